@@ -1,0 +1,1 @@
+//! What the scenarios, the demo and the benchmarks of Etch share.

@@ -1,0 +1,1 @@
+//! The structural schema of a CRD version, as plain data.

@@ -1,0 +1,3 @@
+//! The `etch` command.
+
+fn main() {}
