@@ -4,6 +4,7 @@
 pub mod compile;
 pub mod condition;
 pub mod crd;
+pub mod defaults;
 pub mod finding;
 pub mod json;
 pub mod object;
