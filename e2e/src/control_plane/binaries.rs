@@ -77,6 +77,8 @@ pub struct Binaries {
     pub etcd: PathBuf,
     /// The `kube-apiserver` of the release asked for, or the one that the user brought.
     pub kube_apiserver: PathBuf,
+    /// The release that `kube_apiserver` says it is.
+    pub kubernetes: Kubernetes,
 }
 
 impl Binaries {
@@ -84,10 +86,13 @@ impl Binaries {
     ///
     /// `KUBEBUILDER_ASSETS` comes first, whatever its version; then `<target>/control-plane/<version>/`.
     pub async fn ensure(kubernetes: &Kubernetes) -> Result<Self> {
-        Ok(Self {
-            etcd: Program::etcd().ensure().await?,
-            kube_apiserver: Program::kubernetes("kube-apiserver", kubernetes).ensure().await?,
-        })
+        let etcd = Program::etcd().ensure().await?;
+        let kube_apiserver = Program::kubernetes("kube-apiserver", kubernetes).ensure().await?;
+        let found = release_of(&kube_apiserver).await?;
+        if found != *kubernetes {
+            report(&format!("using Kubernetes {found} of KUBEBUILDER_ASSETS in place of {kubernetes}"));
+        }
+        Ok(Self { etcd, kube_apiserver, kubernetes: found })
     }
 }
 
@@ -213,6 +218,18 @@ impl Program {
             }
         }
     }
+}
+
+/// Asks a Kubernetes program for its release; the answer is `Kubernetes v1.37.1`.
+async fn release_of(program: &Path) -> Result<Kubernetes> {
+    let mut command = tokio::process::Command::new(program);
+    let output = command.arg("--version").kill_on_drop(true).output().await;
+    let output = output.with_context(|| format!("run {}", program.display()))?;
+    let answer = String::from_utf8_lossy(&output.stdout);
+    let version = answer.trim().rsplit_once(" v").map(|(_, version)| version);
+    let release = version
+        .and_then(|version| Kubernetes::parse(&version.split('.').take(2).collect::<Vec<_>>().join(".")));
+    release.with_context(|| format!("{} --version does not name its release", program.display()))
 }
 
 /// Waits until no other process builds.

@@ -41,12 +41,10 @@ pub(super) fn write(path: &Path, server: &str, ca: &Path, user: &Value) -> Resul
     fs::write(path, format!("{config:#}\n")).with_context(|| format!("write {}", path.display()))
 }
 
-/// What a client makes of a kubeconfig file, without the retries that hide what an API server answers.
+/// What a client makes of a kubeconfig file: kube's default, which repeats what is answered with 429 or 503.
 pub async fn read(path: &Path) -> Result<Config> {
     let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("read {}", path.display()))?;
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    config.default_retry = false;
-    Ok(config)
+    Ok(Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
 }
 
 fn embedded(path: &Path) -> Result<ByteString> {

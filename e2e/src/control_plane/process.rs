@@ -36,6 +36,7 @@ wait "$child"
 status=$?
 trap '' TERM
 kill -s TERM 0
+wait
 exit "$status"
 "#;
 
@@ -160,6 +161,8 @@ mod tests {
     fn signals_reach_the_child() {
         let mut child = sleep();
         child.signal("STOP");
+        // Of two signals that arrive together, the kernel takes the one with the lower number first.
+        std::thread::sleep(Duration::from_millis(50));
         child.signal("TERM");
         assert_eq!(status_within(&mut child, Duration::from_millis(200)), None, "a stopped child cannot act");
         child.signal("CONT");
