@@ -243,7 +243,9 @@ fn servers(dir: &Path) -> Vec<String> {
 fn widgets_created(log: &Path) -> Result<usize> {
     let log = fs::read_to_string(log)?;
     let events = log.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
-    let created = |event: &&Value| event["verb"] == "create" && event["objectRef"]["resource"] == "widgets";
+    let created = |event: &&Value| {
+        event["responseStatus"]["code"] == 201 && event["objectRef"]["resource"] == "widgets"
+    };
     Ok(events.iter().filter(created).count())
 }
 

@@ -1,4 +1,4 @@
-module etch-e2e/etcd
+module e2e/etcd
 
 go 1.26.0
 

@@ -1,6 +1,6 @@
-module etch-e2e/kubernetes-1.35
+module e2e/kubernetes-1.35
 
-go 1.26.0
+go 1.25.0
 
 replace k8s.io/api => k8s.io/api v0.35.8
 

@@ -1,4 +1,4 @@
-module etch-e2e/kubernetes-1.36
+module e2e/kubernetes-1.36
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-module etch-e2e/kubernetes-1.37
+module e2e/kubernetes-1.37
 
 go 1.26.0
 

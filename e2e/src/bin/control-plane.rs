@@ -25,7 +25,7 @@ struct Arguments {
     /// The number of API servers on the one etcd.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     apiservers: u8,
-    /// The Kubernetes release [default: the newest supported one].
+    /// The Kubernetes release [default: `E2E_KUBERNETES`, else the newest supported one].
     #[arg(long, value_name = "X.Y", value_parser = Kubernetes::supported_release)]
     kubernetes: Option<Kubernetes>,
     /// Build what is missing, and start nothing.
@@ -51,7 +51,7 @@ async fn run(arguments: Arguments) -> Result<()> {
     let Arguments { dir, apiservers, kubernetes, build_only, apiserver_flags } = arguments;
     let mut stop = Stop::new()?;
     if build_only {
-        let kubernetes = kubernetes.map_or_else(Kubernetes::newest, Ok)?;
+        let kubernetes = kubernetes.map_or_else(Kubernetes::meant, Ok)?;
         return stop.or(Binaries::ensure(&kubernetes)).await.map_or(Ok(()), |built| built.map(drop));
     }
     let dir = dir.context("--dir is missing")?;

@@ -43,9 +43,13 @@ impl Kubernetes {
         Ok(found)
     }
 
-    /// The newest supported release.
-    pub fn newest() -> Result<Self> {
-        Self::supported()?.pop().with_context(|| format!("no kubernetes-X.Y in {MODULES}"))
+    /// The release that `E2E_KUBERNETES` names, or the newest supported one: what is meant where nothing is said, so that
+    /// any test can be run on any release.
+    pub fn meant() -> Result<Self> {
+        match env::var("E2E_KUBERNETES") {
+            Ok(release) => Self::supported_release(&release).context("E2E_KUBERNETES"),
+            Err(_) => Self::supported()?.pop().with_context(|| format!("no kubernetes-X.Y in {MODULES}")),
+        }
     }
 
     /// The supported release `X.Y`.

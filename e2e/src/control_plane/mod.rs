@@ -39,14 +39,14 @@ pub struct Options {
     pub dir: PathBuf,
     /// The number of API servers on the one etcd; at least 1.
     pub apiservers: usize,
-    /// The release; `None` is the newest supported one.
+    /// The release; `None` is [`Kubernetes::meant`].
     pub kubernetes: Option<Kubernetes>,
     /// Further flags for every API server, which win over the built-in ones.
     pub apiserver_flags: Vec<String>,
 }
 
 impl Options {
-    /// One API server of the newest supported release.
+    /// One API server of the release that is meant where none is named.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), apiservers: 1, kubernetes: None, apiserver_flags: Vec::new() }
     }
@@ -88,7 +88,7 @@ impl ControlPlane {
         let Options { dir, apiservers, kubernetes, apiserver_flags: flags } = options;
         ensure!(apiservers > 0, "at least one API server is needed");
         let directory = Directory::claim(&dir)?;
-        let binaries = Binaries::ensure(&kubernetes.map_or_else(Kubernetes::newest, Ok)?).await?;
+        let binaries = Binaries::ensure(&kubernetes.map_or_else(Kubernetes::meant, Ok)?).await?;
         directory.record(&binaries.kubernetes)?;
         let dir = &directory.path;
         let pki = Pki::at(&dir.join("pki"))?;
