@@ -1,1 +1,3 @@
 //! What the scenarios, the demo and the benchmarks of Etch share.
+
+pub mod control_plane;
