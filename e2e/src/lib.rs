@@ -3,3 +3,4 @@
 pub mod cluster;
 pub mod control_plane;
 pub mod operator;
+pub mod scene;
