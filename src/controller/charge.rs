@@ -171,6 +171,7 @@ impl Charge {
     async fn pass(&mut self, times: Times) -> Result<Standing, Halt> {
         info!(digest = %self.crd.compiled().digest(), "pass begins");
         self.recorder.say(verdict::in_progress(&self.judged, &Tally::default())).await;
+        let began = Instant::now();
         let fresh = Record {
             versions_disagree: self.crd.versions_disagree(),
             trust_claims: self.settings.mode == Mode::Audit,
@@ -206,6 +207,7 @@ impl Charge {
             finished_through: through,
         };
         self.publish(&standing).await;
+        self.cluster.metrics().pass_duration.observe(began.elapsed().as_secs_f64());
         info!(counts = ?standing.tally.counts(), "pass ends");
         Ok(standing)
     }
@@ -337,6 +339,7 @@ impl Charge {
                 },
                 Some((identity, tended)) = under_way.next() => {
                     let tended = tended.map_err(Interruption::from)?;
+                    cluster.metrics().object(tended.fate.outcome());
                     if let Fate::Written(resource_version) = &tended.fate {
                         standing.proved.insert(&identity.uid, resource_version);
                         insisted.wrote(&identity.uid);
@@ -370,6 +373,8 @@ impl Charge {
     }
 
     async fn publish(&mut self, standing: &Standing) {
+        let counts = standing.tally.counts();
+        self.cluster.metrics().phantom_objects(self.crd.name(), counts.held + counts.rejected + counts.unknown);
         let verdict = verdict::of(&self.judged, &self.settings, &standing.tally);
         let reason = verdict.reason;
         self.recorder.say(verdict).await;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::tally::Tally;
@@ -19,6 +20,8 @@ use crate::domain::plan::Record;
 
 /// How many objects in trouble the report names.
 const LISTED: usize = 50;
+/// How long after a change of our conditions they are looked at.
+const RECHECK: Duration = Duration::from_secs(10);
 
 /// The pen of one CRD's task.
 pub(super) struct Recorder {
@@ -26,13 +29,15 @@ pub(super) struct Recorder {
     crd: Arc<Crd>,
     /// Our conditions as the CRD carries them.
     seen: watch::Receiver<Vec<Condition>>,
+    /// When to look whether somebody has changed them.
+    recheck: Option<Instant>,
     said: Option<Verdict>,
     noted: Option<DefaultsReportStatus>,
 }
 
 impl Recorder {
     pub(super) fn new(cluster: Cluster, crd: Arc<Crd>, seen: watch::Receiver<Vec<Condition>>) -> Self {
-        Self { cluster, crd, seen, said: None, noted: None }
+        Self { cluster, crd, seen, recheck: None, said: None, noted: None }
     }
 
     /// Reads the report of an earlier run; none if there is none for this CRD.
@@ -59,13 +64,18 @@ impl Recorder {
         }
     }
 
-    /// Waits until the CRD's conditions are not what we said, and says it again, but not at once: nobody is fought over it.
+    /// Says again what was said whenever the CRD's conditions change, but not at once: nobody is fought over it.
+    ///
+    /// It never ends, and may be dropped at any time: what is due stays due.
     pub(super) async fn insist(&mut self) {
         loop {
-            if self.seen.changed().await.is_err() {
-                return std::future::pending().await;
-            }
-            tokio::time::sleep(Duration::from_secs(10)).await;
+            let due = match self.recheck {
+                Some(due) => due,
+                None if self.seen.changed().await.is_err() => return std::future::pending().await,
+                None => *self.recheck.insert(Instant::now() + RECHECK),
+            };
+            tokio::time::sleep_until(due).await;
+            self.recheck = None;
             if let Some(verdict) = self.said.clone() {
                 self.say(verdict).await;
             }

@@ -19,9 +19,12 @@ use crate::domain::condition::{self, Condition};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
+use crate::server::Readiness;
 
 /// Runs the operator until `shutdown` is ready, then ends every task.
-pub async fn run(cluster: Cluster, options: Options, shutdown: impl Future<Output = ()>) {
+///
+/// `ready` is told as soon as all CRDs and policies are known.
+pub async fn run(cluster: Cluster, options: Options, ready: Arc<Readiness>, shutdown: impl Future<Output = ()>) {
     let pace = Arc::new(Pace::new(options.max_in_flight, options.max_writes_per_second));
     let mut supervisor = Supervisor {
         cluster: cluster.clone(),
@@ -31,6 +34,7 @@ pub async fn run(cluster: Cluster, options: Options, shutdown: impl Future<Outpu
         crds: Listed::default(),
         charges: BTreeMap::new(),
         tasks: JoinSet::new(),
+        ready,
     };
     let (crd_sender, mut crd_events) = mpsc::channel(64);
     let (policy_sender, mut policy_events) = mpsc::channel(64);
@@ -59,6 +63,7 @@ struct Supervisor {
     crds: Listed<Known>,
     charges: BTreeMap<String, Running>,
     tasks: JoinSet<()>,
+    ready: Arc<Readiness>,
 }
 
 /// What is known of a CRD.
@@ -210,6 +215,7 @@ impl Supervisor {
         if !self.policies.complete {
             return;
         }
+        self.ready.set(self.crds.complete);
         let wanted = self.crds.items.get(name).and_then(|known| {
             let crd = known.crd.clone()?;
             let readable =
@@ -221,6 +227,7 @@ impl Supervisor {
         let Some((known, crd, Assignment { settings, ties })) = wanted else {
             if let Some(running) = self.charges.remove(name) {
                 running.task.abort();
+                self.cluster.metrics().forget(name);
                 self.release(name);
             }
             return;

@@ -8,6 +8,7 @@ use crate::cluster::{Rejection, RejectionKind};
 use crate::domain::object::Identity;
 use crate::domain::path::Path;
 use crate::domain::plan::Hold;
+use crate::metrics::ObjectOutcome;
 
 /// How many held and rejected objects are remembered by name, for the report and to be tried again.
 pub(super) const REMEMBERED: usize = 1000;
@@ -31,6 +32,21 @@ pub(super) enum Fate {
     Due,
     /// Nothing is known yet.
     Unknown,
+}
+
+impl Fate {
+    /// The same, as it is counted.
+    pub(super) fn outcome(&self) -> ObjectOutcome {
+        match self {
+            Self::Stored | Self::AlreadyStored => ObjectOutcome::Stored,
+            Self::Written(_) => ObjectOutcome::Written,
+            Self::Skipped => ObjectOutcome::Skipped,
+            Self::Held(..) => ObjectOutcome::Held,
+            Self::Rejected(_) => ObjectOutcome::Rejected,
+            Self::Due => ObjectOutcome::Due,
+            Self::Unknown => ObjectOutcome::Unknown,
+        }
+    }
 }
 
 /// What became of all objects.

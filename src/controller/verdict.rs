@@ -59,31 +59,26 @@ pub(super) fn in_progress(judged: &Judged, tally: &Tally) -> Verdict {
 /// After every object was seen to.
 pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict {
     let counts = tally.counts();
-    let named = |wanted: &dyn Fn(&Trouble) -> bool| -> Vec<String> {
-        tally
-            .troubles()
-            .filter(|(_, trouble)| wanted(trouble))
-            .map(|(identity, _)| identity.to_string())
-            .collect()
+    let named = |wanted: fn(&Trouble) -> bool| -> Vec<String> {
+        tally.troubles().filter(|(_, trouble)| wanted(trouble)).map(|(identity, _)| identity.to_string()).collect()
     };
-    let hidden = named(&|trouble| matches!(trouble, Trouble::Held(Hold::HiddenFields, _)));
-    let misfit = named(&|trouble| matches!(trouble, Trouble::Held(Hold::Misfit, _)));
-    let rejected = named(&|trouble| matches!(trouble, Trouble::Rejected(_)));
+    let rejected = named(|trouble| matches!(trouble, Trouble::Rejected(_)));
+    let hidden = named(|trouble| matches!(trouble, Trouble::Held(Hold::HiddenFields, _)));
+    let misfit = named(|trouble| matches!(trouble, Trouble::Held(Hold::Misfit, _)));
     let stored = counts.written + counts.already_stored;
     let mut sentences = vec![format!("{stored} of {} objects store their defaults", counts.objects)];
     if tally.due() > 0 {
         let why = if settings.paused { "the policy is paused" } else { "the policy asks for an audit only" };
         sentences.push(format!("{} would be written, but {why}", tally.due()));
     }
-    for (found, count, what) in [
-        (&rejected, counts.rejected, "refused"),
-        (&hidden, counts.held, "held for fields that only etcd still has"),
-        (&misfit, counts.held, "held for values of another type than the schema's"),
-    ] {
-        if !found.is_empty() {
-            let total = count.max(found.len() as u64).min(counts.objects);
-            sentences.push(list(found, &format!("{} {what}", total.min(found.len() as u64))));
-        }
+    if counts.rejected > 0 {
+        sentences.push(list(&rejected, &format!("{} refused", counts.rejected)));
+    }
+    if !hidden.is_empty() {
+        sentences.push(list(&hidden, "held for fields that only etcd still has"));
+    }
+    if !misfit.is_empty() {
+        sentences.push(list(&misfit, "held for values of another type than the schema's"));
     }
     if counts.skipped > 0 {
         sentences.push(format!("{} left alone", counts.skipped));
