@@ -5,3 +5,4 @@ pub mod finding;
 pub mod json;
 pub mod path;
 pub mod schema;
+pub mod validate;
