@@ -4,5 +4,6 @@
 pub mod finding;
 pub mod json;
 pub mod path;
+pub mod pattern;
 pub mod schema;
 pub mod validate;

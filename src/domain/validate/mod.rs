@@ -1,4 +1,3 @@
 //! Value validation of defaults and of whole objects.
 //! It must not fill or prune.
 
-mod pattern;

@@ -1,5 +1,5 @@
 //! Go's regular expression syntax, read into the engine's tree.
-//! It must not keep what only captures or preference need: groups have no names here, and greed makes no difference.
+//! It must not keep what only captures need: groups have neither names nor numbers here.
 
 use regex_syntax::hir::{Class, ClassUnicode, Hir, Look, Repetition};
 
@@ -38,6 +38,8 @@ pub(super) struct Flags {
     multi_line: bool,
     /// `s`
     dot_newline: bool,
+    /// `U`
+    lazy: bool,
 }
 
 struct Parser<'p> {
@@ -174,14 +176,13 @@ impl<'p> Parser<'p> {
             return Ok(());
         }
         let mut flags = self.flags;
-        let (mut on, mut any, mut greed) = (true, false, false);
+        let (mut on, mut any) = (true, false);
         for (index, letter) in perl.char_indices() {
             let flag = match letter {
                 'i' => &mut flags.fold,
                 'm' => &mut flags.multi_line,
                 's' => &mut flags.dot_newline,
-                // Greed: no difference to whether there is a match.
-                'U' => &mut greed,
+                'U' => &mut flags.lazy,
                 '-' if on => {
                     (on, any) = (false, false);
                     continue;
@@ -234,8 +235,10 @@ impl<'p> Parser<'p> {
         if counted && (min > MAX_REPEAT || max.is_some_and(|max| max > MAX_REPEAT || max < min)) {
             return Err(error("invalid repeat count", &before[..length]));
         }
+        let mut greedy = !self.flags.lazy;
         if before[length..].starts_with('?') {
             length += 1;
+            greedy = !greedy;
         }
         self.skip(length);
         if !last_repeat.is_empty() {
@@ -245,7 +248,7 @@ impl<'p> Parser<'p> {
         let Some(sub) = current.terms.pop() else {
             return Err(error("missing argument to repetition operator", &before[..length]));
         };
-        let node = sub.repeated(min, max, counted);
+        let node = sub.repeated(min, max, greedy, counted);
         if counted && (min >= 2 || max.is_some_and(|max| max >= 2)) && node.copies > MAX_REPEAT {
             return Err(error("invalid repeat count", &before[..length]));
         }
@@ -328,7 +331,7 @@ impl Node {
         Self { hir, joint: Joint::None, height: 1, size: 1, copies: 0 }
     }
 
-    fn repeated(self, min: u32, max: Option<u32>, counted: bool) -> Self {
+    fn repeated(self, min: u32, max: Option<u32>, greedy: bool, counted: bool) -> Self {
         let Self { hir, height, size, copies, .. } = self;
         let factor = max.unwrap_or(min);
         let copies = match (counted, factor) {
@@ -340,7 +343,7 @@ impl Node {
             (false, _) | (true, None) => 2 + size * u64::from(min.max(1)),
             (true, Some(max)) => size * u64::from(max) + u64::from(max - min),
         };
-        let hir = Hir::repetition(Repetition { min, max, greedy: true, sub: Box::new(hir) });
+        let hir = Hir::repetition(Repetition { min, max, greedy, sub: Box::new(hir) });
         Self { hir, joint: Joint::None, height: height + 1, size: size.max(1), copies }
     }
 }

@@ -1,4 +1,4 @@
-//! `pattern` as the API server reads it: Go's `regexp` syntax, run by the engine of the `regex` crate.
+//! Regular expressions as the API server reads them: Go's `regexp` syntax, run by the engine of the `regex` crate.
 //! It must not accept what Go refuses, nor read a pattern as that crate's own syntax would.
 //!
 //! The engine is the same kind of automaton as Go's and gives the same answers; the syntaxes differ, so [`parser`] reads
@@ -22,9 +22,12 @@
 
 mod class;
 mod parser;
+#[cfg(test)]
+mod tests;
 mod unicode;
 
 use std::fmt;
+use std::ops::Range;
 
 use regex_automata::meta;
 
@@ -33,11 +36,11 @@ const SIZE_LIMIT: usize = 64 << 20;
 
 /// A pattern that can be asked about texts.
 #[derive(Debug)]
-pub(super) struct Pattern(meta::Regex);
+pub struct Pattern(meta::Regex);
 
 /// Why a pattern cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum PatternError {
+pub enum PatternError {
     /// Go refuses it as well.
     Syntax(SyntaxError),
     /// Go accepts it, and here it would take more memory than a pattern may.
@@ -46,7 +49,7 @@ pub(super) enum PatternError {
 
 /// Go's `syntax.Error`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SyntaxError {
+pub struct SyntaxError {
     code: &'static str,
     expression: String,
 }
@@ -56,16 +59,26 @@ impl Pattern {
     ///
     /// # Errors
     /// Where `regexp.Compile` has one, with its text; or where the pattern is too large for us.
-    pub(super) fn new(pattern: &str) -> Result<Self, PatternError> {
+    pub fn new(pattern: &str) -> Result<Self, PatternError> {
         let hir = parser::parse(pattern).map_err(PatternError::Syntax)?;
         let config = meta::Config::new().nfa_size_limit(Some(SIZE_LIMIT));
         meta::Regex::builder().configure(config).build_from_hir(&hir).map(Self).map_err(|_| PatternError::TooLarge)
     }
 
     /// Whether some part of the text matches.
-    pub(super) fn matches(&self, text: &str) -> bool {
+    pub fn matches(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
+
+    /// The parts of the text that match, from left to right and without overlap, as byte ranges.
+    pub fn find_iter(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
+        self.0.find_iter(text).map(|part| part.range())
+    }
+}
+
+/// Go's error text for a pattern that `regexp.Compile` refuses.
+pub fn syntax_error(pattern: &str) -> Option<String> {
+    parser::parse(pattern).err().map(|error| error.to_string())
 }
 
 impl fmt::Display for SyntaxError {
