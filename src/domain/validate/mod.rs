@@ -1,3 +1,4 @@
 //! Value validation of defaults and of whole objects.
 //! It must not fill or prune.
 
+mod format;
