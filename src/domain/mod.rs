@@ -2,6 +2,7 @@
 //! Nothing here may await, read a clock, the environment or a file, hold a client, or log.
 
 pub mod finding;
+pub(crate) mod go;
 pub mod json;
 pub mod path;
 pub mod pattern;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::field::Field;
-use super::go::{self, Num};
+use crate::domain::go::{self, Num};
 use crate::domain::finding::{Finding, Kind};
 use crate::domain::json::level;
 use crate::domain::schema::Schema;

@@ -5,8 +5,8 @@
 
 mod field;
 mod format;
-mod go;
 mod lists;
+mod metadata;
 mod number;
 mod patterns;
 mod value;
@@ -37,6 +37,7 @@ impl<'s> Validator<'s> {
     pub fn object(&self, object: &Value) -> Vec<Finding> {
         let violations = value::check(Form::Props, &self.patterns, self.schema, object);
         let mut found: Vec<_> = violations.iter().map(|violation| violation.finding("")).collect();
+        metadata::check(self.schema, object, false, &mut Field::default(), &mut found);
         lists::check(self.schema, object, &mut Field::default(), &mut found);
         found
     }

@@ -3,7 +3,7 @@
 //!
 //! Source: kube-openapi `pkg/validation/validate/{validator,values}.go` and go-openapi/swag `conv`.
 
-use super::go::{self, Num};
+use crate::domain::go::{self, Num};
 use super::violation::{Bound, What};
 use crate::domain::schema::Constraints;
 

@@ -10,7 +10,7 @@
 use serde_json::{Map, Value};
 
 use super::format;
-use super::go::{self, Num};
+use crate::domain::go::{self, Num};
 use super::number;
 use super::patterns::Patterns;
 use super::violation::{Violation, What};

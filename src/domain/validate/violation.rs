@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::go::{self, Num};
+use crate::domain::go::{self, Num};
 use crate::domain::finding::{Finding, Kind};
 use crate::domain::json::Json;
 

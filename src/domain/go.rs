@@ -11,7 +11,7 @@ use crate::domain::pattern::Pattern;
 
 /// A JSON number as the API server holds it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Num {
+pub(crate) enum Num {
     /// Written without a fraction or an exponent, and within 64 bits.
     Int(i64),
     /// Everything else.
@@ -19,7 +19,7 @@ pub(super) enum Num {
 }
 
 impl Num {
-    pub(super) fn of(number: &Number) -> Self {
+    pub(crate) fn of(number: &Number) -> Self {
         match (number.as_i64(), number.as_f64()) {
             (Some(int), _) => Self::Int(int),
             // `-0` is an integer to Go, and a float to serde_json.
@@ -29,7 +29,7 @@ impl Num {
     }
 
     #[allow(clippy::cast_precision_loss)]
-    pub(super) fn as_f64(self) -> f64 {
+    pub(crate) fn as_f64(self) -> f64 {
         match self {
             Self::Int(int) => int as f64,
             Self::Float(float) => float,
@@ -37,7 +37,7 @@ impl Num {
     }
 
     /// `strconv.FormatFloat(f, 'f', -1, 64)`, or the integer.
-    pub(super) fn digits(self) -> String {
+    pub(crate) fn digits(self) -> String {
         match self {
             Self::Int(int) => int.to_string(),
             Self::Float(float) => float.to_string(),
@@ -47,13 +47,13 @@ impl Num {
 
 /// Go's conversion of a float to an integer on amd64: what does not fit becomes the least integer.
 #[allow(clippy::cast_possible_truncation)]
-pub(super) fn truncate(float: f64) -> i64 {
+pub(crate) fn truncate(float: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&float) { float as i64 } else { i64::MIN }
 }
 
 /// `%v` of a float.
-pub(super) fn float(float: f64) -> String {
+pub(crate) fn float(float: f64) -> String {
     let scientific = format!("{float:e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
     match exponent.parse::<i32>() {
@@ -66,11 +66,13 @@ pub(super) fn float(float: f64) -> String {
 }
 
 /// `%v` of a decoded JSON value.
-pub(super) fn value(value: &Value) -> String {
+pub(crate) fn value(value: &Value) -> String {
     let mut text = String::new();
     write_value(value, &mut text);
     text
 }
+
+static PRINTABLE: LazyLock<Option<Pattern>> = LazyLock::new(|| Pattern::new(r"^[\pL\pM\pN\pP\pS]$").ok());
 
 fn write_value(value: &Value, text: &mut String) {
     level(|| match value {
@@ -107,7 +109,7 @@ fn write_value(value: &Value, text: &mut String) {
 }
 
 /// `json.Marshal` of a decoded JSON value. Equal values that Go holds as integer and float are written alike.
-pub(super) fn json(value: &Value) -> String {
+pub(crate) fn json(value: &Value) -> String {
     let mut text = String::new();
     write_json(value, &mut text);
     text
@@ -165,11 +167,16 @@ fn escape(letter: char, text: &mut String) {
     let _ = write!(text, "\\u{:04x}", u32::from(letter));
 }
 
-/// What Go calls printable beyond ASCII.
-static PRINTABLE: LazyLock<Option<Pattern>> = LazyLock::new(|| Pattern::new(r"^[\pL\pM\pN\pP\pS]$").ok());
+/// `unicode.IsPrint`
+pub(crate) fn is_printable(letter: char) -> bool {
+    match letter {
+        ' '..='~' => true,
+        _ => PRINTABLE.as_ref().is_some_and(|printable| printable.matches(letter.encode_utf8(&mut [0; 4]))),
+    }
+}
 
 /// `strconv.Quote`
-pub(super) fn quote(string: &str) -> String {
+pub(crate) fn quote(string: &str) -> String {
     let mut text = String::from('"');
     for letter in string.chars() {
         match letter {
@@ -185,9 +192,7 @@ pub(super) fn quote(string: &str) -> String {
             _ if letter.is_ascii() => {
                 let _ = write!(text, "\\x{:02x}", u32::from(letter));
             }
-            _ if PRINTABLE.as_ref().is_some_and(|printable| printable.matches(letter.encode_utf8(&mut [0; 4]))) => {
-                text.push(letter);
-            }
+            _ if is_printable(letter) => text.push(letter),
             _ if u32::from(letter) < 0x1_0000 => escape(letter, &mut text),
             _ => {
                 let _ = write!(text, "\\U{:08x}", u32::from(letter));
