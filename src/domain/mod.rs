@@ -6,4 +6,5 @@ pub mod defaults;
 pub mod finding;
 pub mod json;
 pub mod path;
+pub mod prune;
 pub mod schema;
