@@ -6,6 +6,8 @@ mod keyword;
 mod parse;
 mod place;
 mod properties;
+pub mod regexp;
+pub mod rules;
 
 use crate::domain::json::{Json, level};
 

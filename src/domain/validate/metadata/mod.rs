@@ -10,9 +10,9 @@ mod rules;
 use serde_json::{Map, Value};
 
 use super::field::Field;
+use crate::domain::defaults::meta::{Malformed, decode};
 use crate::domain::finding::{Finding, Kind};
 use crate::domain::json::level;
-use crate::domain::metadata;
 use crate::domain::schema::Schema;
 
 /// Reports what is wrong with the objects inside a value, and with the value itself if it is to be one.
@@ -63,9 +63,9 @@ fn object(fields: &Map<String, Value>, at: &mut Field, found: &mut Vec<Finding>)
     }
     let Some(given) = fields.get("metadata") else { return };
     let mark = at.child("metadata");
-    match metadata::decode(given) {
+    match decode(given, Malformed::Refuse) {
         Ok(decoded) => rules::check(&decoded, at, found),
-        Err(detail) => found.push(Finding::new(Kind::Invalid, at.to_string(), detail)),
+        Err(misfit) => found.push(Finding::new(Kind::Invalid, at.to_string(), misfit.to_string())),
     }
     at.back(mark);
 }
