@@ -3,6 +3,7 @@
 //!
 //! Findings' fields hold places and names; their details may quote values.
 
+mod defaults;
 mod field;
 mod format;
 mod lists;
@@ -19,6 +20,8 @@ use crate::domain::schema::Schema;
 use field::Field;
 use patterns::Patterns;
 use value::Form;
+
+pub use defaults::{DefaultFindings, defaults};
 
 /// A schema with what validating many objects with it needs only once.
 #[derive(Debug)]

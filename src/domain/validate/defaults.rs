@@ -1,0 +1,182 @@
+//! The checks of a schema's default values.
+//! It must not mix what the server checks with what only Etch does: a CRD with a finding of the first kind is refused, one
+//! with the second is served, and then refuses objects that get the default.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/{validation,surroundingobject}.go`, with pruned defaults
+//! required.
+
+use serde_json::{Map, Value};
+
+use super::field::Field;
+use super::metadata;
+use super::patterns::Patterns;
+use super::value::{self, Form};
+use crate::domain::defaults::meta::{Malformed, coerce};
+use crate::domain::finding::{Finding, Kind};
+use crate::domain::json::{Json, copy, level};
+use crate::domain::path::{Trail, TrailStep};
+use crate::domain::prune::prune;
+use crate::domain::schema::{Place, Schema};
+
+/// What is wrong with the defaults of a schema.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DefaultFindings {
+    /// What the API server says when the CRD is written. Empty means that it accepts the defaults.
+    pub by_server: Vec<Finding>,
+    /// What it would say if it looked at the defaults below `additionalProperties`, which it applies all the same.
+    pub beyond_server: Vec<Finding>,
+}
+
+impl DefaultFindings {
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.by_server.is_empty() && self.beyond_server.is_empty()
+    }
+}
+
+/// Checks every default of a schema: pruned, with valid metadata, of valid values.
+///
+/// Fields are places in the schema below `openAPIV3Schema`, and in the default below its place.
+pub fn defaults(schema: &Schema) -> DefaultFindings {
+    let mut walk = Walk { patterns: Patterns::of(schema), found: DefaultFindings::default() };
+    let root = Standing { object: schema, trail: Trail::ROOT, in_metadata: false, beyond_server: false };
+    walk.schema(schema, true, &root, &mut Field::new("openAPIV3Schema"));
+    walk.found
+}
+
+struct Walk<'s> {
+    patterns: Patterns<'s>,
+    found: DefaultFindings,
+}
+
+/// Where a schema stands.
+#[derive(Clone, Copy)]
+struct Standing<'a> {
+    /// The whole object or embedded resource that it is part of.
+    object: &'a Schema,
+    /// The way from there.
+    trail: Trail<'a>,
+    /// Whether it is in the object's type or metadata, so that its default shows only as part of a whole object.
+    in_metadata: bool,
+    /// Whether the server does not come here.
+    beyond_server: bool,
+}
+
+impl<'s> Walk<'s> {
+    fn schema(&mut self, schema: &'s Schema, is_root: bool, standing: &Standing<'_>, at: &mut Field) {
+        let is_object = is_root || schema.embedded_resource;
+        let standing = if is_object {
+            &Standing { object: schema, trail: Trail::ROOT, in_metadata: false, ..*standing }
+        } else {
+            standing
+        };
+        if let Some(default) = &schema.default {
+            let mark = at.child("default");
+            let found = self.default(schema, default, is_object, standing, at);
+            at.back(mark);
+            let list =
+                if standing.beyond_server { &mut self.found.beyond_server } else { &mut self.found.by_server };
+            list.extend(found);
+        }
+        level(|| self.below(schema, is_object, standing, at));
+    }
+
+    fn below(&mut self, schema: &'s Schema, is_object: bool, standing: &Standing<'_>, at: &mut Field) {
+        if let Some(items) = &schema.items {
+            let mark = at.child("items");
+            self.schema(items, false, &Standing { trail: standing.trail.join(TrailStep::Items), ..*standing }, at);
+            at.back(mark);
+        }
+        let properties = at.child("properties");
+        for (name, property) in schema.properties.iter() {
+            let in_metadata =
+                standing.in_metadata || is_object && matches!(name, "apiVersion" | "kind" | "metadata");
+            let trail = standing.trail.join(TrailStep::Field(name));
+            let mark = at.key(name);
+            self.schema(property, false, &Standing { trail, in_metadata, ..*standing }, at);
+            at.back(mark);
+        }
+        at.back(properties);
+        if let Some(additional) = schema.additional_schema() {
+            // Any key will do; pruning of defaults uses this one.
+            let trail = standing.trail.join(TrailStep::Key("*"));
+            let mark = at.child("additionalProperties");
+            self.schema(additional, false, &Standing { trail, beyond_server: true, ..*standing }, at);
+            at.back(mark);
+        }
+    }
+
+    /// Each check is made only if those before it found nothing, save that an unpruned default is checked further.
+    fn default(
+        &self,
+        schema: &'s Schema,
+        default: &Json,
+        is_object: bool,
+        standing: &Standing<'_>,
+        at: &mut Field,
+    ) -> Vec<Finding> {
+        let mut found = Vec::new();
+        let place = at.to_string();
+        let mut default = default.clone();
+        if standing.in_metadata {
+            let problems = metadata_problems(&default, standing);
+            if !problems.is_empty() {
+                let detail = format!("must result in valid metadata: {}", aggregate(&problems));
+                return vec![Finding::new(Kind::Invalid, place, detail)];
+            }
+        } else {
+            let mut unknown = false;
+            prune(&mut default.clone(), schema, is_object, &mut |_| unknown = true);
+            if unknown {
+                found.push(Finding::new(Kind::Invalid, &*place, "must not have unknown fields"));
+            }
+            let before = found.len();
+            if let Err(finding) = coerce(&mut default, schema, is_object, Malformed::Refuse, &Place::root(&place)) {
+                found.push(finding);
+            } else {
+                metadata::check(schema, &default, is_object, at, &mut found);
+            }
+            if found.len() > before {
+                return found;
+            }
+        }
+        let violations = value::check(Form::Structural, &self.patterns, schema, &default);
+        found.extend(violations.iter().map(|violation| violation.finding(&place)));
+        found
+    }
+}
+
+/// What is wrong with the smallest whole object around a default in its metadata.
+fn metadata_problems(default: &Value, standing: &Standing<'_>) -> Vec<Finding> {
+    let mut object = Json::from(wrap(copy(default), &standing.trail));
+    if let Value::Object(fields) = &mut *object {
+        let mut supply = |name: &str, text: &str| {
+            fields.entry(name).or_insert_with(|| text.into());
+        };
+        supply("kind", "Validation");
+        supply("apiVersion", "validation/v1");
+    }
+    // Upstream has no place here, so neither have its findings; they only make up a detail.
+    if let Err(finding) = coerce(&mut object, standing.object, true, Malformed::Refuse, &Place::root("")) {
+        return vec![finding];
+    }
+    let mut found = Vec::new();
+    metadata::check(standing.object, &object, true, &mut Field::default(), &mut found);
+    found
+}
+
+fn wrap(value: Value, trail: &Trail<'_>) -> Value {
+    use crate::domain::path::Step;
+    trail.to_path().steps().iter().rev().fold(value, |value, step| match step {
+        Step::Field(name) | Step::Key(name) => Value::Object(Map::from_iter([(name.clone(), value)])),
+        Step::Index(_) | Step::Items | Step::Values => Value::Array(vec![value]),
+    })
+}
+
+fn aggregate(findings: &[Finding]) -> String {
+    let texts: Vec<_> = findings.iter().map(|Finding { field, detail, .. }| format!("{field}: {detail}")).collect();
+    match texts.as_slice() {
+        [only] => only.clone(),
+        several => format!("[{}]", several.join(", ")),
+    }
+}
