@@ -3,6 +3,7 @@
 //!
 //! Findings' fields hold places and names; their details may quote values.
 
+pub mod cel;
 mod defaults;
 mod field;
 mod format;
