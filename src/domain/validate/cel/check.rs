@@ -29,8 +29,9 @@ pub(super) enum Reference {
     Local,
     /// A type, by its name.
     Type(&'static str),
-    /// Functions; the first that takes the values at run time is called. Called on its target where that is kept.
-    Call { function: &'static [Overload], candidates: Vec<usize>, keeps_target: bool },
+    /// A function by its full name; the first overload that takes the values at run time is called, on the target where
+    /// that is kept.
+    Call { name: Box<str>, candidates: Vec<&'static Overload>, keeps_target: bool },
 }
 
 /// The variables that a rule has.
@@ -209,7 +210,8 @@ impl<'m> Checker<'_, 'm> {
             self.check(*arg);
         });
         let Some(target) = target else {
-            return match library::overloads(function.strip_prefix('.').unwrap_or(function)) {
+            let function = function.strip_prefix('.').unwrap_or(function);
+            return match library::overloads(function) {
                 Some(overloads) => self.resolve(id, function, overloads, None, args),
                 None => self.fail(format!("undeclared reference to '{function}'")),
             };
@@ -250,11 +252,11 @@ impl<'m> Checker<'_, 'm> {
     ) -> Type<'m> {
         let given: Vec<Type<'m>> = target.iter().chain(args).map(|arg| self.type_of(*arg)).collect();
         if matches!(function, "_&&_" | "_||_") {
-            return self.check_logic(id, overloads, &given);
+            return self.check_logic(id, function, &given);
         }
         let mut result: Option<Type<'m>> = None;
         let mut candidates = Vec::new();
-        for (index, overload) in overloads.iter().enumerate() {
+        for overload in overloads {
             if overload.member != target.is_some() {
                 continue;
             }
@@ -262,7 +264,7 @@ impl<'m> Checker<'_, 'm> {
             if !self.bindings.assign_all(&given, &wanted) {
                 continue;
             }
-            candidates.push(index);
+            candidates.push(overload);
             let returned = self.bindings.resolve(&returned, false);
             result = Some(match result {
                 None => returned,
@@ -271,7 +273,7 @@ impl<'m> Checker<'_, 'm> {
             });
         }
         let keeps_target = target.is_some();
-        self.references[id.index()] = Reference::Call { function: overloads, candidates, keeps_target };
+        self.references[id.index()] = Reference::Call { name: function.into(), candidates, keeps_target };
         result.unwrap_or_else(|| {
             let given: Vec<String> =
                 given.iter().map(|ty| self.bindings.resolve(ty, true).to_string()).collect();
@@ -279,7 +281,7 @@ impl<'m> Checker<'_, 'm> {
         })
     }
 
-    fn check_logic(&mut self, id: Id, overloads: &'static [Overload], given: &[Type<'m>]) -> Type<'m> {
+    fn check_logic(&mut self, id: Id, function: &str, given: &[Type<'m>]) -> Type<'m> {
         for ty in given {
             if !self.bindings.assign(ty, &Type::Bool) {
                 let ty = self.bindings.resolve(ty, true);
@@ -287,7 +289,7 @@ impl<'m> Checker<'_, 'm> {
             }
         }
         self.references[id.index()] =
-            Reference::Call { function: overloads, candidates: vec![0], keeps_target: false };
+            Reference::Call { name: function.into(), candidates: Vec::new(), keeps_target: false };
         Type::Bool
     }
 
@@ -345,16 +347,12 @@ impl<'m> Checker<'_, 'm> {
         inner
     }
 
-    /// The type of a literal's entries so far with one more.
+    /// The type of a literal's entries so far with one more. That they differ is told of literals later.
     fn join(&mut self, previous: Option<Type<'m>>, current: Type<'m>) -> Type<'m> {
         match previous {
             None => current,
             Some(previous) if self.bindings.assign(&previous, &current) => Type::most_general(&previous, &current),
-            Some(previous) => {
-                let previous = self.bindings.resolve(&previous, true);
-                let current = self.bindings.resolve(&current, true);
-                self.fail(format!("expected type '{previous}' but found '{current}'"))
-            }
+            Some(_) => Type::Dyn,
         }
     }
 

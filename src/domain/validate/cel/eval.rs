@@ -139,7 +139,7 @@ impl<'v> Evaluation<'_, 'v> {
     }
 
     /// The values of arguments, with `null` for the ones that have none, and the first of their errors. Unless all are
-    /// wanted, the first error ends it.
+    /// wanted, the first error ends it, and there are fewer values than arguments if others would have followed.
     fn args(&mut self, args: &[StepId], all: bool) -> Outcome<(Vec<Value<'v>>, Option<Fault>)> {
         let mut values = Vec::with_capacity(args.len());
         let mut fault = None;
@@ -147,10 +147,12 @@ impl<'v> Evaluation<'_, 'v> {
             match self.step(*arg) {
                 Ok(value) => values.push(value),
                 Err(Fault::TooExpensive) => return Err(Fault::TooExpensive),
-                Err(error) if !all && args.len() > 1 => return Err(error),
                 Err(error) => {
                     values.push(Value::Null);
                     fault = fault.or(Some(error));
+                    if !all {
+                        break;
+                    }
                 }
             }
         }
@@ -166,7 +168,9 @@ impl<'v> Evaluation<'_, 'v> {
             Some(fault) => Err(fault),
             None => run(call, &args),
         };
-        self.meter.charge(call.price.cost(&args, &result))?;
+        if args.len() == call.args.len() {
+            self.meter.charge(call.price.cost(&args, &result))?;
+        }
         result
     }
 
@@ -201,7 +205,9 @@ impl<'v> Evaluation<'_, 'v> {
                 return result;
             }
         };
-        self.meter.charge(1)?;
+        if more.len() + 1 == call.args.len() {
+            self.meter.charge(1)?;
+        }
         result
     }
 

@@ -1,15 +1,17 @@
-//! The macros that cel-go has and the parser's crate has not: two-variable loops, `sortBy`, `optMap` and `optFlatMap`.
+//! Macros: calls that stand for loops and presence tests.
 //! It must not evaluate anything.
 //!
-//! Source: cel-go `ext/comprehensions.go`, `ext/lists.go` and `cel/library.go`.
+//! Source: cel-go `parser/macro.go`, `ext/comprehensions.go`, `ext/lists.go` and `cel/library.go`. `existsOne` with one
+//! variable is no macro in Kubernetes, and with two it is.
 
 use super::syntax::{Expr, Fold, Id, Tree};
 use super::value::Value;
+use crate::domain::json::level;
 
 /// The variable that loops collect into; no expression can spell it.
 pub(super) const ACCUMULATOR: &str = "@result";
 /// What it was called before; still not to be used.
-pub(super) const OLD_ACCUMULATOR: &str = "__result__";
+const OLD_ACCUMULATOR: &str = "__result__";
 /// Inserts into a map, and fails where the key is taken.
 pub(super) const MAP_INSERT: &str = "cel.@mapInsert";
 /// Sorts a list by another of the same length.
@@ -17,6 +19,13 @@ pub(super) const SORT_BY_KEYS: &str = "@sortByAssociatedKeys";
 
 const UNUSED: &str = "#unused";
 const SORT_INPUT: &str = "@__sortBy_input__";
+
+/// What a loop goes through, and the names of its variables.
+struct Range {
+    over: Id,
+    var: Box<str>,
+    var2: Option<Box<str>>,
+}
 
 /// The expansion of a call, or none where it is no macro.
 ///
@@ -28,42 +37,78 @@ pub(super) fn expand(
     target: Option<Id>,
     args: &[Id],
 ) -> Result<Option<Id>, String> {
-    let Some(target) = target else { return Ok(None) };
-    match (function, args) {
-        ("all", [key, value, predicate]) => all(tree, target, *key, *value, *predicate).map(Some),
-        ("exists", [key, value, predicate]) => exists(tree, target, *key, *value, *predicate).map(Some),
-        ("existsOne" | "exists_one", [key, value, predicate]) => {
-            exists_one(tree, target, *key, *value, *predicate).map(Some)
+    let Some(target) = target else {
+        return match (function, args) {
+            ("has", [field]) => has(tree, *field).map(Some),
+            _ => Ok(None),
+        };
+    };
+    let expanded = match (function, args) {
+        ("all", [vars @ .., predicate]) if matches!(vars.len(), 1 | 2) => {
+            let range = Range::new(tree, target, vars)?;
+            all(tree, range, *predicate)
         }
-        ("transformList" | "transformMap" | "transformMapEntry", [key, value, filter @ .., transform])
-            if filter.len() <= 1 =>
-        {
-            let vars = two_variables(tree, *key, *value)?;
-            Ok(Some(transform_to(tree, function, target, vars, filter.first().copied(), *transform)))
+        ("exists", [vars @ .., predicate]) if matches!(vars.len(), 1 | 2) => {
+            let range = Range::new(tree, target, vars)?;
+            exists(tree, range, *predicate)
         }
-        ("sortBy", [var, key]) => sort_by(tree, target, *var, *key).map(Some),
+        ("exists_one", [vars @ .., predicate]) if matches!(vars.len(), 1 | 2) => {
+            let range = Range::new(tree, target, vars)?;
+            exists_one(tree, range, *predicate)
+        }
+        ("existsOne", [key, value, predicate]) => {
+            let range = Range::new(tree, target, &[*key, *value])?;
+            exists_one(tree, range, *predicate)
+        }
+        ("filter", [var, predicate]) => {
+            let range = Range::new(tree, target, &[*var])?;
+            collect(tree, range, Some(*predicate), *var)
+        }
+        ("map", [var, filter @ .., transform]) if filter.len() <= 1 => {
+            let range = Range::new(tree, target, &[*var])?;
+            collect(tree, range, filter.first().copied(), *transform)
+        }
+        ("transformList", [key, value, filter @ .., transform]) if filter.len() <= 1 => {
+            let range = Range::new(tree, target, &[*key, *value])?;
+            collect(tree, range, filter.first().copied(), *transform)
+        }
+        ("transformMap" | "transformMapEntry", [key, value, filter @ .., transform]) if filter.len() <= 1 => {
+            let range = Range::new(tree, target, &[*key, *value])?;
+            let key = (function == "transformMap").then(|| range.var.clone());
+            insert_all(tree, range, filter.first().copied(), key, *transform)
+        }
+        ("sortBy", [var, key]) => sort_by(tree, target, *var, *key)?,
         ("optMap" | "optFlatMap", [var, body]) => {
             let var = simple_name(tree, *var)
                 .ok_or_else(|| format!("{function}() variable name must be a simple identifier"))?;
-            Ok(Some(map_optional(tree, target, var, *body, function == "optMap")))
+            map_optional(tree, target, var, *body, function == "optMap")
         }
-        _ => Ok(None),
+        _ => return Ok(None),
+    };
+    Ok(Some(expanded))
+}
+
+fn has(tree: &mut Tree, field: Id) -> Result<Id, String> {
+    match tree.get(field) {
+        Expr::Select { operand, field, .. } => {
+            let test = Expr::Select { operand: *operand, field: field.clone(), test: true };
+            Ok(tree.add(test))
+        }
+        _ => Err("invalid argument to has() macro".to_owned()),
     }
 }
 
-fn all(tree: &mut Tree, range: Id, key: Id, value: Id, predicate: Id) -> Result<Id, String> {
-    let vars = two_variables(tree, key, value)?;
+fn all(tree: &mut Tree, range: Range, predicate: Id) -> Id {
     let init = tree.literal(Value::Bool(true));
     let so_far = tree.accumulator();
     let condition = tree.call("@not_strictly_false", vec![so_far]);
     let accumulator = tree.accumulator();
     let step = tree.call("_&&_", vec![accumulator, predicate]);
     let result = tree.accumulator();
-    Ok(tree.fold(range, vars, init, condition, step, result))
+    tree.fold(range, init, condition, step, result)
 }
 
-fn exists(tree: &mut Tree, range: Id, key: Id, value: Id, predicate: Id) -> Result<Id, String> {
-    let vars = two_variables(tree, key, value)?;
+fn exists(tree: &mut Tree, range: Range, predicate: Id) -> Id {
     let init = tree.literal(Value::Bool(false));
     let so_far = tree.accumulator();
     let not_yet = tree.call("!_", vec![so_far]);
@@ -71,53 +116,43 @@ fn exists(tree: &mut Tree, range: Id, key: Id, value: Id, predicate: Id) -> Resu
     let accumulator = tree.accumulator();
     let step = tree.call("_||_", vec![accumulator, predicate]);
     let result = tree.accumulator();
-    Ok(tree.fold(range, vars, init, condition, step, result))
+    tree.fold(range, init, condition, step, result)
 }
 
-fn exists_one(tree: &mut Tree, range: Id, key: Id, value: Id, predicate: Id) -> Result<Id, String> {
-    let vars = two_variables(tree, key, value)?;
+fn exists_one(tree: &mut Tree, range: Range, predicate: Id) -> Id {
     let init = tree.literal(Value::Int(0));
-    let condition = tree.literal(Value::Bool(true));
     let (accumulator, one) = (tree.accumulator(), tree.literal(Value::Int(1)));
     let more = tree.call("_+_", vec![accumulator, one]);
-    let unchanged = tree.accumulator();
-    let step = tree.call("_?_:_", vec![predicate, more, unchanged]);
+    let step = tree.where_holds(Some(predicate), more);
     let (accumulator, one) = (tree.accumulator(), tree.literal(Value::Int(1)));
     let result = tree.call("_==_", vec![accumulator, one]);
-    Ok(tree.fold(range, vars, init, condition, step, result))
+    let condition = tree.literal(Value::Bool(true));
+    tree.fold(range, init, condition, step, result)
 }
 
-fn transform_to(
-    tree: &mut Tree,
-    function: &str,
-    range: Id,
-    vars: (Box<str>, Box<str>),
-    filter: Option<Id>,
-    transform: Id,
-) -> Id {
+/// A list of what becomes of the entries.
+fn collect(tree: &mut Tree, range: Range, filter: Option<Id>, transform: Id) -> Id {
+    let init = tree.add(Expr::List(Vec::new()));
     let accumulator = tree.accumulator();
-    let (init, step) = match function {
-        "transformList" => {
-            let one = tree.add(Expr::List(vec![(transform, false)]));
-            (Expr::List(Vec::new()), tree.call("_+_", vec![accumulator, one]))
-        }
-        "transformMap" => {
-            let key = tree.add(Expr::Ident(vars.0.clone()));
-            (Expr::Map(Vec::new()), tree.call(MAP_INSERT, vec![accumulator, key, transform]))
-        }
-        _ => (Expr::Map(Vec::new()), tree.call(MAP_INSERT, vec![accumulator, transform])),
-    };
-    let step = match filter {
-        Some(filter) => {
-            let unchanged = tree.accumulator();
-            tree.call("_?_:_", vec![filter, step, unchanged])
-        }
-        None => step,
-    };
-    let init = tree.add(init);
+    let one = tree.add(Expr::List(vec![(transform, false)]));
+    let longer = tree.call("_+_", vec![accumulator, one]);
+    let step = tree.where_holds(filter, longer);
     let condition = tree.literal(Value::Bool(true));
     let result = tree.accumulator();
-    tree.fold(range, vars, init, condition, step, result)
+    tree.fold(range, init, condition, step, result)
+}
+
+/// A map of what becomes of the entries: values for their keys, or maps of their own.
+fn insert_all(tree: &mut Tree, range: Range, filter: Option<Id>, key: Option<Box<str>>, transform: Id) -> Id {
+    let init = tree.add(Expr::Map(Vec::new()));
+    let mut args = vec![tree.accumulator()];
+    args.extend(key.map(|key| tree.add(Expr::Ident(key))));
+    args.push(transform);
+    let larger = tree.call(MAP_INSERT, args);
+    let step = tree.where_holds(filter, larger);
+    let condition = tree.literal(Value::Bool(true));
+    let result = tree.accumulator();
+    tree.fold(range, init, condition, step, result)
 }
 
 /// `list.sortBy(x, key(x))`: the list is bound to a name, and sorted by the list of its keys.
@@ -127,25 +162,18 @@ fn sort_by(tree: &mut Tree, target: Id, var: Id, key: Id) -> Result<Id, String> 
             "sortBy can only be applied to a list, identifier, comprehension, call or select expression".to_owned()
         );
     }
-    let var = simple_name(tree, var).ok_or("argument is not an identifier")?;
     let input = tree.add(Expr::Ident(SORT_INPUT.into()));
-    let init = tree.add(Expr::List(Vec::new()));
-    let condition = tree.literal(Value::Bool(true));
-    let accumulator = tree.accumulator();
-    let one = tree.add(Expr::List(vec![(key, false)]));
-    let step = tree.call("_+_", vec![accumulator, one]);
-    let result = tree.accumulator();
-    let fold = Fold { range: input, var, var2: None, accu: ACCUMULATOR.into(), init, condition, step, result };
-    let keys = tree.add(Expr::Fold(Box::new(fold)));
+    let range = Range::new(tree, input, &[var])?;
+    let keys = collect(tree, range, None, key);
     let list = tree.add(Expr::Ident(SORT_INPUT.into()));
-    let sorted = tree.add(Expr::Call { function: SORT_BY_KEYS.into(), target: Some(list), args: vec![keys] });
+    let sorted = tree.method(SORT_BY_KEYS, list, vec![keys]);
     Ok(tree.bind(SORT_INPUT.into(), target, sorted))
 }
 
 fn map_optional(tree: &mut Tree, target: Id, var: Box<str>, body: Id, wrap: bool) -> Id {
-    let present = tree.add(Expr::Call { function: "hasValue".into(), target: Some(target), args: Vec::new() });
+    let present = tree.method("hasValue", target, Vec::new());
     let again = tree.copy(target);
-    let value = tree.add(Expr::Call { function: "value".into(), target: Some(again), args: Vec::new() });
+    let value = tree.method("value", again, Vec::new());
     let mut mapped = tree.bind(var, value, body);
     if wrap {
         mapped = tree.call("optional.of", vec![mapped]);
@@ -154,22 +182,29 @@ fn map_optional(tree: &mut Tree, target: Id, var: Box<str>, body: Id, wrap: bool
     tree.call("_?_:_", vec![present, mapped, none])
 }
 
-fn two_variables(tree: &Tree, key: Id, value: Id) -> Result<(Box<str>, Box<str>), String> {
-    let name = |id| simple_name(tree, id).ok_or("argument must be a simple name");
-    let (key, value) = (name(key)?, name(value)?);
-    if key == value {
-        return Err(format!("duplicate variable name: {key}"));
-    }
-    if [&key, &value].into_iter().any(|name| **name == *OLD_ACCUMULATOR) {
-        return Err("iteration variable overwrites accumulator variable".to_owned());
-    }
-    Ok((key, value))
-}
-
 fn simple_name(tree: &Tree, id: Id) -> Option<Box<str>> {
     match tree.get(id) {
         Expr::Ident(name) => Some(name.clone()),
         _ => None,
+    }
+}
+
+impl Range {
+    fn new(tree: &Tree, over: Id, vars: &[Id]) -> Result<Self, String> {
+        let mut names = Vec::with_capacity(2);
+        for var in vars {
+            let name = simple_name(tree, *var).ok_or("argument must be a simple name")?;
+            if *name == *OLD_ACCUMULATOR {
+                return Err("iteration variable overwrites accumulator variable".to_owned());
+            }
+            if names.contains(&name) {
+                return Err(format!("duplicate variable name: {name}"));
+            }
+            names.push(name);
+        }
+        let mut names = names.into_iter();
+        let var = names.next().ok_or("a loop needs a variable")?;
+        Ok(Self { over, var, var2: names.next() })
     }
 }
 
@@ -186,17 +221,21 @@ impl Tree {
         self.add(Expr::Call { function: function.into(), target: None, args })
     }
 
-    fn fold(
-        &mut self,
-        range: Id,
-        (var, var2): (Box<str>, Box<str>),
-        init: Id,
-        condition: Id,
-        step: Id,
-        result: Id,
-    ) -> Id {
+    fn method(&mut self, function: &str, target: Id, args: Vec<Id>) -> Id {
+        self.add(Expr::Call { function: function.into(), target: Some(target), args })
+    }
+
+    /// A step, or the accumulator unchanged where the filter does not hold.
+    fn where_holds(&mut self, filter: Option<Id>, step: Id) -> Id {
+        let Some(filter) = filter else { return step };
+        let unchanged = self.accumulator();
+        self.call("_?_:_", vec![filter, step, unchanged])
+    }
+
+    fn fold(&mut self, range: Range, init: Id, condition: Id, step: Id, result: Id) -> Id {
+        let Range { over, var, var2 } = range;
         let accu = ACCUMULATOR.into();
-        self.add(Expr::Fold(Box::new(Fold { range, var, var2: Some(var2), accu, init, condition, step, result })))
+        self.add(Expr::Fold(Box::new(Fold { range: over, var, var2, accu, init, condition, step, result })))
     }
 
     /// An expression with a name for a value: a loop over nothing.
@@ -211,7 +250,7 @@ impl Tree {
 
     /// The same expression once more.
     fn copy(&mut self, id: Id) -> Id {
-        crate::domain::json::level(|| {
+        level(|| {
             let mut expr = self.get(id).clone();
             match &mut expr {
                 Expr::Literal(_) | Expr::Ident(_) | Expr::Message(_) => {}

@@ -18,8 +18,6 @@ pub(super) struct Node {
     pub(super) nullable: bool,
     /// Whether expressions can name this node's values; where not, upstream has no declaration for it.
     pub(super) declared: bool,
-    /// The `type`, for the server's words.
-    pub(super) type_text: Box<str>,
 }
 
 /// What the values of a node are.
@@ -85,13 +83,12 @@ impl Node {
                 declared: shape.is_declared(),
                 shape,
                 nullable: schema.nullable,
-                type_text: schema.kind.as_str().into(),
             }
         })
     }
 
     fn text() -> Self {
-        Self { shape: Shape::Text(Format::None), nullable: false, declared: true, type_text: "string".into() }
+        Self { shape: Shape::Text(Format::None), nullable: false, declared: true }
     }
 
     /// The field of an object that expressions spell this way.
@@ -99,7 +96,9 @@ impl Node {
         let Shape::Object(fields) = &self.shape else { return None };
         let name = names::unescape(identifier)?;
         let spelled = names::escape(&name)?;
-        (spelled == identifier).then(|| fields.named.get(&*name)).flatten().filter(|field| field.declared)
+        // Since 1.31 reserved words need no escaping behind a point, where the grammar takes them.
+        let reserved = names::is_reserved(identifier) && *name == *identifier;
+        (spelled == identifier || reserved).then(|| fields.named.get(&*name)).flatten().filter(|field| field.declared)
     }
 }
 
@@ -164,7 +163,7 @@ impl Node {
     fn object_meta() -> Self {
         let named = ["name", "generateName"].map(|name| (name.into(), Self::text()));
         let fields = Fields { named: named.into(), structured: true };
-        Self { shape: Shape::Object(fields), nullable: false, declared: true, type_text: "object".into() }
+        Self { shape: Shape::Object(fields), nullable: false, declared: true }
     }
 }
 

@@ -47,6 +47,11 @@ pub(super) fn escape(name: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(escaped))
 }
 
+/// Whether CEL's grammar keeps a word for itself.
+pub(super) fn is_reserved(word: &str) -> bool {
+    RESERVED.contains(&word)
+}
+
 /// The property name behind an identifier, or none where it holds a sequence that no name escapes to.
 pub(super) fn unescape(identifier: &str) -> Option<Cow<'_, str>> {
     if !identifier.contains("__") {

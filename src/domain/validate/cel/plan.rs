@@ -239,12 +239,10 @@ impl Planner<'_, '_> {
         args: &[Id],
         reference: &Reference,
     ) -> Result<StepId, String> {
-        let (overloads, keeps_target) = match reference {
-            Reference::Call { function, candidates, keeps_target } => {
-                let candidates: Vec<&'static Overload> = candidates.iter().map(|index| &function[*index]).collect();
-                (candidates, *keeps_target)
-            }
-            _ => (Vec::new(), false),
+        let (function, overloads, keeps_target) = match reference {
+            Reference::Call { name, candidates, keeps_target } => (&**name, candidates.clone(), *keeps_target),
+            // A field behind `?.` is read, not called.
+            _ => (function, Vec::new(), false),
         };
         let target = target.filter(|_| keeps_target);
         let args: Vec<StepId> =

@@ -2,12 +2,12 @@
 //! It must not know types nor values of an object.
 //!
 //! The text is parsed by the `cel` crate, whose grammar is cel-go's own; its evaluation is not used (see the parent module).
-//! Macros that the crate does not have are expanded here as cel-go expands them, since what a rule costs depends on it.
+//! Macros are expanded here as cel-go expands them, since what a rule costs depends on it.
 
 use std::sync::Arc;
 
+use cel::Env;
 use cel::common::ast::{EntryExpr, Expr as Parsed, IdedExpr, LiteralValue};
-use cel::parser::Parser;
 
 use crate::domain::json::level;
 
@@ -93,7 +93,8 @@ impl Tree {
         let stack = MIN_STACK + source.len() * STACK_PER_BYTE;
         // The parsed tree is taken apart within, too: it recurses as it is dropped.
         stacker::grow(stack, || {
-            let parser = Parser::new().enable_optional_syntax(true).max_recursion_depth(MAX_DEPTH);
+            // An environment of no macros: which there are, and what becomes of them, is decided here.
+            let parser = Env::default().parser().max_recursion_depth(MAX_DEPTH);
             let parsed = parser.parse(source).map_err(|errors| errors.to_string())?;
             let mut tree = Self { nodes: Vec::new(), root: Id(0) };
             tree.root = tree.lower(&parsed)?;
@@ -155,22 +156,8 @@ impl Tree {
                     Expr::Map(entries)
                 }
                 Parsed::Struct(message) => Expr::Message(message.type_name.as_str().into()),
-                Parsed::Comprehension(fold) => {
-                    if fold.iter_var == macros::OLD_ACCUMULATOR {
-                        return Err("iteration variable overwrites accumulator variable".to_owned());
-                    }
-                    Expr::Fold(Box::new(Fold {
-                        range: self.lower(&fold.iter_range)?,
-                        var: fold.iter_var.as_str().into(),
-                        var2: fold.iter_var2.as_deref().map(Box::from),
-                        accu: fold.accu_var.as_str().into(),
-                        init: self.lower(&fold.accu_init)?,
-                        condition: self.lower(&fold.loop_cond)?,
-                        step: self.lower(&fold.loop_step)?,
-                        result: self.lower(&fold.result)?,
-                    }))
-                }
-                Parsed::Unspecified => return Err("unspecified expression".to_owned()),
+                // The parser makes loops of macros only.
+                Parsed::Comprehension(_) | Parsed::Unspecified => return Err("unspecified expression".to_owned()),
             };
             Ok(self.add(expr))
         })

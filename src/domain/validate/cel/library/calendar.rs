@@ -62,9 +62,6 @@ fn zone_offset(zone: &str) -> Outcome<i64> {
     };
     let number = |text: &str| text.parse::<i64>().map_err(|_| Fault::new("invalid time zone offset"));
     let (hours, minutes) = (number(hours)?, number(minutes)?);
-    if !(0..60).contains(&minutes) {
-        return Err(Fault::new("timezone offset minutes out of range [0, 59]"));
-    }
     let minutes = if zone.starts_with('-') { -minutes } else { minutes };
     hours
         .checked_mul(60)

@@ -162,7 +162,7 @@ fn fixed(number: f64, precision: usize) -> String {
     text
 }
 
-/// English as Go's printer has it: `1.500000 × 10⁰³`.
+/// English as Go's printer has it: `1.500000×10⁰³`.
 fn scientific(number: f64, precision: usize) -> String {
     if let Some(named) = not_finite(number) {
         return named.to_owned();
@@ -172,7 +172,7 @@ fn scientific(number: f64, precision: usize) -> String {
     let exponent: i32 = exponent.parse().unwrap_or_default();
     let mut power: String = if exponent < 0 { "\u{207b}" } else { "" }.to_owned();
     power.extend(format!("{:02}", exponent.unsigned_abs()).chars().map(superscript));
-    format!("{mantissa}\u{202f}\u{d7}\u{202f}10{power}")
+    format!("{mantissa}\u{d7}10{power}")
 }
 
 fn superscript(digit: char) -> char {

@@ -179,10 +179,13 @@ impl Quantity {
         Self { unscaled: -&self.unscaled, ..*self }
     }
 
-    /// Rounded away from zero to billionths.
+    /// In billionths, rounded away from zero.
     fn rounded_up(self) -> Self {
-        if self.unscaled.sign() == Sign::NoSign || self.scale <= NANO {
+        if self.unscaled.sign() == Sign::NoSign {
             return self;
+        }
+        if self.scale <= NANO {
+            return Self { unscaled: self.at_scale(NANO), scale: NANO, small: false };
         }
         let unit = power_of_ten(self.scale - NANO);
         let mut unscaled = &self.unscaled / &unit;
