@@ -7,6 +7,8 @@
 
 use serde_json::{Map, Value};
 
+use super::RULE_BUDGET;
+use super::cel::Program;
 use super::field::Field;
 use super::metadata;
 use super::patterns::Patterns;
@@ -38,15 +40,28 @@ impl DefaultFindings {
 ///
 /// Fields are places in the schema below `openAPIV3Schema`, and in the default below its place.
 pub fn defaults(schema: &Schema) -> DefaultFindings {
-    let mut walk = Walk { patterns: Patterns::of(schema), found: DefaultFindings::default() };
+    let mut walk = Walk { patterns: Patterns::of(schema), server: List::default(), beyond: List::default() };
     let root = Standing { object: schema, trail: Trail::ROOT, in_metadata: false, beyond_server: false };
     walk.schema(schema, true, &root, &mut Field::new("openAPIV3Schema"));
-    walk.found
+    DefaultFindings { by_server: walk.server.found, beyond_server: walk.beyond.found }
 }
 
 struct Walk<'s> {
     patterns: Patterns<'s>,
-    found: DefaultFindings,
+    server: List,
+    beyond: List,
+}
+
+/// Findings, and what the rules of further defaults may cost. Where nothing is left, the server stops looking.
+struct List {
+    found: Vec<Finding>,
+    budget: i64,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self { found: Vec::new(), budget: RULE_BUDGET }
+    }
 }
 
 /// Where a schema stands.
@@ -71,12 +86,12 @@ impl<'s> Walk<'s> {
             standing
         };
         if let Some(default) = &schema.default {
-            let mark = at.child("default");
-            let found = self.default(schema, default, is_object, standing, at);
-            at.back(mark);
-            let list =
-                if standing.beyond_server { &mut self.found.beyond_server } else { &mut self.found.by_server };
-            list.extend(found);
+            let list = if standing.beyond_server { &mut self.beyond } else { &mut self.server };
+            if list.budget >= 0 {
+                let mark = at.child("default");
+                check(&self.patterns, schema, default, is_object, standing, at, list);
+                at.back(mark);
+            }
         }
         level(|| self.below(schema, is_object, standing, at));
     }
@@ -105,45 +120,61 @@ impl<'s> Walk<'s> {
             at.back(mark);
         }
     }
+}
 
-    /// Each check is made only if those before it found nothing, save that an unpruned default is checked further.
-    fn default(
-        &self,
-        schema: &'s Schema,
-        default: &Json,
-        is_object: bool,
-        standing: &Standing<'_>,
-        at: &mut Field,
-    ) -> Vec<Finding> {
-        let mut found = Vec::new();
-        let place = at.to_string();
-        let mut default = default.clone();
-        if standing.in_metadata {
-            let problems = metadata_problems(&default, standing);
-            if !problems.is_empty() {
-                let detail = format!("must result in valid metadata: {}", aggregate(&problems));
-                return vec![Finding::new(Kind::Invalid, place, detail)];
-            }
-        } else {
-            let mut unknown = false;
-            prune(&mut default.clone(), schema, is_object, &mut |_| unknown = true);
-            if unknown {
-                found.push(Finding::new(Kind::Invalid, &*place, "must not have unknown fields"));
-            }
-            let before = found.len();
-            if let Err(finding) = coerce(&mut default, schema, is_object, Malformed::Refuse, &Place::root(&place)) {
-                found.push(finding);
-            } else {
-                metadata::check(schema, &default, is_object, at, &mut found);
-            }
-            if found.len() > before {
-                return found;
-            }
+/// Each check is made only if those before it found nothing, save that an unpruned default is checked further.
+fn check<'s>(
+    patterns: &Patterns<'s>,
+    schema: &'s Schema,
+    default: &Json,
+    is_object: bool,
+    standing: &Standing<'_>,
+    at: &mut Field,
+    list: &mut List,
+) {
+    let place = at.to_string();
+    let mut default = default.clone();
+    if standing.in_metadata {
+        let problems = metadata_problems(&default, standing);
+        if !problems.is_empty() {
+            let detail = format!("must result in valid metadata: {}", aggregate(&problems));
+            list.found.push(Finding::new(Kind::Invalid, place, detail));
+            return;
         }
-        let violations = value::check(Form::Structural, &self.patterns, schema, &default);
-        found.extend(violations.iter().map(|violation| violation.finding(&place)));
-        found
+    } else {
+        let mut unknown = false;
+        prune(&mut default.clone(), schema, is_object, &mut |_| unknown = true);
+        if unknown {
+            list.found.push(Finding::new(Kind::Invalid, &*place, "must not have unknown fields"));
+        }
+        if let Err(finding) = coerce(&mut default, schema, is_object, Malformed::Refuse, &Place::root(&place)) {
+            list.found.push(finding);
+            return;
+        }
+        let before = list.found.len();
+        metadata::check(schema, &default, is_object, at, &mut list.found);
+        if list.found.len() > before {
+            return;
+        }
     }
+    let violations = value::check(Form::Structural, patterns, schema, &default);
+    list.found.extend(violations.iter().map(|violation| violation.finding(&place)));
+    if violations.is_empty()
+        && let Some(rules) = Program::compile(schema, is_object)
+    {
+        list.budget = run(&rules, &default, &place, list);
+    }
+}
+
+/// Runs the rules over a default as if it replaced itself, and then, for the rules that ask whether it replaces anything,
+/// as if it replaced nothing. The dearer run is charged.
+fn run(rules: &Program, default: &Value, place: &str, list: &mut List) -> i64 {
+    let before = list.found.len();
+    let left = rules.validate(default, Some(default), place, list.budget, &mut list.found);
+    if list.found.len() > before {
+        return left;
+    }
+    left.min(rules.validate(default, None, place, list.budget, &mut list.found))
 }
 
 /// What is wrong with the smallest whole object around a default in its metadata.
