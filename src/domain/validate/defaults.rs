@@ -27,6 +27,9 @@ pub struct DefaultFindings {
     pub by_server: Vec<Finding>,
     /// What it would say if it looked at the defaults below `additionalProperties`, which it applies all the same.
     pub beyond_server: Vec<Finding>,
+    /// Where the server stops at one of several findings, and which one it is differs from time to time: all of them. The
+    /// first of each group is in `by_server`.
+    pub either: Vec<Vec<Finding>>,
 }
 
 impl DefaultFindings {
@@ -43,7 +46,8 @@ pub fn defaults(schema: &Schema) -> DefaultFindings {
     let mut walk = Walk { patterns: Patterns::of(schema), server: List::default(), beyond: List::default() };
     let root = Standing { object: schema, trail: Trail::ROOT, in_metadata: false, beyond_server: false };
     walk.schema(schema, true, &root, &mut Field::new("openAPIV3Schema"));
-    DefaultFindings { by_server: walk.server.found, beyond_server: walk.beyond.found }
+    let Walk { server, beyond, .. } = walk;
+    DefaultFindings { by_server: server.found, beyond_server: beyond.found, either: server.either }
 }
 
 struct Walk<'s> {
@@ -55,12 +59,13 @@ struct Walk<'s> {
 /// Findings, and what the rules of further defaults may cost. Where nothing is left, the server stops looking.
 struct List {
     found: Vec<Finding>,
+    either: Vec<Vec<Finding>>,
     budget: i64,
 }
 
 impl Default for List {
     fn default() -> Self {
-        Self { found: Vec::new(), budget: RULE_BUDGET }
+        Self { found: Vec::new(), either: Vec::new(), budget: RULE_BUDGET }
     }
 }
 
@@ -147,10 +152,14 @@ fn check<'s>(
         if unknown {
             list.found.push(Finding::new(Kind::Invalid, &*place, "must not have unknown fields"));
         }
-        if let Err(finding) = coerce(&mut default, schema, is_object, Malformed::Refuse, &Place::root(&place)) {
-            list.found.push(finding);
+        let misfits = metadata::misfits(schema, &default, is_object, at);
+        if let Some(first) = misfits.first() {
+            list.found.push(first.clone());
+            list.either.extend(Some(misfits).filter(|misfits| misfits.len() > 1));
             return;
         }
+        // Nothing is left to be dropped; the rest of metadata takes the form in which the server goes on with it.
+        let _ = coerce(&mut default, schema, is_object, Malformed::Drop, &Place::root(""));
         let before = list.found.len();
         metadata::check(schema, &default, is_object, at, &mut list.found);
         if list.found.len() > before {

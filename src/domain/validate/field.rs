@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::domain::schema::Schema;
+
 /// apimachinery's `field.Path` as one text that grows and shrinks with the walk. Empty is Go's nil path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Field(String);
@@ -41,6 +43,14 @@ impl Field {
     /// Goes down to `here[0]`.
     pub(super) fn index(&mut self, index: usize) -> Mark {
         self.key(&index.to_string())
+    }
+
+    /// Goes down to a property, as a child, or to the value of a map, by its key; nothing where the schema has neither.
+    pub(super) fn below<'s>(&mut self, schema: &'s Schema, name: &str) -> Option<(&'s Schema, Mark)> {
+        match schema.properties.get(name) {
+            Some(property) => Some((property, self.child(name))),
+            None => schema.additional_schema().map(|additional| (additional, self.key(name))),
+        }
     }
 
     /// Goes back up.

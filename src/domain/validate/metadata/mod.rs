@@ -4,6 +4,7 @@
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/validation.go`, and apimachinery
 //! `pkg/api/validation/objectmeta.go`. The declarative rules of apimachinery 0.37 are of alpha level and refuse nothing.
 
+mod misfits;
 mod names;
 mod rules;
 
@@ -15,6 +16,8 @@ use crate::domain::finding::{Finding, Kind};
 use crate::domain::json::level;
 use crate::domain::schema::Schema;
 
+pub(super) use misfits::find as misfits;
+
 /// Reports what is wrong with the objects inside a value, and with the value itself if it is to be one.
 pub(super) fn check(schema: &Schema, value: &Value, is_object: bool, at: &mut Field, found: &mut Vec<Finding>) {
     level(|| match value {
@@ -23,15 +26,10 @@ pub(super) fn check(schema: &Schema, value: &Value, is_object: bool, at: &mut Fi
                 object(fields, at, found);
             }
             for (name, field) in fields {
-                let (below, mark) = match schema.properties.get(name) {
-                    Some(property) => (property, at.child(name)),
-                    None => match schema.additional_schema() {
-                        Some(additional) => (additional, at.key(name)),
-                        None => continue,
-                    },
-                };
-                check(below, field, false, at, found);
-                at.back(mark);
+                if let Some((below, mark)) = at.below(schema, name) {
+                    check(below, field, false, at, found);
+                    at.back(mark);
+                }
             }
         }
         Value::Array(items) => {
