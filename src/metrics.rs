@@ -120,7 +120,11 @@ impl Default for Metrics {
             registry: Registry::default(),
         };
         registry.register("objects", "Objects looked at, by what became of them", metrics.objects.clone());
-        registry.register("requests", "Requests to the API server, by verb and outcome", metrics.requests.clone());
+        registry.register(
+            "requests",
+            "Requests to the API server, by verb and outcome",
+            metrics.requests.clone(),
+        );
         registry.register_with_unit(
             "pass_duration",
             "How long sweeps over all objects of a CRD took",

@@ -82,7 +82,9 @@ async fn what_users_do_during_a_pass_stands() -> Result<()> {
         for index in 0..COUNT {
             let path = path(&name(index));
             match index % 3 {
-                0 => drop(cluster.patch(&path, Patch::Merge, "user", &json!({ "spec": { "size": round } })).await?),
+                0 => drop(
+                    cluster.patch(&path, Patch::Merge, "user", &json!({ "spec": { "size": round } })).await?,
+                ),
                 1 if round == 1 => drop(cluster.delete(&path).await?),
                 2 => {
                     cluster.delete(&path).await?;

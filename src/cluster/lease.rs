@@ -98,7 +98,8 @@ impl Lease {
     pub async fn release(&mut self) {
         let given_up = async {
             let lease = self.read().await?;
-            let Some(lease) = lease.filter(|lease| lease["spec"]["holderIdentity"] == self.identity.as_str()) else {
+            let Some(lease) = lease.filter(|lease| lease["spec"]["holderIdentity"] == self.identity.as_str())
+            else {
                 return Ok(());
             };
             self.write(&lease, "", 1).await

@@ -45,7 +45,8 @@ impl Run {
             max_in_flight: self.max_in_flight,
             max_writes_per_second: self.max_writes_per_second,
         };
-        let listener = TcpListener::bind(self.listen).await.with_context(|| format!("--listen {}", self.listen))?;
+        let listener =
+            TcpListener::bind(self.listen).await.with_context(|| format!("--listen {}", self.listen))?;
         let ready = Arc::new(Readiness::default());
         let server = tokio::spawn(server::serve(listener, cluster.metrics().clone(), ready.clone()));
         let ended = CancellationToken::new();

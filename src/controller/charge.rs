@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use super::judge::Judged;
 use super::pass::{Interruption, Orders, Proved, Sweep};
 use super::record::{Recorder, Times, now, record, record_of, report};
 use super::tally::{Fate, Tally, Trouble};
@@ -44,13 +45,6 @@ pub(super) struct Charge {
     /// What is wrong with the CRD itself, before any object is looked at.
     pub(super) judged: Judged,
     pub(super) recorder: Recorder,
-}
-
-/// What is wrong with a CRD.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Judged {
-    pub(super) non_structural: Vec<String>,
-    pub(super) invalid_defaults: Vec<String>,
 }
 
 /// Why a task has to begin again.
@@ -374,7 +368,9 @@ impl Charge {
 
     async fn publish(&mut self, standing: &Standing) {
         let counts = standing.tally.counts();
-        self.cluster.metrics().phantom_objects(self.crd.name(), counts.held + counts.rejected + counts.unknown);
+        self.cluster
+            .metrics()
+            .phantom_objects(self.crd.name(), counts.held + counts.rejected + counts.unknown);
         let verdict = verdict::of(&self.judged, &self.settings, &standing.tally);
         let reason = verdict.reason;
         self.recorder.say(verdict).await;

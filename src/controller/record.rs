@@ -2,7 +2,6 @@
 //! It must not say anything twice: what stands there already is not written again.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -23,10 +22,18 @@ const LISTED: usize = 50;
 /// How long after a change of our conditions they are looked at.
 const RECHECK: Duration = Duration::from_secs(10);
 
+/// Which CRD, in which state, is written about.
+#[derive(Clone, Debug)]
+pub(super) struct Subject {
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) generation: i64,
+}
+
 /// The pen of one CRD's task.
 pub(super) struct Recorder {
     cluster: Cluster,
-    crd: Arc<Crd>,
+    subject: Subject,
     /// Our conditions as the CRD carries them.
     seen: watch::Receiver<Vec<Condition>>,
     /// When to look whether somebody has changed them.
@@ -36,13 +43,13 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new(cluster: Cluster, crd: Arc<Crd>, seen: watch::Receiver<Vec<Condition>>) -> Self {
-        Self { cluster, crd, seen, recheck: None, said: None, noted: None }
+    pub(super) fn new(cluster: Cluster, subject: Subject, seen: watch::Receiver<Vec<Condition>>) -> Self {
+        Self { cluster, subject, seen, recheck: None, said: None, noted: None }
     }
 
     /// Reads the report of an earlier run; none if there is none for this CRD.
     pub(super) async fn recall(&mut self) -> Result<Option<DefaultsReportStatus>, CallError> {
-        let report = self.cluster.report(&self.crd).await?;
+        let report = self.cluster.report(&self.subject.name, &self.subject.uid).await?;
         self.noted = report.and_then(|report| report.status);
         Ok(self.noted.clone())
     }
@@ -50,7 +57,7 @@ impl Recorder {
     /// Puts the conditions on the CRD, unless they stand there already.
     pub(super) async fn say(&mut self, verdict: Verdict) {
         let present = self.seen.borrow_and_update().clone();
-        let conditions = verdict.conditions(self.crd.generation(), &present, &now().to_string());
+        let conditions = verdict.conditions(self.subject.generation, &present, &now().to_string());
         if !same(&conditions, &present) {
             self.put(&conditions).await;
         }
@@ -89,11 +96,13 @@ impl Recorder {
         }
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
         for _ in 0..5 {
-            let answer = match self.cluster.set_report(&self.crd, &status).await {
-                Err(error) if error.code() == Some(404) => match self.cluster.open_report(&self.crd).await {
-                    Ok(()) => self.cluster.set_report(&self.crd, &status).await,
-                    Err(error) => Err(error),
-                },
+            let answer = match self.cluster.set_report(&self.subject.name, &status).await {
+                Err(error) if error.code() == Some(404) => {
+                    match self.cluster.open_report(&self.subject.name, &self.subject.uid).await {
+                        Ok(()) => self.cluster.set_report(&self.subject.name, &status).await,
+                        Err(error) => Err(error),
+                    }
+                }
                 answer => answer,
             };
             match answer {
@@ -112,7 +121,7 @@ impl Recorder {
     async fn put(&self, conditions: &[Condition]) {
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
         for _ in 0..5 {
-            match self.cluster.set_conditions(self.crd.name(), self.crd.uid(), conditions).await {
+            match self.cluster.set_conditions(&self.subject.name, &self.subject.uid, conditions).await {
                 Ok(()) => return,
                 Err(error) if matches!(error.code(), Some(404 | 409)) => {
                     debug!("the CRD is gone");
@@ -182,7 +191,7 @@ pub(super) fn report(
                 DefaultPath { objects: tally.missing(&path), path }
             })
             .collect(),
-        held: problems(&["HiddenFields", "Misfit"]),
+        held: problems(&["HiddenFields", "Misfit", "InvalidDefault"]),
         rejected: problems(&["Invalid", "Admission", "TooLarge", "Refused"]),
     }
 }

@@ -186,6 +186,11 @@ impl Trouble {
                     .to_owned(),
                 paths.iter().map(Path::to_string).collect(),
             ),
+            Self::Held(Hold::InvalidDefault, paths) => (
+                "InvalidDefault",
+                "these defaults are themselves invalid; correct them in the CRD".to_owned(),
+                paths.iter().map(Path::to_string).collect(),
+            ),
             Self::Rejected(rejection) => {
                 let reason = match rejection.kind {
                     RejectionKind::Invalid => "Invalid",
