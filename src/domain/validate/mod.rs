@@ -92,5 +92,3 @@ fn blocks_rules(kind: Kind) -> bool {
     matches!(kind, Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid)
 }
 
-#[cfg(test)]
-mod vecs;
