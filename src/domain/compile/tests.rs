@@ -62,7 +62,7 @@ fn walks_report_the_topmost_places() {
 fn lists_what_can_be_filled_in() {
     let compiled = compile(&cron_tab());
     let sites: Vec<_> =
-        compiled.defaults().iter().map(|site| format!("{} {}", site.path, *site.value)).collect();
+        compiled.defaults().iter().map(|site| format!("{} {}", site.path, *site.value())).collect();
     assert_eq!(
         sites,
         [
@@ -73,8 +73,13 @@ fn lists_what_can_be_filled_in() {
             ".spec.replicas 1",
         ]
     );
-    let paths: Vec<_> = compiled.defaults().into_iter().map(|site| site.path).collect();
+    let mut paths = Vec::new();
+    compiled.each_default(&mut |at, default| {
+        assert!(!default.is_null());
+        paths.push(at.to_path());
+    });
     assert!(paths.is_sorted());
+    assert_eq!(paths, compiled.defaults().into_iter().map(|site| site.path).collect::<Vec<_>>());
 }
 
 #[test]
