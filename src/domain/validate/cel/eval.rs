@@ -174,6 +174,9 @@ impl<'v> Evaluation<'_, 'v> {
     fn grow(&mut self, call: &Call, accu: usize) -> Outcome<Value<'v>> {
         self.fill(accu)?;
         self.meter.charge(cost::READ)?;
+        if let (Slot::Full(Err(fault)), false) = (&self.slots[accu], call.binary) {
+            return Err(fault.clone());
+        }
         let (more, fault) = match call.args.get(1..) {
             Some(rest) => self.args(rest, call.binary)?,
             None => (Vec::new(), None),
