@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::field::Field;
-use crate::domain::go::{self, Num};
 use crate::domain::finding::{Finding, Kind};
+use crate::domain::go::{self, Num};
 use crate::domain::json::level;
 use crate::domain::schema::Schema;
 
@@ -33,7 +33,7 @@ pub(super) fn check(schema: &Schema, value: &Value, at: &mut Field, found: &mut 
         }
         Value::Array(items) => {
             match schema.list_type.as_deref() {
-                Some("set") => report(repeated(items.iter().map(Some)), at, found),
+                Some("set") => report(repeated(items.iter().map(|item| identity(Some(item)))), at, found),
                 Some("map") => map(schema, items, at, found),
                 _ => {}
             }
@@ -57,16 +57,15 @@ fn map(schema: &Schema, items: &[Value], at: &mut Field, found: &mut Vec<Finding
         return;
     }
     match &*schema.list_map_keys {
-        [key] => report(repeated(items.iter().map(|item| item.get(key))), at, found),
-        keys => {
-            let keys: Vec<Value> = items.iter().map(|item| Value::Object(key_of(item, keys))).collect();
-            report(repeated(keys.iter().map(Some)), at, found);
-        }
+        [key] => report(repeated(items.iter().map(|item| identity(item.get(key)))), at, found),
+        keys => report(repeated(items.iter().map(|item| Identity::Compound(keys_of(item, keys)))), at, found),
     }
 }
 
-fn key_of(item: &Value, keys: &[String]) -> Map<String, Value> {
-    keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone()))).collect()
+/// The values under several keys as one text; a key that is not there is not in it.
+fn keys_of(item: &Value, keys: &[String]) -> String {
+    let present = keys.iter().filter_map(|key| item.get(key).map(|value| (key, value)));
+    present.map(|(key, value)| format!("{}:{},", go::quote(key), go::json(value))).collect()
 }
 
 fn report(indices: Vec<usize>, at: &mut Field, found: &mut Vec<Finding>) {
@@ -91,11 +90,11 @@ enum Identity<'v> {
 }
 
 /// Where items stand for the second time.
-fn repeated<'v>(items: impl Iterator<Item = Option<&'v Value>>) -> Vec<usize> {
+fn repeated<'v>(items: impl Iterator<Item = Identity<'v>>) -> Vec<usize> {
     let mut times = HashMap::new();
     let mut indices = Vec::new();
     for (index, item) in items.enumerate() {
-        let times = times.entry(identity(item)).or_insert(0_u32);
+        let times = times.entry(item).or_insert(0_u32);
         *times += 1;
         if *times == 2 {
             indices.push(index);

@@ -11,15 +11,21 @@ mod rules;
 use serde_json::{Map, Value};
 
 use super::field::Field;
-use crate::domain::defaults::meta::{Malformed, decode};
+use crate::domain::defaults::meta::{Malformed, Misfit, decode};
 use crate::domain::finding::{Finding, Kind};
-use crate::domain::json::level;
+use crate::domain::json::{Json, level};
 use crate::domain::schema::Schema;
 
 pub(super) use misfits::find as misfits;
 
 /// Reports what is wrong with the objects inside a value, and with the value itself if it is to be one.
-pub(super) fn check(schema: &Schema, value: &Value, is_object: bool, at: &mut Field, found: &mut Vec<Finding>) {
+pub(super) fn check(
+    schema: &Schema,
+    value: &Value,
+    is_object: bool,
+    at: &mut Field,
+    found: &mut Vec<Finding>,
+) {
     level(|| match value {
         Value::Object(fields) => {
             if is_object || schema.embedded_resource {
@@ -61,11 +67,16 @@ fn object(fields: &Map<String, Value>, at: &mut Field, found: &mut Vec<Finding>)
     }
     let Some(given) = fields.get("metadata") else { return };
     let mark = at.child("metadata");
-    match decode(given, Malformed::Refuse) {
+    match decoded(given) {
         Ok(decoded) => rules::check(&decoded, at, found),
         Err(misfit) => found.push(Finding::new(Kind::Invalid, at.to_string(), misfit.to_string())),
     }
     at.back(mark);
+}
+
+/// Metadata as the server holds it. What it says of managed fields may be of any depth.
+fn decoded(metadata: &Value) -> Result<Json, Misfit> {
+    decode(metadata, Malformed::Refuse).map(|decoded| Json::from(Value::Object(decoded)))
 }
 
 fn api_version(text: &str) -> Option<String> {
@@ -76,5 +87,6 @@ fn kind(text: &str) -> Option<String> {
     // One character for each, as in Go.
     let small: String = text.chars().filter_map(|letter| letter.to_lowercase().next()).collect();
     let problems = names::dns_1035_label(&small);
-    (!problems.is_empty()).then(|| format!("may have mixed case, but should otherwise match: {}", problems.join(",")))
+    (!problems.is_empty())
+        .then(|| format!("may have mixed case, but should otherwise match: {}", problems.join(",")))
 }
