@@ -43,3 +43,35 @@ pub(super) fn is_same(a: &Value, b: &Value) -> bool {
         _ => a == b,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn enum_values_are_converted_as_in_go() {
+        let cases = [
+            (json!(1), json!(1), true),
+            (json!(1), json!(1.0), true),
+            (json!(1.9), json!(1), true),
+            (json!(1), json!(1.9), false),
+            (json!(1e300), json!(i64::MIN), true),
+            (json!(97), json!("a"), true),
+            (json!(97), json!("aa"), false),
+            (json!(97.0), json!("a"), false),
+            (json!(-1), json!("\u{FFFD}"), true),
+            (json!("1"), json!(1), false),
+            (json!(true), json!(true), true),
+            (json!([1]), json!([1]), true),
+            (json!([1]), json!([1.0]), false),
+            (json!({"a": null}), json!({"a": null}), true),
+            (json!({"a": 1}), json!({"a": 1, "b": 1}), false),
+            (json!(null), json!(null), false),
+        ];
+        for (value, allowed, expected) in cases {
+            assert_eq!(is_allowed(&value, &Json::from(allowed.clone())), expected, "{value} in [{allowed}]");
+        }
+    }
+}

@@ -116,3 +116,39 @@ fn identity(item: Option<&Value>) -> Identity<'_> {
         Value::Array(_) | Value::Object(_) => Identity::Compound(go::json(item)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn repeated_in(list_type: &str, keys: &[&str], items: &Value) -> Vec<String> {
+        let schema = json!({"properties": {"l": {
+            "type": "array", "x-kubernetes-list-type": list_type, "x-kubernetes-list-map-keys": keys,
+        }}});
+        let schema = Schema::parse(&schema).expect("an accepted schema");
+        let mut found = Vec::new();
+        check(&schema, &json!({"l": items}), &mut Field::default(), &mut found);
+        found.into_iter().map(|finding| finding.field).collect()
+    }
+
+    #[test]
+    fn sets_compare_scalars_as_go_values_and_the_rest_as_text() {
+        assert_eq!(repeated_in("set", &[], &json!([1, 1.0, "1", true, null, null, 1, 1])), ["l[5]", "l[6]"]);
+        assert_eq!(repeated_in("set", &[], &json!([[1], [1.0], {"a": 1}, {"a": 1.0}])), ["l[1]", "l[3]"]);
+        assert_eq!(repeated_in("atomic", &[], &json!([1, 1])), [""; 0]);
+    }
+
+    #[test]
+    fn maps_compare_keys() {
+        assert_eq!(
+            repeated_in("map", &["k"], &json!([{"k": 1}, {"k": 1, "v": 2}, {}, null])),
+            ["l[1]", "l[3]"]
+        );
+        assert_eq!(repeated_in("map", &["k"], &json!([{"k": null}, {}])), [""; 0]);
+        let pairs = json!([{"a": 1, "b": 2}, {"a": 1}, {"a": 1, "b": 2}, {"b": 1}, {"a": 1.0}]);
+        assert_eq!(repeated_in("map", &["a", "b"], &pairs), ["l[2]", "l[4]"]);
+        assert_eq!(repeated_in("map", &["k"], &json!([{"k": 1}, 5, {"k": 1}, 6])), ["l[1]"]);
+    }
+}

@@ -81,7 +81,7 @@ impl ObjectFindings {
         self.values.is_empty() && self.rules.is_empty()
     }
 
-    /// All findings in the server's order.
+    /// All findings in the server's order. Where `rules_skipped` is set, the server adds that it did so.
     pub fn iter(&self) -> impl Iterator<Item = &Finding> {
         self.values.iter().chain(&self.rules)
     }
@@ -95,4 +95,4 @@ fn blocks_rules(kind: Kind) -> bool {
 }
 
 #[cfg(test)]
-mod vecs;
+mod tests;
