@@ -1,1 +1,7 @@
 //! What the scenarios, the demo and the benchmarks of Etch share.
+
+pub mod cluster;
+pub mod control_plane;
+pub mod generate;
+pub mod operator;
+pub mod scene;
