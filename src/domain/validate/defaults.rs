@@ -33,7 +33,7 @@ pub struct DefaultFindings {
     /// Where the server stops at one of several findings, and which one it is differs from time to time: all of them. The
     /// first of each group is in `by_server`.
     pub either: Vec<Vec<Finding>>,
-    /// The places of all defaults that are wrong, for the server or beyond it: parents first, then by name.
+    /// The places of all defaults that are wrong, for the server or beyond it; parents come first.
     pub sites: Vec<Path>,
 }
 
