@@ -48,6 +48,10 @@ pub(super) fn body(object: &Object, crd: &Crd, terms: &Terms) -> Json {
             }
         }
     }
+    if entries.is_empty() {
+        // How to say that nobody owns anything: an empty list would be taken for none given, and change nothing.
+        entries.push(json!({}));
+    }
     Json::from(json!({
         "metadata": {
             "uid": object.uid(),
