@@ -74,9 +74,11 @@ pub fn rewritten(object: &Object, crd: &Crd, terms: &Terms, refused: &Write) -> 
 }
 
 /// The identity alone, to be applied before a rewrite: stored at S first, the object keeps its generation, and no default
-/// becomes ours. None where it is stored at S already, as far as the read view tells.
+/// becomes ours. None where it is stored at S already, as far as the read view tells; and where we own fields by an apply,
+/// for one that leaves them out gives them up, and what nobody owns the server removes.
 pub fn ahead_of_rewrite(object: &Object, crd: &Crd) -> Option<Json> {
-    has_gap(object, crd).then(|| body::identity(object, crd))
+    let owns = owners(object).any(|owner| owner.manager == MANAGER && owner.operation == "Apply");
+    (!owns && has_gap(object, crd)).then(|| body::identity(object, crd))
 }
 
 /// Whether the read view lacks a default: the object is stored at a version without it (fact R2), or the answering server
