@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 
 const GROUP: &str = "stable.example.com";
 const CRONTABS: &str = "crontabs.stable.example.com";
-const USER: &str = "system:serviceaccount:etch-system:etch";
 /// Every verb that RBAC knows for resources.
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 /// What Etch may be granted on custom resources.
@@ -101,6 +100,10 @@ async fn policies_are_checked(cluster: &Cluster) -> Result<()> {
     let policies = "/apis/etch-operator.io/v1alpha1/defaultspolicies";
     let default = cluster.get(&format!("{policies}/default")).await?;
     assert_eq!(default["spec"], json!({"mode": "Persist", "selector": {}}));
+    for policy in documented_policies()? {
+        let path = format!("{policies}?fieldValidation=Strict&dryRun=All");
+        cluster.send("POST", &path, "application/json", serde_json::to_vec(&policy)?).await?.ok()?;
+    }
     for (spec, field) in [
         (json!({"settle": "soon"}), "spec.settle"),
         (json!({"mode": "Perhaps"}), "spec.mode"),
@@ -126,6 +129,15 @@ async fn policies_are_checked(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
+/// The policies that the README shows.
+fn documented_policies() -> Result<Vec<Value>> {
+    let readme = std::fs::read_to_string(root().join("README.md"))?;
+    let blocks = readme.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let policies = blocks.map(parse_documents).collect::<Result<Vec<_>>>()?.concat();
+    ensure!(!policies.is_empty(), "the README shows no policy");
+    Ok(policies)
+}
+
 /// Right after the installation the service account may do what its own work needs, and nothing to anybody's objects.
 async fn only_its_own_affairs_are_granted(cluster: &Cluster) -> Result<()> {
     for (group, resource, verbs) in [
@@ -135,12 +147,19 @@ async fn only_its_own_affairs_are_granted(cluster: &Cluster) -> Result<()> {
         ("etch-operator.io", "defaultsreports", &["create", "get", "patch"]),
         ("etch-operator.io", "defaultsreports/status", &["patch"]),
         ("authorization.k8s.io", "selfsubjectaccessreviews", &["create"]),
+        ("coordination.k8s.io", "leases", &[]),
         (GROUP, "crontabs", &[]),
         ("", "secrets", &[]),
         ("apps", "deployments", &[]),
         ("rbac.authorization.k8s.io", "clusterroles", &[]),
     ] {
-        granted_soon(cluster, group, resource, verbs).await?;
+        granted_soon(cluster, attributes(group, resource), verbs).await?;
+    }
+    for (name, verbs) in [("etch", &["create", "get", "update"][..]), ("another", &["create"])] {
+        let mut lease = attributes("coordination.k8s.io", "leases");
+        lease["namespace"] = json!(NAMESPACE);
+        lease["name"] = json!(name);
+        granted_soon(cluster, lease, verbs).await?;
     }
     Ok(())
 }
@@ -168,7 +187,7 @@ async fn a_missing_rule_is_named_and_then_used(
     let (command, flags) = args.split_first().context("no arguments")?;
     ensure!(command == "run", "{args:?}");
     let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    flags.push("--settle=100ms");
+    flags.extend(["--settle=100ms", "--listen=127.0.0.1:0"]);
     let operator = Operator::start(kubeconfig, &dir.join("etch.log"), &flags)?;
     let condition = cluster.persisted(CRONTABS, "Forbidden", Duration::from_secs(20)).await?;
     let rule = format!(
@@ -184,9 +203,9 @@ async fn a_missing_rule_is_named_and_then_used(
     aggregates(role)?;
     apply(cluster, role).await?;
     bind(cluster, role).await?;
-    granted_soon(cluster, GROUP, "crontabs", &GRANTED).await?;
+    granted_soon(cluster, attributes(GROUP, "crontabs"), &GRANTED).await?;
     for (group, resource) in [(GROUP, "crontabs/status"), (GROUP, "others"), ("", "secrets")] {
-        granted_soon(cluster, group, resource, &[]).await?;
+        granted_soon(cluster, attributes(group, resource), &[]).await?;
     }
     cluster.persisted(CRONTABS, "AllPersisted", Duration::from_secs(40)).await?;
     let raw = cluster.raw(GROUP, "crontabs", Some("default"), "nightly").await?;
@@ -204,7 +223,7 @@ async fn all_groups_are_granted_by_the_overlay_only(cluster: &Cluster) -> Result
     apply(cluster, role).await?;
     bind(cluster, role).await?;
     for (group, resource) in [(GROUP, "crontabs"), ("example.org", "anything"), ("", "secrets")] {
-        granted_soon(cluster, group, resource, &GRANTED).await?;
+        granted_soon(cluster, attributes(group, resource), &GRANTED).await?;
     }
     Ok(())
 }
@@ -234,32 +253,38 @@ async fn bind(cluster: &Cluster, role: &Value) -> Result<()> {
     cluster.patch(&path, Patch::Apply, "admin", &binding).await?.ok().map(drop)
 }
 
+/// What a SubjectAccessReview asks about, but for the verb: all objects of a resource, or of a `resource/subresource`.
+fn attributes(group: &str, resource: &str) -> Value {
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    json!({"group": group, "resource": resource, "subresource": subresource})
+}
+
 /// Waits until the service account may use exactly these verbs; the authorizer hears of roles a little later.
-async fn granted_soon(cluster: &Cluster, group: &str, resource: &str, verbs: &[&str]) -> Result<()> {
+async fn granted_soon(cluster: &Cluster, attributes: Value, verbs: &[&str]) -> Result<()> {
     let wanted: BTreeSet<&str> = verbs.iter().copied().collect();
     let mut last = BTreeSet::new();
     let found = eventually(Duration::from_secs(10), "the granted verbs", async || {
-        last = granted(cluster, group, resource).await?;
+        last = granted(cluster, &attributes).await?;
         Ok((last == wanted).then_some(()))
     })
     .await;
-    found.with_context(|| format!("{resource}.{group}: granted are {last:?}, and should be {wanted:?}"))
+    found.with_context(|| format!("{attributes}: granted are {last:?}, and should be {wanted:?}"))
 }
 
-/// The verbs that the service account may use on all objects of a resource.
-async fn granted(cluster: &Cluster, group: &str, resource: &str) -> Result<BTreeSet<&'static str>> {
-    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+/// The verbs that the service account may use.
+async fn granted(cluster: &Cluster, attributes: &Value) -> Result<BTreeSet<&'static str>> {
     let mut granted = BTreeSet::new();
     for verb in VERBS {
+        let mut attributes = attributes.clone();
+        attributes["verb"] = json!(verb);
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
             "spec": {
-                "user": USER,
+                "user": format!("system:serviceaccount:{NAMESPACE}:etch"),
                 "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{NAMESPACE}"),
                            "system:authenticated"],
-                "resourceAttributes": {"group": group, "resource": resource, "subresource": subresource,
-                                       "verb": verb},
+                "resourceAttributes": attributes,
             },
         });
         let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
