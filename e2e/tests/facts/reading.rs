@@ -1,0 +1,2 @@
+//! x
+crate::rows! {}
