@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::control_plane::{ControlPlane, EtcdRaw, Kubernetes, Options, read_kubeconfig};
 use etch::domain::json::Json;
 use http::{Method, Request, header::CONTENT_TYPE};
-use kube::{Client, client::Body};
+use kube::{Client, Config, client::Body};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -35,7 +35,7 @@ impl Cluster {
     pub(crate) async fn start() -> Result<Self> {
         let dir = tempfile::tempdir()?;
         let control_plane = ControlPlane::start(Options::new(dir.path())).await?;
-        let client = control_plane.client(0).await?;
+        let client = client(control_plane.config(0).await?)?;
         Ok(Self { client, control_plane, _dir: dir })
     }
 
@@ -67,7 +67,7 @@ impl Cluster {
         self.post(&format!("{rbac}/clusterroles"), &role).await?.ok()?;
         self.post(&format!("{rbac}/clusterrolebindings"), &binding).await?.ok()?;
         let kubeconfig = self.control_plane.service_account_kubeconfig(0, "default", name).await?;
-        Ok(Client::try_from(read_kubeconfig(&kubeconfig).await?)?)
+        client(read_kubeconfig(&kubeconfig).await?)
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Answer> {
@@ -85,6 +85,12 @@ impl Cluster {
     pub(crate) async fn delete(&self, path: &str) -> Result<Answer> {
         send(&self.client, Method::DELETE, path, JSON, Vec::new()).await
     }
+}
+
+/// A client that does not retry: what is answered is the fact, 429 included.
+fn client(mut config: Config) -> Result<Client> {
+    config.default_retry = false;
+    Ok(Client::try_from(config)?)
 }
 
 /// Sends one request and takes any answer; an error only if there is none.

@@ -86,7 +86,7 @@ impl Definition {
     }
 
     /// The CRD; `probe` is a top-level property that tells this definition from those before it.
-    fn manifest(&self, group: &str, probe: &str) -> Value {
+    pub(crate) fn manifest(&self, group: &str, probe: &str) -> Value {
         let storage = self.versions.len() - 1;
         let versions = self.versions.iter().enumerate().map(|(index, (name, schema))| {
             let mut schema = schema.clone();
@@ -196,11 +196,11 @@ impl<'a> Tabs<'a> {
         send(&self.client, Method::PATCH, &path, APPLY, body).await
     }
 
-    /// The identity-only apply of W2: no fields, and the uid of the object as it is.
+    /// The identity-only apply of W2: no fields, but the uid and the resourceVersion of the object as it is (W6).
     pub(crate) async fn identity(&self, version: &str, name: &str) -> Result<Answer> {
         let object = name.split('/').next().unwrap_or(name);
-        let uid = copy(&self.read(version, object).await?["metadata"]["uid"]);
-        self.apply(version, name, ETCH, json!({"metadata": {"uid": uid}})).await
+        let metadata = self.precondition(version, object).await?;
+        self.apply(version, name, ETCH, json!({"metadata": metadata})).await
     }
 
     pub(crate) async fn merge(
