@@ -184,7 +184,7 @@ async fn conversion(cluster: &Cluster) -> Result<()> {
 
     let cause = format!("conversion webhook for {}/v1beta1, Kind=CronTab failed: ", tabs.group);
     lists_as_429(&tabs, &cause).await?;
-    let reason = if cluster.since("1.36")? { "InternalError" } else { "" };
+    let reason = if cluster.since("1.37")? { "InternalError" } else { "" };
     tabs.get("v1", "a").await?.refused(500, reason, &cause)?;
     let uid = copy(&tabs.precondition("v1beta1", "a").await?["uid"]);
     tabs.apply("v1", "a", ETCH, json!({"metadata": {"uid": uid}})).await?.refused(500, "", &cause)?;
