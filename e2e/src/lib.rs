@@ -1,3 +1,6 @@
 //! What the scenarios, the demo and the benchmarks of Etch share.
 
+pub mod cluster;
 pub mod control_plane;
+pub mod operator;
+pub mod scene;
