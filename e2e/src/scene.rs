@@ -125,11 +125,11 @@ async fn install(cluster: &Cluster) -> Result<()> {
         cluster.apply_crd(&serde_json::to_value(crd)?).await?;
     }
     let config = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../config"));
-    apply_file(cluster, &config.join("namespace.yaml")).await?;
-    for file in ["service_account.yaml", "role.yaml", "role_binding.yaml"] {
+    apply_file(cluster, &config.join("namespace/namespace.yaml")).await?;
+    for file in ["service-account.yaml", "role.yaml", "role-binding.yaml"] {
         apply_file(cluster, &config.join("rbac").join(file)).await?;
     }
-    apply_file(cluster, &config.join("policy/default.yaml")).await
+    apply_file(cluster, &config.join("policy/policy.yaml")).await
 }
 
 /// Lets the operator see to the objects of a group: the rule that its users add.
