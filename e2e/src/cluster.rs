@@ -112,8 +112,10 @@ impl Cluster {
         let name = crd["metadata"]["name"].as_str().context("the CRD's name")?;
         let path = format!("{CRDS}/{name}");
         let target = format!("{path}?fieldManager=author&force=true");
-        let applied =
-            self.send("PATCH", &target, "application/apply-patch+yaml", serde_json::to_vec(crd)?).await?.ok()?;
+        let applied = self
+            .send("PATCH", &target, "application/apply-patch+yaml", serde_json::to_vec(crd)?)
+            .await?
+            .ok()?;
         let versions = crd["spec"]["versions"].as_array().context("versions")?;
         let served = versions.iter().find(|version| version["served"] == true).context("a served version")?;
         let (group, plural) = (&crd["spec"]["group"], &crd["spec"]["names"]["plural"]);

@@ -2,5 +2,6 @@
 
 pub mod cluster;
 pub mod control_plane;
+pub mod demo;
 pub mod operator;
 pub mod scene;

@@ -85,7 +85,16 @@ fn build() -> Result<PathBuf> {
     let cargo = option_env!("CARGO").unwrap_or("cargo");
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
     let mut command = std::process::Command::new(cargo);
-    command.args(["build", "--quiet", "--bin", "etch", "--message-format", "json", "--manifest-path", manifest]);
+    command.args([
+        "build",
+        "--quiet",
+        "--bin",
+        "etch",
+        "--message-format",
+        "json",
+        "--manifest-path",
+        manifest,
+    ]);
     if !cfg!(debug_assertions) {
         command.arg("--release");
     }

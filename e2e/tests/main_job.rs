@@ -34,12 +34,19 @@ async fn an_upgrade_is_stored_and_nobody_loses_a_field() -> Result<()> {
         }
         let raw = raw(cluster, name).await?;
         assert_eq!(raw["spec"]["retries"], 1, "{name}");
-        assert_eq!(raw["spec"]["policy"], json!({ "concurrency": "Allow", "history": { "keep": 3 } }), "{name}");
+        assert_eq!(
+            raw["spec"]["policy"],
+            json!({ "concurrency": "Allow", "history": { "keep": 3 } }),
+            "{name}"
+        );
         assert_eq!(raw["spec"]["jobs"][0]["weight"], 10, "{name}");
         assert_eq!(raw["status"]["phase"], "Pending", "{name}");
         assert_eq!(raw["metadata"]["generation"], 1, "{name}");
         let managers = managers(&raw);
-        assert!(!managers.iter().any(|manager| manager == "etch" || manager == "before-first-apply"), "{managers:?}");
+        assert!(
+            !managers.iter().any(|manager| manager == "etch" || manager == "before-first-apply"),
+            "{managers:?}"
+        );
     }
     // The owner applies again, and somebody else applies another value: neither meets a conflict.
     let applied = applied("cron-001");
@@ -64,7 +71,10 @@ async fn a_changed_default_leaves_stored_objects_alone() -> Result<()> {
     let operator = scene.operator(&[])?;
     cluster.apply_crd(&crontabs(after(1))).await?;
     cluster.persisted(CRD, "AllPersisted", SOON).await?;
-    cluster.patch(&object("seven"), Patch::Merge, "user", &json!({ "spec": { "retries": 7 } })).await?.ok()?;
+    cluster
+        .patch(&object("seven"), Patch::Merge, "user", &json!({ "spec": { "retries": 7 } }))
+        .await?
+        .ok()?;
 
     cluster.apply_crd(&crontabs(after(5))).await?;
     cluster.persisted(CRD, "AllPersisted", SOON).await?;
@@ -119,9 +129,7 @@ async fn a_default_of_a_new_storage_version_is_stored_and_owners_keep_their_fiel
     new["properties"]["spec"]["properties"]["color"] = json!({ "type": "string", "default": "green" });
     let v1beta1 = |storage| ("v1beta1", storage, old.clone());
     cluster.apply_crd(&crd(GROUP, "CronTab", &[v1beta1(true)])).await?;
-    let at = |version: &str, name: &str, spec: Value| {
-        json!({ "apiVersion": format!("{GROUP}/{version}"), "kind": "CronTab", "metadata": { "name": name }, "spec": spec })
-    };
+    let at = |version: &str, name: &str, spec: Value| json!({ "apiVersion": format!("{GROUP}/{version}"), "kind": "CronTab", "metadata": { "name": name }, "spec": spec });
     for name in ["one", "two", "three"] {
         let applied = at("v1beta1", name, json!({ "schedule": "daily" }));
         let path = object_at("v1beta1", name);
@@ -134,7 +142,10 @@ async fn a_default_of_a_new_storage_version_is_stored_and_owners_keep_their_fiel
 
     for name in ["one", "two", "three"] {
         let raw = raw(cluster, name).await?;
-        assert_eq!((&raw["apiVersion"], &raw["spec"]["color"]), (&json!(format!("{GROUP}/v1")), &json!("green")));
+        assert_eq!(
+            (&raw["apiVersion"], &raw["spec"]["color"]),
+            (&json!(format!("{GROUP}/v1")), &json!("green"))
+        );
         let owned: Vec<(Value, Value)> = raw["metadata"]["managedFields"]
             .as_array()
             .context("owners")?
