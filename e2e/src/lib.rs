@@ -3,5 +3,6 @@
 pub mod cluster;
 pub mod control_plane;
 pub mod demo;
+pub mod generate;
 pub mod operator;
 pub mod scene;
