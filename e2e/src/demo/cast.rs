@@ -10,60 +10,60 @@ use serde_json::Value;
 use crate::cluster::documents;
 
 /// The namespace of every object.
-pub const NAMESPACE: &str = "default";
+pub(super) const NAMESPACE: &str = "default";
 
 /// A kind of custom resource, in three releases.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Kind {
+pub(super) struct Kind {
     /// As users write it: `certificate`.
-    pub word: &'static str,
+    pub(super) word: &'static str,
     /// The API group.
-    pub group: &'static str,
+    pub(super) group: &'static str,
     /// The one version.
-    pub version: &'static str,
+    pub(super) version: &'static str,
     /// The plural.
-    pub plural: &'static str,
+    pub(super) plural: &'static str,
     /// The folder in `yaml/`.
-    pub folder: &'static str,
+    pub(super) folder: &'static str,
     /// The file with its objects.
-    pub objects: &'static str,
+    pub(super) objects: &'static str,
     /// The part of an object that the story is about.
-    pub part: Field,
+    pub(super) part: Field,
     /// The defaults that the second release adds.
-    pub defaults: [Field; 2],
+    pub(super) defaults: [Field; 2],
     /// The one of them that a user may have set, and whose default the third release changes.
-    pub choice: Field,
+    pub(super) choice: Field,
     /// Without defaults, with them, and with others.
-    pub releases: [Release; 3],
+    pub(super) releases: [Release; 3],
 }
 
 /// A CRD file, and where it comes from.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Release {
+pub(super) struct Release {
     /// The file's name.
-    pub file: &'static str,
+    pub(super) file: &'static str,
     /// Its origin, in a few words.
-    pub origin: &'static str,
+    pub(super) origin: &'static str,
 }
 
 /// An object, and who wrote it how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Actor {
+pub(super) struct Actor {
     /// Its kind.
-    pub kind: &'static Kind,
+    pub(super) kind: &'static Kind,
     /// Its name.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// Who wrote it.
-    pub manager: &'static str,
+    pub(super) manager: &'static str,
     /// By server-side apply; otherwise it was created.
-    pub applied: bool,
+    pub(super) applied: bool,
     /// What becomes of it.
-    pub role: Role,
+    pub(super) role: Role,
 }
 
 /// What becomes of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub(super) enum Role {
     /// Its defaults are stored by Etch.
     Stored,
     /// Its user had set the choice before it had a default.
@@ -76,10 +76,10 @@ pub enum Role {
 
 /// A field of an object, as `.spec.replicas`; no name in it holds a dot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field(pub &'static str);
+pub(super) struct Field(pub(super) &'static str);
 
 /// cert-manager's Certificate.
-pub static CERTIFICATES: Kind = Kind {
+pub(super) static CERTIFICATES: Kind = Kind {
     word: "certificate",
     group: "cert-manager.io",
     version: "v1",
@@ -97,7 +97,7 @@ pub static CERTIFICATES: Kind = Kind {
 };
 
 /// The CronTab of the Kubernetes documentation.
-pub static CRONTABS: Kind = Kind {
+pub(super) static CRONTABS: Kind = Kind {
     word: "crontab",
     group: "stable.example.com",
     version: "v1",
@@ -115,7 +115,7 @@ pub static CRONTABS: Kind = Kind {
 };
 
 /// Everybody who is there from the beginning.
-pub static ACTORS: [Actor; 6] = [
+pub(super) static ACTORS: [Actor; 6] = [
     Actor {
         kind: &CERTIFICATES,
         name: "web",
@@ -155,7 +155,7 @@ pub static ACTORS: [Actor; 6] = [
 ];
 
 /// Who comes last.
-pub static LATECOMER: Actor = Actor {
+pub(super) static LATECOMER: Actor = Actor {
     kind: &CRONTABS,
     name: "created-later",
     manager: "kubectl-create",
@@ -165,7 +165,7 @@ pub static LATECOMER: Actor = Actor {
 
 impl Kind {
     /// The name of the CRD.
-    pub fn crd_name(&self) -> String {
+    pub(super) fn crd_name(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }
 
@@ -173,7 +173,7 @@ impl Kind {
     ///
     /// # Errors
     /// The file cannot be read, or holds something else.
-    pub fn crd(&self, release: &Release) -> Result<Value> {
+    pub(super) fn crd(&self, release: &Release) -> Result<Value> {
         let [mut crd] = <[Value; 1]>::try_from(documents(&self.file(release.file))?)
             .ok()
             .with_context(|| format!("{} holds one CRD", release.file))?;
@@ -187,12 +187,12 @@ impl Kind {
     }
 
     /// Where a file of this kind is.
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../yaml")).join(self.folder).join(name)
     }
 
     /// Where objects of this kind are in the API.
-    pub fn collection(&self) -> String {
+    pub(super) fn collection(&self) -> String {
         let Self { group, version, plural, .. } = self;
         format!("/apis/{group}/{version}/namespaces/{NAMESPACE}/{plural}")
     }
@@ -203,7 +203,7 @@ impl Actor {
     ///
     /// # Errors
     /// The file cannot be read, or does not hold it.
-    pub fn manifest(&self) -> Result<Value> {
+    pub(super) fn manifest(&self) -> Result<Value> {
         let file = if self.role == Role::New { "created-later.yaml" } else { self.kind.objects };
         let mut found = documents(&self.kind.file(file))?.into_iter();
         let found = found.find(|object| object["metadata"]["name"] == self.name);
@@ -211,7 +211,7 @@ impl Actor {
     }
 
     /// Where it is in the API.
-    pub fn path(&self) -> String {
+    pub(super) fn path(&self) -> String {
         format!("{}/{}", self.kind.collection(), self.name)
     }
 }
@@ -224,17 +224,17 @@ impl Display for Actor {
 
 impl Field {
     /// The value in an object.
-    pub fn of<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+    pub(super) fn of<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         self.names().try_fold(object, |value, name| value.get(name))
     }
 
     /// Puts a value into an object, with what it takes around it.
-    pub fn set(&self, object: &mut Value, value: Value) {
+    pub(super) fn set(&self, object: &mut Value, value: Value) {
         *self.names().fold(object, |inner, name| &mut inner[name]) = value;
     }
 
     /// The default that a CRD's first version declares for it.
-    pub fn default_in<'a>(&self, crd: &'a Value) -> Option<&'a Value> {
+    pub(super) fn default_in<'a>(&self, crd: &'a Value) -> Option<&'a Value> {
         let root = crd.pointer("/spec/versions/0/schema/openAPIV3Schema")?;
         self.names().try_fold(root, |schema, name| schema.get("properties")?.get(name))?.get("default")
     }

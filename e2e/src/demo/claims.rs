@@ -11,16 +11,16 @@ const ETCH: &str = "etch";
 
 /// A sentence, and what was found that contradicts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub(super) struct Claim {
     /// What is claimed.
-    pub text: String,
+    pub(super) text: String,
     /// What contradicts it, with the object's name; it holds if there is nothing.
-    pub problems: Vec<String>,
+    pub(super) problems: Vec<String>,
 }
 
 impl Claim {
     /// A claim about every one of these objects; `contradiction` says what speaks against it for one of them.
-    pub fn about<'a>(
+    pub(super) fn about<'a>(
         text: impl Into<String>,
         views: impl IntoIterator<Item = &'a View>,
         contradiction: impl Fn(&View) -> Option<String>,
@@ -32,7 +32,7 @@ impl Claim {
     }
 
     /// A claim about every one of these objects now and before.
-    pub fn since<'a>(
+    pub(super) fn since<'a>(
         text: impl Into<String>,
         views: impl IntoIterator<Item = &'a View>,
         before: &Snapshot,
@@ -45,12 +45,12 @@ impl Claim {
     }
 
     /// A claim about something else.
-    pub fn that(text: impl Into<String>, contradiction: Option<String>) -> Self {
+    pub(super) fn that(text: impl Into<String>, contradiction: Option<String>) -> Self {
         Self { text: text.into(), problems: contradiction.into_iter().collect() }
     }
 
     /// Whether nothing contradicts it.
-    pub fn holds(&self) -> bool {
+    pub(super) fn holds(&self) -> bool {
         self.problems.is_empty()
     }
 }
@@ -58,7 +58,7 @@ impl Claim {
 /// Contradicts "etcd holds, to the last field, what the API shows".
 ///
 /// `resourceVersion` is etcd's revision, which is no part of what is stored.
-pub fn not_whole(view: &View) -> Option<String> {
+pub(super) fn not_whole(view: &View) -> Option<String> {
     let mut shown = view.shown.clone();
     if let Some(metadata) = shown["metadata"].as_object_mut() {
         metadata.remove("resourceVersion");
@@ -67,7 +67,7 @@ pub fn not_whole(view: &View) -> Option<String> {
 }
 
 /// Contradicts "the API shows these fields and etcd holds none of them".
-pub fn not_phantom(view: &View, fields: &[Field]) -> Option<String> {
+pub(super) fn not_phantom(view: &View, fields: &[Field]) -> Option<String> {
     let hidden = fields.iter().find(|field| view.shown(**field).is_none());
     let held = fields.iter().find(|field| view.held(**field).is_some());
     match (hidden, held) {
@@ -78,7 +78,7 @@ pub fn not_phantom(view: &View, fields: &[Field]) -> Option<String> {
 }
 
 /// Contradicts "the API shows and etcd holds this value". No value at all cannot be held.
-pub fn not_held(view: &View, field: Field, value: Option<&Value>) -> Option<String> {
+pub(super) fn not_held(view: &View, field: Field, value: Option<&Value>) -> Option<String> {
     if value.is_none() {
         return Some(format!("there was nothing at {field}"));
     }
@@ -88,13 +88,13 @@ pub fn not_held(view: &View, field: Field, value: Option<&Value>) -> Option<Stri
 }
 
 /// Contradicts "the API shows this value", or none.
-pub fn not_shown(view: &View, field: Field, value: Option<&Value>) -> Option<String> {
+pub(super) fn not_shown(view: &View, field: Field, value: Option<&Value>) -> Option<String> {
     let shown = view.shown(field);
     (shown != value).then(|| format!("the API shows {} at {field}", named(shown)))
 }
 
 /// Contradicts "nobody has written it since": the same bytes under the same revision.
-pub fn written_since(now: &View, before: &View) -> Option<String> {
+pub(super) fn written_since(now: &View, before: &View) -> Option<String> {
     if now.revision != before.revision {
         return Some(format!("its revision went from {} to {}", before.revision, now.revision));
     }
@@ -102,13 +102,13 @@ pub fn written_since(now: &View, before: &View) -> Option<String> {
 }
 
 /// Contradicts "its generation has not moved".
-pub fn other_generation(now: &View, before: &View) -> Option<String> {
+pub(super) fn other_generation(now: &View, before: &View) -> Option<String> {
     let (before, now) = (before.generation(), now.generation());
     (before != now).then(|| format!("its generation went from {before:?} to {now:?}"))
 }
 
 /// Contradicts "every manager has exactly the fields it had, and Etch none".
-pub fn other_owners(now: &View, before: &View) -> Option<String> {
+pub(super) fn other_owners(now: &View, before: &View) -> Option<String> {
     if now.owners().iter().any(|owner| owner.manager == ETCH) {
         return Some("it has a manager named etch".to_owned());
     }
@@ -117,6 +117,6 @@ pub fn other_owners(now: &View, before: &View) -> Option<String> {
 }
 
 /// A value as a contradiction names it.
-pub fn named(value: Option<&Value>) -> String {
+pub(super) fn named(value: Option<&Value>) -> String {
     value.map_or_else(|| "nothing".to_owned(), Value::to_string)
 }

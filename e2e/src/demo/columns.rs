@@ -29,7 +29,7 @@ struct Place<'a> {
 }
 
 /// Draws `left` and `right` under their titles. Members of objects are paired by key; all else by being equal.
-pub fn side_by_side(
+pub(super) fn side_by_side(
     style: Style,
     titles: [&str; 2],
     left: Option<&Value>,

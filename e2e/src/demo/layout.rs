@@ -2,21 +2,21 @@
 //! It must not colour: colours have no width, and would be counted.
 
 /// The width of everything that is shown, in characters.
-pub const WIDTH: usize = 100;
+pub(super) const WIDTH: usize = 100;
 
 /// The blanks before every line of a chapter.
-pub const MARGIN: usize = 4;
+pub(super) const MARGIN: usize = 4;
 
 /// Between the columns of a table.
 const GAP: &str = "  ";
 
 /// The text at exactly this width: cut with `…`, or filled with blanks.
-pub fn fitted(text: &str, width: usize) -> String {
+pub(super) fn fitted(text: &str, width: usize) -> String {
     format!("{:width$}", cut(text, width))
 }
 
 /// The text at no more than this width, cut with `…`.
-pub fn cut(text: &str, width: usize) -> String {
+pub(super) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
@@ -25,7 +25,7 @@ pub fn cut(text: &str, width: usize) -> String {
 
 /// The lines of a table, the first row being its head. Columns are as wide as their widest cell; the last takes what is
 /// left.
-pub fn table(rows: &[Vec<String>]) -> Vec<String> {
+pub(super) fn table(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width_of = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -40,7 +40,7 @@ pub fn table(rows: &[Vec<String>]) -> Vec<String> {
 }
 
 /// The words of a text in lines of no more than `width`, but for longer words.
-pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {

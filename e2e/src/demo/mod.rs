@@ -104,7 +104,7 @@ async fn build() -> Result<()> {
 /// What can be done with a cluster that is left up.
 fn suggest<W: Write>(screen: &mut Screen<W>, stage: &Stage) -> io::Result<()> {
     screen.flush_left("\nThe cluster stays up, with Etch at work, until Ctrl-C. In another terminal:\n")?;
-    let example = ACTORS.iter().filter(|actor| actor.role == Role::Ignored).next_back().unwrap_or(&ACTORS[0]);
+    let example = ACTORS.iter().rfind(|actor| actor.role == Role::Ignored).unwrap_or(&ACTORS[0]);
     let key = json!({"key": ByteString(view::key(example).into_bytes())});
     let (plural, name) = (example.kind.plural, example.name);
     for command in [

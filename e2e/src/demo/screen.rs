@@ -22,17 +22,17 @@ impl<W: Write> Screen<W> {
     }
 
     /// How text is coloured.
-    pub fn style(&self) -> Style {
+    pub(super) fn style(&self) -> Style {
         self.style
     }
 
     /// Whether all claims so far hold.
-    pub fn all_hold(&self) -> bool {
+    pub(super) fn all_hold(&self) -> bool {
         self.claims.iter().all(Claim::holds)
     }
 
     /// Begins a chapter, with its number.
-    pub fn chapter(&mut self, title: &str) -> io::Result<()> {
+    pub(super) fn chapter(&mut self, title: &str) -> io::Result<()> {
         self.chapters += 1;
         let title = format!("{}  {title}", self.chapters);
         writeln!(self.output, "\n{}\n", self.style.heading(&title))?;
@@ -40,12 +40,12 @@ impl<W: Write> Screen<W> {
     }
 
     /// A paragraph, wrapped.
-    pub fn say(&mut self, text: &str) -> io::Result<()> {
+    pub(super) fn say(&mut self, text: &str) -> io::Result<()> {
         self.block(&wrapped(text, WIDTH - MARGIN))
     }
 
     /// Lines as they are, and an empty one.
-    pub fn block(&mut self, lines: &[String]) -> io::Result<()> {
+    pub(super) fn block(&mut self, lines: &[String]) -> io::Result<()> {
         for line in lines {
             self.line(line)?;
         }
@@ -53,14 +53,14 @@ impl<W: Write> Screen<W> {
     }
 
     /// A line as it is.
-    pub fn line(&mut self, line: &str) -> io::Result<()> {
+    pub(super) fn line(&mut self, line: &str) -> io::Result<()> {
         let line = format!("{:MARGIN$}{line}", "");
         writeln!(self.output, "{}", line.trim_end())?;
         self.output.flush()
     }
 
     /// An empty line.
-    pub fn blank(&mut self) -> io::Result<()> {
+    pub(super) fn blank(&mut self) -> io::Result<()> {
         writeln!(self.output)
     }
 
@@ -71,7 +71,7 @@ impl<W: Write> Screen<W> {
     }
 
     /// A claim that has been checked.
-    pub fn claim(&mut self, claim: Claim) -> io::Result<()> {
+    pub(super) fn claim(&mut self, claim: Claim) -> io::Result<()> {
         let style = self.style;
         let mark = if claim.holds() { style.good("✓") } else { style.bad("✗") };
         // The mark stands in the margin.
@@ -87,7 +87,7 @@ impl<W: Write> Screen<W> {
     }
 
     /// The last word: whether all claims hold, and those that do not.
-    pub fn account(&mut self) -> io::Result<bool> {
+    pub(super) fn account(&mut self) -> io::Result<bool> {
         let broken: Vec<&Claim> = self.claims.iter().filter(|claim| !claim.holds()).collect();
         let (all, style) = (self.claims.len(), self.style);
         if broken.is_empty() {

@@ -18,18 +18,18 @@ use crate::scene::Scene;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Everything at hand: a control plane on which Etch is installed.
-pub struct Stage {
+pub(super) struct Stage {
     scene: Scene,
 }
 
 /// How a server-side apply is tried out.
-pub struct Rehearsal<'a> {
+pub(super) struct Rehearsal<'a> {
     /// On which object.
-    pub actor: &'a Actor,
+    pub(super) actor: &'a Actor,
     /// By whom.
-    pub manager: &'a str,
+    pub(super) manager: &'a str,
     /// With which document.
-    pub document: Value,
+    pub(super) document: Value,
 }
 
 impl Stage {
@@ -37,28 +37,28 @@ impl Stage {
     ///
     /// # Errors
     /// Anything that is not as it should be.
-    pub async fn set(kinds: &[&Kind]) -> Result<Self> {
+    pub(super) async fn set(kinds: &[&Kind]) -> Result<Self> {
         let groups: Vec<&str> = kinds.iter().map(|kind| kind.group).collect();
         Ok(Self { scene: Scene::start(&groups).await? })
     }
 
     /// The scene itself.
-    pub fn scene(&mut self) -> &mut Scene {
+    pub(super) fn scene(&mut self) -> &mut Scene {
         &mut self.scene
     }
 
     /// The release of Kubernetes.
-    pub fn kubernetes(&self) -> String {
+    pub(super) fn kubernetes(&self) -> String {
         self.scene.control_plane.kubernetes().to_string()
     }
 
     /// Where etcd answers to JSON.
-    pub fn etcd_url(&self) -> &str {
+    pub(super) fn etcd_url(&self) -> &str {
         self.scene.control_plane.etcd_url()
     }
 
     /// The administrator's kubeconfig.
-    pub fn kubeconfig(&self) -> PathBuf {
+    pub(super) fn kubeconfig(&self) -> PathBuf {
         self.scene.control_plane.kubeconfig(0)
     }
 
@@ -66,7 +66,7 @@ impl Stage {
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start_etch(&self) -> Result<Operator> {
+    pub(super) fn start_etch(&self) -> Result<Operator> {
         self.scene.operator(&[])
     }
 
@@ -74,7 +74,7 @@ impl Stage {
     ///
     /// # Errors
     /// It is refused.
-    pub async fn roll_out(&self, crd: &Value) -> Result<()> {
+    pub(super) async fn roll_out(&self, crd: &Value) -> Result<()> {
         self.cluster().apply_crd(crd).await.map(drop)
     }
 
@@ -82,7 +82,7 @@ impl Stage {
     ///
     /// # Errors
     /// It is refused.
-    pub async fn write(&self, actor: &Actor) -> Result<()> {
+    pub(super) async fn write(&self, actor: &Actor) -> Result<()> {
         let manifest = actor.manifest()?;
         if actor.applied {
             let rehearsal = Rehearsal { actor, manager: actor.manager, document: manifest };
@@ -95,7 +95,7 @@ impl Stage {
     ///
     /// # Errors
     /// See [`Snapshot::take`].
-    pub async fn look(&self, actors: &[Actor]) -> Result<Snapshot> {
+    pub(super) async fn look(&self, actors: &[Actor]) -> Result<Snapshot> {
         Snapshot::take(self.cluster(), actors).await
     }
 
@@ -103,7 +103,7 @@ impl Stage {
     ///
     /// # Errors
     /// It does not come in time.
-    pub async fn until_shown(&self, actor: &Actor, field: Field, value: Option<&Value>) -> Result<()> {
+    pub(super) async fn until_shown(&self, actor: &Actor, field: Field, value: Option<&Value>) -> Result<()> {
         eventually(LIMIT, &format!("{actor} shows the new schema at {field}"), async || {
             let shown = self.cluster().get(&actor.path()).await?;
             Ok((field.of(&shown) == value).then_some(()))
@@ -115,7 +115,7 @@ impl Stage {
     ///
     /// # Errors
     /// It does not say so in time; the error tells what it says.
-    pub async fn persisted(&self, kind: &Kind) -> Result<Condition> {
+    pub(super) async fn persisted(&self, kind: &Kind) -> Result<Condition> {
         let name = kind.crd_name();
         let condition = self.cluster().persisted(&name, "AllPersisted", LIMIT).await?;
         // Before 1.36 the server forgets which generation a condition is about; the report tells.
@@ -134,7 +134,7 @@ impl Stage {
     ///
     /// # Errors
     /// The CRD cannot be read.
-    pub async fn conditions(&self, kind: &Kind) -> Result<Vec<Vec<String>>> {
+    pub(super) async fn conditions(&self, kind: &Kind) -> Result<Vec<Vec<String>>> {
         let mut rows = Vec::new();
         for name in etch::domain::condition::TYPES {
             if let Some(Condition { status, reason, message, .. }) =
@@ -150,7 +150,7 @@ impl Stage {
     ///
     /// # Errors
     /// There is no such answer.
-    pub async fn printed_reports(&self, kinds: &[&Kind]) -> Result<Vec<Vec<String>>> {
+    pub(super) async fn printed_reports(&self, kinds: &[&Kind]) -> Result<Vec<Vec<String>>> {
         let request = Request::get("/apis/etch-operator.io/v1alpha1/defaultsreports")
             .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
             .body(Vec::new())?;
@@ -172,7 +172,7 @@ impl Stage {
     ///
     /// # Errors
     /// The log cannot be read.
-    pub fn writes_of_etch(&self, actor: &Actor) -> Result<[usize; 2]> {
+    pub(super) fn writes_of_etch(&self, actor: &Actor) -> Result<[usize; 2]> {
         let about = |event: &Value| {
             let object = &event["objectRef"];
             (&object["apiGroup"], &object["resource"], &object["name"])
@@ -189,7 +189,7 @@ impl Stage {
     ///
     /// # Errors
     /// There is no answer; a conflict is an answer.
-    pub async fn rehearse(&self, rehearsal: &Rehearsal<'_>) -> Result<Answer> {
+    pub(super) async fn rehearse(&self, rehearsal: &Rehearsal<'_>) -> Result<Answer> {
         self.apply(rehearsal, "&dryRun=All").await
     }
 

@@ -22,27 +22,27 @@ impl Style {
     pub const PLAIN: Self = Self { colour: false };
 
     /// A heading.
-    pub fn heading(self, text: &str) -> String {
+    pub(super) fn heading(self, text: &str) -> String {
         self.paint("1", text)
     }
 
     /// What may be passed over.
-    pub fn aside(self, text: &str) -> String {
+    pub(super) fn aside(self, text: &str) -> String {
         self.paint("2", text)
     }
 
     /// A value that the API shows and etcd does not hold.
-    pub fn phantom(self, text: &str) -> String {
+    pub(super) fn phantom(self, text: &str) -> String {
         self.paint("1;33", text)
     }
 
     /// What is as it should be.
-    pub fn good(self, text: &str) -> String {
+    pub(super) fn good(self, text: &str) -> String {
         self.paint("32", text)
     }
 
     /// What is not.
-    pub fn bad(self, text: &str) -> String {
+    pub(super) fn bad(self, text: &str) -> String {
         self.paint("1;31", text)
     }
 

@@ -12,33 +12,33 @@ use crate::control_plane::object_key;
 
 /// An object, read twice.
 #[derive(Clone, Debug)]
-pub struct View {
+pub(super) struct View {
     /// Which one.
-    pub actor: Actor,
+    pub(super) actor: Actor,
     /// What the API shows.
-    pub shown: Value,
+    pub(super) shown: Value,
     /// What etcd holds.
-    pub held: Value,
+    pub(super) held: Value,
     /// The same, as the bytes that it is.
-    pub bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     /// The revision of etcd that wrote them, which is the object's `resourceVersion`.
-    pub revision: i64,
+    pub(super) revision: i64,
 }
 
 /// All objects at one moment.
 #[derive(Clone, Debug, Default)]
-pub struct Snapshot {
+pub(super) struct Snapshot {
     /// In the order of the cast.
-    pub views: Vec<View>,
+    pub(super) views: Vec<View>,
 }
 
 /// Who owns fields of an object: an entry of `managedFields`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-pub struct Owner {
+pub(super) struct Owner {
     /// The manager's name.
-    pub manager: String,
+    pub(super) manager: String,
     /// `Apply` or `Update`.
-    pub operation: String,
+    pub(super) operation: String,
 }
 
 impl View {
@@ -46,14 +46,14 @@ impl View {
     ///
     /// # Errors
     /// One of them does not have it, or has it in another form.
-    pub async fn take(cluster: &Cluster, actor: Actor) -> Result<Self> {
+    pub(super) async fn take(cluster: &Cluster, actor: Actor) -> Result<Self> {
         let key = key(&actor);
         // Somebody may write in between: the two have to be of one revision to be compared.
         for _ in 0..50 {
             let shown = cluster.get(&actor.path()).await?;
             let (bytes, revision) =
                 cluster.etcd().get(&key).await?.with_context(|| format!("etcd has no {key}"))?;
-            if shown["metadata"]["resourceVersion"] != revision.to_string() {
+            if shown["metadata"]["resourceVersion"].as_str() != Some(&*revision.to_string()) {
                 continue;
             }
             let held = Json::parse(&bytes).with_context(|| format!("{key} is not JSON"))?.into_inner();
@@ -63,22 +63,22 @@ impl View {
     }
 
     /// A field as the API shows it.
-    pub fn shown(&self, field: Field) -> Option<&Value> {
+    pub(super) fn shown(&self, field: Field) -> Option<&Value> {
         field.of(&self.shown)
     }
 
     /// A field as etcd holds it.
-    pub fn held(&self, field: Field) -> Option<&Value> {
+    pub(super) fn held(&self, field: Field) -> Option<&Value> {
         field.of(&self.held)
     }
 
     /// `metadata.generation`.
-    pub fn generation(&self) -> Option<i64> {
+    pub(super) fn generation(&self) -> Option<i64> {
         self.shown["metadata"]["generation"].as_i64()
     }
 
     /// Who owns fields of it.
-    pub fn owners(&self) -> Vec<Owner> {
+    pub(super) fn owners(&self) -> Vec<Owner> {
         let entries = self.shown["metadata"]["managedFields"].as_array().into_iter().flatten();
         entries.filter_map(|entry| Owner::deserialize(entry).ok()).collect()
     }
@@ -89,7 +89,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// See [`View::take`].
-    pub async fn take(cluster: &Cluster, actors: &[Actor]) -> Result<Self> {
+    pub(super) async fn take(cluster: &Cluster, actors: &[Actor]) -> Result<Self> {
         let views = actors.iter().map(|actor| View::take(cluster, *actor));
         Ok(Self { views: futures::future::try_join_all(views).await? })
     }
@@ -98,23 +98,23 @@ impl Snapshot {
     ///
     /// # Errors
     /// The actor was not there.
-    pub fn of(&self, actor: &Actor) -> Result<&View> {
+    pub(super) fn of(&self, actor: &Actor) -> Result<&View> {
         let found = self.views.iter().find(|view| view.actor == *actor);
         found.with_context(|| format!("{actor} was not there"))
     }
 
     /// The views of all actors of a role.
-    pub fn role(&self, role: Role) -> impl Iterator<Item = &View> {
+    pub(super) fn role(&self, role: Role) -> impl Iterator<Item = &View> {
         self.views.iter().filter(move |view| view.actor.role == role)
     }
 
     /// The views of all actors whose defaults Etch is to store.
-    pub fn kept(&self) -> impl Iterator<Item = &View> {
+    pub(super) fn kept(&self) -> impl Iterator<Item = &View> {
         self.views.iter().filter(|view| matches!(view.actor.role, Role::Stored | Role::Chosen))
     }
 }
 
 /// Where etcd has an object.
-pub fn key(actor: &Actor) -> String {
+pub(super) fn key(actor: &Actor) -> String {
     object_key(actor.kind.group, actor.kind.plural, Some(NAMESPACE), actor.name)
 }

@@ -21,13 +21,13 @@ use super::view::View;
 use crate::operator::Operator;
 
 /// Both kinds.
-pub const KINDS: [&Kind; 2] = [&CERTIFICATES, &CRONTABS];
+pub(super) const KINDS: [&Kind; 2] = [&CERTIFICATES, &CRONTABS];
 
 /// Tells all of it. The operator is still running in the end, unless the story broke off.
 ///
 /// # Errors
 /// Something cannot be done or read. What is not as it should be is a broken claim, and the chapter the last.
-pub async fn tell<W: Write>(stage: &Stage, screen: &mut Screen<W>) -> Result<Option<Operator>> {
+pub(super) async fn tell<W: Write>(stage: &Stage, screen: &mut Screen<W>) -> Result<Option<Operator>> {
     let yesterday = yesterday::tell(stage, screen).await?;
     if !screen.all_hold() {
         return Ok(None);
