@@ -56,7 +56,7 @@ impl Scene {
     /// # Errors
     /// It cannot be started.
     pub fn operator(&self, flags: &[&str]) -> Result<Operator> {
-        let mut all = vec!["--settle=200ms"];
+        let mut all = vec!["--settle=200ms", "--listen=127.0.0.1:0"];
         all.extend(flags);
         Operator::start(&self.kubeconfig, &self.log_path(), &all)
     }
