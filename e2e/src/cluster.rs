@@ -189,7 +189,8 @@ pub struct Condition {
     pub status: String,
     /// One word.
     pub reason: String,
-    /// A sentence.
+    /// A sentence; empty where the server was given none.
+    #[serde(default)]
     pub message: String,
     /// The generation that was judged, where the server keeps it.
     pub observed_generation: Option<i64>,

@@ -2,6 +2,7 @@
 
 pub mod cluster;
 pub mod control_plane;
+pub mod demo;
 pub mod generate;
 pub mod install;
 pub mod operator;

@@ -66,6 +66,11 @@ impl Scene {
         self.dir.path().join("etch.log")
     }
 
+    /// Leaves the directory with all logs in place when this is dropped.
+    pub fn keep(&mut self) {
+        self.dir.disable_cleanup(true);
+    }
+
     /// The requests of the operator's service account in the audit log, each once, that a filter takes.
     ///
     /// # Errors
