@@ -1,1 +1,4 @@
 //! What the scenarios, the demo and the benchmarks of Etch share.
+
+pub mod conformance;
+pub mod differential;
