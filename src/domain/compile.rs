@@ -1,0 +1,108 @@
+//! A schema made ready for filling objects by the thousand.
+//! It must not keep what filling cannot touch.
+
+use serde_json::Value;
+
+use crate::domain::defaults::{self, Digest, Node};
+use crate::domain::json::{Json, copy, level};
+use crate::domain::path::{Path, Trail};
+use crate::domain::schema::Schema;
+
+/// The defaults of one version of a CRD, and the way to them.
+#[derive(Debug)]
+pub struct Compiled {
+    root: Node,
+    digest: Digest,
+}
+
+/// One default of a schema.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DefaultSite {
+    /// Where it stands: `.spec.foo[].bar`.
+    pub path: Path,
+    /// What is filled in there: the default with the defaults below it.
+    pub value: Json,
+}
+
+impl Compiled {
+    /// Reduces a schema to its defaults.
+    pub fn new(schema: &Schema) -> Self {
+        let mut root = node(schema).unwrap_or_default();
+        // The server fills what is below the object, never the object itself.
+        root.default = None;
+        root.nullable = false;
+        let digest = Digest::of(&root);
+        Self { root, digest }
+    }
+
+    /// Whether filling can change any object.
+    pub fn has_defaults(&self) -> bool {
+        !self.root.is_leaf()
+    }
+
+    /// Two schemas with the same digest fill every object alike.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Fills the defaults into an object.
+    pub fn fill(&self, object: &mut Value) {
+        defaults::fill(object, &self.root);
+    }
+
+    /// Reports the topmost places that [`Self::fill`] would fill, each with the default that stands there.
+    pub fn gaps(&self, object: &Value, report: &mut impl FnMut(&Trail<'_>, &Value)) {
+        defaults::gaps(object, &self.root, &Trail::ROOT, report);
+    }
+
+    /// Reports the topmost places whose value is the one that [`Self::fill`] gives.
+    pub fn filled(&self, object: &Value, report: &mut impl FnMut(&Trail<'_>, &Value)) {
+        defaults::filled(object, &self.root, &Trail::ROOT, report);
+    }
+
+    /// All defaults, in the order of their paths.
+    pub fn defaults(&self) -> Vec<DefaultSite> {
+        let mut sites = Vec::new();
+        self.root.each_default(&Trail::ROOT, &mut |at, node| {
+            if let Some(default) = &node.default {
+                let mut value = copy(default);
+                defaults::fill(&mut value, node);
+                sites.push(DefaultSite { path: at.to_path(), value: value.into() });
+            }
+        });
+        sites
+    }
+}
+
+/// The node of a schema; none where there is nothing to fill.
+fn node(schema: &Schema) -> Option<Node> {
+    level(|| {
+        let mut node = Node::default();
+        node.default = schema.default.clone();
+        node.nullable = schema.nullable && node.default.is_some();
+        node.items = schema.items.as_deref().and_then(self::node).and_then(inner);
+        node.values = schema.additional_schema().and_then(self::node).and_then(inner);
+        let all = node.values.is_some();
+        node.properties = schema
+            .properties
+            .iter()
+            .filter_map(|(name, property)| {
+                let node = self::node(property).or_else(|| all.then(Node::default))?;
+                Some((name.into(), node))
+            })
+            .collect();
+        (!node.is_idle()).then_some(node)
+    })
+}
+
+/// The node of items or a map's values: where null is a value, nothing asks for their default.
+fn inner(mut node: Node) -> Option<Box<Node>> {
+    if node.nullable {
+        node.default = None;
+        node.nullable = false;
+    }
+    (!node.is_idle()).then(|| Box::new(node))
+}
+
+#[cfg(test)]
+mod tests;
