@@ -1,11 +1,29 @@
 //! Etch's answers: which function of the library each op of a vector asks.
 //! It must not contain a rule of its own.
 
-use super::{Case, Op, Outcome};
+use etch::domain::finding::Finding;
+use etch::domain::schema::Schema;
+use etch::domain::schema::rules::structural_errors;
+
+use super::{Case, Issue, Op, Outcome};
 
 /// What Etch answers.
 pub fn answer(case: &Case) -> Outcome {
+    let schema = match Schema::parse(&case.schema) {
+        Ok(schema) => schema,
+        Err(error) => return Outcome::Refused(error.to_string()),
+    };
     match case.op {
-        Op::Read | Op::Structural | Op::Defaults | Op::Validate => Outcome::Refused(String::new()),
+        Op::Structural => issues(structural_errors(&schema)),
+        Op::Read | Op::Defaults | Op::Validate => Outcome::Refused("not yet".to_owned()),
     }
+}
+
+fn issues(findings: Vec<Finding>) -> Outcome {
+    let issues = findings.into_iter().map(|Finding { field, kind, detail }| Issue {
+        kind: kind.to_string(),
+        field,
+        detail,
+    });
+    Outcome::Issues(issues.collect())
 }

@@ -118,12 +118,15 @@ fn feed(mut input: ChildStdin, waiting: &mpsc::Receiver<Vec<u8>>) {
 
 impl Drop for Oracle {
     fn drop(&mut self) {
+        // Without requests the writer closes the oracle's input, and the oracle ends.
         self.requests = None;
-        // Nobody reads any longer, so a farewell could wait forever: the process holds nothing worth it.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        if self.answered < self.asked {
+            // Answers that nobody reads would hold it up forever; it has nothing to lose.
+            let _ = self.process.kill();
+        }
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
         }
+        let _ = self.process.wait();
     }
 }
