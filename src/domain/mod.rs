@@ -2,8 +2,13 @@
 //! Nothing here may await, read a clock, the environment or a file, hold a client, or log.
 
 pub mod compile;
+pub mod condition;
+pub mod crd;
 pub mod defaults;
 pub mod finding;
 pub mod json;
+pub mod object;
+pub mod ownership;
 pub mod path;
+pub mod plan;
 pub mod schema;

@@ -3,6 +3,7 @@
 
 mod error;
 mod keyword;
+mod lookup;
 mod parse;
 mod place;
 mod properties;
