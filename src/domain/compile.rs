@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::domain::defaults::{self, Digest, Node};
+use crate::domain::defaults::{self, Digest, Node, Standing, pruned};
 use crate::domain::json::{Json, copy, level};
 use crate::domain::path::{Path, Trail};
 use crate::domain::schema::Schema;
@@ -25,9 +25,9 @@ pub struct DefaultSite {
 }
 
 impl Compiled {
-    /// Reduces a schema to its defaults.
+    /// Reduces a schema to its defaults, pruned as the server prunes them before it serves the schema.
     pub fn new(schema: &Schema) -> Self {
-        let mut root = node(schema).unwrap_or_default();
+        let mut root = node(schema, &Standing::Root).unwrap_or_default();
         // The server fills what is below the object, never the object itself.
         root.default = None;
         root.nullable = false;
@@ -43,6 +43,11 @@ impl Compiled {
     /// Two schemas with the same digest fill every object alike.
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// Where filling starts.
+    pub(in crate::domain) fn root(&self) -> &Node {
+        &self.root
     }
 
     /// Fills the defaults into an object.
@@ -75,20 +80,23 @@ impl Compiled {
 }
 
 /// The node of a schema; none where there is nothing to fill.
-fn node(schema: &Schema) -> Option<Node> {
+fn node(schema: &Schema, standing: &Standing<'_>) -> Option<Node> {
     level(|| {
         let mut node = Node::default();
-        node.default = schema.default.clone();
+        node.default = pruned(schema, standing);
         node.nullable = schema.nullable && node.default.is_some();
-        node.items = schema.items.as_deref().and_then(self::node).and_then(inner);
-        node.values = schema.additional_schema().and_then(self::node).and_then(inner);
+        let items = schema.items.as_deref().and_then(|item| self::node(item, &standing.items(schema)));
+        node.items = items.and_then(inner);
+        let values =
+            schema.additional_schema().and_then(|value| self::node(value, &standing.child(schema, "*")));
+        node.values = values.and_then(inner);
         let all = node.values.is_some();
         node.properties = schema
             .properties
             .iter()
             .filter_map(|(name, property)| {
-                let node = self::node(property).or_else(|| all.then(Node::default))?;
-                Some((name.into(), node))
+                let node = self::node(property, &standing.child(schema, name));
+                Some((name.into(), node.or_else(|| all.then(Node::default))?))
             })
             .collect();
         (!node.is_idle()).then_some(node)

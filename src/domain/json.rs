@@ -79,6 +79,20 @@ pub fn copy(value: &Value) -> Value {
     })
 }
 
+/// Holds numbers as an API server does: an integer that does not fit 64 bits with a sign is a float there.
+pub fn narrow(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.as_i64().is_none() && number.is_u64() => {
+            if let Some(float) = number.as_f64().and_then(serde_json::Number::from_f64) {
+                *number = float;
+            }
+        }
+        Value::Array(items) => level(|| items.iter_mut().for_each(narrow)),
+        Value::Object(fields) => level(|| fields.values_mut().for_each(narrow)),
+        _ => {}
+    }
+}
+
 fn write(value: &Value, bytes: &mut Vec<u8>) {
     level(|| match value {
         Value::Array(items) => {

@@ -11,4 +11,5 @@ pub mod object;
 pub mod ownership;
 pub mod path;
 pub mod plan;
+pub mod prune;
 pub mod schema;

@@ -1,7 +1,10 @@
 //! Etch's answers: which function of the library each op of a vector asks.
 //! It must not contain a rule of its own.
 
+use etch::domain::compile::Compiled;
+use etch::domain::defaults;
 use etch::domain::finding::Finding;
+use etch::domain::json::Json;
 use etch::domain::schema::Schema;
 use etch::domain::schema::rules::structural_errors;
 
@@ -15,7 +18,18 @@ pub fn answer(case: &Case) -> Outcome {
     };
     match case.op {
         Op::Structural => issues(structural_errors(&schema)),
-        Op::Read | Op::Defaults | Op::Validate => Outcome::Refused("not yet".to_owned()),
+        Op::Read => read(&case.object, &schema).map_or_else(Outcome::Refused, Outcome::Object),
+        Op::Defaults | Op::Validate => Outcome::Refused("not yet".to_owned()),
+    }
+}
+
+/// The object as a reader gets it, or why no reader gets it.
+fn read(stored: &Json, schema: &Schema) -> Result<Json, String> {
+    let mut object = stored.clone();
+    let compiled = Compiled::new(schema);
+    match defaults::read(&mut object, schema, &compiled, &mut |_| {}) {
+        Ok(()) => Ok(object),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -4,9 +4,15 @@
 mod digest;
 mod fill;
 mod find;
+pub mod meta;
+mod nulls;
+mod own;
+mod read;
 mod tree;
 
 pub use digest::Digest;
 pub use fill::fill;
 pub use find::{filled, gaps};
+pub(in crate::domain) use own::{Standing, pruned};
+pub use read::{ReadError, read};
 pub use tree::Node;
