@@ -273,7 +273,23 @@ fn kind_of(op: Op, expected: &Outcome, found: &Outcome) -> String {
                 .collect::<Vec<_>>()
                 .join(" ")
         }
-        (Outcome::Object(_), Outcome::Object(_)) => "objects differ".to_owned(),
+        (Outcome::Object(_), Outcome::Object(_)) => {
+            let diff = compare(op, expected, found).err().unwrap_or_default();
+            let gist = |line: &str| {
+                let value = line.split_once(": ").map_or("", |(_, value)| value);
+                let what = match value.chars().next() {
+                    Some('"') => "text",
+                    Some('{') => "object",
+                    Some('[') => "list",
+                    Some('n') => "null",
+                    Some('t' | 'f') => "boolean",
+                    _ => "number",
+                };
+                format!("{}{what}", line.chars().next().unwrap_or(' '))
+            };
+            let lines: Vec<_> = diff.lines().take(2).map(gist).collect();
+            format!("object {}", lines.join(" "))
+        }
         (Outcome::Refused(why), _) => format!("-refused {}", words(why)),
         (_, Outcome::Refused(why)) => format!("+refused {}", words(why)),
         _ => "different kinds of answers".to_owned(),
