@@ -13,6 +13,7 @@ use crate::domain::schema::Schema;
 pub struct Compiled {
     root: Node,
     digest: Digest,
+    servable: bool,
 }
 
 /// One default of a schema.
@@ -28,11 +29,17 @@ impl Compiled {
     /// Reduces a schema to its defaults, pruned as the server prunes them before it serves the schema.
     pub fn new(schema: &Schema) -> Self {
         let mut root = node(schema, &Standing::Root).unwrap_or_default();
-        // The server fills what is below the object, never the object itself.
+        // The server fills what is below the object, never the object itself, and an object has no items.
         root.default = None;
         root.nullable = false;
+        root.items = None;
         let digest = Digest::of(&root);
-        Self { root, digest }
+        Self { root, digest, servable: is_servable(schema) }
+    }
+
+    /// Whether a server can prune the defaults of the schema. Where it cannot, it answers every request with an error.
+    pub fn is_servable(&self) -> bool {
+        self.servable
     }
 
     /// Whether filling can change any object.
@@ -87,15 +94,14 @@ fn node(schema: &Schema, standing: &Standing<'_>) -> Option<Node> {
         node.nullable = schema.nullable && node.default.is_some();
         let items = schema.items.as_deref().and_then(|item| self::node(item, &standing.items(schema)));
         node.items = items.and_then(inner);
-        let values =
-            schema.additional_schema().and_then(|value| self::node(value, &standing.child(schema, "*")));
+        let values = schema.additional_schema().and_then(|value| self::node(value, &standing.values(schema)));
         node.values = values.and_then(inner);
         let all = node.values.is_some();
         node.properties = schema
             .properties
             .iter()
             .filter_map(|(name, property)| {
-                let node = self::node(property, &standing.child(schema, name));
+                let node = self::node(property, &standing.property(schema, name));
                 Some((name.into(), node.or_else(|| all.then(Node::default))?))
             })
             .collect();
@@ -110,6 +116,21 @@ fn inner(mut node: Node) -> Option<Box<Node>> {
         node.nullable = false;
     }
     (!node.is_idle()).then(|| Box::new(node))
+}
+
+/// Upstream prunes a default inside an object of its place, and an object is not what the root's items are in.
+fn is_servable(root: &Schema) -> bool {
+    root.default.as_ref().is_none_or(|default| default.is_object())
+        && root.items.as_ref().is_none_or(|items| !has_default(items))
+}
+
+fn has_default(schema: &Schema) -> bool {
+    level(|| {
+        schema.default.is_some()
+            || schema.items.as_deref().is_some_and(has_default)
+            || schema.additional_schema().is_some_and(has_default)
+            || schema.properties.iter().any(|(_, property)| has_default(property))
+    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! It must not fill defaults into defaults; filling does.
 //!
 //! Upstream wraps each default into a whole object of its place, prunes and coerces that, and takes the default out again.
-//! Here each default is treated where it stands, which comes to the same: only in two places does it matter what is around.
+//! Where nothing around the default matters, it is pruned alone here, which comes to the same.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/{prune,surroundingobject}.go`.
 
@@ -23,76 +23,79 @@ pub(in crate::domain) enum Standing<'a> {
     Plain,
     /// An array that keeps unknown fields hands that down to its items.
     Kept,
-    /// Metadata or type metadata of a whole or embedded object, which the server decodes on its own.
-    Meta {
+    /// An object that has to be pruned together with the default.
+    Within {
         /// The schema of the object.
         of: &'a Schema,
         /// Whether it is the root, which needs no extension to be a whole object.
         root: bool,
-        /// The way from the object.
+        /// The way from the object to the default.
         trail: Trail<'a>,
     },
 }
 
+/// The name under which upstream puts the default of a map's values into an object.
+const ANY: &str = "*";
+
 impl<'a> Standing<'a> {
-    /// What is around the property or map value under a key.
-    pub(in crate::domain) fn child(&'a self, schema: &'a Schema, key: &'a str) -> Standing<'a> {
-        match self {
-            Self::Meta { of, root, trail } => {
-                Standing::Meta { of, root: *root, trail: trail.join(TrailStep::Field(key)) }
-            }
-            standing => {
-                let root = matches!(standing, Self::Root);
-                if (root || schema.embedded_resource) && matches!(key, "apiVersion" | "kind" | "metadata") {
-                    Standing::Meta { of: schema, root, trail: Trail::ROOT.join(TrailStep::Field(key)) }
-                } else {
-                    Standing::Plain
-                }
-            }
-        }
+    /// What is around a property. The server decodes metadata and type metadata on its own.
+    pub(in crate::domain) fn property(&'a self, schema: &'a Schema, name: &'a str) -> Self {
+        let whole = matches!(self, Self::Root) || schema.embedded_resource;
+        self.down(schema, TrailStep::Field(name), whole && matches!(name, "apiVersion" | "kind" | "metadata"))
+    }
+
+    /// What is around the values of a map. Upstream prunes them by the schema of a property with their name, if there is one.
+    pub(in crate::domain) fn values(&'a self, schema: &'a Schema) -> Self {
+        self.down(schema, TrailStep::Field(ANY), schema.properties.contains(ANY))
     }
 
     /// What is around the items of an array.
-    pub(in crate::domain) fn items(&'a self, schema: &Schema) -> Standing<'a> {
+    pub(in crate::domain) fn items(&'a self, schema: &'a Schema) -> Self {
+        match self.down(schema, TrailStep::Items, false) {
+            Self::Plain if matches!(self, Self::Kept) || schema.preserve_unknown_fields => Self::Kept,
+            standing => standing,
+        }
+    }
+
+    fn down(&'a self, schema: &'a Schema, step: TrailStep<'a>, together: bool) -> Self {
         match self {
-            Self::Meta { of, root, trail } => {
-                Standing::Meta { of, root: *root, trail: trail.join(TrailStep::Items) }
+            Self::Within { of, root, trail } => Self::Within { of, root: *root, trail: trail.join(step) },
+            _ if together => {
+                Self::Within { of: schema, root: matches!(self, Self::Root), trail: Trail::ROOT.join(step) }
             }
-            Self::Kept => Standing::Kept,
-            _ if schema.preserve_unknown_fields => Standing::Kept,
-            _ => Standing::Plain,
+            _ => Self::Plain,
         }
     }
 }
 
 /// The default of a schema as it is served; none if it does not survive.
 pub(in crate::domain) fn pruned(schema: &Schema, standing: &Standing<'_>) -> Option<Json> {
-    let mut default = copy(schema.default.as_ref()?);
-    let settle = |value: &mut Value, schema: &Schema, whole: bool| {
-        // Nothing is refused here, so this cannot fail.
-        let _ = coerce(value, schema, whole, Malformed::Drop, &Place::root(""));
-    };
+    let mut default = Json::from(copy(schema.default.as_ref()?));
     match standing {
-        Standing::Root | Standing::Plain => {
-            let root = matches!(standing, Standing::Root);
-            settle(&mut default, schema, root);
-            prune(&mut default, schema, root, &mut |_| {});
-            Some(default.into())
-        }
+        Standing::Root => settle(&mut default, schema, true),
+        Standing::Plain => settle(&mut default, schema, false),
         Standing::Kept => {
-            settle(&mut default, schema, false);
+            drop_malformed(&mut default, schema, false);
             prune_kept(&mut default, schema);
-            Some(default.into())
         }
-        Standing::Meta { of, root, trail } => {
+        Standing::Within { of, root, trail } => {
             let path = trail.to_path();
-            let mut object = path.steps().iter().rev().fold(default, wrapped);
+            let mut object = Json::from(path.steps().iter().rev().fold(default.into_inner(), wrapped));
             settle(&mut object, of, *root);
-            let found = path.steps().iter().try_fold(&mut object, part).map(Value::take);
-            drop(Json::from(object));
-            found.filter(|found| !found.is_null()).map(Json::from)
+            default = path.steps().iter().try_fold(&mut *object, part)?.take().into();
         }
     }
+    Some(default).filter(|default| !default.is_null())
+}
+
+fn settle(value: &mut Value, schema: &Schema, whole: bool) {
+    drop_malformed(value, schema, whole);
+    prune(value, schema, whole, &mut |_| {});
+}
+
+fn drop_malformed(value: &mut Value, schema: &Schema, whole: bool) {
+    // Nothing is refused, so there is no error.
+    let _ = coerce(value, schema, whole, Malformed::Drop, &Place::root(""));
 }
 
 fn wrapped(value: Value, step: &Step) -> Value {

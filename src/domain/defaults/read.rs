@@ -17,8 +17,8 @@ use crate::domain::schema::{Place, Schema};
 /// Why an object cannot be read at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The root of the schema has a default that is no object, so the server does not serve the version.
-    #[error("the default of the whole object must be an object")]
+    /// The server fails to prune the defaults of the schema and does not serve the version.
+    #[error("the schema has a default for a whole object that is none")]
     Unservable,
     /// The metadata of the object is no object.
     #[error("metadata{0}")]
@@ -39,7 +39,7 @@ pub fn read(
     compiled: &Compiled,
     hidden: &mut impl FnMut(&Trail<'_>),
 ) -> Result<(), ReadError> {
-    if schema.default.as_ref().is_some_and(|default| !default.is_object()) {
+    if !compiled.is_servable() {
         return Err(ReadError::Unservable);
     }
     narrow(object);

@@ -1,0 +1,88 @@
+//! Regular expressions as the API server reads them: Go's `regexp` syntax, run by the engine of the `regex` crate.
+//! It must not accept what Go refuses, nor read a pattern as that crate's own syntax would.
+//!
+//! The engine is the same kind of automaton as Go's and gives the same answers; the syntaxes differ, so [`parser`] reads
+//! Go's and hands the engine a tree instead of a text. What differs, and is therefore decided there:
+//!
+//! | | Go | `regex` crate |
+//! |---|---|---|
+//! | `\d` `\w` `\s` `\b` | ASCII; `\s` without `\v` | Unicode |
+//! | `[a&&b]` `[a--b]` `[a[b]]` | literals | set operations |
+//! | `{`, `a{,5}`, `a{x}` | literals | an error, or a repetition |
+//! | `a**`, `a{2}{3}`, more than 1000 copies, nested ones multiplied | refused | accepted |
+//! | `\12` `\07` | octal | refused |
+//! | `\Q…\E` | literal text | refused |
+//! | `\<` `\>` and other escaped punctuation | themselves | word boundaries, some refused |
+//! | `\Z` `\C` `\u….` `(?x)` `\p{sc=…}` `\p{Alphabetic}` | refused | mostly accepted |
+//! | `\p{greek}`, `\p{Old_Italic}` | any case; two-word scripts refused since Go 1.25 | both accepted |
+//! | Unicode | 15.0 | 16.0 |
+//! | `$` without `(?m)`, `\z` | end of text | end of text |
+//!
+//! Source: Go 1.26 `regexp/syntax/parse.go` with the flags of `regexp.Compile` (`syntax.Perl`).
+
+mod class;
+mod parser;
+#[cfg(test)]
+mod tests;
+mod unicode;
+
+use std::fmt;
+use std::ops::Range;
+
+use regex_automata::meta;
+
+/// Memory that one compiled pattern may take, in bytes. `\pL{1000}` is the largest a person has reason to write.
+const SIZE_LIMIT: usize = 64 << 20;
+
+/// A pattern that can be asked about texts.
+#[derive(Debug)]
+pub struct Pattern(meta::Regex);
+
+/// Why a pattern cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PatternError {
+    /// Go refuses it as well.
+    Syntax(SyntaxError),
+    /// Go accepts it, and here it would take more memory than a pattern may.
+    TooLarge,
+}
+
+/// Go's `syntax.Error`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyntaxError {
+    code: &'static str,
+    expression: String,
+}
+
+impl Pattern {
+    /// Compiles a pattern.
+    ///
+    /// # Errors
+    /// Where `regexp.Compile` has one, with its text; or where the pattern is too large for us.
+    pub fn new(pattern: &str) -> Result<Self, PatternError> {
+        let hir = parser::parse(pattern).map_err(PatternError::Syntax)?;
+        let config = meta::Config::new().nfa_size_limit(Some(SIZE_LIMIT));
+        meta::Regex::builder().configure(config).build_from_hir(&hir).map(Self).map_err(|_| PatternError::TooLarge)
+    }
+
+    /// Whether some part of the text matches.
+    pub fn matches(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+
+    /// The parts of the text that match, from left to right and without overlap, as byte ranges.
+    pub fn find_iter(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
+        self.0.find_iter(text).map(|part| part.range())
+    }
+}
+
+/// Go's error text for a pattern that `regexp.Compile` refuses.
+pub fn syntax_error(pattern: &str) -> Option<String> {
+    parser::parse(pattern).err().map(|error| error.to_string())
+}
+
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error parsing regexp: {}: `{}`", self.code, self.expression)
+    }
+}

@@ -1,0 +1,219 @@
+//! The values of an object, seen through its schema.
+//! It must not compare them; that is `compare`'s.
+//!
+//! Source: apiserver `pkg/cel/common/valuesunstructured.go`. The texts of its errors quote no values here.
+
+use serde_json::{Map, Value as Json};
+
+use super::duration;
+use super::fault::{Fault, Outcome};
+use super::model::{Format, Node, Order, Shape};
+use super::names;
+use super::time::Timestamp;
+use super::value::{ListKind, Text, Value};
+
+/// An object or map with the node that describes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Object<'v> {
+    pub(super) fields: &'v Map<String, Json>,
+    node: &'v Node,
+}
+
+/// A list with the nodes that describe it and its items.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Array<'v> {
+    pub(super) items: &'v [Json],
+    pub(super) kind: ListKind<'v>,
+    node: &'v Node,
+}
+
+/// The value at a place, or an error where it does not fit the schema.
+pub(super) fn read<'v>(json: &'v Json, node: &'v Node) -> Outcome<Value<'v>> {
+    match (&node.shape, json) {
+        (_, Json::Null) if node.nullable => Ok(Value::Null),
+        (_, Json::Null) => Err(Fault::new("invalid data, got null for schema with nullable=false")),
+        (Shape::IntOrString, Json::String(text)) => Ok(Value::String(Text::Borrowed(text))),
+        (Shape::IntOrString, Json::Number(number)) => integer(number)
+            .ok_or(Fault::new("invalid data, expected XIntOrString value to be either a string or integer")),
+        (Shape::IntOrString, _) => {
+            Err(Fault::new("invalid data, expected XIntOrString value to be either a string or integer"))
+        }
+        (Shape::Object(_) | Shape::Map(_), Json::Object(fields)) => Ok(Value::Object(Object { fields, node })),
+        (Shape::Object(_) | Shape::Map(_), _) => {
+            Err(Fault::new("invalid data, expected a map for the provided schema with type=object"))
+        }
+        (Shape::Array { items: Some(described), order }, Json::Array(items)) => {
+            let kind = match order {
+                Order::Atomic => ListKind::Atomic,
+                Order::Set => ListKind::Set,
+                Order::Map(keys) => ListKind::Map(keys),
+                Order::Invalid => return Err(Fault::new("invalid x-kubernetes-list-type")),
+            };
+            Ok(Value::Array(Array { items, kind, node: described }))
+        }
+        (Shape::Array { items: None, .. }, Json::Array(_)) => {
+            Err(Fault::new("invalid array type, expected Items with a non-empty Schema"))
+        }
+        (Shape::Array { .. }, _) => {
+            Err(Fault::new("invalid data, expected an array for the provided schema with type=array"))
+        }
+        (Shape::Text(format), Json::String(text)) => read_text(*format, text),
+        (Shape::Text(_), _) => Err(Fault::new("invalid data, expected string")),
+        (Shape::Number, Json::Number(number)) => Ok(Value::Double(double(number))),
+        (Shape::Number, _) => Err(Fault::new("invalid data, expected float")),
+        (Shape::Integer, Json::Number(number)) => {
+            integer(number).ok_or(Fault::new("invalid data, expected int, got float64"))
+        }
+        (Shape::Integer, _) => Err(Fault::new("invalid data, expected int")),
+        (Shape::Bool, Json::Bool(value)) => Ok(Value::Bool(*value)),
+        (Shape::Bool, _) => Err(Fault::new("invalid data, expected bool")),
+        (Shape::Unknown, json) => Ok(Value::Untyped(json)),
+        (Shape::Invalid, _) => Err(Fault::new("invalid type")),
+    }
+}
+
+/// A number that Go's decoder keeps as an integer.
+fn integer(number: &serde_json::Number) -> Option<Value<'static>> {
+    number.as_i64().map(Value::Int)
+}
+
+fn double(number: &serde_json::Number) -> f64 {
+    number.as_f64().unwrap_or_default()
+}
+
+fn read_text(format: Format, text: &str) -> Outcome<Value<'_>> {
+    match format {
+        Format::None => Ok(Value::String(Text::Borrowed(text))),
+        Format::Duration => {
+            duration::parse_strfmt(text).map(Value::Duration).ok_or(Fault::new("Invalid duration"))
+        }
+        Format::Date => {
+            Timestamp::parse_date(text).map(Value::Timestamp).ok_or(Fault::new("Invalid date formatted string"))
+        }
+        Format::DateTime => Timestamp::parse_strfmt(text)
+            .map(Value::Timestamp)
+            .ok_or(Fault::new("Invalid date-time formatted string")),
+        Format::Byte => decode_base64url(text)
+            .map(|bytes| Value::Bytes(bytes.into()))
+            .ok_or(Fault::new("Invalid byte formatted string")),
+    }
+}
+
+/// Go's `base64.URLEncoding`, which skips line ends and wants its padding.
+fn decode_base64url(text: &str) -> Option<Vec<u8>> {
+    let symbols: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
+    if !symbols.len().is_multiple_of(4) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(symbols.len() / 4 * 3);
+    let groups = symbols.len() / 4;
+    for (index, group) in symbols.chunks_exact(4).enumerate() {
+        let padding = group.iter().rev().take_while(|b| **b == b'=').count();
+        if padding > 2 || (padding > 0 && index + 1 < groups) {
+            return None;
+        }
+        let mut bits: u32 = 0;
+        for symbol in &group[..4 - padding] {
+            bits = bits << 6 | u32::from(sextet(*symbol)?);
+        }
+        bits <<= 6 * padding;
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..4 - padding]);
+    }
+    Some(bytes)
+}
+
+fn sextet(symbol: u8) -> Option<u8> {
+    Some(match symbol {
+        b'A'..=b'Z' => symbol - b'A',
+        b'a'..=b'z' => symbol - b'a' + 26,
+        b'0'..=b'9' => symbol - b'0' + 52,
+        b'-' => 62,
+        b'_' => 63,
+        _ => return None,
+    })
+}
+
+impl<'v> Object<'v> {
+    pub(super) fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Whether keys are the names of fields, spelled as identifiers.
+    fn is_structured(&self) -> bool {
+        matches!(&self.node.shape, Shape::Object(fields) if fields.structured)
+    }
+
+    /// The node of the value under a key.
+    pub(super) fn node_of(&self, key: &str) -> Option<&'v Node> {
+        match &self.node.shape {
+            Shape::Object(fields) => fields.named.get(key),
+            Shape::Map(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// The value under a key, or none where there is none. A null field is none; a null in a map is a value.
+    pub(super) fn find(&self, key: &Value<'_>) -> Outcome<Option<Value<'v>>> {
+        let Value::String(key) = key else { return Err(Fault::NoOverload) };
+        let structured = self.is_structured();
+        let unescaped = if structured { names::unescape(key.as_str()) } else { Some(key.as_str().into()) };
+        let Some(name) = unescaped else { return Ok(None) };
+        match (self.fields.get(&*name), self.node_of(&name)) {
+            (Some(Json::Null), _) if structured => Ok(None),
+            (Some(json), Some(node)) => read(json, node).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The keys whose values the schema knows, as expressions spell them.
+    pub(super) fn keys(&self) -> impl Iterator<Item = Value<'v>> + '_ {
+        let structured = self.is_structured();
+        self.fields.keys().filter(|key| self.node_of(key).is_some()).map(move |key| {
+            if structured && let Some(spelled) = names::escape(key) && *spelled != **key {
+                return Value::text(spelled);
+            }
+            Value::String(Text::Borrowed(key))
+        })
+    }
+}
+
+impl<'v> Array<'v> {
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// The item at an index that exists.
+    pub(super) fn get(&self, index: usize) -> Outcome<Value<'v>> {
+        let json = self.items.get(index).ok_or(Fault::new("index out of bounds"))?;
+        read(json, self.node)
+    }
+
+    /// The items, in order.
+    pub(super) fn values(&self) -> impl Iterator<Item = Outcome<Value<'v>>> + use<'v> {
+        let node = self.node;
+        self.items.iter().map(move |json| read(json, node))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_in_the_url_alphabet_with_padding() {
+        let cases: [(&str, Option<&[u8]>); 9] = [
+            ("", Some(b"")),
+            ("YWJj", Some(b"abc")),
+            ("YWI=", Some(b"ab")),
+            ("YQ==", Some(b"a")),
+            ("-_8=", Some(b"\xfb\xff")),
+            ("YW\nJj\r", Some(b"abc")),
+            ("+/8=", None),
+            ("YWI", None),
+            ("YQ==YWJj", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(decode_base64url(text).as_deref(), expected, "{text:?}");
+        }
+    }
+}

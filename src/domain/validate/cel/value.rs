@@ -1,0 +1,225 @@
+//! The values that expressions work on.
+//! It must not know expressions nor types at compile time.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::data::{Array, Object};
+use super::library::{Cidr, NamedFormat, Quantity, Url, Version};
+use super::time::Timestamp;
+
+/// 2^63, where signed integers end.
+pub(super) const TWO_63: f64 = 9_223_372_036_854_775_808.0;
+
+/// A value. Copies are cheap: what can be large is borrowed from the object or shared.
+#[derive(Clone, Debug)]
+pub(super) enum Value<'v> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(Text<'v>),
+    Bytes(Arc<[u8]>),
+    /// Nanoseconds.
+    Duration(i64),
+    Timestamp(Timestamp),
+    /// A type, by its name.
+    Type(&'static str),
+    /// A list that the expression made.
+    List(Arc<List<'v>>),
+    /// A list of the object.
+    Array(Array<'v>),
+    /// A map that the expression made.
+    Map(Arc<BTreeMap<Key, Value<'v>>>),
+    /// An object or map of the object.
+    Object(Object<'v>),
+    /// What stands at a place without a type: it can only be compared.
+    Untyped(&'v Json),
+    Optional(Option<Arc<Value<'v>>>),
+    Quantity(Arc<Quantity>),
+    Url(Arc<Url>),
+    Ip(IpAddr),
+    Cidr(Cidr),
+    Version(Arc<Version>),
+    Format(&'static NamedFormat),
+}
+
+/// A text: of the object, or made.
+#[derive(Clone, Debug)]
+pub(super) enum Text<'v> {
+    Borrowed(&'v str),
+    Shared(Arc<str>),
+}
+
+/// A list that an expression made, and how it is compared.
+#[derive(Clone, Debug, Default)]
+pub(super) struct List<'v> {
+    pub(super) items: Vec<Value<'v>>,
+    pub(super) kind: ListKind<'v>,
+}
+
+/// What a list says of the order of its items: `x-kubernetes-list-type`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ListKind<'v> {
+    /// The order counts.
+    #[default]
+    Atomic,
+    /// It does not.
+    Set,
+    /// It does not; items are known by these properties, spelled as identifiers.
+    Map(&'v [Box<str>]),
+}
+
+/// A key of a map that an expression made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    /// By its bits.
+    Double(u64),
+    String(Arc<str>),
+}
+
+impl<'v> Value<'v> {
+    /// A text that was made.
+    pub(super) fn text(text: impl Into<Arc<str>>) -> Self {
+        Self::String(Text::Shared(text.into()))
+    }
+
+    /// A list of values in this order.
+    pub(super) fn list(items: Vec<Value<'v>>) -> Self {
+        Self::List(Arc::new(List { items, kind: ListKind::Atomic }))
+    }
+
+    /// A list of texts.
+    pub(super) fn texts<T: Into<Arc<str>>>(texts: impl IntoIterator<Item = T>) -> Self {
+        Self::list(texts.into_iter().map(Self::text).collect())
+    }
+
+    /// An optional that has this value.
+    pub(super) fn some(value: Value<'v>) -> Self {
+        Self::Optional(Some(Arc::new(value)))
+    }
+
+    /// The name of the value's type, as `type(value)` has it.
+    pub(super) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "null_type",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Uint(_) => "uint",
+            Self::Double(_) => "double",
+            Self::String(_) => "string",
+            Self::Bytes(_) => "bytes",
+            Self::Duration(_) => "google.protobuf.Duration",
+            Self::Timestamp(_) => "google.protobuf.Timestamp",
+            Self::Type(_) => "type",
+            Self::List(_) | Self::Array(_) => "list",
+            Self::Map(_) | Self::Object(_) => "map",
+            Self::Untyped(_) => "unknown",
+            Self::Optional(_) => "optional_type",
+            Self::Quantity(_) => "kubernetes.Quantity",
+            Self::Url(_) => "kubernetes.URL",
+            Self::Ip(_) => "net.IP",
+            Self::Cidr(_) => "net.CIDR",
+            Self::Version(_) => "kubernetes.Semver",
+            Self::Format(_) => "kubernetes.NamedFormat",
+        }
+    }
+
+    /// How many characters, bytes, items or entries there are; none where the value has no size.
+    pub(super) fn size(&self) -> Option<usize> {
+        match self {
+            Self::String(text) => Some(text.as_str().chars().count()),
+            Self::Bytes(bytes) => Some(bytes.len()),
+            Self::List(list) => Some(list.items.len()),
+            Self::Array(array) => Some(array.len()),
+            Self::Map(map) => Some(map.len()),
+            Self::Object(object) => Some(object.len()),
+            _ => None,
+        }
+    }
+
+    /// Whether this is `0`, empty, `false`, `null` or the like.
+    pub(super) fn is_zero(&self) -> bool {
+        match self {
+            Self::Null => true,
+            Self::Bool(value) => !value,
+            Self::Int(value) => *value == 0,
+            Self::Uint(value) => *value == 0,
+            Self::Double(value) => *value == 0.0,
+            Self::String(text) => text.as_str().is_empty(),
+            Self::Bytes(bytes) => bytes.is_empty(),
+            Self::Duration(nanos) => *nanos == 0,
+            Self::Timestamp(time) => time.seconds == super::time::MIN_SECONDS && time.nanos == 0,
+            Self::List(list) => list.items.is_empty(),
+            Self::Map(map) => map.is_empty(),
+            // Upstream's lists and maps of the object do not say whether they are empty.
+            _ => false,
+        }
+    }
+}
+
+impl Text<'_> {
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Self::Borrowed(text) => text,
+            Self::Shared(text) => text,
+        }
+    }
+}
+
+impl Key {
+    /// The key that a value is, or none where it cannot be one.
+    pub(super) fn from_value(value: &Value<'_>) -> Option<Self> {
+        Some(match value {
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Int(value) => Self::Int(*value),
+            Value::Uint(value) => Self::Uint(*value),
+            Value::Double(value) => Self::Double(value.to_bits()),
+            Value::String(text) => Self::String(text.as_str().into()),
+            _ => return None,
+        })
+    }
+
+    /// The value that a key is.
+    pub(super) fn to_value(&self) -> Value<'static> {
+        match self {
+            Self::Bool(value) => Value::Bool(*value),
+            Self::Int(value) => Value::Int(*value),
+            Self::Uint(value) => Value::Uint(*value),
+            Self::Double(bits) => Value::Double(f64::from_bits(*bits)),
+            Self::String(text) => Value::String(Text::Shared(Arc::clone(text))),
+        }
+    }
+}
+
+/// The entry of a map, by a key or by the same number of another type.
+pub(super) fn find<'m, 'v>(map: &'m BTreeMap<Key, Value<'v>>, key: &Value<'_>) -> Option<&'m Value<'v>> {
+    let exact = Key::from_value(key)?;
+    if let Some(value) = map.get(&exact) {
+        return Some(value);
+    }
+    let (int, uint) = match key {
+        Value::Double(value) => (to_int(*value), to_uint(*value)),
+        Value::Int(value) => (None, u64::try_from(*value).ok()),
+        Value::Uint(value) => (i64::try_from(*value).ok(), None),
+        _ => (None, None),
+    };
+    int.and_then(|int| map.get(&Key::Int(int))).or_else(|| map.get(&Key::Uint(uint?)))
+}
+
+/// The integer of the same value.
+pub(super) fn to_int(value: f64) -> Option<i64> {
+    (value.trunc() == value && value > -TWO_63 && value < TWO_63).then_some(value as i64)
+}
+
+/// The unsigned integer of the same value.
+pub(super) fn to_uint(value: f64) -> Option<u64> {
+    (value.trunc() == value && (0.0..TWO_63 * 2.0).contains(&value)).then_some(value as u64)
+}

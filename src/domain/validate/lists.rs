@@ -1,0 +1,119 @@
+//! Lists that are sets or maps: no item twice.
+//! It must not report an item that is there for the third time: the server does not.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/listtype/validation.go`.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::field::Field;
+use crate::domain::go::{self, Num};
+use crate::domain::finding::{Finding, Kind};
+use crate::domain::json::level;
+use crate::domain::schema::Schema;
+
+/// Reports what stands twice in the sets and maps of a value.
+pub(super) fn check(schema: &Schema, value: &Value, at: &mut Field, found: &mut Vec<Finding>) {
+    level(|| match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                // Upstream looks at declared properties with both schemas.
+                if let Some(additional) = schema.additional_schema() {
+                    let mark = at.key(name);
+                    check(additional, field, at, found);
+                    at.back(mark);
+                }
+                if let Some(property) = schema.properties.get(name) {
+                    let mark = at.child(name);
+                    check(property, field, at, found);
+                    at.back(mark);
+                }
+            }
+        }
+        Value::Array(items) => {
+            match schema.list_type.as_deref() {
+                Some("set") => report(repeated(items.iter().map(Some)), at, found),
+                Some("map") => map(schema, items, at, found),
+                _ => {}
+            }
+            let Some(schema) = &schema.items else { return };
+            for (index, item) in items.iter().enumerate() {
+                let mark = at.index(index);
+                check(schema, item, at, found);
+                at.back(mark);
+            }
+        }
+        _ => {}
+    });
+}
+
+fn map(schema: &Schema, items: &[Value], at: &mut Field, found: &mut Vec<Finding>) {
+    if let Some(index) = items.iter().position(|item| !matches!(item, Value::Null | Value::Object(_))) {
+        let mark = at.index(index);
+        let detail = "must be an object for an array of list-type map";
+        found.push(Finding::new(Kind::Invalid, at.to_string(), detail));
+        at.back(mark);
+        return;
+    }
+    match &*schema.list_map_keys {
+        [key] => report(repeated(items.iter().map(|item| item.get(key))), at, found),
+        keys => {
+            let keys: Vec<Value> = items.iter().map(|item| Value::Object(key_of(item, keys))).collect();
+            report(repeated(keys.iter().map(Some)), at, found);
+        }
+    }
+}
+
+fn key_of(item: &Value, keys: &[String]) -> Map<String, Value> {
+    keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone()))).collect()
+}
+
+fn report(indices: Vec<usize>, at: &mut Field, found: &mut Vec<Finding>) {
+    for index in indices {
+        let mark = at.index(index);
+        found.push(Finding::new(Kind::Duplicate, at.to_string(), ""));
+        at.back(mark);
+    }
+}
+
+/// How the server compares items: scalars as Go values, everything else by its JSON text.
+#[derive(PartialEq, Eq, Hash)]
+enum Identity<'v> {
+    /// A key that an item does not have.
+    Unset,
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(u64),
+    Text(&'v str),
+    Compound(String),
+}
+
+/// Where items stand for the second time.
+fn repeated<'v>(items: impl Iterator<Item = Option<&'v Value>>) -> Vec<usize> {
+    let mut times = HashMap::new();
+    let mut indices = Vec::new();
+    for (index, item) in items.enumerate() {
+        let times = times.entry(identity(item)).or_insert(0_u32);
+        *times += 1;
+        if *times == 2 {
+            indices.push(index);
+        }
+    }
+    indices
+}
+
+fn identity(item: Option<&Value>) -> Identity<'_> {
+    let Some(item) = item else { return Identity::Unset };
+    match item {
+        Value::Null => Identity::Null,
+        Value::Bool(flag) => Identity::Bool(*flag),
+        Value::Number(number) => match Num::of(number) {
+            Num::Int(int) => Identity::Int(int),
+            Num::Float(float) => Identity::Float(float.to_bits()),
+        },
+        Value::String(text) => Identity::Text(text),
+        Value::Array(_) | Value::Object(_) => Identity::Compound(go::json(item)),
+    }
+}
