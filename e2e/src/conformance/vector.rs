@@ -83,6 +83,13 @@ pub enum Outcome {
     Object(Json),
     /// What is wrong, in no particular order; nothing where the list is empty.
     Issues(Vec<Issue>),
+    /// As [`Outcome::Issues`], and one of each group too: the API server stops at one of them, not always the same.
+    Wavering {
+        /// What is wrong in any case.
+        certain: Vec<Issue>,
+        /// Groups of which one is reported, none of them empty.
+        either: Vec<Vec<Issue>>,
+    },
     /// The schema itself was not accepted, and why.
     Refused(String),
 }
@@ -187,7 +194,7 @@ impl Outcome {
             .map(Self::Issues)
     }
 
-    /// The `expect` of a vector; issues are sorted by field, type and detail.
+    /// The `expect` of a vector; issues are sorted by field, type and detail, and a wavering answer takes the first.
     pub fn to_json(&self) -> Json {
         match self {
             Self::Object(object) => {
@@ -203,6 +210,10 @@ impl Outcome {
                     .map(|Issue { kind, field, detail }| json!({"type": kind, "field": field, "detail": detail}))
                     .collect();
                 json!({ "errors": issues }).into()
+            }
+            Self::Wavering { certain, either } => {
+                let first = either.iter().filter_map(|group| group.first());
+                Self::Issues(certain.iter().chain(first).cloned().collect()).to_json()
             }
             Self::Refused(error) => json!({ "error": error }).into(),
         }
