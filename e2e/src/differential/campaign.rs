@@ -13,7 +13,7 @@ use super::build::Release;
 use super::generate::{Seeds, case};
 use super::oracle::{Answer, Oracle};
 use super::shrink::shrink;
-use crate::conformance::{Case, Issue, Op, Outcome, Vector, compare};
+use crate::conformance::{Case, Issue, Op, Outcome, Vector, compare, settle};
 
 /// Cases that a worker takes at a time.
 const BATCH: u64 = 64;
@@ -242,7 +242,9 @@ impl<'a> Bench<'a> {
             verdicts.push(if agreed {
                 Verdict::Agreed
             } else {
-                Verdict::Differs { expected: expected.swap_remove(0), found: found.swap_remove(0) }
+                let expected = expected.swap_remove(0);
+                let found = settle(&found.swap_remove(0), &expected);
+                Verdict::Differs { expected, found }
             });
         }
         Ok(verdicts)

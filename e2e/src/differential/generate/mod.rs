@@ -3,6 +3,7 @@
 
 mod clauses;
 mod damage;
+mod library;
 mod metadata;
 mod rules;
 mod schemas;

@@ -14,8 +14,9 @@ impl Generator<'_> {
 
     fn rule(&mut self, schema: &Map<String, Value>) -> Value {
         let mut rule = Map::new();
-        let expression = match self.random.weighted(&[16, 3, 1]) {
+        let expression = match self.random.weighted(&[16, 3, 1, 6]) {
             0 => self.expression(schema),
+            3 => self.library_call(schema.get("type").is_some_and(|kind| kind == "string")),
             1 => self.random.pick(ANY).to_owned(),
             _ => self.random.pick(BROKEN).to_owned(),
         };
