@@ -23,3 +23,5 @@ pub mod api;
 pub mod cluster;
 pub mod controller;
 pub mod domain;
+pub mod metrics;
+pub mod server;

@@ -1,5 +1,9 @@
 //! What the scenarios, the demo and the benchmarks of Etch share.
 
+pub mod cluster;
 pub mod conformance;
 pub mod control_plane;
 pub mod differential;
+pub mod generate;
+pub mod operator;
+pub mod scene;

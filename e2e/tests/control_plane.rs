@@ -88,7 +88,7 @@ async fn two_servers_share_one_etcd_and_leave_nothing_behind() -> Result<()> {
 
     // A paused server answers nothing, and goes on where it was.
     let version = || tokio::time::timeout(Duration::from_secs(1), second.apiserver_version());
-    control_plane.pause_apiserver(1);
+    control_plane.pause_apiserver(1).await?;
     assert!(version().await.is_err());
     control_plane.resume_apiserver(1);
     assert!(second.apiserver_version().await.is_ok());

@@ -3,9 +3,10 @@
 
 use std::fmt;
 
+use http::Method;
 use serde_json::json;
 
-use super::call::post;
+use super::call::send;
 use super::{CallError, Cluster};
 use crate::domain::crd::Resource;
 use crate::domain::json::Json;
@@ -62,7 +63,7 @@ impl Cluster {
                 }},
             });
             let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-            let answer = self.call(post(path, Json::from(review).to_vec())).await?;
+            let answer = self.call(send(Method::POST, path, Json::from(review).to_vec())).await?;
             let answer = Json::parse(&answer).map_err(CallError::Malformed)?;
             if answer["status"]["allowed"] != true {
                 missing.push(*verb);

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::client::Body;
 
 use super::{CallError, Cluster, Refusal};
+use crate::metrics::{RequestOutcome, RequestVerb};
 
 /// How long a request may take; kube itself would wait for ever (fact K4). The server ends its own after 60 s.
 const DEADLINE: Duration = Duration::from_secs(65);
@@ -35,6 +36,13 @@ impl Cluster {
 
     /// Sends a request and returns its answer unread, if it is success.
     pub(super) async fn open(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, CallError> {
+        let verb = verb(&request);
+        let answer = self.exchange(request).await;
+        self.metrics.request(verb, outcome(&answer));
+        answer
+    }
+
+    async fn exchange(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, CallError> {
         let sent = self.client.send(request.map(Body::from));
         let response = tokio::time::timeout(DEADLINE, sent)
             .await
@@ -57,8 +65,9 @@ pub(super) fn get(path: &str) -> Request<Vec<u8>> {
     built(Request::get(path), Vec::new())
 }
 
-pub(super) fn post(path: &str, body: Vec<u8>) -> Request<Vec<u8>> {
-    built(Request::post(path).header(CONTENT_TYPE, "application/json"), body)
+/// A request with a JSON body.
+pub(super) fn send(method: Method, path: &str, body: Vec<u8>) -> Request<Vec<u8>> {
+    built(Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json"), body)
 }
 
 /// A patch by our field manager; an apply is never forced.
@@ -87,6 +96,33 @@ pub(super) fn encoded(text: &str) -> String {
 
 fn built(request: http::request::Builder, body: Vec<u8>) -> Request<Vec<u8>> {
     request.body(body).expect("method, headers and an encoded path make a request")
+}
+
+fn verb(request: &Request<Vec<u8>>) -> RequestVerb {
+    let query = request.uri().query().unwrap_or_default();
+    match *request.method() {
+        Method::PATCH => RequestVerb::Patch,
+        Method::POST => RequestVerb::Create,
+        Method::PUT => RequestVerb::Update,
+        _ if query.starts_with("watch=") => RequestVerb::Watch,
+        _ if query.starts_with("limit=") => RequestVerb::List,
+        _ => RequestVerb::Get,
+    }
+}
+
+fn outcome(answer: &Result<Response<Body>, CallError>) -> RequestOutcome {
+    match answer {
+        Ok(_) => RequestOutcome::Ok,
+        Err(error) => match error.code() {
+            Some(404) => RequestOutcome::NotFound,
+            Some(409) => RequestOutcome::Conflict,
+            Some(429 | 503) => RequestOutcome::Throttled,
+            Some(401 | 403) => RequestOutcome::Forbidden,
+            Some(code) if code < 500 => RequestOutcome::Refused,
+            Some(_) => RequestOutcome::ServerError,
+            None => RequestOutcome::NoAnswer,
+        },
+    }
 }
 
 fn retry_after(response: &Response<Body>) -> Option<Duration> {

@@ -1,6 +1,7 @@
 //! Finding an API server and the credentials for it, the way kubectl does.
 //! It must not send a request.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Config;
@@ -65,6 +66,6 @@ impl Cluster {
         config.connect_timeout = Some(Duration::from_secs(10));
         config.read_timeout = None;
         let client = kube::Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))?;
-        Ok(Self { client })
+        Ok(Self::new(client, Arc::default()))
     }
 }

@@ -8,7 +8,7 @@ use super::call::{PatchType, get, patch};
 use super::{CallError, Cluster};
 use crate::api::{DefaultsReport, DefaultsReportStatus, GROUP};
 use crate::domain::condition::Condition;
-use crate::domain::crd::{Crd, Resource};
+use crate::domain::crd::Resource;
 use crate::domain::json::Json;
 
 impl Cluster {
@@ -38,11 +38,11 @@ impl Cluster {
     ///
     /// # Errors
     /// See [`CallError`].
-    pub async fn report(&self, crd: &Crd) -> Result<Option<DefaultsReport>, CallError> {
-        match self.call(get(&report_path(crd.name()))).await {
+    pub async fn report(&self, crd: &str, uid: &str) -> Result<Option<DefaultsReport>, CallError> {
+        match self.call(get(&report_path(crd))).await {
             Ok(body) => {
                 let report: DefaultsReport = serde_json::from_slice(&body).map_err(CallError::Malformed)?;
-                Ok(Some(report).filter(|report| report.spec.crd_uid == crd.uid()))
+                Ok(Some(report).filter(|report| report.spec.crd_uid == uid))
             }
             Err(error) if error.code() == Some(404) => Ok(None),
             Err(error) => Err(error),
@@ -53,34 +53,34 @@ impl Cluster {
     ///
     /// # Errors
     /// See [`CallError`].
-    pub async fn open_report(&self, crd: &Crd) -> Result<(), CallError> {
+    pub async fn open_report(&self, crd: &str, uid: &str) -> Result<(), CallError> {
         let owner = json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "name": crd.name(),
-            "uid": crd.uid(),
+            "name": crd,
+            "uid": uid,
         });
         let body = json!({
             "apiVersion": DefaultsReport::api_version(&()),
             "kind": DefaultsReport::kind(&()),
-            "metadata": { "name": crd.name(), "ownerReferences": [owner] },
-            "spec": { "crd": crd.name(), "crdUid": crd.uid() },
+            "metadata": { "name": crd, "ownerReferences": [owner] },
+            "spec": { "crd": crd, "crdUid": uid },
         });
-        self.apply(&report_path(crd.name()), body).await
+        self.apply(&report_path(crd), body).await
     }
 
     /// Replaces what the report on a CRD says.
     ///
     /// # Errors
     /// See [`CallError`]; 404 where there is no report yet.
-    pub async fn set_report(&self, crd: &Crd, status: &DefaultsReportStatus) -> Result<(), CallError> {
+    pub async fn set_report(&self, crd: &str, status: &DefaultsReportStatus) -> Result<(), CallError> {
         let body = json!({
             "apiVersion": DefaultsReport::api_version(&()),
             "kind": DefaultsReport::kind(&()),
-            "metadata": { "name": crd.name() },
+            "metadata": { "name": crd },
             "status": status,
         });
-        self.apply(&format!("{}/status", report_path(crd.name())), body).await
+        self.apply(&format!("{}/status", report_path(crd)), body).await
     }
 
     async fn apply(&self, path: &str, body: Value) -> Result<(), CallError> {

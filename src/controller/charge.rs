@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use super::judge::Judged;
 use super::pass::{Interruption, Orders, Proved, Sweep};
 use super::record::{Recorder, Times, now, record, record_of, report};
 use super::tally::{Fate, Tally, Trouble};
@@ -44,13 +45,6 @@ pub(super) struct Charge {
     /// What is wrong with the CRD itself, before any object is looked at.
     pub(super) judged: Judged,
     pub(super) recorder: Recorder,
-}
-
-/// What is wrong with a CRD.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Judged {
-    pub(super) non_structural: Vec<String>,
-    pub(super) invalid_defaults: Vec<String>,
 }
 
 /// Why a task has to begin again.
@@ -171,6 +165,7 @@ impl Charge {
     async fn pass(&mut self, times: Times) -> Result<Standing, Halt> {
         info!(digest = %self.crd.compiled().digest(), "pass begins");
         self.recorder.say(verdict::in_progress(&self.judged, &Tally::default())).await;
+        let began = Instant::now();
         let fresh = Record {
             versions_disagree: self.crd.versions_disagree(),
             trust_claims: self.settings.mode == Mode::Audit,
@@ -206,6 +201,7 @@ impl Charge {
             finished_through: through,
         };
         self.publish(&standing).await;
+        self.cluster.metrics().pass_duration.observe(began.elapsed().as_secs_f64());
         info!(counts = ?standing.tally.counts(), "pass ends");
         Ok(standing)
     }
@@ -337,6 +333,7 @@ impl Charge {
                 },
                 Some((identity, tended)) = under_way.next() => {
                     let tended = tended.map_err(Interruption::from)?;
+                    cluster.metrics().object(tended.fate.outcome());
                     if let Fate::Written(resource_version) = &tended.fate {
                         standing.proved.insert(&identity.uid, resource_version);
                         insisted.wrote(&identity.uid);
@@ -370,6 +367,10 @@ impl Charge {
     }
 
     async fn publish(&mut self, standing: &Standing) {
+        let counts = standing.tally.counts();
+        self.cluster
+            .metrics()
+            .phantom_objects(self.crd.name(), counts.held + counts.rejected + counts.unknown);
         let verdict = verdict::of(&self.judged, &self.settings, &standing.tally);
         let reason = verdict.reason;
         self.recorder.say(verdict).await;

@@ -137,6 +137,7 @@ async fn see_to_page(
         }
         let Some((identity, tended)) = under_way.next().await else { return Ok(()) };
         let tended = tended?;
+        tender.cluster.metrics().object(tended.fate.outcome());
         if !matches!(tended.fate, Fate::Stored | Fate::Skipped | Fate::Held(..)) {
             sweep.asked += 1;
         }

@@ -2,12 +2,12 @@
 //! It must not say anything twice: what stands there already is not written again.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::tally::Tally;
@@ -19,25 +19,37 @@ use crate::domain::plan::Record;
 
 /// How many objects in trouble the report names.
 const LISTED: usize = 50;
+/// How long after a change of our conditions they are looked at.
+const RECHECK: Duration = Duration::from_secs(10);
+
+/// Which CRD, in which state, is written about.
+#[derive(Clone, Debug)]
+pub(super) struct Subject {
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) generation: i64,
+}
 
 /// The pen of one CRD's task.
 pub(super) struct Recorder {
     cluster: Cluster,
-    crd: Arc<Crd>,
+    subject: Subject,
     /// Our conditions as the CRD carries them.
     seen: watch::Receiver<Vec<Condition>>,
+    /// When to look whether somebody has changed them.
+    recheck: Option<Instant>,
     said: Option<Verdict>,
     noted: Option<DefaultsReportStatus>,
 }
 
 impl Recorder {
-    pub(super) fn new(cluster: Cluster, crd: Arc<Crd>, seen: watch::Receiver<Vec<Condition>>) -> Self {
-        Self { cluster, crd, seen, said: None, noted: None }
+    pub(super) fn new(cluster: Cluster, subject: Subject, seen: watch::Receiver<Vec<Condition>>) -> Self {
+        Self { cluster, subject, seen, recheck: None, said: None, noted: None }
     }
 
     /// Reads the report of an earlier run; none if there is none for this CRD.
     pub(super) async fn recall(&mut self) -> Result<Option<DefaultsReportStatus>, CallError> {
-        let report = self.cluster.report(&self.crd).await?;
+        let report = self.cluster.report(&self.subject.name, &self.subject.uid).await?;
         self.noted = report.and_then(|report| report.status);
         Ok(self.noted.clone())
     }
@@ -45,7 +57,7 @@ impl Recorder {
     /// Puts the conditions on the CRD, unless they stand there already.
     pub(super) async fn say(&mut self, verdict: Verdict) {
         let present = self.seen.borrow_and_update().clone();
-        let conditions = verdict.conditions(self.crd.generation(), &present, &now().to_string());
+        let conditions = verdict.conditions(self.subject.generation, &present, &now().to_string());
         if !same(&conditions, &present) {
             self.put(&conditions).await;
         }
@@ -59,13 +71,18 @@ impl Recorder {
         }
     }
 
-    /// Waits until the CRD's conditions are not what we said, and says it again, but not at once: nobody is fought over it.
+    /// Says again what was said whenever the CRD's conditions change, but not at once: nobody is fought over it.
+    ///
+    /// It never ends, and may be dropped at any time: what is due stays due.
     pub(super) async fn insist(&mut self) {
         loop {
-            if self.seen.changed().await.is_err() {
-                return std::future::pending().await;
-            }
-            tokio::time::sleep(Duration::from_secs(10)).await;
+            let due = match self.recheck {
+                Some(due) => due,
+                None if self.seen.changed().await.is_err() => return std::future::pending().await,
+                None => *self.recheck.insert(Instant::now() + RECHECK),
+            };
+            tokio::time::sleep_until(due).await;
+            self.recheck = None;
             if let Some(verdict) = self.said.clone() {
                 self.say(verdict).await;
             }
@@ -79,11 +96,13 @@ impl Recorder {
         }
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
         for _ in 0..5 {
-            let answer = match self.cluster.set_report(&self.crd, &status).await {
-                Err(error) if error.code() == Some(404) => match self.cluster.open_report(&self.crd).await {
-                    Ok(()) => self.cluster.set_report(&self.crd, &status).await,
-                    Err(error) => Err(error),
-                },
+            let answer = match self.cluster.set_report(&self.subject.name, &status).await {
+                Err(error) if error.code() == Some(404) => {
+                    match self.cluster.open_report(&self.subject.name, &self.subject.uid).await {
+                        Ok(()) => self.cluster.set_report(&self.subject.name, &status).await,
+                        Err(error) => Err(error),
+                    }
+                }
                 answer => answer,
             };
             match answer {
@@ -102,7 +121,7 @@ impl Recorder {
     async fn put(&self, conditions: &[Condition]) {
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
         for _ in 0..5 {
-            match self.cluster.set_conditions(self.crd.name(), self.crd.uid(), conditions).await {
+            match self.cluster.set_conditions(&self.subject.name, &self.subject.uid, conditions).await {
                 Ok(()) => return,
                 Err(error) if matches!(error.code(), Some(404 | 409)) => {
                     debug!("the CRD is gone");
@@ -172,7 +191,7 @@ pub(super) fn report(
                 DefaultPath { objects: tally.missing(&path), path }
             })
             .collect(),
-        held: problems(&["HiddenFields", "Misfit"]),
+        held: problems(&["HiddenFields", "Misfit", "InvalidDefault"]),
         rejected: problems(&["Invalid", "Admission", "TooLarge", "Refused"]),
     }
 }

@@ -10,18 +10,27 @@ use tracing::{Instrument, error, info, info_span, warn};
 
 use super::Options;
 use super::assign::{Assignment, Policies, assign};
-use super::charge::{Charge, Judged};
-use super::judge::judge;
-use super::record::Recorder;
+use super::charge::Charge;
+use super::judge::{Judged, judge};
+use super::record::{Recorder, Subject};
+use super::verdict;
 use crate::api::{DefaultsPolicy, Settings};
 use crate::cluster::{Cluster, Feed, FeedEvent, Pace, crds, policies};
 use crate::domain::condition::{self, Condition};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
+use crate::server::Readiness;
 
 /// Runs the operator until `shutdown` is ready, then ends every task.
-pub async fn run(cluster: Cluster, options: Options, shutdown: impl Future<Output = ()>) {
+///
+/// `ready` is told as soon as all CRDs and policies are known.
+pub async fn run(
+    cluster: Cluster,
+    options: Options,
+    ready: Arc<Readiness>,
+    shutdown: impl Future<Output = ()>,
+) {
     let pace = Arc::new(Pace::new(options.max_in_flight, options.max_writes_per_second));
     let mut supervisor = Supervisor {
         cluster: cluster.clone(),
@@ -31,6 +40,7 @@ pub async fn run(cluster: Cluster, options: Options, shutdown: impl Future<Outpu
         crds: Listed::default(),
         charges: BTreeMap::new(),
         tasks: JoinSet::new(),
+        ready,
     };
     let (crd_sender, mut crd_events) = mpsc::channel(64);
     let (policy_sender, mut policy_events) = mpsc::channel(64);
@@ -59,17 +69,26 @@ struct Supervisor {
     crds: Listed<Known>,
     charges: BTreeMap<String, Running>,
     tasks: JoinSet<()>,
+    ready: Arc<Readiness>,
 }
 
 /// What is known of a CRD.
 struct Known {
     uid: String,
+    group: String,
     generation: i64,
     labels: BTreeMap<String, String>,
-    /// None where the document cannot be read.
+    /// None where a schema cannot be read.
     crd: Option<Arc<Crd>>,
     judged: Judged,
     conditions: watch::Sender<Vec<Condition>>,
+}
+
+impl Known {
+    fn recorder(&self, cluster: &Cluster, name: &str) -> Recorder {
+        let subject = Subject { name: name.to_owned(), uid: self.uid.clone(), generation: self.generation };
+        Recorder::new(cluster.clone(), subject, self.conditions.subscribe())
+    }
 }
 
 /// The task of a CRD, and what it was started for.
@@ -180,18 +199,13 @@ impl Supervisor {
             }
             return;
         }
-        let (crd, judged) = match judge(document) {
-            Ok((crd, judged)) => (Some(Arc::new(crd)), judged),
-            Err(error) => {
-                warn!(crd = name, %error, "this CRD cannot be read; its objects are left alone");
-                (None, Judged::default())
-            }
-        };
+        let (crd, judged) = judge(document);
         let known = Known {
             uid: object.uid().to_owned(),
+            group: document["spec"]["group"].as_str().unwrap_or_default().to_owned(),
             generation,
             labels,
-            crd,
+            crd: crd.map(Arc::new),
             judged,
             conditions: watch::Sender::new(conditions),
         };
@@ -210,17 +224,17 @@ impl Supervisor {
         if !self.policies.complete {
             return;
         }
+        self.ready.set(self.crds.complete);
         let wanted = self.crds.items.get(name).and_then(|known| {
-            let crd = known.crd.clone()?;
             let readable =
                 self.policies.items.iter().filter_map(|(name, spec)| Some((name, spec.as_ref().ok()?)));
             let policies: Policies = readable.map(|(name, spec)| (name.clone(), spec.clone())).collect();
-            let assignment = assign(&policies, crd.name(), crd.group(), &known.labels, self.options.settle)?;
-            Some((known, crd, assignment))
+            Some((known, assign(&policies, name, &known.group, &known.labels, self.options.settle)?))
         });
-        let Some((known, crd, Assignment { settings, ties })) = wanted else {
+        let Some((known, Assignment { settings, ties })) = wanted else {
             if let Some(running) = self.charges.remove(name) {
                 running.task.abort();
+                self.cluster.metrics().forget(name);
                 self.release(name);
             }
             return;
@@ -240,17 +254,23 @@ impl Supervisor {
                 "several policies select this CRD as specifically"
             );
         }
-        let recorder = Recorder::new(self.cluster.clone(), crd.clone(), known.conditions.subscribe());
-        let charge = Charge {
-            cluster: self.cluster.clone(),
-            pace: self.pace.clone(),
-            crd,
-            settings: settings.clone(),
-            judged: known.judged.clone(),
-            recorder,
+        let mut recorder = known.recorder(&self.cluster, name);
+        let (uid, generation, judged) = (known.uid.clone(), known.generation, known.judged.clone());
+        let span = info_span!("crd", name);
+        let task = match known.crd.clone() {
+            Some(crd) => {
+                let (cluster, pace) = (self.cluster.clone(), self.pace.clone());
+                let charge = Charge { cluster, pace, crd, settings: settings.clone(), judged, recorder };
+                self.tasks.spawn(charge.run().instrument(span))
+            }
+            None => self.tasks.spawn(
+                async move {
+                    recorder.say(verdict::unreadable(&judged)).await;
+                    recorder.insist().await;
+                }
+                .instrument(span),
+            ),
         };
-        let (uid, generation) = (known.uid.clone(), known.generation);
-        let task = self.tasks.spawn(charge.run().instrument(info_span!("crd", name)));
         if let Some(before) =
             self.charges.insert(name.to_owned(), Running { uid, generation, settings, task })
         {
@@ -261,8 +281,7 @@ impl Supervisor {
     /// Takes our conditions off a CRD that no policy selects any more.
     fn release(&mut self, name: &str) {
         let Some(known) = self.crds.items.get(name) else { return };
-        let Some(crd) = known.crd.clone() else { return };
-        let mut recorder = Recorder::new(self.cluster.clone(), crd, known.conditions.subscribe());
+        let mut recorder = known.recorder(&self.cluster, name);
         self.tasks.spawn(async move { recorder.unsay().await }.instrument(info_span!("crd", name)));
     }
 

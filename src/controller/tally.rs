@@ -8,6 +8,7 @@ use crate::cluster::{Rejection, RejectionKind};
 use crate::domain::object::Identity;
 use crate::domain::path::Path;
 use crate::domain::plan::Hold;
+use crate::metrics::ObjectOutcome;
 
 /// How many held and rejected objects are remembered by name, for the report and to be tried again.
 pub(super) const REMEMBERED: usize = 1000;
@@ -31,6 +32,21 @@ pub(super) enum Fate {
     Due,
     /// Nothing is known yet.
     Unknown,
+}
+
+impl Fate {
+    /// The same, as it is counted.
+    pub(super) fn outcome(&self) -> ObjectOutcome {
+        match self {
+            Self::Stored | Self::AlreadyStored => ObjectOutcome::Stored,
+            Self::Written(_) => ObjectOutcome::Written,
+            Self::Skipped => ObjectOutcome::Skipped,
+            Self::Held(..) => ObjectOutcome::Held,
+            Self::Rejected(_) => ObjectOutcome::Rejected,
+            Self::Due => ObjectOutcome::Due,
+            Self::Unknown => ObjectOutcome::Unknown,
+        }
+    }
 }
 
 /// What became of all objects.
@@ -168,6 +184,11 @@ impl Trouble {
                 "Misfit",
                 "these values have another type than the schema says; a write would make the server forget who owns what"
                     .to_owned(),
+                paths.iter().map(Path::to_string).collect(),
+            ),
+            Self::Held(Hold::InvalidDefault, paths) => (
+                "InvalidDefault",
+                "these defaults are themselves invalid; correct them in the CRD".to_owned(),
                 paths.iter().map(Path::to_string).collect(),
             ),
             Self::Rejected(rejection) => {

@@ -135,8 +135,10 @@ impl Tender<'_> {
             None => None,
         };
         let permit = self.pace.admit().await;
+        self.cluster.metrics().in_flight.inc();
         let outcome = self.cluster.perform(self.crd, object, write, &self.terms).await;
         permit.finish(pressure(&outcome));
+        self.cluster.metrics().in_flight.dec();
         drop(own);
         outcome
     }

@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::charge::Judged;
+use super::judge::Judged;
 use super::tally::{Tally, Trouble};
 use crate::api::{Mode, Settings};
 use crate::domain::condition::{Reason, Verdict, list};
@@ -15,9 +15,7 @@ pub(super) fn without_objects(crd: &Crd, settings: &Settings, judged: &Judged) -
     let defaults = crd.compiled().has_defaults();
     let said = |persisted, reason, message: String| Some(verdict(judged, persisted, reason, message));
     if !judged.non_structural.is_empty() {
-        let message =
-            "the API server applies no defaults to the objects of a CRD whose schema is not structural";
-        return said(Some(false), Reason::NonStructural, message.to_owned());
+        return Some(unreadable(judged));
     }
     if !defaults && !judged.invalid_defaults.is_empty() {
         return said(Some(true), Reason::NoDefaults, String::new());
@@ -34,6 +32,12 @@ pub(super) fn without_objects(crd: &Crd, settings: &Settings, judged: &Judged) -
         return said(Some(false), Reason::NotServed, message);
     }
     None
+}
+
+/// What there is to say of a CRD whose schema is not structural, or cannot be read at all.
+pub(super) fn unreadable(judged: &Judged) -> Verdict {
+    let message = "the API server applies no defaults to the objects of a CRD whose schema is not structural";
+    verdict(judged, Some(false), Reason::NonStructural, message.to_owned())
 }
 
 /// While the schema is given time.
@@ -59,31 +63,34 @@ pub(super) fn in_progress(judged: &Judged, tally: &Tally) -> Verdict {
 /// After every object was seen to.
 pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict {
     let counts = tally.counts();
-    let named = |wanted: &dyn Fn(&Trouble) -> bool| -> Vec<String> {
+    let named = |wanted: fn(&Trouble) -> bool| -> Vec<String> {
         tally
             .troubles()
             .filter(|(_, trouble)| wanted(trouble))
             .map(|(identity, _)| identity.to_string())
             .collect()
     };
-    let hidden = named(&|trouble| matches!(trouble, Trouble::Held(Hold::HiddenFields, _)));
-    let misfit = named(&|trouble| matches!(trouble, Trouble::Held(Hold::Misfit, _)));
-    let rejected = named(&|trouble| matches!(trouble, Trouble::Rejected(_)));
+    let rejected = named(|trouble| matches!(trouble, Trouble::Rejected(_)));
+    let hidden = named(|trouble| matches!(trouble, Trouble::Held(Hold::HiddenFields, _)));
+    let misfit = named(|trouble| matches!(trouble, Trouble::Held(Hold::Misfit, _)));
+    let invalid = named(|trouble| matches!(trouble, Trouble::Held(Hold::InvalidDefault, _)));
     let stored = counts.written + counts.already_stored;
     let mut sentences = vec![format!("{stored} of {} objects store their defaults", counts.objects)];
     if tally.due() > 0 {
         let why = if settings.paused { "the policy is paused" } else { "the policy asks for an audit only" };
         sentences.push(format!("{} would be written, but {why}", tally.due()));
     }
-    for (found, count, what) in [
-        (&rejected, counts.rejected, "refused"),
-        (&hidden, counts.held, "held for fields that only etcd still has"),
-        (&misfit, counts.held, "held for values of another type than the schema's"),
-    ] {
-        if !found.is_empty() {
-            let total = count.max(found.len() as u64).min(counts.objects);
-            sentences.push(list(found, &format!("{} {what}", total.min(found.len() as u64))));
-        }
+    if counts.rejected > 0 {
+        sentences.push(list(&rejected, &format!("{} refused", counts.rejected)));
+    }
+    if !hidden.is_empty() {
+        sentences.push(list(&hidden, "held for fields that only etcd still has"));
+    }
+    if !invalid.is_empty() {
+        sentences.push(list(&invalid, "held for a default that is itself invalid"));
+    }
+    if !misfit.is_empty() {
+        sentences.push(list(&misfit, "held for values of another type than the schema's"));
     }
     if counts.skipped > 0 {
         sentences.push(format!("{} left alone", counts.skipped));
@@ -92,6 +99,7 @@ pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict
         () if counts.rejected > 0 => Reason::ObjectsRejected,
         () if !hidden.is_empty() => Reason::HiddenFields,
         () if !misfit.is_empty() => Reason::Misfit,
+        () if !invalid.is_empty() => Reason::InvalidDefaults,
         () if settings.mode == Mode::Audit || tally.due() > 0 => Reason::AuditOnly,
         () => Reason::AllPersisted,
     };

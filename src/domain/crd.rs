@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::compile::Compiled;
 use super::json::{Json, same};
+use super::path::Path;
 use super::schema::{ParseError, Schema};
+use super::validate;
 
 /// One CRD with the schemas of all its versions.
 #[derive(Debug)]
@@ -23,6 +25,7 @@ pub struct Crd {
     versions: Vec<Version>,
     storage: usize,
     versions_disagree: bool,
+    invalid_defaults: Vec<Path>,
     compiled: Compiled,
 }
 
@@ -103,6 +106,7 @@ impl Crd {
             plural: text(spec, &["names", "plural"]).ok_or(malformed("spec.names.plural", "a plural"))?,
             namespaced: spec["scope"] != "Cluster",
             converted_by_webhook: spec["conversion"]["strategy"] == "Webhook",
+            invalid_defaults: invalid_defaults(&versions),
             versions,
             storage,
             versions_disagree,
@@ -174,6 +178,13 @@ impl Crd {
         }
     }
 
+    /// The places of defaults, at any version, that are themselves invalid: what gets one of them is refused, or will be.
+    ///
+    /// The server looks for them when a CRD is written, but not below `additionalProperties` (fact C4).
+    pub fn invalid_defaults(&self) -> &[Path] {
+        &self.invalid_defaults
+    }
+
     /// Whether a served version has another schema than the storage version: a write through it may drop what only the
     /// storage version knows (fact W10).
     pub fn versions_disagree(&self) -> bool {
@@ -197,6 +208,18 @@ fn version(document: &Value) -> Result<Version, CrdError> {
     let schema = Schema::parse(schema_document(document))
         .map_err(|source| CrdError::Schema { version: name.clone(), source })?;
     Ok(Version { served: document.get("served") == Some(&Value::Bool(true)), name, schema })
+}
+
+fn invalid_defaults(versions: &[Version]) -> Vec<Path> {
+    let mut places: Vec<Path> = versions
+        .iter()
+        .map(|version| validate::defaults(&version.schema))
+        .flat_map(|found| found.by_server.into_iter().chain(found.beyond_server))
+        .map(|finding| finding.default_site())
+        .collect();
+    places.sort();
+    places.dedup();
+    places
 }
 
 fn schema_document(version: &Value) -> &Value {

@@ -86,10 +86,15 @@ impl Component {
         self.process = None;
     }
 
-    /// Sends a signal, by name; none if it is stopped.
-    pub(super) fn signal(&mut self, name: &str) {
+    /// Keeps it from doing anything, until [`Self::resume`].
+    pub(super) async fn pause(&mut self) -> Result<()> {
+        self.process.as_mut().context("pause a server that has been stopped")?.pause().await
+    }
+
+    /// Lets it go on.
+    pub(super) fn resume(&mut self) {
         if let Some(process) = &mut self.process {
-            process.signal(name);
+            process.signal("CONT");
         }
     }
 

@@ -91,6 +91,11 @@ impl ControlPlane {
         let binaries = Binaries::ensure(&kubernetes.map_or_else(Kubernetes::meant, Ok)?).await?;
         directory.record(&binaries.kubernetes)?;
         let dir = &directory.path;
+        let endpoints_file = dir.join("endpoints.json");
+        if endpoints_file.exists() {
+            // Its ports may be somebody else's by now.
+            fs::remove_file(&endpoints_file)?;
+        }
         let pki = Pki::at(&dir.join("pki"))?;
         fs::write(dir.join("audit-policy.json"), format!("{:#}\n", flags::audit_policy()))?;
 
@@ -104,7 +109,7 @@ impl ControlPlane {
         let servers = try_join_all(servers).await?;
         let urls: Vec<_> = servers.iter().map(|server| server_url(server.port)).collect();
         let endpoints = json!({"etcd": [&setup.etcd_url], "apiservers": urls});
-        fs::write(setup.directory.path.join("endpoints.json"), format!("{endpoints:#}\n"))?;
+        fs::write(endpoints_file, format!("{endpoints:#}\n"))?;
         Ok(Self { servers, etcd, setup, raw })
     }
 
@@ -196,13 +201,13 @@ impl ControlPlane {
     }
 
     /// Stops the API server `index` in its tracks: connections stay open and nothing is answered.
-    pub fn pause_apiserver(&mut self, index: usize) {
-        self.servers[index].component.signal("STOP");
+    pub async fn pause_apiserver(&mut self, index: usize) -> Result<()> {
+        self.servers[index].component.pause().await
     }
 
     /// Lets a paused API server go on.
     pub fn resume_apiserver(&mut self, index: usize) {
-        self.servers[index].component.signal("CONT");
+        self.servers[index].component.resume();
     }
 
     /// Fails, with the end of its log, if a server has ended that nobody stopped.

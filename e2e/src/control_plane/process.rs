@@ -3,7 +3,7 @@
 //! It knows nothing of what it runs, and it never blocks for longer than a killed process takes to go.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{BufRead, BufReader, Write},
     os::unix::process::CommandExt,
     path::Path,
@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 /// Runs `"$@"` and, beside it, a guard that reads signal names from standard input.
 ///
 /// The other end of that pipe is held by the parent alone, so the guard sees it closed at the moment the parent is gone,
-/// killed ones included, and then kills the child. Each delivered signal is acknowledged by an empty line. The guard
+/// killed ones included, and then kills the child. Each signal sent is acknowledged by the child's process id. The guard
 /// ignores SIGPIPE: the parent may die between asking for a signal and reading the acknowledgement. Once the child has
 /// ended, what it left behind in the process group is ended too (compilers under `go build`, and the guard itself).
 const SUPERVISOR: &str = r#"
@@ -27,7 +27,7 @@ child=$!
   trap '' PIPE
   while read -r signal <&3; do
     kill -s "$signal" "$child" 2>&-
-    echo || :
+    echo "$child" || :
   done
   kill -s KILL "$child" 2>&-
 ) &
@@ -86,15 +86,25 @@ impl Supervised {
         self.supervisor.try_wait().context("wait for a child process")
     }
 
-    /// Sends the signal of this name (`TERM`, `STOP`, …) and returns once it has been delivered.
+    /// Sends the signal of this name (`TERM`, `CONT`, …), and returns the child's process id once it has been sent.
     ///
-    /// A child that has already ended is no error: [`Self::ended`] tells.
-    pub(super) fn signal(&mut self, name: &str) {
-        let Some(signals) = &mut self.signals else { return };
-        if writeln!(signals, "{name}").is_ok() {
-            // Nothing to read means that the guard has gone, and the child before it.
-            let _ = self.delivered.read_line(&mut String::new());
+    /// `None` for a child that has already ended.
+    pub(super) fn signal(&mut self, name: &str) -> Option<u32> {
+        writeln!(self.signals.as_mut()?, "{name}").ok()?;
+        let mut child = String::new();
+        // Nothing to read means that the guard has gone, and the child before it.
+        self.delivered.read_line(&mut child).ok()?;
+        child.trim().parse().ok()
+    }
+
+    /// Stops the child in its tracks, and returns once none of its threads runs. A busy machine may take its time
+    /// between the two.
+    pub(super) async fn pause(&mut self) -> Result<()> {
+        let child = self.signal("STOP").context("pause a process that has ended")?;
+        while self.ended()?.is_none() && !all_stopped(child) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        Ok(())
     }
 
     /// Asks the child to end with SIGTERM, and kills it after `grace`.
@@ -114,6 +124,14 @@ impl Drop for Supervised {
         // An error here means that there is no child to wait for.
         let _ = self.supervisor.wait();
     }
+}
+
+/// Whether no thread of a process can run. Where there is no `/proc`, the signal is all that can be had.
+fn all_stopped(process: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let mut states = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+    // The state follows the name in parentheses, which may itself hold any character.
+    states.all(|stat| stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with(['T', 'Z', 'X'])))
 }
 
 #[cfg(test)]
@@ -157,17 +175,15 @@ mod tests {
         assert_eq!(status_within(&mut child, Duration::from_secs(5)), Some(127));
     }
 
-    #[test]
-    fn signals_reach_the_child() {
+    #[tokio::test]
+    async fn signals_reach_the_child() {
         let mut child = sleep();
-        child.signal("STOP");
-        // Of two signals that arrive together, the kernel takes the one with the lower number first.
-        std::thread::sleep(Duration::from_millis(50));
+        child.pause().await.expect("it runs");
         child.signal("TERM");
         assert_eq!(status_within(&mut child, Duration::from_millis(200)), None, "a stopped child cannot act");
         child.signal("CONT");
         assert_eq!(status_within(&mut child, Duration::from_secs(5)), Some(128 + 15));
-        child.signal("TERM");
+        assert_eq!(child.signal("TERM"), None);
     }
 
     #[test]

@@ -21,10 +21,11 @@ use crate::domain::path::{Path, Trail};
 /// 3. no place of it takes a default: stored;
 /// 4. it has fields that only etcd still holds: hold, unless the policy drops them;
 /// 5. it does not fit the storage version by type: hold;
-/// 6. it has no owners at all: merge patch;
-/// 7. an owner speaks in the terms of a version that lacks the default or is gone, or we own what we should not:
+/// 6. a default that it would get is itself invalid: hold;
+/// 7. it has no owners at all: merge patch;
+/// 8. an owner speaks in the terms of a version that lacks the default or is gone, or we own what we should not:
 ///    rewrite the owners;
-/// 8. otherwise: apply.
+/// 9. otherwise: apply.
 ///
 /// An owner of the value does not prove that etcd has it: a claim outlives its field, and covers a default that a later
 /// schema gives in its place. Only where asking is not wanted ([`Record::trust_claims`]) does row 3 go by claims.
@@ -55,6 +56,10 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     if !paths.is_empty() {
         return Plan::Hold { reason: Hold::Misfit, paths };
     }
+    let paths = invalid(&missing, crd);
+    if !paths.is_empty() {
+        return Plan::Hold { reason: Hold::InvalidDefault, paths };
+    }
     let must_rewrite = must_release || rewrite::is_needed(object, crd, missing.iter());
     Plan::Write(match (owners(object).next(), must_rewrite) {
         (None, _) => merge(object, record, missing),
@@ -78,6 +83,15 @@ pub fn ahead_of_rewrite(object: &Object, crd: &Crd) -> Option<Json> {
 /// does not serve the schema yet (fact R6).
 pub fn has_gap(object: &Object, crd: &Crd) -> bool {
     !gaps(object, crd).is_empty()
+}
+
+/// The missing places where an invalid default stands, at the place or below it.
+fn invalid(missing: &[Path], crd: &Crd) -> Vec<Path> {
+    let touches = |path: &Path| {
+        let place = path.to_schema();
+        crd.invalid_defaults().iter().any(|invalid| place.contains(invalid) || invalid.contains(&place))
+    };
+    missing.iter().filter(|path| !crd.invalid_defaults().is_empty() && touches(path)).cloned().collect()
 }
 
 fn merge(object: &Object, record: &Record, missing: Vec<Path>) -> Write {

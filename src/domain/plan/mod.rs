@@ -53,6 +53,8 @@ pub enum Hold {
     HiddenFields,
     /// The object does not fit the storage version's schema by type, and the server would forget its owners (fact W16).
     Misfit,
+    /// It would get a default that is itself invalid.
+    InvalidDefault,
 }
 
 /// One write, as the body that is sent. Every one names the uid, so that it can neither create nor bring back an object.

@@ -104,7 +104,12 @@ impl<'s> Walk<'s> {
     fn below(&mut self, schema: &'s Schema, is_object: bool, standing: &Standing<'_>, at: &mut Field) {
         if let Some(items) = &schema.items {
             let mark = at.child("items");
-            self.schema(items, false, &Standing { trail: standing.trail.join(TrailStep::Items), ..*standing }, at);
+            self.schema(
+                items,
+                false,
+                &Standing { trail: standing.trail.join(TrailStep::Items), ..*standing },
+                at,
+            );
             at.back(mark);
         }
         let properties = at.child("properties");
@@ -214,7 +219,8 @@ fn wrap(value: Value, trail: &Trail<'_>) -> Value {
 }
 
 fn aggregate(findings: &[Finding]) -> String {
-    let texts: Vec<_> = findings.iter().map(|Finding { field, detail, .. }| format!("{field}: {detail}")).collect();
+    let texts: Vec<_> =
+        findings.iter().map(|Finding { field, detail, .. }| format!("{field}: {detail}")).collect();
     match texts.as_slice() {
         [only] => only.clone(),
         several => format!("[{}]", several.join(", ")),

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::field::Field;
-use crate::domain::go::{self, Num};
 use crate::domain::finding::{Finding, Kind};
+use crate::domain::go::{self, Num};
 use crate::domain::json::level;
 use crate::domain::schema::Schema;
 

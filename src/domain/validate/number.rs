@@ -3,8 +3,8 @@
 //!
 //! Source: kube-openapi `pkg/validation/validate/{validator,values}.go` and go-openapi/swag `conv`.
 
-use crate::domain::go::{self, Num};
 use super::violation::{Bound, What};
+use crate::domain::go::{self, Num};
 use crate::domain::schema::Constraints;
 
 /// Reports what a number violates.

@@ -10,10 +10,10 @@
 use serde_json::{Map, Value};
 
 use super::format;
-use crate::domain::go::{self, Num};
 use super::number;
 use super::patterns::Patterns;
 use super::violation::{Violation, What};
+use crate::domain::go::{self, Num};
 use crate::domain::json::{Json, level};
 use crate::domain::pattern::PatternError;
 use crate::domain::schema::{Additional, Constraints, Schema};
@@ -308,7 +308,10 @@ impl<'v> Walk<'v> {
             self.report(What::TooManyItems(max));
         }
         if constraints.unique_items
-            && items.iter().enumerate().any(|(index, item)| items[..index].iter().any(|other| is_same(item, other)))
+            && items
+                .iter()
+                .enumerate()
+                .any(|(index, item)| items[..index].iter().any(|other| is_same(item, other)))
         {
             self.report(What::Duplicates);
         }
@@ -453,7 +456,8 @@ fn is_allowed(value: &Value, allowed: &Json) -> bool {
         },
         (Value::Number(value), Value::String(allowed)) => match number(value) {
             Num::Int(code) => {
-                let letter = u32::try_from(code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
+                let letter =
+                    u32::try_from(code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
                 let mut letters = allowed.chars();
                 letters.next() == Some(letter) && letters.next().is_none()
             }
@@ -467,7 +471,9 @@ fn is_allowed(value: &Value, allowed: &Json) -> bool {
 fn is_same(a: &Value, b: &Value) -> bool {
     level(|| match (a, b) {
         (Value::Number(a), Value::Number(b)) => Num::of(a) == Num::of(b),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+        }
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_same(a, b)))
         }

@@ -8,8 +8,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::domain::go::{self, Num};
 use crate::domain::finding::{Finding, Kind};
+use crate::domain::go::{self, Num};
 use crate::domain::json::Json;
 
 /// One violation, at a path that is written as upstream's validators do: with a leading dot in some places, and joined
@@ -24,21 +24,40 @@ pub(super) struct Violation<'v> {
 #[derive(Debug)]
 pub(super) enum What<'v> {
     /// The JSON type is none of those expected.
-    Type { expected: String, actual: &'static str },
+    Type {
+        expected: String,
+        actual: &'static str,
+    },
     /// The text is not of the format.
-    Format { name: &'v str, text: &'v str },
+    Format {
+        name: &'v str,
+        text: &'v str,
+    },
     Required,
     TooLong(i64),
     TooShort(i64),
     /// The text does not match, or the pattern cannot be used for the reason given.
-    Pattern { pattern: &'v str, problem: Option<String> },
+    Pattern {
+        pattern: &'v str,
+        problem: Option<String>,
+    },
     Enum(&'v [Json]),
     /// The value, or the bound of a restriction, is not of the schema's numeric type or format.
-    Range { of: Bound, type_name: &'v str, format: &'v str },
+    Range {
+        of: Bound,
+        type_name: &'v str,
+        format: &'v str,
+    },
     MultipleOf(Num),
     FactorNotPositive(Num),
-    Maximum { limit: Num, exclusive: bool },
-    Minimum { limit: Num, exclusive: bool },
+    Maximum {
+        limit: Num,
+        exclusive: bool,
+    },
+    Minimum {
+        limit: Num,
+        exclusive: bool,
+    },
     TooManyItems(i64),
     TooFewItems(i64),
     Duplicates,
@@ -46,11 +65,17 @@ pub(super) enum What<'v> {
     TooFewProperties(i64),
     Unexpected(&'v str),
     AnyOf,
-    OneOf { valid: usize },
-    AllOf { none: bool },
+    OneOf {
+        valid: usize,
+    },
+    AllOf {
+        none: bool,
+    },
     Not,
     /// The server would check the pattern; here it takes too much memory.
-    Unchecked { pattern: &'v str },
+    Unchecked {
+        pattern: &'v str,
+    },
 }
 
 /// Which number is out of the range of its type.
@@ -74,7 +99,9 @@ impl Violation<'_> {
         let (kind, detail) = match &self.what {
             Type { .. } | Format { .. } => (Kind::TypeInvalid, self.message()),
             Required => (Kind::Required, String::new()),
-            TooLong(max) => (Kind::TooLong, limited("value is too long", "may not be more than", *max, "byte")),
+            TooLong(max) => {
+                (Kind::TooLong, limited("value is too long", "may not be more than", *max, "byte"))
+            }
             Enum(values) => (Kind::NotSupported, supported(values)),
             TooManyItems(max) | TooManyProperties(max) => {
                 (Kind::TooMany, limited("has too many items", "must have at most", *max, "item"))
@@ -161,7 +188,9 @@ impl fmt::Display for Violation<'_> {
                 write!(f, "{} must validate all the schemas (allOf){none}", go::quote(path))
             }
             Not => write!(f, "{} must not validate the schema (not)", go::quote(path)),
-            Unchecked { pattern } => write!(f, "{path} was not checked, its pattern is too large: '{pattern}'"),
+            Unchecked { pattern } => {
+                write!(f, "{path} was not checked, its pattern is too large: '{pattern}'")
+            }
         }
     }
 }

@@ -277,7 +277,10 @@ impl<'m> Checker<'_, 'm> {
         result.unwrap_or_else(|| {
             let given: Vec<String> =
                 given.iter().map(|ty| self.bindings.resolve(ty, true).to_string()).collect();
-            self.fail(format!("found no matching overload for '{function}' applied to '({})'", given.join(", ")))
+            self.fail(format!(
+                "found no matching overload for '{function}' applied to '({})'",
+                given.join(", ")
+            ))
         })
     }
 
@@ -351,7 +354,9 @@ impl<'m> Checker<'_, 'm> {
     fn join(&mut self, previous: Option<Type<'m>>, current: Type<'m>) -> Type<'m> {
         match previous {
             None => current,
-            Some(previous) if self.bindings.assign(&previous, &current) => Type::most_general(&previous, &current),
+            Some(previous) if self.bindings.assign(&previous, &current) => {
+                Type::most_general(&previous, &current)
+            }
             Some(_) => Type::Dyn,
         }
     }

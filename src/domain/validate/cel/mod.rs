@@ -1,6 +1,5 @@
 //! `x-kubernetes-validations`: rules in CEL, compiled and run as the API server does.
 //! It must not validate anything but rules, nor read a clock.
-pub mod program;
 mod check;
 mod compare;
 mod cost;
@@ -15,6 +14,7 @@ mod macros;
 mod model;
 mod names;
 mod plan;
+pub mod program;
 mod rule;
 mod syntax;
 mod time;

@@ -26,7 +26,8 @@ use super::value::Value;
 /// The longest message that an expression may give, in bytes.
 const MAX_MESSAGE: usize = 5 * 1024;
 
-const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget, no further validation rules will be run";
+const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// The rules of a schema, compiled once and run over any number of values.
 #[derive(Debug)]
@@ -165,7 +166,11 @@ impl Rules {
             }
             for (index, rule) in self.own.iter().enumerate() {
                 if let Err(error) = &rule.plan {
-                    broken.push(BrokenRule { place: place.clone(), index: Some(index), error: error.clone() });
+                    broken.push(BrokenRule {
+                        place: place.clone(),
+                        index: Some(index),
+                        error: error.clone(),
+                    });
                 }
             }
             self.all_of.iter().for_each(|rules| rules.collect_broken(place, broken));
@@ -210,7 +215,14 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn validate(&mut self, rules: &Rules, node: Option<&Node>, place: &Trail<'_>, value: &Json, old: Option<&Json>) {
+    fn validate(
+        &mut self,
+        rules: &Rules,
+        node: Option<&Node>,
+        place: &Trail<'_>,
+        value: &Json,
+        old: Option<&Json>,
+    ) {
         if value.is_null() || self.budget < 0 {
             return;
         }
@@ -275,9 +287,17 @@ impl Run<'_> {
         self.budget = -1;
     }
 
-    fn run_own(&mut self, rules: &Rules, node: Option<&Node>, place: &Trail<'_>, value: &Json, old: Option<&Json>) {
+    fn run_own(
+        &mut self,
+        rules: &Rules,
+        node: Option<&Node>,
+        place: &Trail<'_>,
+        value: &Json,
+        old: Option<&Json>,
+    ) {
         if rules.undeclared {
-            let error = "rule compiler initialization error: failed to convert to declType for CEL validation rules";
+            let error =
+                "rule compiler initialization error: failed to convert to declType for CEL validation rules";
             return self.report(Kind::Invalid, place, error);
         }
         let Some(node) = node.filter(|_| !rules.own.is_empty()) else { return };

@@ -43,7 +43,8 @@ impl CompiledRule {
             return compiled;
         }
         let current = Type::of_node(node);
-        let old = if compiled.is_optional() { Type::Optional(Arc::new(current.clone())) } else { current.clone() };
+        let old =
+            if compiled.is_optional() { Type::Optional(Arc::new(current.clone())) } else { current.clone() };
         let globals = Globals { current, old };
         match compile(&rule.rule, &globals, &Type::Bool) {
             Ok((plan, uses_old)) => {
@@ -81,7 +82,8 @@ fn compile(source: &str, globals: &Globals<'_>, wanted: &Type<'_>) -> Result<(Pl
     if !checked.types[tree.root.index()].as_ref().is_some_and(|ty| ty.is(wanted)) {
         return Err(format!("cel expression must evaluate to a {wanted}"));
     }
-    let plan = Plan::new(&tree, &checked).map_err(|error| format!("program instantiation failed: {error}"))?;
+    let plan =
+        Plan::new(&tree, &checked).map_err(|error| format!("program instantiation failed: {error}"))?;
     Ok((plan, names_old(&tree, &checked)))
 }
 

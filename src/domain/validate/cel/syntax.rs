@@ -142,7 +142,9 @@ impl Tree {
                 }
                 Parsed::List(list) => {
                     let items = self.lower_all(&list.elements)?.into_iter().enumerate();
-                    Expr::List(items.map(|(index, id)| (id, list.optional_indices.contains(&index))).collect())
+                    Expr::List(
+                        items.map(|(index, id)| (id, list.optional_indices.contains(&index))).collect(),
+                    )
                 }
                 Parsed::Map(map) => {
                     let mut entries = Vec::with_capacity(map.entries.len());
@@ -151,13 +153,19 @@ impl Tree {
                             return Err("unexpected map entry".to_owned());
                         };
                         let key = self.lower(&entry.key)?;
-                        entries.push(Entry { key, value: self.lower(&entry.value)?, optional: entry.optional });
+                        entries.push(Entry {
+                            key,
+                            value: self.lower(&entry.value)?,
+                            optional: entry.optional,
+                        });
                     }
                     Expr::Map(entries)
                 }
                 Parsed::Struct(message) => Expr::Message(message.type_name.as_str().into()),
                 // The parser makes loops of macros only.
-                Parsed::Comprehension(_) | Parsed::Unspecified => return Err("unspecified expression".to_owned()),
+                Parsed::Comprehension(_) | Parsed::Unspecified => {
+                    return Err("unspecified expression".to_owned());
+                }
             };
             Ok(self.add(expr))
         })

@@ -79,9 +79,9 @@ impl<'m> Type<'m> {
     /// Whether both are the same type.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) | (Self::Type(a), Self::Type(b)) => {
-                a.is(b)
-            }
+            (Self::List(a), Self::List(b))
+            | (Self::Optional(a), Self::Optional(b))
+            | (Self::Type(a), Self::Type(b)) => a.is(b),
             (Self::Map(a), Self::Map(b)) => a.0.is(&b.0) && a.1.is(&b.1),
             (Self::Object(a), Self::Object(b)) => std::ptr::eq(*a, *b),
             (Self::Named(a), Self::Named(b)) => a == b,
@@ -110,7 +110,12 @@ impl<'m> Type<'m> {
     fn is_nullable(&self) -> bool {
         matches!(
             self,
-            Self::Null | Self::Object(_) | Self::Named(_) | Self::Optional(_) | Self::Duration | Self::Timestamp
+            Self::Null
+                | Self::Object(_)
+                | Self::Named(_)
+                | Self::Optional(_)
+                | Self::Duration
+                | Self::Timestamp
         )
     }
 
@@ -185,7 +190,9 @@ impl<'m> Bindings<'m> {
             },
             Type::Open(_) if free_is_dyn => Type::Dyn,
             Type::List(inner) => Type::list(self.resolve(inner, free_is_dyn)),
-            Type::Map(inner) => Type::map(self.resolve(&inner.0, free_is_dyn), self.resolve(&inner.1, free_is_dyn)),
+            Type::Map(inner) => {
+                Type::map(self.resolve(&inner.0, free_is_dyn), self.resolve(&inner.1, free_is_dyn))
+            }
             Type::Optional(inner) => Type::optional(self.resolve(inner, free_is_dyn)),
             Type::Type(inner) => Type::Type(Arc::new(self.resolve(inner, free_is_dyn))),
             other => other.clone(),
@@ -240,7 +247,9 @@ impl<'m> Bindings<'m> {
 
     fn mentions(&self, var: u32, ty: &Type<'m>) -> bool {
         match ty {
-            Type::Var(other) => *other == var || self.0.get(other).is_some_and(|bound| self.mentions(var, bound)),
+            Type::Var(other) => {
+                *other == var || self.0.get(other).is_some_and(|bound| self.mentions(var, bound))
+            }
             Type::List(inner) | Type::Optional(inner) | Type::Type(inner) => self.mentions(var, inner),
             Type::Map(inner) => self.mentions(var, &inner.0) || self.mentions(var, &inner.1),
             _ => false,

@@ -11,7 +11,8 @@ pub(super) fn date(text: &str) -> bool {
     if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
         return false;
     }
-    let (Some(year), Some(month), Some(day)) = (digits(&bytes[..4]), digits(&bytes[5..7]), digits(&bytes[8..]))
+    let (Some(year), Some(month), Some(day)) =
+        (digits(&bytes[..4]), digits(&bytes[5..7]), digits(&bytes[8..]))
     else {
         return false;
     };
@@ -149,7 +150,8 @@ fn has_lax_duration(text: &str) -> bool {
     while let Some(start) = rest.find(|letter: char| letter.is_ascii_digit()) {
         let (number, after) = split_digits(&rest[start..]);
         let unit = after.trim_start_matches(|letter: char| u8::try_from(letter).is_ok_and(is_space));
-        let end = unit.find(|letter: char| !letter.is_ascii_alphabetic() && letter != 'µ').unwrap_or(unit.len());
+        let end =
+            unit.find(|letter: char| !letter.is_ascii_alphabetic() && letter != 'µ').unwrap_or(unit.len());
         let (unit, behind) = unit.split_at(end);
         if unit.is_empty() {
             rest = after;
@@ -166,5 +168,7 @@ fn has_lax_duration(text: &str) -> bool {
 
 fn is_lax_unit(unit: &str) -> bool {
     matches!(unit, "ns" | "us" | "µs" | "ms" | "s" | "m" | "h" | "hr" | "d" | "w" | "wk")
-        || ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"].iter().any(|long| unit.starts_with(long))
+        || ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"]
+            .iter()
+            .any(|long| unit.starts_with(long))
 }

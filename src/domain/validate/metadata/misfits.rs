@@ -26,7 +26,8 @@ pub(in crate::domain::validate) fn find(
             for (name, field) in fields {
                 if is_object {
                     let mark = at.child(name);
-                    let misfit = misfit(name, field).map(|detail| Finding::new(Kind::Invalid, at.to_string(), detail));
+                    let misfit =
+                        misfit(name, field).map(|detail| Finding::new(Kind::Invalid, at.to_string(), detail));
                     at.back(mark);
                     if let Some(misfit) = misfit {
                         found.push(misfit);

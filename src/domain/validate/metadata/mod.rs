@@ -19,7 +19,13 @@ use crate::domain::schema::Schema;
 pub(super) use misfits::find as misfits;
 
 /// Reports what is wrong with the objects inside a value, and with the value itself if it is to be one.
-pub(super) fn check(schema: &Schema, value: &Value, is_object: bool, at: &mut Field, found: &mut Vec<Finding>) {
+pub(super) fn check(
+    schema: &Schema,
+    value: &Value,
+    is_object: bool,
+    at: &mut Field,
+    found: &mut Vec<Finding>,
+) {
     level(|| match value {
         Value::Object(fields) => {
             if is_object || schema.embedded_resource {
@@ -76,5 +82,6 @@ fn kind(text: &str) -> Option<String> {
     // One character for each, as in Go.
     let small: String = text.chars().filter_map(|letter| letter.to_lowercase().next()).collect();
     let problems = names::dns_1035_label(&small);
-    (!problems.is_empty()).then(|| format!("may have mixed case, but should otherwise match: {}", problems.join(",")))
+    (!problems.is_empty())
+        .then(|| format!("may have mixed case, but should otherwise match: {}", problems.join(",")))
 }

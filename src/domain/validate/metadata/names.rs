@@ -42,7 +42,8 @@ pub(super) fn qualified_name(name: &str) -> Vec<String> {
     let name = match *parts.as_slice() {
         [name] => name,
         [prefix, name] => {
-            let prefixed = if prefix.is_empty() { vec!["must be non-empty".to_owned()] } else { dns_subdomain(prefix) };
+            let prefixed =
+                if prefix.is_empty() { vec!["must be non-empty".to_owned()] } else { dns_subdomain(prefix) };
             problems.extend(prefixed.into_iter().map(|problem| format!("prefix part {problem}")));
             name
         }
@@ -87,7 +88,11 @@ pub(super) fn path_segment(name: &str) -> Vec<String> {
 
 /// What such a name can begin with.
 pub(super) fn path_segment_prefix(name: &str) -> Vec<String> {
-    ["/", "%"].into_iter().filter(|part| name.contains(part)).map(|part| format!("may not contain '{part}'")).collect()
+    ["/", "%"]
+        .into_iter()
+        .filter(|part| name.contains(part))
+        .map(|part| format!("may not contain '{part}'"))
+        .collect()
 }
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";

@@ -27,18 +27,37 @@ static FORMATS: [(&str, NamedFormat); 13] = [
     ("qualifiedName", NamedFormat { name: "QualifiedName", check: qualified_name, regex_size: 60 }),
     (
         "dns1123LabelPrefix",
-        NamedFormat { name: "DNS1123LabelPrefix", check: |text| dns1123_label(&masked(text)), regex_size: 30 },
+        NamedFormat {
+            name: "DNS1123LabelPrefix",
+            check: |text| dns1123_label(&masked(text)),
+            regex_size: 30,
+        },
     ),
     (
         "dns1123SubdomainPrefix",
-        NamedFormat { name: "DNS1123SubdomainPrefix", check: |text| dns1123_subdomain(&masked(text)), regex_size: 60 },
+        NamedFormat {
+            name: "DNS1123SubdomainPrefix",
+            check: |text| dns1123_subdomain(&masked(text)),
+            regex_size: 60,
+        },
     ),
     (
         "dns1035LabelPrefix",
-        NamedFormat { name: "DNS1035LabelPrefix", check: |text| dns1035_label(&masked(text)), regex_size: 30 },
+        NamedFormat {
+            name: "DNS1035LabelPrefix",
+            check: |text| dns1035_label(&masked(text)),
+            regex_size: 30,
+        },
     ),
     ("labelValue", NamedFormat { name: "LabelValue", check: label_value, regex_size: 40 }),
-    ("uri", NamedFormat { name: "URI", check: |text| unless(Url::is_request(text), "not a URI"), regex_size: 1103 }),
+    (
+        "uri",
+        NamedFormat {
+            name: "URI",
+            check: |text| unless(Url::is_request(text), "not a URI"),
+            regex_size: 1103,
+        },
+    ),
     (
         "uuid",
         NamedFormat {
@@ -47,7 +66,10 @@ static FORMATS: [(&str, NamedFormat); 13] = [
             regex_size: 70,
         },
     ),
-    ("byte", NamedFormat { name: "byte", check: |text| unless(is_base64(text), "invalid base64"), regex_size: 84 }),
+    (
+        "byte",
+        NamedFormat { name: "byte", check: |text| unless(is_base64(text), "invalid base64"), regex_size: 84 },
+    ),
     (
         "date",
         NamedFormat {
@@ -58,7 +80,11 @@ static FORMATS: [(&str, NamedFormat); 13] = [
     ),
     (
         "datetime",
-        NamedFormat { name: "datetime", check: |text| unless(is_date_time(text), "invalid datetime"), regex_size: 71 },
+        NamedFormat {
+            name: "datetime",
+            check: |text| unless(is_date_time(text), "invalid datetime"),
+            regex_size: 71,
+        },
     ),
 ];
 
@@ -268,7 +294,9 @@ fn is_clock(time: &str) -> bool {
     // Upstream's expression has an unescaped point: any character may begin the fraction.
     let mut after = rest.chars();
     let zone = match after.next() {
-        Some(mark) if after.as_str().starts_with(|c: char| c.is_ascii_digit()) && !matches!(mark, '+' | '-') => {
+        Some(mark)
+            if after.as_str().starts_with(|c: char| c.is_ascii_digit()) && !matches!(mark, '+' | '-') =>
+        {
             after.as_str().trim_start_matches(|c: char| c.is_ascii_digit())
         }
         _ => rest,
