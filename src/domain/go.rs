@@ -28,7 +28,6 @@ impl Num {
         }
     }
 
-    #[allow(clippy::cast_precision_loss)]
     pub(crate) fn as_f64(self) -> f64 {
         match self {
             Self::Int(int) => int as f64,
@@ -46,7 +45,6 @@ impl Num {
 }
 
 /// Go's conversion of a float to an integer on amd64: what does not fit becomes the least integer.
-#[allow(clippy::cast_possible_truncation)]
 pub(crate) fn truncate(float: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&float) { float as i64 } else { i64::MIN }

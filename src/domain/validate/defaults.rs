@@ -5,6 +5,8 @@
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/{validation,surroundingobject}.go`, with pruned defaults
 //! required.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::RULE_BUDGET;
@@ -12,7 +14,8 @@ use super::cel::Program;
 use super::field::Field;
 use super::metadata;
 use super::patterns::Patterns;
-use super::value::{self, Form};
+use super::types::Form;
+use super::value;
 use crate::domain::defaults::meta::{Malformed, coerce};
 use crate::domain::finding::{Finding, Kind};
 use crate::domain::json::{Json, copy, level};
@@ -33,6 +36,21 @@ pub struct DefaultFindings {
 }
 
 impl DefaultFindings {
+    /// Whether a server may give this answer: `by_server`, with any of each group in `either` in its place. Findings are
+    /// compared by kind and field.
+    pub fn may_be(&self, answer: &BTreeSet<(Kind, &str)>) -> bool {
+        let key = |finding: &'_ Finding| (finding.kind, finding.field.clone());
+        let mut answer: BTreeSet<(Kind, String)> =
+            answer.iter().map(|(kind, field)| (*kind, (*field).to_owned())).collect();
+        for group in &self.either {
+            if let Some(given) = group.iter().find(|finding| answer.contains(&key(finding))) {
+                answer.remove(&key(given));
+                answer.extend(group.first().map(key));
+            }
+        }
+        answer == self.by_server.iter().map(key).collect()
+    }
+
     /// Whether nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.by_server.is_empty() && self.beyond_server.is_empty()
