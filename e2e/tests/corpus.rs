@@ -57,7 +57,10 @@ async fn upgrade(scene: &Scene, pair: &Path) -> Result<String> {
         return Ok(format!("old refused: {error:#}"));
     }
     let objects = make(cluster, &old, &name).await?;
-    ensure!(!objects.is_empty(), "no object was accepted");
+    if objects.is_empty() {
+        cluster.delete(&format!("{CRDS}/{name}")).await?;
+        return Ok("no object was accepted".to_owned());
+    }
     let outcome = carry(scene, &new, &name, &objects).await;
     cluster.delete(&format!("{CRDS}/{name}")).await?;
     eventually(Duration::from_secs(30), "the CRD is gone", async || {
