@@ -123,8 +123,10 @@ fn same_lists(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
             Ok(true)
         }
         ListKind::Set => {
-            let mine: HashSet<Scalar> = items(a)?.map(|item| Scalar::of_set_item(&item?)).collect::<Outcome<_>>()?;
-            let theirs: HashSet<Scalar> = items(b)?.map(|item| Scalar::of_set_item(&item?)).collect::<Outcome<_>>()?;
+            let mine: HashSet<Scalar> =
+                items(a)?.map(|item| Scalar::of_set_item(&item?)).collect::<Outcome<_>>()?;
+            let theirs: HashSet<Scalar> =
+                items(b)?.map(|item| Scalar::of_set_item(&item?)).collect::<Outcome<_>>()?;
             Ok(mine == theirs)
         }
         ListKind::Map(keys) => same_map_lists(a, b, keys),
@@ -133,7 +135,8 @@ fn same_lists(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
 
 /// Of items with the same keys the last counts, as in the Go map that upstream builds.
 fn same_map_lists(a: &Value<'_>, b: &Value<'_>, keys: &[Box<str>]) -> Outcome<bool> {
-    let mut mine: std::collections::HashMap<Vec<Option<Scalar>>, Value<'_>> = std::collections::HashMap::new();
+    let mut mine: std::collections::HashMap<Vec<Option<Scalar>>, Value<'_>> =
+        std::collections::HashMap::new();
     for item in items(a)? {
         let item = item?;
         mine.insert(map_key(&item, keys), item);
@@ -284,7 +287,9 @@ fn deep_equal(a: &Json, b: &Json) -> bool {
             (None, None) => a.as_f64() == b.as_f64(),
             _ => false,
         },
-        (Json::Array(a), Json::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| deep_equal(a, b)),
+        (Json::Array(a), Json::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| deep_equal(a, b))
+        }
         (Json::Object(a), Json::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| deep_equal(a, b)))
         }
@@ -295,9 +300,10 @@ fn deep_equal(a: &Json, b: &Json) -> bool {
 /// `<` and its like: which of two values of one kind comes first. None where a number is not one.
 pub(super) fn order(a: &Value<'_>, b: &Value<'_>) -> Outcome<Option<Ordering>> {
     match (a, b) {
-        (Value::Int(_) | Value::Uint(_) | Value::Double(_), Value::Int(_) | Value::Uint(_) | Value::Double(_)) => {
-            Ok(numbers(a, b))
-        }
+        (
+            Value::Int(_) | Value::Uint(_) | Value::Double(_),
+            Value::Int(_) | Value::Uint(_) | Value::Double(_),
+        ) => Ok(numbers(a, b)),
         (Value::Bool(a), Value::Bool(b)) => Ok(Some(a.cmp(b))),
         (Value::String(a), Value::String(b)) => Ok(Some(a.as_str().cmp(b.as_str()))),
         (Value::Bytes(a), Value::Bytes(b)) => Ok(Some(a.cmp(b))),

@@ -50,8 +50,12 @@ pub(super) enum Price {
     /// A named format, the first argument, on a text.
     Format,
     /// Bits of an address, and the text that it has to be read from.
-    Address { text: bool },
-    Block { text: bool },
+    Address {
+        text: bool,
+    },
+    Block {
+        text: bool,
+    },
     /// Every item of one list with every one of another, so many times.
     Sets(u8),
     NewList,
@@ -93,7 +97,9 @@ impl Price {
             "join" => Self::Result,
             "find" | "findAll" => Self::Search,
             "ip" if overload == "cidr_ip" => Self::One,
-            "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver" => Self::First(1),
+            "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver" => {
+                Self::First(1)
+            }
             "containsIP" => Self::Address { text: overload == "cidr_contains_ip_string" },
             "containsCIDR" => Self::Block { text: overload == "cidr_contains_cidr_string" },
             "validate" => Self::Format,
@@ -119,8 +125,16 @@ impl Price {
             "starts_with_string" | "ends_with_string" => Self::Second,
             "string_to_bytes" | "bytes_to_string" | "strings_quote" | "string_format" => Self::First(1),
             "in_list" => Self::Items,
-            "less_string" | "greater_string" | "less_equals_string" | "greater_equals_string" | "less_bytes"
-            | "greater_bytes" | "less_equals_bytes" | "greater_equals_bytes" | "equals" | "not_equals" => Self::Smaller,
+            "less_string"
+            | "greater_string"
+            | "less_equals_string"
+            | "greater_equals_string"
+            | "less_bytes"
+            | "greater_bytes"
+            | "less_equals_bytes"
+            | "greater_equals_bytes"
+            | "equals"
+            | "not_equals" => Self::Smaller,
             "add_string" | "add_bytes" => Self::Both,
             "matches" | "matches_string" => Self::Search,
             "contains_string" => Self::Product,
@@ -153,9 +167,8 @@ impl Price {
             Self::Smaller => characters(size(0).min(size(1))),
             Self::Both => characters(size(0).saturating_add(size(1))),
             Self::Product => characters(size(0)).saturating_mul(characters(size(1))),
-            Self::Search => {
-                scaled(1.0 + size(0) as f64, CHARACTER).saturating_mul(scaled(size(1) as f64, REGEX_CHARACTER))
-            }
+            Self::Search => scaled(1.0 + size(0) as f64, CHARACTER)
+                .saturating_mul(scaled(size(1) as f64, REGEX_CHARACTER)),
             Self::Format => match args.first() {
                 Some(Value::Format(format)) => scaled(1.0 + size(1) as f64, CHARACTER)
                     .saturating_mul(scaled(format.regex_size as f64, REGEX_CHARACTER)),
@@ -184,7 +197,12 @@ impl Price {
 pub(super) fn equality(negated: bool, a: &Value<'_>, b: &Value<'_>) -> u64 {
     let own = matches!(
         a,
-        Value::Quantity(_) | Value::Ip(_) | Value::Cidr(_) | Value::Format(_) | Value::Url(_) | Value::Version(_)
+        Value::Quantity(_)
+            | Value::Ip(_)
+            | Value::Cidr(_)
+            | Value::Format(_)
+            | Value::Url(_)
+            | Value::Version(_)
     );
     if own && !negated {
         return 1;
@@ -214,7 +232,13 @@ fn sorting(list: &Value<'_>) -> Outcome<u64> {
 /// The size of a value; of what has none, 1.
 fn size(value: &Value<'_>) -> u64 {
     match value {
-        Value::Ip(address) => if address.is_ipv4() { 4 } else { 16 },
+        Value::Ip(address) => {
+            if address.is_ipv4() {
+                4
+            } else {
+                16
+            }
+        }
         Value::Cidr(block) => u64::from(block.bits.div_ceil(8)),
         Value::Optional(Some(value)) => size(value),
         other => other.size().map_or(1, |size| size as u64),
@@ -226,8 +250,9 @@ fn traversal(value: &Value<'_>) -> u64 {
     crate::domain::json::level(|| match value {
         Value::String(text) => (text.as_str().len() as f64 * CHARACTER) as u64,
         Value::Bytes(bytes) => (bytes.len() as f64 * CHARACTER) as u64,
-        Value::List(_) | Value::Array(_) => compare::items(value)
-            .map_or(0, |items| items.map(|item| item.as_ref().map_or(1, traversal)).fold(0, u64::saturating_add)),
+        Value::List(_) | Value::Array(_) => compare::items(value).map_or(0, |items| {
+            items.map(|item| item.as_ref().map_or(1, traversal)).fold(0, u64::saturating_add)
+        }),
         Value::Map(map) => map
             .iter()
             .map(|(key, value)| traversal(&key.to_value()).saturating_add(traversal(value)))

@@ -38,7 +38,9 @@ pub(super) fn read<'v>(json: &'v Json, node: &'v Node) -> Outcome<Value<'v>> {
         (Shape::IntOrString, _) => {
             Err(Fault::new("invalid data, expected XIntOrString value to be either a string or integer"))
         }
-        (Shape::Object(_) | Shape::Map(_), Json::Object(fields)) => Ok(Value::Object(Object { fields, node })),
+        (Shape::Object(_) | Shape::Map(_), Json::Object(fields)) => {
+            Ok(Value::Object(Object { fields, node }))
+        }
         (Shape::Object(_) | Shape::Map(_), _) => {
             Err(Fault::new("invalid data, expected a map for the provided schema with type=object"))
         }
@@ -87,9 +89,9 @@ fn read_text(format: Format, text: &str) -> Outcome<Value<'_>> {
         Format::Duration => {
             duration::parse_strfmt(text).map(Value::Duration).ok_or(Fault::new("Invalid duration"))
         }
-        Format::Date => {
-            Timestamp::parse_date(text).map(Value::Timestamp).ok_or(Fault::new("Invalid date formatted string"))
-        }
+        Format::Date => Timestamp::parse_date(text)
+            .map(Value::Timestamp)
+            .ok_or(Fault::new("Invalid date formatted string")),
         Format::DateTime => Timestamp::parse_strfmt(text)
             .map(Value::Timestamp)
             .ok_or(Fault::new("Invalid date-time formatted string")),
@@ -169,7 +171,10 @@ impl<'v> Object<'v> {
     pub(super) fn keys(&self) -> impl Iterator<Item = Value<'v>> + '_ {
         let structured = self.is_structured();
         self.fields.keys().filter(|key| self.node_of(key).is_some()).map(move |key| {
-            if structured && let Some(spelled) = names::escape(key) && *spelled != **key {
+            if structured
+                && let Some(spelled) = names::escape(key)
+                && *spelled != **key
+            {
                 return Value::text(spelled);
             }
             Value::String(Text::Borrowed(key))

@@ -91,7 +91,9 @@ fn digits(text: &str) -> usize {
 fn leading_fraction(digits: &str) -> (u64, f64) {
     let (mut value, mut scale) = (0_u64, 1.0);
     for digit in digits.bytes() {
-        let Some(next) = value.checked_mul(10).and_then(|v| v.checked_add(u64::from(digit - b'0'))) else { break };
+        let Some(next) = value.checked_mul(10).and_then(|v| v.checked_add(u64::from(digit - b'0'))) else {
+            break;
+        };
         if next > LIMIT {
             break;
         }
@@ -122,7 +124,8 @@ pub(super) fn parse_strfmt(text: &str) -> Option<i64> {
         let word = spaced[..word_len].to_lowercase();
         for (spellings, unit) in WORDS {
             let (last, exact) = spellings.split_last()?;
-            let times = usize::from(word.starts_with(last)) + exact.iter().filter(|name| **name == word).count();
+            let times =
+                usize::from(word.starts_with(last)) + exact.iter().filter(|name| **name == word).count();
             for _ in 0..times {
                 found = true;
                 total = total.wrapping_add(factor.wrapping_mul(unit));

@@ -216,7 +216,11 @@ impl<'v> Evaluation<'_, 'v> {
             match (self.step(*item)?, optional) {
                 (value, false) => values.push(value),
                 (Value::Optional(value), true) => values.extend(value.map(|value| (*value).clone())),
-                _ => return Err(Fault::new("cannot initialize optional list element from non-optional value")),
+                _ => {
+                    return Err(Fault::new(
+                        "cannot initialize optional list element from non-optional value",
+                    ));
+                }
             }
         }
         Ok(Value::list(values))

@@ -47,7 +47,9 @@ fn check_one(tree: &Tree, checked: &Checked<'_>, id: Id, exempt: bool, wrong: &m
     match tree.get(id) {
         Expr::Call { function, target, args } => {
             check_argument(tree, function, args, wrong);
-            if **function == *"format" && let (Some(target), [args]) = (target, &args[..]) {
+            if **function == *"format"
+                && let (Some(target), [args]) = (target, &args[..])
+            {
                 check_format(tree, checked, (id, *target, *args), wrong);
             }
         }
@@ -86,9 +88,15 @@ fn check_same<'m>(mut types: impl Iterator<Item = Type<'m>>, wrong: &mut Vec<Str
 }
 
 /// A literal format text with a literal list of values.
-fn check_format(tree: &Tree, checked: &Checked<'_>, (id, target, args): (Id, Id, Id), wrong: &mut Vec<String>) {
+fn check_format(
+    tree: &Tree,
+    checked: &Checked<'_>,
+    (id, target, args): (Id, Id, Id),
+    wrong: &mut Vec<String>,
+) {
     let is_format = matches!(&checked.references[id.index()], Reference::Call { .. });
-    let (Expr::Literal(Value::String(format)), Expr::List(values)) = (tree.get(target), tree.get(args)) else {
+    let (Expr::Literal(Value::String(format)), Expr::List(values)) = (tree.get(target), tree.get(args))
+    else {
         return;
     };
     if !is_format {
@@ -131,9 +139,8 @@ fn check_clauses(
 
 fn is_printable(tree: &Tree, checked: &Checked<'_>, id: Id) -> bool {
     level(|| {
-        let ty = entry_type(checked, id, false);
         let printable = matches!(
-            ty,
+            entry_type(checked, id, false).open(),
             Type::Dyn
                 | Type::List(_)
                 | Type::Map(_)

@@ -159,7 +159,8 @@ fn insert_all(tree: &mut Tree, range: Range, filter: Option<Id>, key: Option<Box
 fn sort_by(tree: &mut Tree, target: Id, var: Id, key: Id) -> Result<Id, String> {
     if matches!(tree.get(target), Expr::Literal(_) | Expr::Map(_) | Expr::Message(_)) {
         return Err(
-            "sortBy can only be applied to a list, identifier, comprehension, call or select expression".to_owned()
+            "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+                .to_owned(),
         );
     }
     let input = tree.add(Expr::Ident(SORT_INPUT.into()));
@@ -243,8 +244,16 @@ impl Tree {
         let range = self.add(Expr::List(Vec::new()));
         let condition = self.literal(Value::Bool(false));
         let step = self.add(Expr::Ident(name.clone()));
-        let fold =
-            Fold { range, var: UNUSED.into(), var2: None, accu: name, init: value, condition, step, result: body };
+        let fold = Fold {
+            range,
+            var: UNUSED.into(),
+            var2: None,
+            accu: name,
+            init: value,
+            condition,
+            step,
+            result: body,
+        };
         self.add(Expr::Fold(Box::new(fold)))
     }
 
@@ -265,9 +274,13 @@ impl Tree {
                     entry.value = self.copy(entry.value);
                 }),
                 Expr::Fold(fold) => {
-                    for part in
-                        [&mut fold.range, &mut fold.init, &mut fold.condition, &mut fold.step, &mut fold.result]
-                    {
+                    for part in [
+                        &mut fold.range,
+                        &mut fold.init,
+                        &mut fold.condition,
+                        &mut fold.step,
+                        &mut fold.result,
+                    ] {
                         *part = self.copy(*part);
                     }
                 }

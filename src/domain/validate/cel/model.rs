@@ -79,11 +79,7 @@ impl Node {
     pub(super) fn new(schema: &Schema, resource_root: bool) -> Self {
         level(|| {
             let shape = Shape::new(schema, resource_root);
-            Self {
-                declared: shape.is_declared(),
-                shape,
-                nullable: schema.nullable,
-            }
+            Self { declared: shape.is_declared(), shape, nullable: schema.nullable }
         })
     }
 
@@ -98,7 +94,10 @@ impl Node {
         let spelled = names::escape(&name)?;
         // Since 1.31 reserved words need no escaping behind a point, where the grammar takes them.
         let reserved = names::is_reserved(identifier) && *name == *identifier;
-        (spelled == identifier || reserved).then(|| fields.named.get(&*name)).flatten().filter(|field| field.declared)
+        (spelled == identifier || reserved)
+            .then(|| fields.named.get(&*name))
+            .flatten()
+            .filter(|field| field.declared)
     }
 }
 
@@ -110,7 +109,10 @@ impl Shape {
         match schema.kind {
             SchemaType::Object => Self::object(schema, resource_root),
             SchemaType::Array => Self::Array {
-                items: schema.items.as_deref().map(|items| Box::new(Node::new(items, items.embedded_resource))),
+                items: schema
+                    .items
+                    .as_deref()
+                    .map(|items| Box::new(Node::new(items, items.embedded_resource))),
                 order: Order::new(schema),
             },
             SchemaType::String => Self::Text(Format::new(schema)),

@@ -7,8 +7,27 @@ use std::borrow::Cow;
 
 /// The words that CEL's grammar keeps for itself; a property of such a name is written `__name__`.
 const RESERVED: [&str; 21] = [
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
-    "let", "loop", "package", "namespace", "return", "var", "void", "while",
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
 ];
 
 /// The escape sequences, and what each stands for. The first must be looked for first.
@@ -71,7 +90,9 @@ pub(super) fn unescape(identifier: &str) -> Option<Cow<'_, str>> {
             "dot" => name.push('.'),
             "dash" => name.push('-'),
             "slash" => name.push('/'),
-            reserved if RESERVED.contains(&reserved) && sequence_len == identifier.len() => name.push_str(reserved),
+            reserved if RESERVED.contains(&reserved) && sequence_len == identifier.len() => {
+                name.push_str(reserved)
+            }
             _ => return None,
         }
         rest = &rest[sequence_len..];

@@ -103,7 +103,11 @@ pub(super) enum Base {
     Slot(usize),
     Step(StepId),
     /// `a ? b : c`; qualifiers are those of the branches.
-    Choice { condition: StepId, yes: AttributeId, no: AttributeId },
+    Choice {
+        condition: StepId,
+        yes: AttributeId,
+        no: AttributeId,
+    },
 }
 
 /// A field, key or index.
@@ -168,7 +172,8 @@ impl Planner<'_, '_> {
                 (_, Reference::Global(global)) => Step::Read(self.attribute(Base::Global(*global))),
                 (Expr::Literal(value), _) => Step::Constant(value.clone()),
                 (Expr::Ident(name), _) => {
-                    let slot = self.scope.iter().rev().find(|(known, _)| known == name).map(|(_, slot)| *slot);
+                    let slot =
+                        self.scope.iter().rev().find(|(known, _)| known == name).map(|(_, slot)| *slot);
                     let slot = slot.ok_or_else(|| format!("undeclared reference to '{name}'"))?;
                     Step::Read(self.attribute(Base::Slot(slot)))
                 }
@@ -246,7 +251,9 @@ impl Planner<'_, '_> {
         reference: &Reference,
     ) -> Result<StepId, String> {
         let (function, overloads, keeps_target) = match reference {
-            Reference::Call { name, candidates, keeps_target } => (&**name, candidates.clone(), *keeps_target),
+            Reference::Call { name, candidates, keeps_target } => {
+                (&**name, candidates.clone(), *keeps_target)
+            }
             // A field behind `?.` is read, not called.
             _ => (function, Vec::new(), false),
         };
@@ -390,8 +397,10 @@ impl Planner<'_, '_> {
         for (item, optional) in items {
             planned.push((self.plan(*item)?, *optional));
         }
-        let constants: Option<Vec<_>> =
-            planned.iter().map(|(item, optional)| self.constant(*item).filter(|_| !optional).cloned()).collect();
+        let constants: Option<Vec<_>> = planned
+            .iter()
+            .map(|(item, optional)| self.constant(*item).filter(|_| !optional).cloned())
+            .collect();
         Ok(constants.map_or(Step::List(planned), |constants| Step::Constant(Value::list(constants))))
     }
 

@@ -5,6 +5,7 @@
 //! new, but for the rules that compare with `oldSelf`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::mem;
 
 use serde_json::Value as Json;
 
@@ -26,7 +27,8 @@ use super::value::Value;
 /// The longest message that an expression may give, in bytes.
 const MAX_MESSAGE: usize = 5 * 1024;
 
-const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget, no further validation rules will be run";
+const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// The rules of a schema, compiled once and run over any number of values.
 #[derive(Debug)]
@@ -113,11 +115,10 @@ impl Rules {
     /// The rules of a schema, or of a part of `allOf`, over the values of a node and its schema.
     fn new(stated: &Schema, schema: &Schema, node: Option<&Node>) -> Option<Self> {
         level(|| {
-            let mut rules = Self {
-                undeclared: !stated.rules.is_empty() && !node.is_some_and(|node| node.declared),
-                correlates: schema.map_type.as_deref().is_none_or(|ty| matches!(ty, "granular" | "atomic")),
-                ..Self::default()
-            };
+            let mut rules = Self::default();
+            rules.undeclared = !stated.rules.is_empty() && !node.is_some_and(|node| node.declared);
+            rules.correlates =
+                schema.map_type.as_deref().is_none_or(|ty| matches!(ty, "granular" | "atomic"));
             if schema.kind == SchemaType::Array && schema.list_type.as_deref() == Some("map") {
                 rules.list_keys = schema.list_map_keys.clone();
             }
@@ -165,7 +166,11 @@ impl Rules {
             }
             for (index, rule) in self.own.iter().enumerate() {
                 if let Err(error) = &rule.plan {
-                    broken.push(BrokenRule { place: place.clone(), index: Some(index), error: error.clone() });
+                    broken.push(BrokenRule {
+                        place: place.clone(),
+                        index: Some(index),
+                        error: error.clone(),
+                    });
                 }
             }
             self.all_of.iter().for_each(|rules| rules.collect_broken(place, broken));
@@ -178,6 +183,19 @@ impl Rules {
                 place.pop();
             }
         });
+    }
+}
+
+impl Drop for Rules {
+    /// Schemas nest as deep as their documents, so they are taken apart on a growing stack.
+    fn drop(&mut self) {
+        let below = (
+            self.items.take(),
+            mem::take(&mut self.properties),
+            self.additional.take(),
+            mem::take(&mut self.all_of),
+        );
+        level(|| drop(below));
     }
 }
 
@@ -210,7 +228,14 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn validate(&mut self, rules: &Rules, node: Option<&Node>, place: &Trail<'_>, value: &Json, old: Option<&Json>) {
+    fn validate(
+        &mut self,
+        rules: &Rules,
+        node: Option<&Node>,
+        place: &Trail<'_>,
+        value: &Json,
+        old: Option<&Json>,
+    ) {
         if value.is_null() || self.budget < 0 {
             return;
         }
@@ -275,9 +300,17 @@ impl Run<'_> {
         self.budget = -1;
     }
 
-    fn run_own(&mut self, rules: &Rules, node: Option<&Node>, place: &Trail<'_>, value: &Json, old: Option<&Json>) {
+    fn run_own(
+        &mut self,
+        rules: &Rules,
+        node: Option<&Node>,
+        place: &Trail<'_>,
+        value: &Json,
+        old: Option<&Json>,
+    ) {
         if rules.undeclared {
-            let error = "rule compiler initialization error: failed to convert to declType for CEL validation rules";
+            let error =
+                "rule compiler initialization error: failed to convert to declType for CEL validation rules";
             return self.report(Kind::Invalid, place, error);
         }
         let Some(node) = node.filter(|_| !rules.own.is_empty()) else { return };

@@ -32,18 +32,14 @@ pub(super) struct CompiledRule {
 impl CompiledRule {
     /// Compiles a rule of a node.
     pub(super) fn new(rule: &Rule, schema: &Schema, node: &Node) -> Self {
-        let mut compiled = Self {
-            rule: rule.clone(),
-            plan: Ok(None),
-            uses_old: false,
-            message: None,
-            field_path: None,
-        };
+        let mut compiled =
+            Self { rule: rule.clone(), plan: Ok(None), uses_old: false, message: None, field_path: None };
         if rule.rule.trim().is_empty() {
             return compiled;
         }
         let current = Type::of_node(node);
-        let old = if compiled.is_optional() { Type::Optional(Arc::new(current.clone())) } else { current.clone() };
+        let old =
+            if compiled.is_optional() { Type::Optional(Arc::new(current.clone())) } else { current.clone() };
         let globals = Globals { current, old };
         match compile(&rule.rule, &globals, &Type::Bool) {
             Ok((plan, uses_old)) => {
@@ -57,7 +53,9 @@ impl CompiledRule {
         }
         if !rule.message_expression.is_empty() {
             // Upstream gives up on the rest of the rule with an expression that is not sound, and runs the rule.
-            let Ok((message, _)) = compile(&rule.message_expression, &globals, &Type::String) else { return compiled };
+            let Ok((message, _)) = compile(&rule.message_expression, &globals, &Type::String) else {
+                return compiled;
+            };
             compiled.message = Some(message);
         }
         compiled.field_path = field_path::normalize(&rule.field_path, schema);
@@ -88,7 +86,8 @@ fn compile(source: &str, globals: &Globals<'_>, wanted: &Type<'_>) -> Result<(Pl
     if !checked.types[tree.root.index()].as_ref().is_some_and(|ty| ty.is(wanted)) {
         return Err(format!("cel expression must evaluate to a {wanted}"));
     }
-    let plan = Plan::new(&tree, &checked).map_err(|error| format!("program instantiation failed: {error}"))?;
+    let plan =
+        Plan::new(&tree, &checked).map_err(|error| format!("program instantiation failed: {error}"))?;
     Ok((plan, names_old(&tree, &checked)))
 }
 

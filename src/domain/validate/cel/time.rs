@@ -56,9 +56,14 @@ impl Timestamp {
         if text.is_empty() {
             return Some(Self { seconds: 0, nanos: 0, offset: 0 });
         }
-        [(Fraction::Digits(6), true), (Fraction::Digits(3), true), (Fraction::Any, true), (Fraction::Any, false)]
-            .into_iter()
-            .find_map(|(fraction, zone)| parse_date_time(text, fraction, zone))
+        [
+            (Fraction::Digits(6), true),
+            (Fraction::Digits(3), true),
+            (Fraction::Any, true),
+            (Fraction::Any, false),
+        ]
+        .into_iter()
+        .find_map(|(fraction, zone)| parse_date_time(text, fraction, zone))
     }
 
     /// `time.Parse("2006-01-02", …)`.
@@ -165,7 +170,8 @@ fn number(text: &str, digits: usize, max: i64) -> Option<(i64, &str)> {
 }
 
 fn parse_fraction(text: &str, fraction: Fraction) -> Option<(u32, &str)> {
-    let digits = text.strip_prefix(['.', ',']).map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
+    let digits =
+        text.strip_prefix(['.', ',']).map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
     match fraction {
         // A point without digits is left for what follows, which will not take it.
         Fraction::Any if digits == 0 => Some((0, text)),
@@ -208,8 +214,9 @@ fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = u32::try_from(day_of_year - (153 * month_from_march + 2) / 5 + 1).unwrap_or_default();
-    let month = u32::try_from(if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 })
-        .unwrap_or_default();
+    let month =
+        u32::try_from(if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 })
+            .unwrap_or_default();
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 

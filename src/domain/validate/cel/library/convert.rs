@@ -15,12 +15,10 @@ pub(in crate::domain::validate::cel) const NAMES: [&str; 10] =
 
 pub(super) fn declare(table: &mut Table) {
     table.function("bool", "bool_to_bool", "bool -> bool", identity);
-    table.function("bool", "string_to_bool", "string -> bool", |args| {
-        match text(args, 0)? {
-            "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(Value::Bool(true)),
-            "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(Value::Bool(false)),
-            _ => Err(impossible("string", "bool")),
-        }
+    table.function("bool", "string_to_bool", "string -> bool", |args| match text(args, 0)? {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(Value::Bool(true)),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(Value::Bool(false)),
+        _ => Err(impossible("string", "bool")),
     });
     table.function("bytes", "bytes_to_bytes", "bytes -> bytes", identity);
     table.function("bytes", "string_to_bytes", "string -> bytes", |args| {
@@ -32,7 +30,9 @@ pub(super) fn declare(table: &mut Table) {
     table.function("double", "uint64_to_double", "uint -> double", to_double);
     table.function("duration", "duration_to_duration", "duration -> duration", identity);
     table.function("duration", "string_to_duration", "string -> duration", |args| {
-        duration::parse(text(args, 0)?).map(Value::Duration).ok_or(impossible("string", "google.protobuf.Duration"))
+        duration::parse(text(args, 0)?)
+            .map(Value::Duration)
+            .ok_or(impossible("string", "google.protobuf.Duration"))
     });
     table.function("dyn", "to_dyn", "A -> dyn", identity);
     table.function("int", "int64_to_int64", "int -> int", identity);

@@ -120,7 +120,11 @@ fn write(value: &Value<'_>, verb: char, precision: Option<usize>) -> Outcome<Str
                 Value::Uint(number) => format!("{number:x}"),
                 Value::String(text) => hex(text.as_str().as_bytes()),
                 Value::Bytes(bytes) => hex(bytes),
-                _ => return Err(Fault::new("only integers, byte buffers, and strings can be formatted as hex")),
+                _ => {
+                    return Err(Fault::new(
+                        "only integers, byte buffers, and strings can be formatted as hex",
+                    ));
+                }
             };
             Ok(if verb == 'X' { lower.to_uppercase() } else { lower })
         }

@@ -16,7 +16,12 @@ pub(super) const COMPARABLE: [&str; 8] =
 
 pub(super) fn declare(table: &mut Table) {
     for ty in COMPARABLE {
-        table.method("isSorted", format!("list_{ty}_is_sorted_bool"), &format!("list<{ty}> -> bool"), is_sorted);
+        table.method(
+            "isSorted",
+            format!("list_{ty}_is_sorted_bool"),
+            &format!("list<{ty}> -> bool"),
+            is_sorted,
+        );
         table.method("max", format!("list_{ty}_max_{ty}"), &format!("list<{ty}> -> {ty}"), |args| {
             extreme(&args[0], "max", Ordering::is_lt)
         });
@@ -38,7 +43,8 @@ pub(super) fn declare(table: &mut Table) {
         Ok(items.position(|item| is(item, &args[1])).map_or(Value::Int(-1), count))
     });
     table.method("lastIndexOf", "list_a_last_index_of_int", "list<A>, A -> int", |args| {
-        let found = compare::items(&args[0])?.enumerate().filter(|(_, item)| is(item.clone(), &args[1])).last();
+        let found =
+            compare::items(&args[0])?.enumerate().filter(|(_, item)| is(item.clone(), &args[1])).last();
         Ok(found.map_or(Value::Int(-1), |(index, _)| count(index)))
     });
     table.method("includes", "list_includes_dyn_dyn", "dyn, dyn -> bool", |args| {

@@ -21,7 +21,9 @@ pub(super) fn declare(table: &mut Table) {
     table.function("ip", "string_to_ip", "string -> ip", |args| {
         parse_ip(text(args, 0)?).map(Value::Ip).ok_or(NOT_AN_ADDRESS)
     });
-    table.function("isIP", "is_ip", "string -> bool", |args| Ok(Value::Bool(parse_ip(text(args, 0)?).is_some())));
+    table.function("isIP", "is_ip", "string -> bool", |args| {
+        Ok(Value::Bool(parse_ip(text(args, 0)?).is_some()))
+    });
     table.function("ip.isCanonical", "ip_is_canonical", "string -> bool", |args| {
         let text = text(args, 0)?;
         parse_ip(text).map(|address| Value::Bool(address.to_string() == text)).ok_or(NOT_AN_ADDRESS)
@@ -32,7 +34,9 @@ pub(super) fn declare(table: &mut Table) {
     table.method("isUnspecified", "ip_is_unspecified", "ip -> bool", |args| {
         Ok(Value::Bool(address(args, 0)?.is_unspecified()))
     });
-    table.method("isLoopback", "ip_is_loopback", "ip -> bool", |args| Ok(Value::Bool(address(args, 0)?.is_loopback())));
+    table.method("isLoopback", "ip_is_loopback", "ip -> bool", |args| {
+        Ok(Value::Bool(address(args, 0)?.is_loopback()))
+    });
     table.method("isLinkLocalMulticast", "ip_is_link_local_multicast", "ip -> bool", |args| {
         Ok(Value::Bool(is_link_local_multicast(address(args, 0)?)))
     });
@@ -45,7 +49,9 @@ pub(super) fn declare(table: &mut Table) {
     table.function("cidr", "string_to_cidr", "string -> cidr", |args| {
         Cidr::parse(text(args, 0)?).map(Value::Cidr).ok_or(NOT_A_BLOCK)
     });
-    table.function("isCIDR", "is_cidr", "string -> bool", |args| Ok(Value::Bool(Cidr::parse(text(args, 0)?).is_some())));
+    table.function("isCIDR", "is_cidr", "string -> bool", |args| {
+        Ok(Value::Bool(Cidr::parse(text(args, 0)?).is_some()))
+    });
     table.method("containsIP", "cidr_contains_ip_string", "cidr, string -> bool", |args| {
         let address = parse_ip(text(args, 1)?).ok_or(Fault::NoOverload)?;
         Ok(Value::Bool(block(args, 0)?.contains(address)))
@@ -129,7 +135,8 @@ impl Cidr {
     }
 
     fn contains(self, address: IpAddr) -> bool {
-        self.address.is_ipv4() == address.is_ipv4() && mask(self.address, self.bits) == mask(address, self.bits)
+        self.address.is_ipv4() == address.is_ipv4()
+            && mask(self.address, self.bits) == mask(address, self.bits)
     }
 
     fn contains_block(self, other: Self) -> bool {

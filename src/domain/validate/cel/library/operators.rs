@@ -106,7 +106,9 @@ pub(super) fn add<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a + b)),
         (Value::String(a), Value::String(b)) => Ok(Value::text([a.as_str(), b.as_str()].concat())),
         (Value::Bytes(a), Value::Bytes(b)) => Ok(Value::Bytes([&a[..], &b[..]].concat().into())),
-        (Value::Duration(a), Value::Duration(b)) => a.checked_add(*b).map(Value::Duration).ok_or(INT_OVERFLOW),
+        (Value::Duration(a), Value::Duration(b)) => {
+            a.checked_add(*b).map(Value::Duration).ok_or(INT_OVERFLOW)
+        }
         (Value::Duration(span), Value::Timestamp(time)) | (Value::Timestamp(time), Value::Duration(span)) => {
             time.plus(*span).map(Value::Timestamp).ok_or(TIME_OVERFLOW)
         }
@@ -159,7 +161,9 @@ fn subtract<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
         [Value::Int(a), Value::Int(b)] => a.checked_sub(*b).map(Value::Int).ok_or(INT_OVERFLOW),
         [Value::Uint(a), Value::Uint(b)] => a.checked_sub(*b).map(Value::Uint).ok_or(UINT_OVERFLOW),
         [Value::Double(a), Value::Double(b)] => Ok(Value::Double(a - b)),
-        [Value::Duration(a), Value::Duration(b)] => a.checked_sub(*b).map(Value::Duration).ok_or(INT_OVERFLOW),
+        [Value::Duration(a), Value::Duration(b)] => {
+            a.checked_sub(*b).map(Value::Duration).ok_or(INT_OVERFLOW)
+        }
         [Value::Timestamp(time), Value::Duration(span)] => {
             let back = span.checked_neg().ok_or(INT_OVERFLOW)?;
             time.plus(back).map(Value::Timestamp).ok_or(TIME_OVERFLOW)
@@ -180,7 +184,9 @@ fn multiply<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
 
 fn divide<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
     match args {
-        [Value::Int(_), Value::Int(0)] | [Value::Uint(_), Value::Uint(0)] => Err(Fault::new("division by zero")),
+        [Value::Int(_), Value::Int(0)] | [Value::Uint(_), Value::Uint(0)] => {
+            Err(Fault::new("division by zero"))
+        }
         [Value::Int(a), Value::Int(b)] => a.checked_div(*b).map(Value::Int).ok_or(INT_OVERFLOW),
         [Value::Uint(a), Value::Uint(b)] => Ok(Value::Uint(a / b)),
         [Value::Double(a), Value::Double(b)] => Ok(Value::Double(a / b)),
@@ -190,7 +196,9 @@ fn divide<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
 
 fn modulo<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
     match args {
-        [Value::Int(_), Value::Int(0)] | [Value::Uint(_), Value::Uint(0)] => Err(Fault::new("modulus by zero")),
+        [Value::Int(_), Value::Int(0)] | [Value::Uint(_), Value::Uint(0)] => {
+            Err(Fault::new("modulus by zero"))
+        }
         [Value::Int(a), Value::Int(b)] => a.checked_rem(*b).map(Value::Int).ok_or(INT_OVERFLOW),
         [Value::Uint(a), Value::Uint(b)] => Ok(Value::Uint(a % b)),
         _ => Err(Fault::NoOverload),

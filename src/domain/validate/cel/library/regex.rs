@@ -4,9 +4,9 @@
 //! Source: apiserver `pkg/cel/library/regex.go` and cel-go `common/types/string.go`.
 
 use super::{Table, int, text};
+use crate::domain::pattern::Pattern;
 use crate::domain::validate::cel::fault::{Fault, Outcome};
 use crate::domain::validate::cel::value::Value;
-use crate::domain::pattern::Pattern;
 
 /// What is done with a regular expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,11 @@ impl Search {
     }
 
     /// Does it with an expression that was compiled before.
-    pub(in crate::domain::validate::cel) fn run<'v>(self, pattern: &Pattern, args: &[Value<'v>]) -> Outcome<Value<'v>> {
+    pub(in crate::domain::validate::cel) fn run<'v>(
+        self,
+        pattern: &Pattern,
+        args: &[Value<'v>],
+    ) -> Outcome<Value<'v>> {
         let text = text(args, 0)?;
         Ok(match self {
             Self::Matches => Value::Bool(pattern.matches(text)),

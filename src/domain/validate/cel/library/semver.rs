@@ -50,7 +50,11 @@ pub(super) fn declare(table: &mut Table) {
 
 fn version_of<'v>(args: &[Value<'v>], normalize: bool) -> Outcome<Value<'v>> {
     let text = text(args, 0)?;
-    let version = if normalize { normalized(text).and_then(|text| Version::parse(&text)) } else { Version::parse(text) };
+    let version = if normalize {
+        normalized(text).and_then(|text| Version::parse(&text))
+    } else {
+        Version::parse(text)
+    };
     version.map(|version| Value::Version(version.into())).ok_or(Fault::new("not a semantic version"))
 }
 
@@ -121,7 +125,8 @@ fn parse_identifier(text: &str) -> Option<Identifier> {
 
 /// Without a leading `v` and leading zeros, and with three numbers.
 fn normalized(text: &str) -> Option<String> {
-    let mut parts: Vec<String> = text.strip_prefix('v').unwrap_or(text).splitn(3, '.').map(unpadded).collect();
+    let mut parts: Vec<String> =
+        text.strip_prefix('v').unwrap_or(text).splitn(3, '.').map(unpadded).collect();
     if parts.len() < 3 && parts.last().is_some_and(|last| last.contains(['+', '-'])) {
         return None;
     }
@@ -134,5 +139,9 @@ fn unpadded(part: &str) -> String {
         return part.to_owned();
     }
     let stripped = part.trim_start_matches('0');
-    if stripped.starts_with(|c: char| c.is_ascii_digit()) { stripped.to_owned() } else { format!("0{stripped}") }
+    if stripped.starts_with(|c: char| c.is_ascii_digit()) {
+        stripped.to_owned()
+    } else {
+        format!("0{stripped}")
+    }
 }

@@ -63,22 +63,32 @@ pub(super) fn declare(table: &mut Table) {
         let common = items.any(|item| item.and_then(|item| compare::contains(&args[1], &item)) == Ok(true));
         Ok(Value::Bool(common))
     });
-    table.function(MAP_INSERT, "@mapInsert_map_key_value", "map<K, V>, K, V -> map<K, V>", |args| match args {
-        [Value::Map(map), key, value] => {
-            let mut map = (**map).clone();
-            insert(&mut map, key, value.clone())?;
-            Ok(Value::Map(Arc::new(map)))
-        }
-        _ => Err(Fault::NoOverload),
-    });
-    table.function(MAP_INSERT, "@mapInsert_map_map", "map<K, V>, map<K, V> -> map<K, V>", |args| match args {
-        [Value::Map(map), more] => {
-            let mut map = (**map).clone();
-            insert_all(&mut map, more)?;
-            Ok(Value::Map(Arc::new(map)))
-        }
-        _ => Err(Fault::NoOverload),
-    });
+    table.function(
+        MAP_INSERT,
+        "@mapInsert_map_key_value",
+        "map<K, V>, K, V -> map<K, V>",
+        |args| match args {
+            [Value::Map(map), key, value] => {
+                let mut map = (**map).clone();
+                insert(&mut map, key, value.clone())?;
+                Ok(Value::Map(Arc::new(map)))
+            }
+            _ => Err(Fault::NoOverload),
+        },
+    );
+    table.function(
+        MAP_INSERT,
+        "@mapInsert_map_map",
+        "map<K, V>, map<K, V> -> map<K, V>",
+        |args| match args {
+            [Value::Map(map), more] => {
+                let mut map = (**map).clone();
+                insert_all(&mut map, more)?;
+                Ok(Value::Map(Arc::new(map)))
+            }
+            _ => Err(Fault::NoOverload),
+        },
+    );
 }
 
 /// A map that is being made.
@@ -98,9 +108,14 @@ pub(in crate::domain::validate::cel) fn insert<'v>(
 }
 
 /// Adds the entries of another map.
-pub(in crate::domain::validate::cel) fn insert_all<'v>(map: &mut Entries<'v>, more: &Value<'v>) -> Outcome<()> {
+pub(in crate::domain::validate::cel) fn insert_all<'v>(
+    map: &mut Entries<'v>,
+    more: &Value<'v>,
+) -> Outcome<()> {
     match more {
-        Value::Map(more) => more.iter().try_for_each(|(key, value)| insert(map, &key.to_value(), value.clone())),
+        Value::Map(more) => {
+            more.iter().try_for_each(|(key, value)| insert(map, &key.to_value(), value.clone()))
+        }
         Value::Object(more) => more.keys().try_for_each(|key| {
             let value = more.find(&key)?.ok_or(Fault::new("no such key"))?;
             insert(map, &key, value)
@@ -151,7 +166,9 @@ fn flatten<'v>(list: &Value<'v>, depth: i64, flat: &mut Vec<Value<'v>>) -> Outco
     crate::domain::json::level(|| {
         for item in compare::items(list)? {
             match item? {
-                nested @ (Value::List(_) | Value::Array(_)) if depth > 0 => flatten(&nested, depth - 1, flat)?,
+                nested @ (Value::List(_) | Value::Array(_)) if depth > 0 => {
+                    flatten(&nested, depth - 1, flat)?
+                }
                 item => flat.push(item),
             }
         }

@@ -15,7 +15,8 @@ pub(super) fn parse(signature: &str) -> (Vec<Type<'static>>, Type<'static>) {
 fn parse_type(text: &str) -> Type<'static> {
     let text = text.trim();
     if let Some((name, rest)) = text.split_once('<') {
-        let inner: Vec<_> = split(rest.strip_suffix('>').unwrap_or(rest)).into_iter().map(parse_type).collect();
+        let inner: Vec<_> =
+            split(rest.strip_suffix('>').unwrap_or(rest)).into_iter().map(parse_type).collect();
         return match (name, &inner[..]) {
             ("list", [item]) => Type::list(item.clone()),
             ("map", [key, value]) => Type::map(key.clone(), value.clone()),
@@ -85,7 +86,11 @@ mod tests {
         for (signature, args, result) in cases {
             let (read, returned) = parse(signature);
             let read: Vec<String> = read.iter().map(ToString::to_string).collect();
-            assert_eq!((read.join(" ").as_str(), returned.to_string().as_str()), (args, result), "{signature}");
+            assert_eq!(
+                (read.join(" ").as_str(), returned.to_string().as_str()),
+                (args, result),
+                "{signature}"
+            );
         }
     }
 }

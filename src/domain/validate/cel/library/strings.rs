@@ -48,13 +48,18 @@ pub(super) fn declare(table: &mut Table) {
     table.method("replace", "string_replace_string_string", "string, string, string -> string", |args| {
         Ok(Value::text(text(args, 0)?.replace(text(args, 1)?, text(args, 2)?)))
     });
-    table.method("replace", "string_replace_string_string_int", "string, string, string, int -> string", |args| {
-        let (text, from, to) = (text(args, 0)?, text(args, 1)?, text(args, 2)?);
-        Ok(Value::text(match usize::try_from(int(args, 3)?) {
-            Ok(times) => text.replacen(from, to, times),
-            Err(_) => text.replace(from, to),
-        }))
-    });
+    table.method(
+        "replace",
+        "string_replace_string_string_int",
+        "string, string, string, int -> string",
+        |args| {
+            let (text, from, to) = (text(args, 0)?, text(args, 1)?, text(args, 2)?);
+            Ok(Value::text(match usize::try_from(int(args, 3)?) {
+                Ok(times) => text.replacen(from, to, times),
+                Err(_) => text.replace(from, to),
+            }))
+        },
+    );
     table.method("split", "string_split_string", "string, string -> list<string>", |args| {
         Ok(split(text(args, 0)?, text(args, 1)?, -1))
     });
@@ -73,7 +78,9 @@ pub(super) fn declare(table: &mut Table) {
         // Go's `unicode.IsSpace` and Rust's `White_Space` are the same characters.
         Ok(Value::text(text(args, 0)?.trim()))
     });
-    table.function("strings.quote", "strings_quote", "string -> string", |args| Ok(Value::text(quote(text(args, 0)?))));
+    table.function("strings.quote", "strings_quote", "string -> string", |args| {
+        Ok(Value::text(quote(text(args, 0)?)))
+    });
     table.method("join", "list_join", "list<string> -> string", |args| join(&args[0], ""));
     table.method("join", "list_join_string", "list<string>, string -> string", |args| {
         join(&args[0], text(args, 1)?)

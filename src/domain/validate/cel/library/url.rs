@@ -55,7 +55,9 @@ pub(super) fn declare(table: &mut Table) {
     table.function("isURL", "is_url_string", "string -> bool", |args| {
         Ok(Value::Bool(Url::is_request(text(args, 0)?)))
     });
-    table.method("getScheme", "url_get_scheme", "url -> string", |args| Ok(Value::text(url(args)?.scheme.as_str())));
+    table.method("getScheme", "url_get_scheme", "url -> string", |args| {
+        Ok(Value::text(url(args)?.scheme.as_str()))
+    });
     table.method("getHost", "url_get_host", "url -> string", |args| Ok(Value::text(lossy(&url(args)?.host))));
     table.method("getHostname", "url_get_hostname", "url -> string", |args| {
         Ok(Value::text(lossy(url(args)?.host_and_port().0)))
@@ -190,7 +192,9 @@ impl Url {
     fn host_and_port(&self) -> (&[u8], &[u8]) {
         let host = &self.host[..];
         let (name, port) = match host.iter().rposition(|b| *b == b':') {
-            Some(colon) if host[colon + 1..].iter().all(u8::is_ascii_digit) => (&host[..colon], &host[colon + 1..]),
+            Some(colon) if host[colon + 1..].iter().all(u8::is_ascii_digit) => {
+                (&host[..colon], &host[colon + 1..])
+            }
             _ => (host, &host[..0]),
         };
         let bare = name.strip_prefix(b"[").and_then(|name| name.strip_suffix(b"]"));
@@ -364,18 +368,24 @@ fn unescape(text: &str, part: Part) -> Option<Vec<u8>> {
     while let Some(byte) = bytes.get(at) {
         match byte {
             b'%' => {
-                let digits = text.get(at + 1..at + 3).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
+                let digits = text
+                    .get(at + 1..at + 3)
+                    .filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
                 let value = u8::from_str_radix(digits, 16).ok()?;
                 match part {
                     Part::Host if value < 0x80 && digits != "25" => return None,
-                    Part::Zone if digits != "25" && value != b' ' && !is_plain(value, Part::Host) => return None,
+                    Part::Zone if digits != "25" && value != b' ' && !is_plain(value, Part::Host) => {
+                        return None;
+                    }
                     _ => decoded.push(value),
                 }
                 at += 3;
                 continue;
             }
             b'+' if part == Part::Query => decoded.push(b' '),
-            byte if matches!(part, Part::Host | Part::Zone) && *byte < 0x80 && !is_plain(*byte, part) => return None,
+            byte if matches!(part, Part::Host | Part::Zone) && *byte < 0x80 && !is_plain(*byte, part) => {
+                return None;
+            }
             byte => decoded.push(*byte),
         }
         at += 1;
