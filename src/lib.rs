@@ -3,5 +3,25 @@
 //! The API server fills `default:` values from a CRD's schema whenever it decodes an object. Until somebody writes the
 //! object, such a value is visible in every read and present in no etcd value. Etch finds these values and has the API
 //! server store them, without taking a field from anyone.
+//!
+//! Data flows one way: [`cluster`] reads, [`domain`] decides, [`cluster`] performs, [`controller`] keeps the order and
+//! records. [`domain`] is pure; [`cluster`] is the only part that talks to an API server.
+//!
+//! # Laws
+//! 1. A value that is present and not an unwanted null is never changed. Etch never wins a race against another writer.
+//! 2. Etch never creates an object and never brings a deleted one back.
+//! 3. Etch takes no field from anyone and, by default, keeps none itself.
+//! 4. Fields that only etcd still holds are not destroyed unless a policy says so.
+//! 5. "Persisted" is said only of what was proved.
+//! 6. Filling twice equals filling once, and equals what the API server does.
+//! 7. One broken CRD, object, webhook or permission stops only itself, and is reported with its name and the reason.
+//! 8. A restart or a crash between any two requests loses nothing and repeats at most what was in flight.
+//! 9. Values of objects appear in no log, event, condition or metric; paths do.
+//! 10. An unchanged cluster costs no writes, and after a restart no needless requests either.
 
+pub mod api;
+pub mod cluster;
+pub mod controller;
 pub mod domain;
+pub mod metrics;
+pub mod server;

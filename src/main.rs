@@ -1,3 +1,62 @@
-//! The `etch` command.
+//! The `etch` command: parse, set up the log, dispatch.
 
-fn main() {}
+mod cli;
+mod commands;
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::{Cli, Command, LogFormat};
+
+/// Exit status where the command itself failed; 1 is for findings.
+const FAILURE: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    log_to_stderr(cli.log_format);
+    match dispatch(cli) {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "error: {error:#}");
+            ExitCode::from(FAILURE)
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
+    let target = cli.target();
+    let mut out = BufWriter::new(io::stdout().lock());
+    match cli.command {
+        Command::Crds(crds) => crds.run(&mut out)?,
+        Command::Run(run) => {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            runtime.block_on(run.run(&target))?;
+        }
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn log_to_stderr(format: LogFormat) {
+    // kube's own events quote what the server said, and that may hold values of objects.
+    let filter = EnvFilter::builder()
+        .with_env_var("ETCH_LOG")
+        .with_default_directive(tracing::Level::INFO.into())
+        .from_env_lossy()
+        .add_directive("kube_client=off".parse().expect("a directive"))
+        .add_directive("kube=off".parse().expect("a directive"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    match format {
+        LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).init(),
+        LogFormat::Json => builder.json().init(),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io_error = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+    io_error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use super::path::{Path, Step};
+
 /// The kind of a violation, named as in apimachinery's `field.ErrorType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
@@ -64,5 +66,54 @@ impl Finding {
     /// A violation at a place.
     pub fn new(kind: Kind, field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { field: field.into(), kind, detail: detail.into() }
+    }
+
+    /// The place in the schema of the default that a finding about defaults is about.
+    ///
+    /// The server writes it `openAPIV3Schema.properties[spec].items.default`, with the place inside the default after that.
+    pub fn default_site(&self) -> Path {
+        let mut path = Path::root();
+        let mut rest = self.field.strip_prefix("openAPIV3Schema").unwrap_or(&self.field);
+        loop {
+            if let Some(after) = rest.strip_prefix(".properties[") {
+                // A name may hold a bracket itself; the right one is followed by the next part.
+                let ends = [".properties[", ".items", ".additionalProperties", ".default"];
+                let end = after.match_indices(']').map(|(index, _)| index).find(|index| {
+                    ends.iter().any(|end| after[index + 1..].starts_with(end)) || *index + 1 == after.len()
+                });
+                let Some(end) = end else { return path };
+                path.push(Step::Field(after[..end].to_owned()));
+                rest = &after[end + 1..];
+            } else if let Some(after) = rest.strip_prefix(".items") {
+                path.push(Step::Items);
+                rest = after;
+            } else if let Some(after) = rest.strip_prefix(".additionalProperties") {
+                path.push(Step::Values);
+                rest = after;
+            } else {
+                return path;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_about_a_default_tells_where_the_default_stands() {
+        let cases = [
+            ("openAPIV3Schema.properties[spec].properties[a].default", ".spec.a"),
+            ("openAPIV3Schema.properties[spec].items.default.[1].name", ".spec[]"),
+            (
+                "openAPIV3Schema.properties[spec].additionalProperties.properties[x-y].default.b",
+                ".spec{}.x-y",
+            ),
+            ("openAPIV3Schema.properties[a]b].default", ".a]b"),
+        ];
+        for (field, expected) in cases {
+            assert_eq!(Finding::new(Kind::Invalid, field, "").default_site().to_string(), expected);
+        }
     }
 }

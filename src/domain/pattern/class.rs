@@ -90,9 +90,8 @@ fn range(low: u32, high: u32) -> ClassUnicode {
     let below = (low, high.min(SURROGATES.start() - 1));
     let above = (low.max(SURROGATES.end() + 1), high);
     let ends = [below, above].into_iter().filter(|(low, high)| low <= high);
-    let ranges = ends.filter_map(|(low, high)| {
-        Some(ClassUnicodeRange::new(char::from_u32(low)?, char::from_u32(high)?))
-    });
+    let ranges = ends
+        .filter_map(|(low, high)| Some(ClassUnicodeRange::new(char::from_u32(low)?, char::from_u32(high)?)));
     ClassUnicode::new(ranges)
 }
 

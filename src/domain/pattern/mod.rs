@@ -62,7 +62,11 @@ impl Pattern {
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
         let hir = parser::parse(pattern).map_err(PatternError::Syntax)?;
         let config = meta::Config::new().nfa_size_limit(Some(SIZE_LIMIT));
-        meta::Regex::builder().configure(config).build_from_hir(&hir).map(Self).map_err(|_| PatternError::TooLarge)
+        meta::Regex::builder()
+            .configure(config)
+            .build_from_hir(&hir)
+            .map(Self)
+            .map_err(|_| PatternError::TooLarge)
     }
 
     /// Whether some part of the text matches.

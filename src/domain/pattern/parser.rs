@@ -18,7 +18,8 @@ const MAX_RUNES: usize = (128 << 20) / 4;
 
 /// Reads a whole pattern.
 pub(super) fn parse(pattern: &str) -> Result<Hir, SyntaxError> {
-    let mut parser = Parser { whole: pattern, rest: pattern, flags: Flags::default(), open: Vec::new(), runes: 0 };
+    let mut parser =
+        Parser { whole: pattern, rest: pattern, flags: Flags::default(), open: Vec::new(), runes: 0 };
     let mut current = Group::default();
     let mut last_repeat = "";
     while !parser.rest.is_empty() {
@@ -195,7 +196,12 @@ impl<'p> Parser<'p> {
                     self.flags = flags;
                     return Ok(());
                 }
-                _ => return Err(error("invalid or unsupported Perl syntax", &self.rest[..2 + index + letter.len_utf8()])),
+                _ => {
+                    return Err(error(
+                        "invalid or unsupported Perl syntax",
+                        &self.rest[..2 + index + letter.len_utf8()],
+                    ));
+                }
             };
             *flag = on;
             any = true;
@@ -217,7 +223,12 @@ impl<'p> Parser<'p> {
         let capturing = inner.capturing;
         let mut node = self.checked(inner.close())?;
         if capturing {
-            node = self.checked(Node { joint: Joint::None, height: node.height + 1, size: node.size + 2, ..node })?;
+            node = self.checked(Node {
+                joint: Joint::None,
+                height: node.height + 1,
+                size: node.size + 2,
+                ..node
+            })?;
         }
         current.terms.push(node);
         self.skip(1);

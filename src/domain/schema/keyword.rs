@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::{ParseError, Place};
-use crate::domain::json::{self, Json, level};
+use crate::domain::json::{self, Json};
 
 type Parsed<T> = Result<T, ParseError>;
 
@@ -47,22 +47,9 @@ pub(super) fn each<T>(
     items.iter().enumerate().map(|(index, item)| read(item, &at.index(index))).collect()
 }
 
-/// A value as the server holds it: integers that do not fit an int64 are floats there.
+/// A value as the server holds it.
 pub(super) fn decoded(value: &Value) -> Json {
     let mut value = json::copy(value);
-    narrow(&mut value);
+    json::narrow(&mut value);
     value.into()
-}
-
-fn narrow(value: &mut Value) {
-    match value {
-        Value::Number(number) if number.as_i64().is_none() && number.is_u64() => {
-            if let Some(float) = number.as_f64().and_then(serde_json::Number::from_f64) {
-                *number = float;
-            }
-        }
-        Value::Array(items) => level(|| items.iter_mut().for_each(narrow)),
-        Value::Object(fields) => level(|| fields.values_mut().for_each(narrow)),
-        _ => {}
-    }
 }

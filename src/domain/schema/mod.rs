@@ -3,9 +3,12 @@
 
 mod error;
 mod keyword;
+mod lookup;
 mod parse;
 mod place;
 mod properties;
+pub mod regexp;
+pub mod rules;
 
 use crate::domain::json::{Json, level};
 

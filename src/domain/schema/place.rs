@@ -18,7 +18,7 @@ enum Step<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Where a walk starts: `openAPIV3Schema`, or a longer text that is taken as it is.
+    /// Where a walk starts: `openAPIV3Schema`, or a longer text that is taken as it is. An empty one is left out.
     pub fn root(name: &'a str) -> Self {
         Self { parent: None, step: Step::Child(name) }
     }
@@ -47,13 +47,15 @@ impl fmt::Display for Place<'_> {
             steps.push(place.step);
             at = place.parent;
         }
-        for (position, step) in steps.iter().rev().enumerate() {
+        let mut begun = false;
+        for step in steps.iter().rev() {
             match step {
-                Step::Child(name) if position == 0 => f.write_str(name)?,
-                Step::Child(name) => write!(f, ".{name}")?,
+                Step::Child(name) if begun => write!(f, ".{name}")?,
+                Step::Child(name) => f.write_str(name)?,
                 Step::Key(key) => write!(f, "[{key}]")?,
                 Step::Index(index) => write!(f, "[{index}]")?,
             }
+            begun |= !matches!(step, Step::Child(""));
         }
         Ok(())
     }
@@ -70,5 +72,7 @@ mod tests {
         let spec = properties.key("a.b");
         let clauses = spec.child("allOf");
         assert_eq!(clauses.index(2).to_string(), "openAPIV3Schema.properties[a.b].allOf[2]");
+        assert_eq!(Place::root("").child("metadata").to_string(), "metadata");
+        assert_eq!(Place::root("").key("a").child("").to_string(), "[a].");
     }
 }

@@ -58,7 +58,10 @@ pub(super) fn isbn(text: &str) -> bool {
 pub(super) fn isbn10(text: &str) -> bool {
     let code = compact(text);
     let [digits @ .., last] = code.as_slice() else { return false };
-    if digits.len() != 9 || !digits.iter().all(u8::is_ascii_digit) || !(last.is_ascii_digit() || *last == b'X') {
+    if digits.len() != 9
+        || !digits.iter().all(u8::is_ascii_digit)
+        || !(last.is_ascii_digit() || *last == b'X')
+    {
         return false;
     }
     let check = if *last == b'X' { 10 } else { value(*last) };
@@ -73,7 +76,8 @@ pub(super) fn isbn13(text: &str) -> bool {
     if digits.len() != 12 || !code.iter().all(u8::is_ascii_digit) {
         return false;
     }
-    let sum: u32 = digits.iter().zip([1, 3].into_iter().cycle()).map(|(digit, weight)| weight * value(*digit)).sum();
+    let sum: u32 =
+        digits.iter().zip([1, 3].into_iter().cycle()).map(|(digit, weight)| weight * value(*digit)).sum();
     value(*last) == (10 - sum % 10) % 10
 }
 

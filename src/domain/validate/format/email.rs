@@ -150,7 +150,8 @@ impl<'t> Reader<'t> {
 
     fn strict_atom(&mut self) -> Option<&'t [u8]> {
         let atom = self.atom()?;
-        let dots = atom.starts_with(b".") || atom.ends_with(b".") || atom.windows(2).any(|pair| pair == b"..");
+        let dots =
+            atom.starts_with(b".") || atom.ends_with(b".") || atom.windows(2).any(|pair| pair == b"..");
         (!dots).then_some(atom)
     }
 

@@ -17,14 +17,16 @@ mod uri;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 /// Says whether a text is of a format.
 pub(super) type Check = fn(&str) -> bool;
 
 /// The check of a string format; none where the server knows no such format and so checks nothing.
 /// Dashes in the name do not count: `date-time` is `datetime`.
 pub(super) fn check(name: &str) -> Option<Check> {
-    let normalized: String = name.chars().filter(|letter| *letter != '-').collect();
-    Some(match normalized.as_str() {
+    let normalized = if name.contains('-') { Cow::Owned(name.replace('-', "")) } else { Cow::Borrowed(name) };
+    Some(match &*normalized {
         "bsonobjectid" => codes::object_id,
         "byte" => codes::base64,
         "cidr" => network::cidr,

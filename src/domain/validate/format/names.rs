@@ -15,7 +15,8 @@ static TOP_LEVEL: LazyLock<Option<Pattern>> = LazyLock::new(|| Pattern::new(r"^[
 
 /// `hostname`
 pub(super) fn hostname(text: &str) -> bool {
-    let fits = |pattern: &Option<Pattern>, node: &str| pattern.as_ref().is_some_and(|pattern| pattern.matches(node));
+    let fits =
+        |pattern: &Option<Pattern>, node: &str| pattern.as_ref().is_some_and(|pattern| pattern.matches(node));
     if text.len() > 255 || text.split('.').any(|node| node.len() > 63) {
         return false;
     }

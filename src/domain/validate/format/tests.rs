@@ -10,7 +10,8 @@ const SERVER: &str = include_str!("go-1.26.json");
 
 #[test]
 fn agrees_with_the_server() {
-    let formats: BTreeMap<String, BTreeMap<String, Vec<String>>> = serde_json::from_str(SERVER).expect("JSON");
+    let formats: BTreeMap<String, BTreeMap<String, Vec<String>>> =
+        serde_json::from_str(SERVER).expect("JSON");
     assert_eq!(formats.len(), 27, "every format, one of them under two names");
     for (name, answers) in formats {
         let check = check(&name).expect("a known format");

@@ -11,7 +11,8 @@ pub(super) fn date(text: &str) -> bool {
     if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
         return false;
     }
-    let (Some(year), Some(month), Some(day)) = (digits(&bytes[..4]), digits(&bytes[5..7]), digits(&bytes[8..]))
+    let (Some(year), Some(month), Some(day)) =
+        (digits(&bytes[..4]), digits(&bytes[5..7]), digits(&bytes[8..]))
     else {
         return false;
     };
@@ -123,7 +124,6 @@ fn term(text: &str) -> Option<(u64, &str)> {
 }
 
 /// A decimal fraction of a unit, rounded as Go rounds it: digits that do not fit are dropped.
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn part_of(fraction: &str, unit: u64) -> u64 {
     let (mut number, mut scale) = (0_u64, 1_f64);
     for digit in fraction.bytes() {
@@ -149,7 +149,8 @@ fn has_lax_duration(text: &str) -> bool {
     while let Some(start) = rest.find(|letter: char| letter.is_ascii_digit()) {
         let (number, after) = split_digits(&rest[start..]);
         let unit = after.trim_start_matches(|letter: char| u8::try_from(letter).is_ok_and(is_space));
-        let end = unit.find(|letter: char| !letter.is_ascii_alphabetic() && letter != 'µ').unwrap_or(unit.len());
+        let end =
+            unit.find(|letter: char| !letter.is_ascii_alphabetic() && letter != 'µ').unwrap_or(unit.len());
         let (unit, behind) = unit.split_at(end);
         if unit.is_empty() {
             rest = after;
@@ -166,5 +167,7 @@ fn has_lax_duration(text: &str) -> bool {
 
 fn is_lax_unit(unit: &str) -> bool {
     matches!(unit, "ns" | "us" | "µs" | "ms" | "s" | "m" | "h" | "hr" | "d" | "w" | "wk")
-        || ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"].iter().any(|long| unit.starts_with(long))
+        || ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"]
+            .iter()
+            .any(|long| unit.starts_with(long))
 }

@@ -94,7 +94,8 @@ fn is_ip_literal(literal: &str) -> bool {
 }
 
 fn is_port(text: &str) -> bool {
-    text.is_empty() || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
+    text.is_empty()
+        || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Which rules hold for `%` and for plain characters.
@@ -116,7 +117,8 @@ fn unescape(text: &str, part: Part) -> Option<Vec<u8>> {
             plain.push(byte);
             continue;
         }
-        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let digit =
+            |byte: Option<u8>| char::from(byte?).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
         let value = digit(bytes.next())? << 4 | digit(bytes.next())?;
         let allowed = match part {
             Part::Host => value == b'%' || !value.is_ascii(),

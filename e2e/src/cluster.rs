@@ -1,0 +1,290 @@
+//! What scenarios do to a cluster as its users would: apply, patch, read, wait.
+//! It must not use Etch's own client: what is tested is not what tests.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use http::Request;
+use kube::Client;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::control_plane::{ControlPlane, EtcdRaw};
+
+/// An API server and the etcd behind it.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    etcd: EtcdRaw,
+}
+
+/// An answer of the API server: the HTTP status and the body.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The HTTP status.
+    pub code: u16,
+    /// The body; a string where it is not JSON.
+    pub body: Value,
+}
+
+/// How a patch is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patch {
+    /// Server-side apply, not forced.
+    Apply,
+    /// JSON merge patch.
+    Merge,
+    /// JSON patch.
+    Json,
+}
+
+impl Cluster {
+    /// The first API server of a control plane, as its administrator.
+    ///
+    /// # Errors
+    /// No client can be made.
+    pub async fn of(control_plane: &ControlPlane) -> Result<Self> {
+        let etcd = control_plane.etcd().clone();
+        Ok(Self { client: control_plane.client(0).await?, etcd })
+    }
+
+    /// Sends a request and returns whatever is answered.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn send(&self, method: &str, path: &str, media_type: &str, body: Vec<u8>) -> Result<Answer> {
+        use kube::client::Body;
+        let request = Request::builder().method(method).uri(path).header("content-type", media_type);
+        let response = self.client.send(request.body(Body::from(body))?).await.context("no answer")?;
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect_bytes().await?;
+        let body = etch::domain::json::Json::parse(&bytes)
+            .map(etch::domain::json::Json::into_inner)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        Ok(Answer { code, body })
+    }
+
+    /// Reads a path.
+    ///
+    /// # Errors
+    /// See [`Answer::ok`].
+    pub async fn get(&self, path: &str) -> Result<Value> {
+        self.send("GET", path, "application/json", Vec::new()).await?.ok()
+    }
+
+    /// Creates an object in a collection.
+    ///
+    /// # Errors
+    /// See [`Answer::ok`].
+    pub async fn create(&self, collection: &str, manager: &str, object: &Value) -> Result<Value> {
+        let path = format!("{collection}?fieldManager={manager}");
+        self.send("POST", &path, "application/json", serde_json::to_vec(object)?).await?.ok()
+    }
+
+    /// Patches an object.
+    ///
+    /// # Errors
+    /// There is no answer; a refusal is an answer.
+    pub async fn patch(&self, path: &str, kind: Patch, manager: &str, body: &Value) -> Result<Answer> {
+        let media_type = match kind {
+            Patch::Apply => "application/apply-patch+yaml",
+            Patch::Merge => "application/merge-patch+json",
+            Patch::Json => "application/json-patch+json",
+        };
+        let path = format!("{path}?fieldManager={manager}");
+        self.send("PATCH", &path, media_type, serde_json::to_vec(body)?).await
+    }
+
+    /// Deletes an object.
+    ///
+    /// # Errors
+    /// See [`Answer::ok`].
+    pub async fn delete(&self, path: &str) -> Result<Value> {
+        self.send("DELETE", path, "application/json", Vec::new()).await?.ok()
+    }
+
+    /// Applies a CRD by server-side apply, forced, and waits until its storage version is served.
+    ///
+    /// # Errors
+    /// It is refused, or not served within some seconds.
+    pub async fn apply_crd(&self, crd: &Value) -> Result<Value> {
+        let name = crd["metadata"]["name"].as_str().context("the CRD's name")?;
+        let path = format!("{CRDS}/{name}");
+        let target = format!("{path}?fieldManager=author&force=true");
+        let applied = self
+            .send("PATCH", &target, "application/apply-patch+yaml", serde_json::to_vec(crd)?)
+            .await?
+            .ok()?;
+        let versions = crd["spec"]["versions"].as_array().context("versions")?;
+        let served = versions.iter().find(|version| version["served"] == true).context("a served version")?;
+        let (group, plural) = (&crd["spec"]["group"], &crd["spec"]["names"]["plural"]);
+        let objects = format!(
+            "/apis/{}/{}/{}?limit=1",
+            group.as_str().unwrap_or_default(),
+            served["name"].as_str().unwrap_or_default(),
+            plural.as_str().unwrap_or_default()
+        );
+        eventually(Duration::from_secs(20), &format!("{name} is served"), async || {
+            Ok(self.get(&objects).await.is_ok().then_some(()))
+        })
+        .await?;
+        Ok(applied)
+    }
+
+    /// The condition of a CRD; none if it is not there.
+    ///
+    /// # Errors
+    /// The CRD cannot be read.
+    pub async fn condition(&self, crd: &str, condition: &str) -> Result<Option<Condition>> {
+        let crd = self.get(&format!("{CRDS}/{crd}")).await?;
+        let generation = crd["metadata"]["generation"].as_i64();
+        let all = crd["status"]["conditions"].as_array().into_iter().flatten();
+        let found = all.filter(|other| other["type"] == condition).map(|other| {
+            let mut condition: Condition = serde_json::from_value(other.clone())?;
+            condition.current =
+                condition.observed_generation.is_none_or(|observed| Some(observed) == generation);
+            Ok(condition)
+        });
+        found.last().transpose()
+    }
+
+    /// Waits until `DefaultsPersisted` of a CRD has this reason, for the CRD's present generation.
+    ///
+    /// # Errors
+    /// It does not come within `limit`; the error tells what stood there last.
+    pub async fn persisted(&self, crd: &str, reason: &str, limit: Duration) -> Result<Condition> {
+        let mut last = None;
+        let found = eventually(limit, &format!("{crd} DefaultsPersisted/{reason}"), async || {
+            last = self.condition(crd, "DefaultsPersisted").await?;
+            Ok(last.clone().filter(|condition| condition.current && condition.reason == reason))
+        })
+        .await;
+        found.with_context(|| format!("the condition was {last:?}"))
+    }
+
+    /// What etcd holds of a custom resource.
+    ///
+    /// # Errors
+    /// It is not there, or etcd does not answer.
+    pub async fn raw(&self, group: &str, plural: &str, namespace: Option<&str>, name: &str) -> Result<Value> {
+        let raw = self.etcd.raw_object(group, plural, namespace, name).await?;
+        raw.with_context(|| format!("etcd has no {plural}.{group} {name}"))
+    }
+
+    /// The etcd behind the API server.
+    pub fn etcd(&self) -> &EtcdRaw {
+        &self.etcd
+    }
+}
+
+/// Where CRDs are.
+pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// A condition of a CRD.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// One word.
+    pub reason: String,
+    /// A sentence; empty where the server was given none.
+    #[serde(default)]
+    pub message: String,
+    /// The generation that was judged, where the server keeps it.
+    pub observed_generation: Option<i64>,
+    /// When the status last changed.
+    pub last_transition_time: String,
+    /// Whether it is about the CRD's present generation, as far as can be told.
+    #[serde(skip)]
+    pub current: bool,
+}
+
+impl Answer {
+    /// The body of a success.
+    ///
+    /// # Errors
+    /// The answer is a refusal; the error holds it.
+    pub fn ok(self) -> Result<Value> {
+        if (200..300).contains(&self.code) {
+            return Ok(self.body);
+        }
+        bail!("the API server answered {}: {}", self.code, self.body["message"].as_str().unwrap_or_default())
+    }
+}
+
+/// Asks again and again until there is an answer.
+///
+/// # Errors
+/// There is none within `limit`; the error names what was waited for.
+pub async fn eventually<T>(
+    limit: Duration,
+    what: &str,
+    mut ask: impl AsyncFnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let begun = Instant::now();
+    loop {
+        let error = match ask().await {
+            Ok(Some(answer)) => return Ok(answer),
+            Ok(None) => None,
+            Err(error) => Some(error),
+        };
+        if begun.elapsed() > limit {
+            let error = error.unwrap_or_else(|| anyhow::anyhow!("not yet"));
+            return Err(error.context(format!("waited {} s for: {what}", limit.as_secs())));
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// The YAML documents of a file.
+///
+/// # Errors
+/// The file cannot be read, or is not YAML.
+pub fn documents(path: &Path) -> Result<Vec<Value>> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    parse_documents(&text).with_context(|| path.display().to_string())
+}
+
+/// The YAML documents of a text.
+///
+/// # Errors
+/// It is not YAML.
+pub fn parse_documents(text: &str) -> Result<Vec<Value>> {
+    let mut documents = Vec::new();
+    for document in serde_yaml_ng::Deserializer::from_str(text) {
+        let value = Value::deserialize(document)?;
+        if !value.is_null() {
+            documents.push(value);
+        }
+    }
+    Ok(documents)
+}
+
+/// A CRD of one group with these versions: `(name, storage, openAPIV3Schema)`.
+pub fn crd(group: &str, kind: &str, versions: &[(&str, bool, Value)]) -> Value {
+    let singular = kind.to_lowercase();
+    let plural = format!("{singular}s");
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|(name, storage, schema)| {
+            json!({
+                "name": name, "served": true, "storage": storage,
+                "schema": { "openAPIV3Schema": schema },
+                "subresources": { "status": {} },
+            })
+        })
+        .collect();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{group}") },
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": { "kind": kind, "plural": plural, "singular": singular },
+            "versions": versions,
+        },
+    })
+}

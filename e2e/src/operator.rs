@@ -1,0 +1,114 @@
+//! The operator as its users run it: the `etch` binary as a child process, with a kubeconfig and flags.
+//! It must not know what the operator is there for.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use tokio::process::{Child, Command};
+
+/// A running `etch run`; killed when dropped.
+pub struct Operator {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Operator {
+    /// Starts `etch run` with the credentials of a kubeconfig; what it logs is appended to `log`.
+    ///
+    /// # Errors
+    /// The binary cannot be built or started.
+    pub fn start(kubeconfig: &Path, log: &Path, flags: &[&str]) -> Result<Self> {
+        let file = File::options().create(true).append(true).open(log).context("the operator's log")?;
+        let child = Command::new(binary()?)
+            .arg("run")
+            .args(flags)
+            .env("KUBECONFIG", kubeconfig)
+            .env("ETCH_LOG", "debug")
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .kill_on_drop(true)
+            .spawn()
+            .context("etch cannot be started")?;
+        Ok(Self { child, log: log.to_owned() })
+    }
+
+    /// Everything logged so far.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn log(&self) -> Result<String> {
+        fs::read_to_string(&self.log).context("the operator's log")
+    }
+
+    /// Asks it to end, as Kubernetes does, and waits until it has.
+    ///
+    /// # Errors
+    /// It does not end with success within ten seconds.
+    pub async fn stop(mut self) -> Result<()> {
+        let id = self.child.id().context("the operator has ended already")?;
+        let sent = Command::new("kill").args(["-TERM", &id.to_string()]).status().await?;
+        ensure!(sent.success(), "the operator has ended already");
+        let ended = tokio::time::timeout(Duration::from_secs(10), self.child.wait()).await;
+        let status = ended.context("the operator did not end within 10 s of SIGTERM")??;
+        ensure!(status.success(), "the operator ended with {status}");
+        Ok(())
+    }
+
+    /// Ends it between two instructions.
+    ///
+    /// # Errors
+    /// It cannot be killed.
+    pub async fn kill(mut self) -> Result<()> {
+        self.child.kill().await.context("the operator cannot be killed")
+    }
+}
+
+/// The `etch` binary of this build, built if need be.
+///
+/// # Errors
+/// It does not build.
+pub fn binary() -> Result<&'static Path> {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(binary) = BINARY.get() {
+        return Ok(binary);
+    }
+    let built = build()?;
+    Ok(BINARY.get_or_init(|| built))
+}
+
+fn build() -> Result<PathBuf> {
+    let cargo = option_env!("CARGO").unwrap_or("cargo");
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
+    let mut command = std::process::Command::new(cargo);
+    command.args([
+        "build",
+        "--workspace",
+        "--quiet",
+        "--bin",
+        "etch",
+        "--message-format",
+        "json",
+        "--manifest-path",
+        manifest,
+    ]);
+    if !cfg!(debug_assertions) {
+        command.arg("--release");
+    }
+    let output = command.stderr(Stdio::inherit()).output().context("cargo cannot be run")?;
+    ensure!(output.status.success(), "etch does not build");
+    let messages = String::from_utf8_lossy(&output.stdout);
+    for message in messages.lines() {
+        let message: serde_json::Value = serde_json::from_str(message)?;
+        if message["target"]["name"] == "etch"
+            && let Some(executable) = message["executable"].as_str()
+        {
+            return Ok(executable.into());
+        }
+    }
+    bail!("cargo did not say where it put etch")
+}

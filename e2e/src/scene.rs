@@ -1,0 +1,195 @@
+//! A cluster with Etch installed as it is shipped: CRDs, RBAC, the default policy.
+//! It must not grant the operator anything that `config/rbac` and one rule per group do not.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::cluster::{CRDS, Cluster, Patch, documents};
+use crate::control_plane::{ControlPlane, Options};
+use crate::operator::Operator;
+
+/// Where the operator lives.
+pub const NAMESPACE: &str = "etch-system";
+
+/// A control plane with Etch installed, and not yet running.
+pub struct Scene {
+    /// The cluster, as its administrator.
+    pub cluster: Cluster,
+    /// The control plane itself.
+    pub control_plane: ControlPlane,
+    kubeconfig: PathBuf,
+    dir: TempDir,
+}
+
+impl Scene {
+    /// Starts a control plane and installs Etch, with permission for the objects of these groups.
+    ///
+    /// # Errors
+    /// Anything that is not as it should be.
+    pub async fn start(groups: &[&str]) -> Result<Self> {
+        Self::start_with(groups, |_| ()).await
+    }
+
+    /// The same, with other options for the control plane.
+    ///
+    /// # Errors
+    /// Anything that is not as it should be.
+    pub async fn start_with(groups: &[&str], adjust: impl FnOnce(&mut Options)) -> Result<Self> {
+        let dir = tempfile::tempdir()?;
+        let mut options = Options::new(dir.path().join("cluster"));
+        adjust(&mut options);
+        let control_plane = ControlPlane::start(options).await?;
+        let cluster = Cluster::of(&control_plane).await?;
+        install(&cluster).await?;
+        for group in groups {
+            grant(&cluster, group).await?;
+        }
+        let kubeconfig = control_plane.service_account_kubeconfig(0, NAMESPACE, "etch").await?;
+        Ok(Self { cluster, control_plane, kubeconfig, dir })
+    }
+
+    /// Starts the operator with its own service account; `flags` come after a short `--settle`.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn operator(&self, flags: &[&str]) -> Result<Operator> {
+        let mut all = vec!["--settle=200ms", "--listen=127.0.0.1:0"];
+        all.extend(flags);
+        Operator::start(&self.kubeconfig, &self.log_path(), &all)
+    }
+
+    /// Where the operator logs to.
+    pub fn log_path(&self) -> PathBuf {
+        self.dir.path().join("etch.log")
+    }
+
+    /// Leaves the directory with all logs in place when this is dropped.
+    pub fn keep(&mut self) {
+        self.dir.disable_cleanup(true);
+    }
+
+    /// The requests of the operator's service account in the audit log, each once, that a filter takes.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn requests(&self, mut filter: impl FnMut(&Value) -> bool) -> Result<Vec<Value>> {
+        let text = std::fs::read_to_string(self.control_plane.audit_log(0))?;
+        let mut found = Vec::new();
+        for line in text.lines() {
+            let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
+            let ours = event["user"]["username"] == format!("system:serviceaccount:{NAMESPACE}:etch");
+            let told = matches!(event["stage"].as_str(), Some("ResponseComplete" | "ResponseStarted"));
+            if ours && told && filter(&event) {
+                found.push(event);
+            }
+        }
+        Ok(found)
+    }
+
+    /// How many requests the operator has made to the objects of a group.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn requests_to(&self, group: &str, verbs: &[&str]) -> Result<usize> {
+        let wanted = |event: &Value| {
+            event["objectRef"]["apiGroup"] == group && verbs.iter().any(|verb| event["verb"] == *verb)
+        };
+        Ok(self.requests(wanted)?.len())
+    }
+
+    /// Sets the spec of a policy, creating it if need be.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub async fn policy(&self, name: &str, spec: Value) -> Result<()> {
+        let policy = json!({
+            "apiVersion": "etch-operator.io/v1alpha1",
+            "kind": "DefaultsPolicy",
+            "metadata": { "name": name },
+            "spec": spec,
+        });
+        let path = format!("/apis/etch-operator.io/v1alpha1/defaultspolicies/{name}");
+        self.cluster.patch(&path, Patch::Apply, "admin", &policy).await?.ok().map(drop)
+    }
+
+    /// The report on a CRD.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn report(&self, crd: &str) -> Result<Value> {
+        self.cluster.get(&format!("/apis/etch-operator.io/v1alpha1/defaultsreports/{crd}")).await
+    }
+}
+
+/// Installs Etch as it is shipped, without the Deployment.
+async fn install(cluster: &Cluster) -> Result<()> {
+    for crd in etch::api::crds() {
+        cluster.apply_crd(&serde_json::to_value(crd)?).await?;
+    }
+    let config = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../config"));
+    apply_file(cluster, &config.join("namespace/namespace.yaml")).await?;
+    for file in [
+        "service-account.yaml",
+        "role.yaml",
+        "role-binding.yaml",
+        "lease-role.yaml",
+        "lease-role-binding.yaml",
+    ] {
+        apply_file(cluster, &config.join("rbac").join(file)).await?;
+    }
+    apply_file(cluster, &config.join("policy/policy.yaml")).await
+}
+
+/// Lets the operator see to the objects of a group: the rule that its users add.
+async fn grant(cluster: &Cluster, group: &str) -> Result<()> {
+    let name = format!("etch-{group}");
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": { "name": name },
+        "rules": [{ "apiGroups": [group], "resources": ["*"], "verbs": ["get", "list", "watch", "patch"] }],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": { "name": name },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
+        "subjects": [{ "kind": "ServiceAccount", "name": "etch", "namespace": NAMESPACE }],
+    });
+    apply(cluster, &role).await?;
+    apply(cluster, &binding).await
+}
+
+async fn apply_file(cluster: &Cluster, path: &Path) -> Result<()> {
+    for document in documents(path)? {
+        apply(cluster, &document).await?;
+    }
+    Ok(())
+}
+
+/// Applies one object of a kind that the installation uses.
+///
+/// # Errors
+/// It is refused, or of another kind.
+pub async fn apply(cluster: &Cluster, object: &Value) -> Result<()> {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let name = object["metadata"]["name"].as_str().context("a name")?;
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let path = match kind {
+        "Namespace" => format!("/api/v1/namespaces/{name}"),
+        "ServiceAccount" => format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}"),
+        "ClusterRole" => format!("{rbac}/clusterroles/{name}"),
+        "ClusterRoleBinding" => format!("{rbac}/clusterrolebindings/{name}"),
+        "Role" => format!("{rbac}/namespaces/{namespace}/roles/{name}"),
+        "RoleBinding" => format!("{rbac}/namespaces/{namespace}/rolebindings/{name}"),
+        "Deployment" => format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}"),
+        "DefaultsPolicy" => format!("/apis/etch-operator.io/v1alpha1/defaultspolicies/{name}"),
+        "CustomResourceDefinition" => format!("{CRDS}/{name}"),
+        other => anyhow::bail!("{other} is not part of an installation"),
+    };
+    cluster.patch(&path, Patch::Apply, "admin", object).await?.ok().map(drop)
+}

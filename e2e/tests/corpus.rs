@@ -1,0 +1,216 @@
+//! Real upgrades of well-known projects, with objects made up from their schemas: all is stored, and nothing else changes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::{CRDS, Cluster, Patch, documents, eventually};
+use e2e::generate;
+use e2e::scene::Scene;
+use etch::domain::crd::Crd;
+use etch::domain::json::Json;
+use fastrand::Rng;
+use serde_json::{Value, json};
+
+const OBJECTS: usize = 10;
+/// Reasons with which a pass may end.
+const FINAL: [&str; 4] = ["AllPersisted", "HiddenFields", "Misfit", "ObjectsRejected"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn real_upgrades_are_stored_and_nothing_else_changes() -> Result<()> {
+    let mut pairs: Vec<PathBuf> = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/pairs"))?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
+    pairs.sort();
+    let mut groups = Vec::new();
+    for pair in &pairs {
+        groups.push(text(&load(pair, "new.yaml")?, &["spec", "group"])?);
+    }
+    groups.dedup();
+    let scene = Scene::start(&groups.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+    let operator = scene.operator(&[])?;
+    let mut ends: BTreeMap<String, usize> = BTreeMap::new();
+    for pair in &pairs {
+        let name = pair.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let end = upgrade(&scene, pair).await.unwrap_or_else(|error| format!("failed: {error:#}"));
+        println!("{name}: {end}");
+        *ends.entry(end.split(':').next().unwrap_or_default().to_owned()).or_default() += 1;
+    }
+    ensure!(!ends.contains_key("failed"), "upgrades failed: {ends:?}");
+    println!("{ends:?}");
+    let stored = ends.get("AllPersisted").copied().unwrap_or_default();
+    ensure!(stored * 10 >= pairs.len() * 6, "too few upgrades could be carried through: {ends:?}");
+    operator.stop().await
+}
+
+/// Carries one upgrade out; how it ended.
+async fn upgrade(scene: &Scene, pair: &Path) -> Result<String> {
+    let cluster = &scene.cluster;
+    let (old, new) = (load(pair, "old.yaml")?, load(pair, "new.yaml")?);
+    let name = text(&new, &["metadata", "name"])?;
+    let compiled = Crd::read(&Json::from(new.clone()))?;
+    if !compiled.compiled().has_defaults() {
+        return Ok("NoDefaults".to_owned());
+    }
+    if let Err(error) = cluster.apply_crd(&old).await {
+        return Ok(format!("old refused: {error:#}"));
+    }
+    let objects = make(cluster, &old, &name).await?;
+    ensure!(!objects.is_empty(), "no object was accepted");
+    let outcome = carry(scene, &new, &name, &objects).await;
+    cluster.delete(&format!("{CRDS}/{name}")).await?;
+    eventually(Duration::from_secs(30), "the CRD is gone", async || {
+        Ok(cluster.get(&format!("{CRDS}/{name}")).await.is_err().then_some(()))
+    })
+    .await?;
+    outcome
+}
+
+async fn carry(scene: &Scene, new: &Value, name: &str, objects: &[Made]) -> Result<String> {
+    let cluster = &scene.cluster;
+    let mut before = Vec::new();
+    for object in objects {
+        before.push(cluster.get(&object.path).await?);
+    }
+    if let Err(error) = cluster.apply_crd(new).await {
+        return Ok(format!("new refused: {error:#}"));
+    }
+    let condition = eventually(Duration::from_secs(30), "a pass ends", async || {
+        let condition = cluster.condition(name, "DefaultsPersisted").await?;
+        Ok(condition.filter(|condition| condition.current && FINAL.contains(&condition.reason.as_str())))
+    })
+    .await?;
+
+    let report = scene.report(name).await?;
+    let troubled = |object: &Made| {
+        ["held", "rejected"].iter().any(|list| {
+            let all = report["status"][*list].as_array().into_iter().flatten();
+            all.into_iter().any(|problem| problem["name"] == object.name)
+        })
+    };
+    let version = storage_version(new)?;
+    for (object, before) in objects.iter().zip(&before) {
+        let path = object.path.replace(&format!("/{}/", object.version), &format!("/{version}/"));
+        let now = cluster.get(&path).await?;
+        if troubled(object) {
+            let unchanged = now["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"];
+            ensure!(unchanged, "{} is in trouble and was written all the same", object.name);
+            continue;
+        }
+        nothing_changed(before, &now).with_context(|| object.name.clone())?;
+        let answer = cluster.patch(&path, Patch::Merge, "test", &json!({})).await?;
+        if answer.code == 422 {
+            // The upgrade made the object invalid for reasons that have nothing to do with defaults.
+            continue;
+        }
+        let (was, is) =
+            (now["metadata"]["resourceVersion"].clone(), answer.ok()?["metadata"]["resourceVersion"].clone());
+        ensure!(was == is, "{}: a write that changes nothing still stored something", object.name);
+    }
+    let counted = report["status"]["counts"]["objects"].as_u64();
+    ensure!(counted == Some(objects.len() as u64), "{counted:?} objects instead of {}", objects.len());
+    Ok(format!("{}: {} objects", condition.reason, objects.len()))
+}
+
+/// Every value that was there and still has a place has not changed; every owner owns what it owned.
+fn nothing_changed(before: &Value, now: &Value) -> Result<()> {
+    for part in ["spec", "status"] {
+        same_values(&before[part], &now[part], part)?;
+    }
+    let owners = |object: &Value| -> Vec<(Value, Value, Value)> {
+        let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+        entries
+            .map(|entry| (entry["manager"].clone(), entry["operation"].clone(), entry["fieldsV1"].clone()))
+            .collect()
+    };
+    ensure!(owners(before) == owners(now), "owners changed:\n{:?}\n{:?}", owners(before), owners(now));
+    Ok(())
+}
+
+fn same_values(before: &Value, now: &Value, path: &str) -> Result<()> {
+    match (before, now) {
+        (Value::Object(before), Value::Object(now)) => {
+            // What the new schema does not know is pruned by every read.
+            for (name, value) in before.iter().filter(|(name, _)| now.contains_key(*name)) {
+                same_values(value, &now[name], &format!("{path}.{name}"))?;
+            }
+            Ok(())
+        }
+        (Value::Array(before), Value::Array(now)) => {
+            ensure!(before.len() == now.len(), "{path} has another length");
+            before
+                .iter()
+                .zip(now)
+                .try_for_each(|(before, now)| same_values(before, now, &format!("{path}[]")))
+        }
+        _ => {
+            ensure!(before == now || before.is_null(), "{path} changed");
+            Ok(())
+        }
+    }
+}
+
+struct Made {
+    name: String,
+    path: String,
+    version: String,
+}
+
+/// Makes objects at the storage version, in two ways; those that the server refuses do not count.
+async fn make(cluster: &Cluster, crd: &Value, crd_name: &str) -> Result<Vec<Made>> {
+    let version = storage_version(crd)?;
+    let group = text(crd, &["spec", "group"])?;
+    let plural = text(crd, &["spec", "names", "plural"])?;
+    let versions = crd["spec"]["versions"].as_array().context("versions")?;
+    let schema = &versions.iter().find(|other| other["name"] == version.as_str()).context("S")?["schema"]["openAPIV3Schema"];
+    let collection = match crd["spec"]["scope"].as_str() {
+        Some("Cluster") => format!("/apis/{group}/{version}/{plural}"),
+        _ => format!("/apis/{group}/{version}/namespaces/default/{plural}"),
+    };
+    let mut rng = Rng::with_seed(crd_name.bytes().map(u64::from).sum());
+    let mut made = Vec::new();
+    for attempt in 0..OBJECTS * 20 {
+        let plenty = [0, 10, 30, 60][attempt % 4];
+        let mut object = generate::value(schema, &mut rng, plenty);
+        let name =
+            if group.contains("gatekeeper") { format!("made{attempt}") } else { format!("made-{attempt}") };
+        object["apiVersion"] = json!(format!("{group}/{version}"));
+        object["kind"] = crd["spec"]["names"]["kind"].clone();
+        object["metadata"] = json!({ "name": name });
+        let path = format!("{collection}/{name}");
+        let answer = match attempt % 2 {
+            0 => cluster.create(&collection, "creator", &object).await,
+            _ => cluster.patch(&path, Patch::Apply, "owner", &object).await?.ok(),
+        };
+        if answer.is_ok() {
+            made.push(Made { name, path, version: version.clone() });
+        }
+        if made.len() == OBJECTS {
+            break;
+        }
+    }
+    Ok(made)
+}
+
+fn storage_version(crd: &Value) -> Result<String> {
+    let versions = crd["spec"]["versions"].as_array().context("versions")?;
+    let storage = versions.iter().find(|version| version["storage"] == true).context("a storage version")?;
+    text(storage, &["name"])
+}
+
+/// A CRD of a pair, without the conversion webhook that nobody serves here.
+fn load(pair: &Path, file: &str) -> Result<Value> {
+    let mut crd = documents(&pair.join(file))?.into_iter().next().context("a document")?;
+    let fields = crd.as_object_mut().context("an object")?;
+    fields.remove("status");
+    if crd["spec"]["conversion"]["strategy"] == "Webhook" {
+        crd["spec"].as_object_mut().context("a spec")?.remove("conversion");
+    }
+    Ok(crd)
+}
+
+fn text(value: &Value, path: &[&str]) -> Result<String> {
+    let found = path.iter().try_fold(value, |value, field| value.get(field)).and_then(Value::as_str);
+    Ok(found.with_context(|| path.join("."))?.to_owned())
+}

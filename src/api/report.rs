@@ -1,0 +1,130 @@
+//! `DefaultsReport`: what Etch did for one CRD, and what it remembers between restarts.
+//! It must not hold a value of any object.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Tells what Etch did for the objects of one CRD. It is named like the CRD and goes when the CRD goes.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "etch-operator.io",
+    version = "v1alpha1",
+    kind = "DefaultsReport",
+    plural = "defaultsreports",
+    shortname = "drep",
+    category = "etch",
+    status = "DefaultsReportStatus",
+    printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
+    printcolumn(name = "Objects", type_ = "integer", json_path = ".status.counts.objects"),
+    printcolumn(name = "Written", type_ = "integer", json_path = ".status.counts.written"),
+    printcolumn(name = "Stored", type_ = "integer", json_path = ".status.counts.alreadyStored"),
+    printcolumn(name = "Held", type_ = "integer", json_path = ".status.counts.held"),
+    printcolumn(name = "Rejected", type_ = "integer", json_path = ".status.counts.rejected"),
+    printcolumn(name = "Finished", type_ = "date", json_path = ".status.finished")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct DefaultsReportSpec {
+    /// The CRD's name.
+    pub crd: String,
+    /// The CRD's uid: a CRD that is created again starts afresh.
+    pub crd_uid: String,
+}
+
+/// What was seen and done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DefaultsReportStatus {
+    /// The reason of the CRD's `DefaultsPersisted` condition.
+    #[serde(default)]
+    pub state: String,
+    /// The CRD's generation that this is about.
+    #[serde(default)]
+    pub generation: i64,
+    /// The CRD's storage version.
+    #[serde(default)]
+    pub storage_version: String,
+    /// The digest of the effective defaults that this is about.
+    #[serde(default)]
+    pub digest: String,
+    /// When these defaults were first seen; they are stored `settle` later.
+    pub first_seen: Option<Time>,
+    /// When the pass over the objects began.
+    pub started: Option<Time>,
+    /// When it ended; not set while it is under way.
+    pub finished: Option<Time>,
+    /// The resource version up to which every object was seen to, apart from those listed below.
+    pub through: Option<String>,
+    /// How many objects there were, and what became of them.
+    #[serde(default)]
+    pub counts: Counts,
+    /// The defaults of the storage version, and how many objects each was missing in, or may have been.
+    #[serde(default)]
+    pub defaults: Vec<DefaultPath>,
+    /// Objects that were not written because it would do harm: the first 50 of `counts.held`.
+    #[serde(default)]
+    pub held: Vec<ObjectProblem>,
+    /// Objects whose write was refused: the first 50 of `counts.rejected`.
+    #[serde(default)]
+    pub rejected: Vec<ObjectProblem>,
+}
+
+/// How many objects there were, and what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Counts {
+    /// Objects that were looked at.
+    #[serde(default)]
+    pub objects: u64,
+    /// Objects whose defaults a write of Etch has stored.
+    #[serde(default)]
+    pub written: u64,
+    /// Objects that had nothing missing.
+    #[serde(default)]
+    pub already_stored: u64,
+    /// Objects that were not written because it would do harm.
+    #[serde(default)]
+    pub held: u64,
+    /// Objects whose write was refused.
+    #[serde(default)]
+    pub rejected: u64,
+    /// Objects that are being deleted, asked to be left alone, or went away meanwhile.
+    #[serde(default)]
+    pub skipped: u64,
+    /// Objects of which it is not known yet.
+    #[serde(default)]
+    pub unknown: u64,
+}
+
+/// One default of the schema.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DefaultPath {
+    /// Its place in the schema: `.spec.ports[].protocol`.
+    pub path: String,
+    /// How many objects had it missing in etcd, or may have had.
+    #[serde(default)]
+    pub objects: u64,
+}
+
+/// One object, and why its defaults are not stored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectProblem {
+    /// The namespace; not set for cluster-scoped objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+    /// The uid.
+    pub uid: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, in a sentence without values.
+    #[serde(default)]
+    pub message: String,
+    /// The fields that it is about.
+    #[serde(default)]
+    pub paths: Vec<String>,
+}

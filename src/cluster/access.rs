@@ -1,0 +1,89 @@
+//! Asking the server what we may do, before trying it.
+//! It must not treat an answer as lasting: permissions come and go.
+
+use std::fmt;
+
+use http::Method;
+use serde_json::json;
+
+use super::call::send;
+use super::{CallError, Cluster};
+use crate::domain::crd::Resource;
+use crate::domain::json::Json;
+
+/// What Etch needs on custom resources, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// To read one object again.
+    Get,
+    /// To find out what is missing.
+    List,
+    /// To see changes.
+    Watch,
+    /// To have defaults stored.
+    Patch,
+}
+
+/// Permissions that are missing for one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The API group.
+    pub group: String,
+    /// The resource's plural.
+    pub plural: String,
+    /// The verbs.
+    pub verbs: Vec<Verb>,
+}
+
+impl Verb {
+    /// The verb as RBAC writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Patch => "patch",
+        }
+    }
+}
+
+impl Cluster {
+    /// Which of these verbs we may not use on all objects of a resource; none if all are allowed.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn missing(&self, resource: &Resource, verbs: &[Verb]) -> Result<Option<Missing>, CallError> {
+        let mut missing = Vec::new();
+        for verb in verbs {
+            let review = json!({
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SelfSubjectAccessReview",
+                "spec": { "resourceAttributes": {
+                    "group": resource.group, "resource": resource.plural, "verb": verb.as_str(),
+                }},
+            });
+            let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+            let answer = self.call(send(Method::POST, path, Json::from(review).to_vec())).await?;
+            let answer = Json::parse(&answer).map_err(CallError::Malformed)?;
+            if answer["status"]["allowed"] != true {
+                missing.push(*verb);
+            }
+        }
+        let (group, plural) = (resource.group.clone(), resource.plural.clone());
+        Ok((!missing.is_empty()).then_some(Missing { group, plural, verbs: missing }))
+    }
+}
+
+impl fmt::Display for Missing {
+    /// The rule to add, as it stands in a ClusterRole.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verbs: Vec<String> = self.verbs.iter().map(|verb| format!("{:?}", verb.as_str())).collect();
+        write!(
+            f,
+            "{{apiGroups: [{:?}], resources: [{:?}], verbs: [{}]}}",
+            self.group,
+            self.plural,
+            verbs.join(", ")
+        )
+    }
+}

@@ -1,0 +1,71 @@
+//! Finding an API server and the credentials for it, the way kubectl does.
+//! It must not send a request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Config;
+use kube::config::KubeConfigOptions;
+
+use super::Cluster;
+
+/// Which cluster is meant, as the user named it.
+#[derive(Clone, Debug, Default)]
+pub struct Target {
+    /// The kubeconfig context; the current one if none.
+    pub context: Option<String>,
+}
+
+/// Why no cluster can be reached.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// Neither a kubeconfig nor a service account.
+    #[error("no cluster: set KUBECONFIG, or run inside a cluster: {0}")]
+    Infer(#[source] Box<kube::config::InferConfigError>),
+    /// A context that the kubeconfig does not have, or that is incomplete.
+    #[error("the kubeconfig context {context:?} cannot be used: {source}")]
+    Context {
+        /// The context as it was named.
+        context: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<kube::config::KubeconfigError>,
+    },
+    /// Credentials or certificates that cannot be used.
+    #[error("the credentials cannot be used: {0}")]
+    Client(#[source] Box<kube::Error>),
+}
+
+impl Cluster {
+    /// Connects as `kubectl` would: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
+    ///
+    /// # Errors
+    /// See [`ConnectError`]. No request is sent, so an unreachable server is not an error yet.
+    pub async fn connect(target: &Target) -> Result<Self, ConnectError> {
+        let config = match &target.context {
+            None => Config::infer().await.map_err(|error| ConnectError::Infer(Box::new(error)))?,
+            Some(context) => {
+                let options = KubeConfigOptions { context: Some(context.clone()), ..Default::default() };
+                Config::from_kubeconfig(&options).await.map_err(|error| ConnectError::Context {
+                    context: context.clone(),
+                    source: Box::new(error),
+                })?
+            }
+        };
+        Self::with_config(config)
+    }
+
+    /// Connects with a configuration that is already at hand.
+    ///
+    /// # Errors
+    /// [`ConnectError::Client`] only.
+    pub fn with_config(mut config: Config) -> Result<Self, ConnectError> {
+        // kube's own retries hide 429 and 503 for minutes (fact K4); ours are counted, paced and reported.
+        config.default_retry = false;
+        config.connect_timeout = Some(Duration::from_secs(10));
+        config.read_timeout = None;
+        let client = kube::Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))?;
+        Ok(Self::new(client, Arc::default()))
+    }
+}

@@ -1,0 +1,187 @@
+//! Leadership by a Lease, with client-go's times: who holds it may write.
+//! It must not trust another machine's clock: a lease runs out when it was not seen to change for its duration.
+
+use std::time::Duration;
+
+use http::Method;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+use tracing::{debug, info, warn};
+
+use super::call::{get, send};
+use super::{CallError, Cluster};
+use crate::domain::json::Json;
+
+/// How long others wait after the last renewal they saw.
+const DURATION: Duration = Duration::from_secs(15);
+/// How long the holder goes on without a renewal; shorter than [`DURATION`], so that it has stopped before others begin.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// How often the lease is renewed, or tried.
+const PERIOD: Duration = Duration::from_secs(2);
+/// How long one request may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A claim to one Lease.
+pub struct Lease {
+    cluster: Cluster,
+    path: String,
+    namespace: String,
+    name: String,
+    identity: String,
+    seen: Option<Seen>,
+}
+
+/// The lease as it was last seen to change.
+struct Seen {
+    resource_version: String,
+    at: Instant,
+}
+
+impl Lease {
+    /// A claim to the Lease `name`, under an identity that no other process has.
+    pub fn new(cluster: Cluster, namespace: &str, name: &str, identity: &str) -> Self {
+        Self {
+            cluster,
+            path: format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            identity: identity.to_owned(),
+            seen: None,
+        }
+    }
+
+    /// Waits until the lease is ours. `known` is called whenever it is known whose it is.
+    pub async fn acquire(&mut self, known: impl Fn()) {
+        loop {
+            let taken = timeout(PATIENCE, self.take()).await;
+            if let Ok(Ok(_)) = taken {
+                known();
+            }
+            match taken {
+                Ok(Ok(true)) => {
+                    info!(identity = self.identity, "this is the leader");
+                    return;
+                }
+                Ok(Ok(false)) => {}
+                Ok(Err(error)) => warn!(%error, "the lease cannot be taken"),
+                Err(_) => warn!("the lease cannot be taken: no answer"),
+            }
+            tokio::time::sleep(PERIOD).await;
+        }
+    }
+
+    /// Renews the lease for as long as that succeeds in time. When this returns, nothing more may be written.
+    pub async fn hold(&mut self) {
+        let mut renewed = Instant::now();
+        loop {
+            tokio::time::sleep(PERIOD).await;
+            let began = Instant::now();
+            let left = (renewed + DEADLINE).saturating_duration_since(began);
+            match timeout(PATIENCE.min(left), self.take()).await {
+                Ok(Ok(true)) => renewed = began,
+                Ok(Ok(false)) => {
+                    warn!("the lease is another's");
+                    return;
+                }
+                Ok(Err(error)) => debug!(%error, "the lease cannot be renewed"),
+                Err(_) => debug!("the lease cannot be renewed: no answer"),
+            }
+            if renewed.elapsed() >= DEADLINE {
+                warn!("the lease could not be renewed in time");
+                return;
+            }
+        }
+    }
+
+    /// Gives the lease up, so that another need not wait for it to run out.
+    pub async fn release(&mut self) {
+        let given_up = async {
+            let lease = self.read().await?;
+            let Some(lease) = lease.filter(|lease| lease["spec"]["holderIdentity"] == self.identity.as_str())
+            else {
+                return Ok(());
+            };
+            self.write(&lease, "", 1).await
+        };
+        match timeout(PATIENCE, given_up).await {
+            Ok(Ok(())) => info!("the lease is given up"),
+            Ok(Err(error)) => warn!(%error, "the lease cannot be given up"),
+            Err(_) => warn!("the lease cannot be given up: no answer"),
+        }
+    }
+
+    /// Takes or renews the lease, if it is ours, free, or run out.
+    async fn take(&mut self) -> Result<bool, CallError> {
+        let Some(lease) = self.read().await? else {
+            return self.create().await;
+        };
+        let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+        let resource_version = lease["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        if self.seen.as_ref().is_none_or(|seen| seen.resource_version != resource_version) {
+            self.seen = Some(Seen { resource_version: resource_version.to_owned(), at: Instant::now() });
+        }
+        let duration = lease["spec"]["leaseDurationSeconds"].as_u64().map_or(DURATION, Duration::from_secs);
+        let run_out = self.seen.as_ref().is_some_and(|seen| seen.at.elapsed() >= duration);
+        if !holder.is_empty() && holder != self.identity && !run_out {
+            return Ok(false);
+        }
+        match self.write(&lease, &self.identity, DURATION.as_secs()).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.code() == Some(409) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read(&self) -> Result<Option<Json>, CallError> {
+        match self.cluster.call(get(&format!("{}/{}", self.path, self.name))).await {
+            Ok(body) => Json::parse(&body).map(Some).map_err(CallError::Malformed),
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn create(&self) -> Result<bool, CallError> {
+        let now = micro_time();
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": { "name": self.name, "namespace": self.namespace },
+            "spec": {
+                "holderIdentity": self.identity,
+                "leaseDurationSeconds": DURATION.as_secs(),
+                "acquireTime": now,
+                "renewTime": now,
+                "leaseTransitions": 0,
+            },
+        });
+        match self.cluster.call(send(Method::POST, &self.path, Json::from(lease).to_vec())).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.code() == Some(409) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces the lease that was read, unless it has changed since.
+    async fn write(&self, lease: &Json, holder: &str, seconds: u64) -> Result<(), CallError> {
+        let now = micro_time();
+        let mut lease = lease.clone();
+        let changes_hands = lease["spec"]["holderIdentity"] != holder;
+        let transitions = lease["spec"]["leaseTransitions"].as_u64().unwrap_or_default();
+        let spec = &mut lease["spec"];
+        spec["holderIdentity"] = Value::from(holder);
+        spec["leaseDurationSeconds"] = Value::from(seconds);
+        spec["renewTime"] = Value::from(now.clone());
+        if changes_hands && !holder.is_empty() {
+            spec["acquireTime"] = Value::from(now);
+            spec["leaseTransitions"] = Value::from(transitions + 1);
+        }
+        let path = format!("{}/{}", self.path, self.name);
+        self.cluster.call(send(Method::PUT, &path, lease.to_vec())).await.map(drop)
+    }
+}
+
+/// The time of day as a `MicroTime`.
+fn micro_time() -> String {
+    format!("{:.6}", Timestamp::now())
+}

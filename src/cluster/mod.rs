@@ -1,0 +1,52 @@
+//! Everything that talks to an API server: requests with a deadline, watches that heal, writes with a classified outcome.
+//! It must not decide what to write; the only folder that names `kube::Client`.
+
+mod access;
+mod backoff;
+mod call;
+mod connect;
+mod failure;
+mod feed;
+mod lease;
+mod own;
+mod pace;
+mod perform;
+mod read;
+mod refusal;
+mod watch;
+
+use std::sync::Arc;
+
+use crate::metrics::Metrics;
+
+pub use access::{Missing, Verb};
+pub use backoff::Backoff;
+pub use connect::{ConnectError, Target};
+pub use failure::CallError;
+pub use feed::{Feed, FeedEvent};
+pub use lease::Lease;
+pub use own::{crds, policies};
+pub use pace::{Pace, Permit, Pressure};
+pub use perform::{Outcome, Rejection, RejectionKind};
+pub use read::{PAGE_SIZE, Page};
+pub use refusal::Refusal;
+pub use watch::{Change, Watch};
+
+/// A connection to one API server; cheap to clone.
+#[derive(Clone)]
+pub struct Cluster {
+    client: kube::Client,
+    metrics: Arc<Metrics>,
+}
+
+impl Cluster {
+    /// A connection through a client that is already at hand. It must not retry by itself (fact K4).
+    pub fn new(client: kube::Client, metrics: Arc<Metrics>) -> Self {
+        Self { client, metrics }
+    }
+
+    /// Where requests are counted.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+}

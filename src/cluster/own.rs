@@ -1,0 +1,111 @@
+//! Etch's own words in the cluster: the conditions on CRDs, and the reports.
+//! It must not touch anybody else's.
+
+use kube::Resource as _;
+use serde_json::{Value, json};
+
+use super::call::{PatchType, get, patch};
+use super::{CallError, Cluster};
+use crate::api::{DefaultsReport, DefaultsReportStatus, GROUP};
+use crate::domain::condition::Condition;
+use crate::domain::crd::Resource;
+use crate::domain::json::Json;
+
+impl Cluster {
+    /// Puts our conditions, all of them, on a CRD; an empty list takes them away.
+    ///
+    /// The uid makes sure that it is the CRD that was judged.
+    ///
+    /// # Errors
+    /// See [`CallError`]. 404 and 409 mean that the CRD is gone or was created again.
+    pub async fn set_conditions(
+        &self,
+        name: &str,
+        uid: &str,
+        conditions: &[Condition],
+    ) -> Result<(), CallError> {
+        let body = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": name, "uid": uid },
+            "status": { "conditions": conditions },
+        });
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}/status");
+        self.apply(&path, body).await
+    }
+
+    /// The report on a CRD; none if there is none yet, or it is about an earlier CRD of that name.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn report(&self, crd: &str, uid: &str) -> Result<Option<DefaultsReport>, CallError> {
+        match self.call(get(&report_path(crd))).await {
+            Ok(body) => {
+                let report: DefaultsReport = serde_json::from_slice(&body).map_err(CallError::Malformed)?;
+                Ok(Some(report).filter(|report| report.spec.crd_uid == uid))
+            }
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Creates the report on a CRD, or makes one that is left from an earlier CRD of that name this one's.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn open_report(&self, crd: &str, uid: &str) -> Result<(), CallError> {
+        let owner = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "name": crd,
+            "uid": uid,
+        });
+        let body = json!({
+            "apiVersion": DefaultsReport::api_version(&()),
+            "kind": DefaultsReport::kind(&()),
+            "metadata": { "name": crd, "ownerReferences": [owner] },
+            "spec": { "crd": crd, "crdUid": uid },
+        });
+        self.apply(&report_path(crd), body).await
+    }
+
+    /// Replaces what the report on a CRD says.
+    ///
+    /// # Errors
+    /// See [`CallError`]; 404 where there is no report yet.
+    pub async fn set_report(&self, crd: &str, status: &DefaultsReportStatus) -> Result<(), CallError> {
+        let body = json!({
+            "apiVersion": DefaultsReport::api_version(&()),
+            "kind": DefaultsReport::kind(&()),
+            "metadata": { "name": crd },
+            "status": status,
+        });
+        self.apply(&format!("{}/status", report_path(crd)), body).await
+    }
+
+    async fn apply(&self, path: &str, body: Value) -> Result<(), CallError> {
+        self.call(patch(path, PatchType::Apply, Json::from(body).to_vec())).await.map(drop)
+    }
+}
+
+/// Where policies are.
+pub fn policies() -> Resource {
+    Resource {
+        group: GROUP.to_owned(),
+        version: "v1alpha1".to_owned(),
+        plural: "defaultspolicies".to_owned(),
+    }
+}
+
+/// Where CRDs are.
+pub fn crds() -> Resource {
+    Resource {
+        group: "apiextensions.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        plural: "customresourcedefinitions".to_owned(),
+    }
+}
+
+fn report_path(name: &str) -> String {
+    format!("/apis/{GROUP}/v1alpha1/defaultsreports/{name}")
+}

@@ -1,0 +1,276 @@
+//! Performing one planned write, and saying what came of it.
+//! It must not decide, and must not repeat but to prove: whoever decided decides again from a fresh read.
+
+use super::call::{PatchType, patch};
+use super::read::named;
+use super::refusal::Admission;
+use super::{CallError, Cluster, Refusal};
+use crate::domain::crd::Crd;
+use crate::domain::json::Json;
+use crate::domain::object::Object;
+use crate::domain::ownership::lost;
+use crate::domain::plan::{Strategy, Terms, Write, ahead_of_rewrite, has_gap, proof, release, rewritten};
+
+/// What came of a write.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Something was missing in etcd, and now it is there.
+    Written {
+        /// The object's resource version after the last write.
+        resource_version: String,
+    },
+    /// Nothing was missing in etcd: the write changed nothing.
+    AlreadyStored,
+    /// The object is gone, or another one has its name.
+    Gone,
+    /// Somebody else wrote meanwhile. Theirs stands: read and decide again.
+    Conflict,
+    /// The server cannot store the default in the terms of the object's owners (facts W6, W18): rewrite them.
+    NeedsRewrite,
+    /// The answer does not show every default, or a repeat changed the object again.
+    Unproved,
+    /// The server or an admission plugin refused this object.
+    Rejected(Rejection),
+    /// We may not do this.
+    Forbidden {
+        /// The verb that is missing.
+        verb: String,
+    },
+    /// Owners that were there before are not in the answer. Nothing more may be written to this CRD's objects.
+    OwnersLost {
+        /// Their managers' names.
+        managers: Vec<String>,
+    },
+    /// The server could not answer; nothing is known.
+    Failed(CallError),
+}
+
+/// Why one object was refused, without values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// What kind of refusal.
+    pub kind: RejectionKind,
+    /// Who refused and why, in a sentence.
+    pub message: String,
+    /// The fields that it is about, as the server names them.
+    pub fields: Vec<String>,
+}
+
+/// The kinds of refusals of one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RejectionKind {
+    /// The object is not valid with its defaults.
+    Invalid,
+    /// An admission policy or webhook said no.
+    Admission,
+    /// With its defaults it is too large for etcd or the server.
+    TooLarge,
+    /// Any other refusal that repeating would not cure.
+    Other,
+}
+
+impl Cluster {
+    /// Performs a write that was planned for `object` as it was read.
+    pub async fn perform(&self, crd: &Crd, object: &Object, write: &Write, terms: &Terms) -> Outcome {
+        match self.try_perform(crd, object, write, terms).await {
+            Ok(outcome) => outcome,
+            Err(error) => classify(error),
+        }
+    }
+
+    async fn try_perform(
+        &self,
+        crd: &Crd,
+        object: &Object,
+        write: &Write,
+        terms: &Terms,
+    ) -> Result<Outcome, CallError> {
+        let path = named(&crd.resource(), object.namespace(), object.name());
+        let answer = match write.strategy {
+            Strategy::Apply | Strategy::Merge => {
+                self.patched(&path, patch_type(write.strategy), &write.body).await?
+            }
+            Strategy::Rewrite => match self.rewrite(&path, crd, object, write, terms).await? {
+                Some(answer) => answer,
+                None => return Ok(Outcome::Conflict),
+            },
+        };
+        let managers: Vec<String> = lost(object, &answer).map(|owner| owner.manager.to_owned()).collect();
+        if !managers.is_empty() {
+            return Ok(Outcome::OwnersLost { managers });
+        }
+        if has_gap(&answer, crd) {
+            return Ok(Outcome::Unproved);
+        }
+        if answer.resource_version() == object.resource_version() {
+            return Ok(Outcome::AlreadyStored);
+        }
+        if write.prove {
+            let repeat = proof(&answer, crd, write);
+            let again = self.patched(&path, patch_type(repeat.strategy), &repeat.body).await?;
+            if again.resource_version() != answer.resource_version() {
+                return Ok(Outcome::Unproved);
+            }
+        }
+        Ok(Outcome::Written { resource_version: answer.resource_version().to_owned() })
+    }
+
+    /// Rewrites the owners in up to three requests; none if somebody else wrote in between.
+    ///
+    /// What fails on the way leaves the object as readable as before, and the next decision goes on from there.
+    async fn rewrite(
+        &self,
+        path: &str,
+        crd: &Crd,
+        object: &Object,
+        write: &Write,
+        terms: &Terms,
+    ) -> Result<Option<Object>, CallError> {
+        let mut answer = None;
+        if let Some(identity) = ahead_of_rewrite(object, crd) {
+            answer = match self.patched(path, PatchType::Apply, &identity).await {
+                Ok(answer) => Some(rewritten(&answer, crd, terms, write)),
+                // Validated without the new default (422), or stored at S already in the owners' old terms (500): the
+                // rewrite alone does it too, at the price of a new generation.
+                Err(error) if matches!(error.code(), Some(422 | 500)) => None,
+                Err(error) => return Err(error),
+            };
+        }
+        let body = answer.as_ref().map_or(&write.body, |write| &write.body);
+        let answer = self.patched(path, PatchType::Merge, body).await?;
+        let Some(body) = release(&answer) else { return Ok(Some(answer)) };
+        match self.patched(path, PatchType::Json, &body).await {
+            // A test of the patch failed: the entry is no longer where it was.
+            Err(error) if error.code() == Some(422) => Ok(None),
+            answer => answer.map(Some),
+        }
+    }
+
+    async fn patched(&self, path: &str, kind: PatchType, body: &Json) -> Result<Object, CallError> {
+        let answer = self.call(patch(path, kind, body.to_vec())).await?;
+        Json::parse(&answer).map(Object::from).map_err(CallError::Malformed)
+    }
+}
+
+fn patch_type(strategy: Strategy) -> PatchType {
+    match strategy {
+        Strategy::Apply => PatchType::Apply,
+        Strategy::Merge | Strategy::Rewrite => PatchType::Merge,
+    }
+}
+
+/// What an answer that is not success says about the object. A table, in which admission comes first: a webhook may use
+/// any code.
+fn classify(error: CallError) -> Outcome {
+    let CallError::Refused(refusal) = error else { return Outcome::Failed(error) };
+    if refusal.mentions("failed calling webhook") {
+        return Outcome::Failed(CallError::Refused(refusal));
+    }
+    if let Some(admission) = refusal.refused_by() {
+        return rejected(RejectionKind::Admission, &refusal, Some(admission));
+    }
+    let mentions_any = |texts: &[&str]| texts.iter().any(|text| refusal.mentions(text));
+    match refusal.code {
+        404 => Outcome::Gone,
+        409 => Outcome::Conflict,
+        // Another object has the name by now: the server says that a uid cannot be changed.
+        422 if refusal.fields.iter().any(|field| field == "metadata.uid") => Outcome::Conflict,
+        // An apply to an object that is gone is authorised as its creation, which we may not do (W15).
+        403 if refusal.lacking_verb() == Some("create") => Outcome::Gone,
+        403 if let Some(verb) = refusal.lacking_verb() => Outcome::Forbidden { verb: verb.to_owned() },
+        500 if mentions_any(&["field not declared in schema", "to an invalid group/version"]) => {
+            Outcome::NeedsRewrite
+        }
+        // etcd's own limit comes back as 500, the server's as 413.
+        500 if mentions_any(&["request is too large", "trying to send message larger than"]) => {
+            rejected(RejectionKind::TooLarge, &refusal, None)
+        }
+        // A default of the wrong type, under a map where the server does not look (C4).
+        500 if refusal.mentions("failed to create typed") => rejected(RejectionKind::Invalid, &refusal, None),
+        413 => rejected(RejectionKind::TooLarge, &refusal, None),
+        422 => rejected(RejectionKind::Invalid, &refusal, None),
+        403 => rejected(RejectionKind::Admission, &refusal, None),
+        400..500 if refusal.code != 429 && refusal.code != 401 => {
+            rejected(RejectionKind::Other, &refusal, None)
+        }
+        _ => Outcome::Failed(CallError::Refused(refusal)),
+    }
+}
+
+fn rejected(kind: RejectionKind, refusal: &Refusal, admission: Option<Admission>) -> Outcome {
+    let message = match (kind, admission) {
+        (_, Some(admission)) => format!("{admission} refused it"),
+        (RejectionKind::Invalid, None) => "it is not valid with its defaults".to_owned(),
+        (RejectionKind::Admission, None) => "an admission plugin refused it".to_owned(),
+        (RejectionKind::TooLarge, None) => "it is too large with its defaults".to_owned(),
+        (RejectionKind::Other, None) => format!("the API server answered {refusal}"),
+    };
+    Outcome::Rejected(Rejection { kind, message, fields: refusal.fields.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(code: u16, message: &str) -> String {
+        let body = serde_json::json!({ "message": message }).to_string();
+        match classify(CallError::Refused(Box::new(Refusal::read(code, None, body.as_bytes())))) {
+            Outcome::Rejected(rejection) => format!("{:?}: {}", rejection.kind, rejection.message),
+            Outcome::Forbidden { verb } => format!("Forbidden {verb}"),
+            Outcome::Failed(_) => "Failed".to_owned(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_refusal_has_its_outcome() {
+        let cannot = |verb| {
+            format!("x is forbidden: User \"u\" cannot {verb} resource \"crontabs\" in API group \"g\"")
+        };
+        let cases = [
+            (404, "not found".to_owned(), "Gone"),
+            (403, cannot("create"), "Gone"),
+            (403, cannot("patch"), "Forbidden patch"),
+            (409, "the object has been modified".to_owned(), "Conflict"),
+            (
+                409,
+                "Precondition failed: UID in precondition: a, UID in object meta: b".to_owned(),
+                "Conflict",
+            ),
+            (500, "failed to convert: .spec.color: field not declared in schema".to_owned(), "NeedsRewrite"),
+            (500, "request to convert CR to an invalid group/version: g/v0".to_owned(), "NeedsRewrite"),
+            (
+                500,
+                "etcdserver: request is too large".to_owned(),
+                "TooLarge: it is too large with its defaults",
+            ),
+            (422, "spec.a: Invalid value: 1".to_owned(), "Invalid: it is not valid with its defaults"),
+            (
+                422,
+                "ValidatingAdmissionPolicy 'freeze' with binding 'b' denied request: no".to_owned(),
+                "Admission: ValidatingAdmissionPolicy freeze refused it",
+            ),
+            (
+                403,
+                "admission webhook \"w.example.com\" denied the request: no".to_owned(),
+                "Admission: webhook w.example.com refused it",
+            ),
+            (
+                404,
+                "admission webhook \"w\" denied the request: no".to_owned(),
+                "Admission: webhook w refused it",
+            ),
+            (
+                500,
+                "failed to create typed live object (a; g): .spec.x: expected".to_owned(),
+                "Invalid: it is not valid with its defaults",
+            ),
+            (500, "failed calling webhook \"w\": connection refused".to_owned(), "Failed"),
+            (429, "too many requests".to_owned(), "Failed"),
+            (503, "unavailable".to_owned(), "Failed"),
+        ];
+        for (code, message, expected) in cases {
+            assert_eq!(outcome(code, &message), expected, "{code} {message}");
+        }
+    }
+}

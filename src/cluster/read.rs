@@ -1,0 +1,112 @@
+//! Reading custom resources: one object, or a page of a list, at any depth.
+//! It must not keep more than a page.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::call::{encoded, get};
+use super::{CallError, Cluster};
+use crate::domain::crd::Resource;
+use crate::domain::json::Json;
+use crate::domain::object::{Identity, Object};
+
+/// Objects per page of a list, as client-go's pager has it.
+pub const PAGE_SIZE: u32 = 500;
+
+/// A part of a list.
+#[derive(Debug)]
+pub struct Page {
+    /// The objects.
+    pub objects: Vec<Object>,
+    /// The resource version of the whole list, which a watch can go on from.
+    pub resource_version: String,
+    /// Where the next page begins; none after the last.
+    pub next: Option<String>,
+}
+
+/// Items are taken as text first: the scan for their end does not recurse, so one deep object cannot fail its page (C7).
+#[derive(Deserialize)]
+struct List<'a> {
+    metadata: ListMeta,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ListMeta {
+    resource_version: String,
+    r#continue: String,
+}
+
+impl Cluster {
+    /// Reads a page: the first, or the one that a token of the page before points to.
+    ///
+    /// When the snapshot of the first page is gone (410 with a token), the list goes on with the state of now.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn page(&self, resource: &Resource, after: Option<&str>) -> Result<Page, CallError> {
+        match self.page_at(resource, after).await {
+            Err(CallError::Refused(refusal)) if refusal.code == 410 && refusal.continue_token.is_some() => {
+                self.page_at(resource, refusal.continue_token.as_deref()).await
+            }
+            page => page,
+        }
+    }
+
+    async fn page_at(&self, resource: &Resource, after: Option<&str>) -> Result<Page, CallError> {
+        let mut path = format!("{}?limit={PAGE_SIZE}", collection(resource, None));
+        if let Some(token) = after {
+            path.push_str("&continue=");
+            path.push_str(&encoded(token));
+        }
+        let body = self.call(get(&path)).await?;
+        let list: List<'_> = serde_json::from_slice(&body).map_err(CallError::Malformed)?;
+        let items = list.items.unwrap_or_default();
+        Ok(Page {
+            objects: items.into_iter().map(object).collect::<Result<_, _>>()?,
+            resource_version: list.metadata.resource_version,
+            next: Some(list.metadata.r#continue).filter(|token| !token.is_empty()),
+        })
+    }
+
+    /// Reads one object; none if it is gone, or another one has its name.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn object(
+        &self,
+        resource: &Resource,
+        identity: &Identity,
+    ) -> Result<Option<Object>, CallError> {
+        let path = named(resource, identity.namespace.as_deref(), &identity.name);
+        match self.call(get(&path)).await {
+            Ok(body) => {
+                let object = Object::from(Json::parse(&body).map_err(CallError::Malformed)?);
+                Ok(Some(object).filter(|object| object.uid() == identity.uid))
+            }
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The path of a collection.
+pub(super) fn collection(resource: &Resource, namespace: Option<&str>) -> String {
+    let Resource { group, version, plural } = resource;
+    match namespace {
+        Some(namespace) => format!("/apis/{group}/{version}/namespaces/{}/{plural}", encoded(namespace)),
+        None => format!("/apis/{group}/{version}/{plural}"),
+    }
+}
+
+/// The path of one object.
+pub(super) fn named(resource: &Resource, namespace: Option<&str>, name: &str) -> String {
+    format!("{}/{}", collection(resource, namespace), encoded(name))
+}
+
+/// Parses one object of a list or a watch.
+pub(super) fn object(raw: &RawValue) -> Result<Object, CallError> {
+    Json::parse(raw.get().as_bytes()).map(Object::from).map_err(CallError::Malformed)
+}

@@ -1,0 +1,196 @@
+//! An answer of the API server that is not success, reduced to what may be shown.
+//! The server's message stays private: it may quote values of objects (law 9).
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// A refusal, by whom and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// The HTTP status.
+    pub code: u16,
+    /// The machine-readable reason: `Invalid`, `Forbidden`, `Conflict`; empty where the answer was no `Status`.
+    pub reason: String,
+    /// The fields that it is about, as the server names them.
+    pub fields: Vec<String>,
+    /// How long to wait before asking again.
+    pub retry_after: Option<Duration>,
+    /// Where a paged list can go on although its snapshot is gone.
+    pub continue_token: Option<String>,
+    message: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    reason: String,
+    message: String,
+    metadata: Metadata,
+    details: Option<Details>,
+    code: u16,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    r#continue: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Details {
+    causes: Option<Vec<Cause>>,
+    retry_after_seconds: u64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Cause {
+    field: String,
+}
+
+impl Refusal {
+    /// Reads the body of an answer with an error status, or of an `ERROR` event of a watch (`code` 0).
+    pub fn read(code: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
+        let status: Status = serde_json::from_slice(body).unwrap_or_else(|_| Status {
+            message: String::from_utf8_lossy(body).into_owned(),
+            ..Status::default()
+        });
+        let details = status.details.unwrap_or_default();
+        let mut fields: Vec<String> =
+            details.causes.unwrap_or_default().into_iter().map(|cause| cause.field).collect();
+        fields.retain(|field| !field.is_empty() && field != "<nil>");
+        fields.dedup();
+        let asked =
+            (details.retry_after_seconds > 0).then(|| Duration::from_secs(details.retry_after_seconds));
+        Self {
+            code: if code == 0 { status.code } else { code },
+            reason: status.reason,
+            fields,
+            retry_after: retry_after.or(asked),
+            continue_token: status.metadata.r#continue.filter(|token| !token.is_empty()),
+            message: status.message,
+        }
+    }
+
+    /// Whether the server's message holds a text. The message itself is not for showing.
+    pub fn mentions(&self, text: &str) -> bool {
+        self.message.contains(text)
+    }
+
+    /// The verb that the caller lacks permission for, where the answer comes from the server's authorizer.
+    ///
+    /// Its message is `… is forbidden: User "…" cannot VERB resource "…" in API group "…"`.
+    pub fn lacking_verb(&self) -> Option<&str> {
+        if self.code != 403 {
+            return None;
+        }
+        let (_, rest) = self.message.split_once(" cannot ")?;
+        let (verb, rest) = rest.split_once(' ')?;
+        rest.starts_with("resource ").then_some(verb)
+    }
+
+    /// The admission policy or webhook that refused, by the name that the server puts in quotes.
+    pub fn refused_by(&self) -> Option<Admission> {
+        let quoted = |before: &str, quote: char| {
+            let (_, rest) = self.message.split_once(before)?;
+            let (name, _) = rest.split_once(quote)?;
+            Some(name.to_owned())
+        };
+        if let Some(name) = quoted("ValidatingAdmissionPolicy '", '\'') {
+            return Some(Admission::Policy(name));
+        }
+        if let Some(name) =
+            quoted("admission webhook \"", '"').or_else(|| quoted("failed calling webhook \"", '"'))
+        {
+            return Some(Admission::Webhook(name));
+        }
+        None
+    }
+
+    /// Whether objects could not be converted between versions. A list answers 429 for as long as that lasts.
+    pub fn is_failed_conversion(&self) -> bool {
+        matches!(self.code, 429 | 500)
+            && (self.mentions("conversion webhook") || self.mentions("from an invalid group/version"))
+    }
+}
+
+/// What refused a request during admission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// A ValidatingAdmissionPolicy.
+    Policy(String),
+    /// A webhook.
+    Webhook(String),
+}
+
+impl fmt::Display for Admission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Policy(name) => write!(f, "ValidatingAdmissionPolicy {name}"),
+            Self::Webhook(name) => write!(f, "webhook {name}"),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.code)?;
+        if !self.reason.is_empty() {
+            write!(f, " {}", self.reason)?;
+        }
+        if let Some(admission) = self.refused_by() {
+            write!(f, " by {admission}")?;
+        }
+        if let Some(verb) = self.lacking_verb() {
+            write!(f, " (no permission to {verb})")?;
+        }
+        if !self.fields.is_empty() {
+            write!(f, " at {}", self.fields.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(code: u16, message: &str) -> Refusal {
+        let body = serde_json::json!({ "kind": "Status", "reason": "Forbidden", "message": message });
+        Refusal::read(code, None, body.to_string().as_bytes())
+    }
+
+    #[test]
+    fn names_who_refused_and_quotes_nothing_else() {
+        let refused = refusal(
+            422,
+            "crontabs.stable.example.com \"a\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding 'freeze' \
+             denied request: the value hunter2 is frozen",
+        );
+        assert_eq!(refused.to_string(), "422 Forbidden by ValidatingAdmissionPolicy freeze");
+        let refused = refusal(400, "admission webhook \"v.example.com\" denied the request: hunter2");
+        assert_eq!(refused.to_string(), "400 Forbidden by webhook v.example.com");
+    }
+
+    #[test]
+    fn tells_a_missing_permission_from_a_refusing_webhook() {
+        let message = "crontabs.stable.example.com \"a\" is forbidden: User \"system:serviceaccount:etch-system:etch\" \
+                       cannot create resource \"crontabs\" in API group \"stable.example.com\" in the namespace \"x\"";
+        assert_eq!(refusal(403, message).lacking_verb(), Some("create"));
+        assert_eq!(
+            refusal(403, "admission webhook \"w\" denied the request: you cannot pass").lacking_verb(),
+            None
+        );
+    }
+
+    #[test]
+    fn reads_answers_that_are_no_status() {
+        let refused =
+            Refusal::read(429, Some(Duration::from_secs(1)), b"Too many requests, please try again later.\n");
+        assert_eq!((refused.code, refused.reason.as_str()), (429, ""));
+        assert_eq!(refused.to_string(), "429");
+    }
+}

@@ -1,0 +1,100 @@
+//! One watch: from a resource version until the server, the network or silence ends it.
+//! It must not start another; when and how to go on is the caller's to say.
+//!
+//! Not kube-runtime's watcher: that one parses with a depth limit (C7), never relists after an HTTP 410 (K3), and starts
+//! over at once when a watch is closed at once (K2).
+
+use std::time::Duration;
+
+use futures::{AsyncBufRead, AsyncBufReadExt, TryStreamExt};
+use http_body_util::BodyExt;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::call::{encoded, get};
+use super::read::{collection, object};
+use super::{CallError, Cluster, Refusal};
+use crate::domain::crd::Resource;
+use crate::domain::object::Object;
+
+/// How long the server is asked to keep the watch open, and how long it may be silent beyond that.
+const LIFETIME: Duration = Duration::from_secs(290);
+const GRACE: Duration = Duration::from_secs(15);
+
+/// What a watch tells.
+#[derive(Debug)]
+pub enum Change {
+    /// An object was created or changed.
+    Applied(Object),
+    /// An object was deleted; its last state.
+    Deleted(Object),
+    /// Nothing happened up to this resource version.
+    Bookmark(String),
+}
+
+/// An open watch.
+pub struct Watch {
+    lines: Box<dyn AsyncBufRead + Send + Unpin>,
+    line: Vec<u8>,
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    r#type: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+impl Cluster {
+    /// Opens a watch on all objects of a resource, for what happens after `resource_version`.
+    ///
+    /// # Errors
+    /// See [`CallError`]; [`CallError::is_expired`] asks for a new list.
+    pub async fn watch(&self, resource: &Resource, resource_version: &str) -> Result<Watch, CallError> {
+        let path = format!(
+            "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}",
+            collection(resource, None),
+            LIFETIME.as_secs(),
+            encoded(resource_version),
+        );
+        let response = self.open(get(&path)).await?;
+        let body = response.into_body().into_data_stream().map_err(std::io::Error::other);
+        Ok(Watch { lines: Box::new(body.into_async_read()), line: Vec::new() })
+    }
+}
+
+impl Watch {
+    /// The next change; none when the server has ended the watch in good order.
+    ///
+    /// # Errors
+    /// See [`CallError`]; the watch is over then.
+    pub async fn next(&mut self) -> Result<Option<Change>, CallError> {
+        let silence = LIFETIME + GRACE;
+        // A line that was begun when this future was dropped stays in the buffer, and is gone on with.
+        let read = self.lines.read_until(b'\n', &mut self.line);
+        let count = tokio::time::timeout(silence, read)
+            .await
+            .map_err(|_| CallError::TimedOut(silence))?
+            .map_err(|error| CallError::BrokenOff(error.into()))?;
+        if count == 0 {
+            return Ok(None);
+        }
+        let change = parse(&self.line);
+        self.line.clear();
+        change.map(Some)
+    }
+}
+
+fn parse(line: &[u8]) -> Result<Change, CallError> {
+    let event: Event<'_> = serde_json::from_slice(line).map_err(CallError::Malformed)?;
+    if event.r#type == "ERROR" {
+        let refusal = Refusal::read(0, None, event.object.get().as_bytes());
+        return Err(CallError::Refused(Box::new(refusal)));
+    }
+    let object = object(event.object)?;
+    Ok(match event.r#type {
+        "BOOKMARK" => Change::Bookmark(object.resource_version().to_owned()),
+        "DELETED" => Change::Deleted(object),
+        _ => Change::Applied(object),
+    })
+}

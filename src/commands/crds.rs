@@ -1,0 +1,41 @@
+//! `etch crds`: the CRDs that Etch brings.
+
+use std::io::Write;
+
+use clap::{Args, ValueEnum};
+use etch::api;
+use serde_json::json;
+
+/// Prints the CRDs that Etch needs, ready to be applied
+#[derive(Args, Debug)]
+pub(crate) struct Crds {
+    /// How to print them
+    #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Output {
+    /// One YAML document each
+    Yaml,
+    /// One JSON list
+    Json,
+}
+
+impl Crds {
+    pub(crate) fn run(&self, out: &mut impl Write) -> anyhow::Result<()> {
+        let crds = api::crds();
+        match self.output {
+            Output::Yaml => {
+                for crd in crds {
+                    writeln!(out, "---\n{}", serde_yaml_ng::to_string(&crd)?.trim_end())?;
+                }
+            }
+            Output::Json => {
+                let list = json!({ "apiVersion": "v1", "kind": "List", "items": crds });
+                writeln!(out, "{}", serde_json::to_string_pretty(&list)?)?;
+            }
+        }
+        Ok(())
+    }
+}

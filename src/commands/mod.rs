@@ -1,0 +1,5 @@
+//! The subcommands, one file each.
+//! They must not decide anything: they connect what was typed with the library.
+
+pub(crate) mod crds;
+pub(crate) mod run;

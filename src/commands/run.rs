@@ -1,0 +1,112 @@
+//! `etch run`: the operator.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{ArgAction, Args};
+use etch::cluster::{Cluster, Lease, Target};
+use etch::controller::{self, Options};
+use etch::server::{self, Readiness};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+/// Runs the operator: watches CRDs and has their defaults stored
+#[derive(Args, Debug)]
+pub(crate) struct Run {
+    /// How long a changed schema must stand before objects are written
+    #[arg(long, env = "ETCH_SETTLE", default_value = "10s", value_parser = humantime::parse_duration)]
+    settle: Duration,
+    /// How many writes may be under way at once
+    #[arg(long, env = "ETCH_MAX_IN_FLIGHT", default_value_t = 16)]
+    max_in_flight: usize,
+    /// How many writes may begin per second [default: no limit]
+    #[arg(long, env = "ETCH_MAX_WRITES_PER_SECOND", value_parser = clap::value_parser!(u32).range(1..))]
+    max_writes_per_second: Option<u32>,
+    /// Whether to wait until no other replica is at work
+    #[arg(long, env = "ETCH_LEADER_ELECT", default_value_t = true, action = ArgAction::Set)]
+    leader_elect: bool,
+    /// The namespace of the Lease by which replicas agree on who is at work
+    #[arg(long, env = "ETCH_LEASE_NAMESPACE", default_value = "etch-system")]
+    lease_namespace: String,
+    /// Where health and metrics are served
+    #[arg(long, env = "ETCH_LISTEN", default_value = "0.0.0.0:8080")]
+    listen: SocketAddr,
+}
+
+impl Run {
+    pub(crate) async fn run(self, target: &Target) -> anyhow::Result<()> {
+        let cluster = Cluster::connect(target).await?;
+        let options = Options {
+            settle: self.settle,
+            max_in_flight: self.max_in_flight,
+            max_writes_per_second: self.max_writes_per_second,
+        };
+        let listener =
+            TcpListener::bind(self.listen).await.with_context(|| format!("--listen {}", self.listen))?;
+        let ready = Arc::new(Readiness::default());
+        let server = tokio::spawn(server::serve(listener, cluster.metrics().clone(), ready.clone()));
+        let ended = CancellationToken::new();
+        let signals = tokio::spawn(ended_by_signal(ended.clone())?);
+        info!(version = env!("CARGO_PKG_VERSION"), "etch begins");
+        if self.leader_elect {
+            self.lead(&cluster, &options, &ready, &ended).await;
+        } else {
+            cluster.metrics().leader.set(1);
+            controller::run(cluster, options, ready, ended.cancelled_owned()).await;
+        }
+        signals.abort();
+        server.abort();
+        Ok(())
+    }
+
+    /// Works for as long as the lease is held, again and again, until the process is to end.
+    async fn lead(
+        &self,
+        cluster: &Cluster,
+        options: &Options,
+        ready: &Arc<Readiness>,
+        ended: &CancellationToken,
+    ) {
+        let mut lease = Lease::new(cluster.clone(), &self.lease_namespace, "etch", &identity());
+        loop {
+            tokio::select! {
+                () = ended.cancelled() => return,
+                () = lease.acquire(|| ready.set(true)) => {},
+            }
+            ready.set(false);
+            cluster.metrics().leader.set(1);
+            let over = async {
+                tokio::select! {
+                    () = ended.cancelled() => {},
+                    () = lease.hold() => {},
+                }
+            };
+            controller::run(cluster.clone(), options.clone(), ready.clone(), over).await;
+            cluster.metrics().leader.set(0);
+            if ended.is_cancelled() {
+                return lease.release().await;
+            }
+        }
+    }
+}
+
+/// A name that no other process has: the pod's, and a part that changes with every start.
+fn identity() -> String {
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "etch".to_owned());
+    format!("{host}_{}-{}", std::process::id(), jiff::Timestamp::now().as_nanosecond())
+}
+
+fn ended_by_signal(ended: CancellationToken) -> std::io::Result<impl Future<Output = ()>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {},
+            _ = interrupt.recv() => {},
+        }
+        ended.cancel();
+    })
+}

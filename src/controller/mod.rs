@@ -1,0 +1,27 @@
+//! The operator: one task per CRD that a policy gives to Etch, each read → decide → perform → record.
+//! It must not talk to an API server but through `cluster`, nor decide about objects but through `domain::plan`.
+
+mod assign;
+mod charge;
+mod judge;
+mod pass;
+mod record;
+mod supervisor;
+mod tally;
+mod tend;
+mod verdict;
+
+use std::time::Duration;
+
+pub use supervisor::run;
+
+/// What the operator is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long a changed schema must stand before objects are written, where the policy does not say.
+    pub settle: Duration,
+    /// Writes under way at once, at most.
+    pub max_in_flight: usize,
+    /// Writes begun per second, at most; none for no limit.
+    pub max_writes_per_second: Option<u32>,
+}

@@ -1,0 +1,213 @@
+//! Counting what became of the objects of a CRD.
+//! It must not hold more than a bounded number of objects, nor any value of one.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::api::{Counts, ObjectProblem};
+use crate::cluster::{Rejection, RejectionKind};
+use crate::domain::object::Identity;
+use crate::domain::path::Path;
+use crate::domain::plan::Hold;
+use crate::metrics::ObjectOutcome;
+
+/// How many held and rejected objects are remembered by name, for the report and to be tried again.
+pub(super) const REMEMBERED: usize = 1000;
+
+/// What became of one object.
+#[derive(Debug)]
+pub(super) enum Fate {
+    /// Nothing was missing, and no request was needed to know.
+    Stored,
+    /// A write showed that nothing was missing.
+    AlreadyStored,
+    /// A write stored what was missing; the object's resource version after it.
+    Written(String),
+    /// It was left alone on purpose, or went away.
+    Skipped,
+    /// A write would do harm.
+    Held(Hold, Vec<Path>),
+    /// A write was refused.
+    Rejected(Rejection),
+    /// A write is due and the policy forbids it.
+    Due,
+    /// Nothing is known yet.
+    Unknown,
+}
+
+impl Fate {
+    /// The same, as it is counted.
+    pub(super) fn outcome(&self) -> ObjectOutcome {
+        match self {
+            Self::Stored | Self::AlreadyStored => ObjectOutcome::Stored,
+            Self::Written(_) => ObjectOutcome::Written,
+            Self::Skipped => ObjectOutcome::Skipped,
+            Self::Held(..) => ObjectOutcome::Held,
+            Self::Rejected(_) => ObjectOutcome::Rejected,
+            Self::Due => ObjectOutcome::Due,
+            Self::Unknown => ObjectOutcome::Unknown,
+        }
+    }
+}
+
+/// What became of all objects.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    counts: Counts,
+    due: u64,
+    missing: BTreeMap<String, u64>,
+    troubles: BTreeMap<Identity, Trouble>,
+}
+
+/// Why the defaults of one object are not stored.
+#[derive(Clone, Debug)]
+pub(super) enum Trouble {
+    /// A write would do harm.
+    Held(Hold, Vec<Path>),
+    /// A write was refused.
+    Rejected(Rejection),
+}
+
+impl Tally {
+    /// Counts one object, and the places that were missing in it.
+    pub(super) fn add(&mut self, identity: Identity, fate: Fate, missing: &[Path]) {
+        self.counts.objects += 1;
+        let places: HashSet<String> = missing.iter().map(|path| path.to_schema().to_string()).collect();
+        for place in places {
+            *self.missing.entry(place).or_default() += 1;
+        }
+        match fate {
+            Fate::Stored | Fate::AlreadyStored => self.counts.already_stored += 1,
+            Fate::Written(_) => self.counts.written += 1,
+            Fate::Skipped => self.counts.skipped += 1,
+            Fate::Due => {
+                self.due += 1;
+                self.counts.unknown += 1;
+            }
+            Fate::Unknown => self.counts.unknown += 1,
+            Fate::Held(reason, paths) => {
+                self.counts.held += 1;
+                self.remember(identity, Trouble::Held(reason, paths));
+            }
+            Fate::Rejected(rejection) => {
+                self.counts.rejected += 1;
+                self.remember(identity, Trouble::Rejected(rejection));
+            }
+        }
+    }
+
+    /// Replaces what is known of an object that was counted before.
+    pub(super) fn settle(&mut self, identity: &Identity, fate: Fate) {
+        match self.troubles.remove(identity) {
+            Some(Trouble::Held(..)) => self.counts.held -= 1,
+            Some(Trouble::Rejected(_)) => self.counts.rejected -= 1,
+            None => self.counts.already_stored = self.counts.already_stored.saturating_sub(1),
+        }
+        self.counts.objects -= 1;
+        self.add(identity.clone(), fate, &[]);
+    }
+
+    /// Adds what a later sweep found, in which objects that were in trouble before count as stored.
+    pub(super) fn amend(&mut self, later: Self) {
+        let troubled = self.counts.held + self.counts.rejected;
+        self.counts.objects = later.counts.objects;
+        self.counts.written += later.counts.written;
+        self.counts.held += later.counts.held;
+        self.counts.rejected += later.counts.rejected;
+        self.counts.unknown = later.counts.unknown;
+        self.counts.skipped = later.counts.skipped;
+        let others = self.counts.written + self.counts.held + self.counts.rejected + self.counts.unknown;
+        self.counts.already_stored = self.counts.objects.saturating_sub(others + self.counts.skipped);
+        debug_assert!(troubled <= self.counts.held + self.counts.rejected);
+        for (identity, trouble) in later.troubles {
+            self.remember(identity, trouble);
+        }
+    }
+
+    /// Forgets an object that is gone.
+    pub(super) fn forget(&mut self, identity: &Identity) {
+        match self.troubles.remove(identity) {
+            Some(Trouble::Held(..)) => self.counts.held -= 1,
+            Some(Trouble::Rejected(_)) => self.counts.rejected -= 1,
+            None => return,
+        }
+        self.counts.objects -= 1;
+    }
+
+    /// The numbers.
+    pub(super) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Objects that would be written if the policy allowed it.
+    pub(super) fn due(&self) -> u64 {
+        self.due
+    }
+
+    /// In how many objects a default, by its place in the schema, was missing or may have been.
+    pub(super) fn missing(&self, place: &str) -> u64 {
+        self.missing.get(place).copied().unwrap_or_default()
+    }
+
+    /// The objects in trouble that are remembered, in order.
+    pub(super) fn troubles(&self) -> impl Iterator<Item = (&Identity, &Trouble)> {
+        self.troubles.iter()
+    }
+
+    /// Whether an object is known to be in trouble.
+    pub(super) fn is_troubled(&self, identity: &Identity) -> bool {
+        self.troubles.contains_key(identity)
+    }
+
+    /// Whether there are more objects in trouble than are remembered.
+    pub(super) fn overflows(&self) -> bool {
+        self.counts.held + self.counts.rejected > self.troubles.len() as u64
+    }
+
+    fn remember(&mut self, identity: Identity, trouble: Trouble) {
+        if self.troubles.len() < REMEMBERED {
+            self.troubles.insert(identity, trouble);
+        }
+    }
+}
+
+impl Trouble {
+    /// The trouble of an object, as the report has it.
+    pub(super) fn describe(&self, identity: &Identity) -> ObjectProblem {
+        let (reason, message, paths) = match self {
+            Self::Held(Hold::HiddenFields, paths) => (
+                "HiddenFields",
+                "etcd may still hold these fields, which the schema no longer knows; a write would destroy them"
+                    .to_owned(),
+                paths.iter().map(Path::to_string).collect(),
+            ),
+            Self::Held(Hold::Misfit, paths) => (
+                "Misfit",
+                "these values have another type than the schema says; a write would make the server forget who owns what"
+                    .to_owned(),
+                paths.iter().map(Path::to_string).collect(),
+            ),
+            Self::Held(Hold::InvalidDefault, paths) => (
+                "InvalidDefault",
+                "these defaults are themselves invalid; correct them in the CRD".to_owned(),
+                paths.iter().map(Path::to_string).collect(),
+            ),
+            Self::Rejected(rejection) => {
+                let reason = match rejection.kind {
+                    RejectionKind::Invalid => "Invalid",
+                    RejectionKind::Admission => "Admission",
+                    RejectionKind::TooLarge => "TooLarge",
+                    RejectionKind::Other => "Refused",
+                };
+                (reason, rejection.message.clone(), rejection.fields.clone())
+            }
+        };
+        ObjectProblem {
+            namespace: identity.namespace.clone(),
+            name: identity.name.clone(),
+            uid: identity.uid.clone(),
+            reason: reason.to_owned(),
+            message,
+            paths,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Seeing to one object: decide, write, and decide again from a fresh read for as long as others write too.
+//! It must not insist: whoever else writes has precedence.
+
+use std::time::Duration;
+
+use tracing::{debug, error, info, warn};
+
+use super::tally::Fate;
+use crate::api::Mode;
+use crate::cluster::{Backoff, CallError, Cluster, Outcome, Pace, Pressure};
+use crate::domain::crd::Crd;
+use crate::domain::object::Object;
+use crate::domain::path::Path;
+use crate::domain::plan::{Plan, Record, Terms, Write, decide, rewritten};
+
+/// How often an object is decided about anew, or a write repeated that the server could not answer.
+const ATTEMPTS: u32 = 6;
+
+/// Everything that seeing to objects of one CRD needs.
+#[derive(Clone, Copy)]
+pub(super) struct Tender<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) pace: &'a Pace,
+    /// The policy's own limit, beside the shared one.
+    pub(super) own_pace: Option<&'a Pace>,
+    pub(super) crd: &'a Crd,
+    pub(super) terms: Terms,
+    pub(super) mode: Mode,
+}
+
+/// What became of an object, and what was missing in it.
+#[derive(Debug)]
+pub(super) struct Tended {
+    pub(super) fate: Fate,
+    pub(super) missing: Vec<Path>,
+}
+
+/// Why seeing to further objects of the CRD would be wrong or useless.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Stop {
+    /// A permission is missing.
+    #[error("the permission to {verb} is missing")]
+    Forbidden {
+        /// The verb.
+        verb: String,
+    },
+    /// A write made the server forget owners.
+    #[error(
+        "a write made the API server forget the owners {managers:?} of {object}; nothing more is written"
+    )]
+    OwnersLost {
+        /// Which object.
+        object: String,
+        /// Whose entries are gone.
+        managers: Vec<String>,
+    },
+}
+
+impl Tender<'_> {
+    /// Sees to one object as it was read.
+    ///
+    /// # Errors
+    /// [`Stop`], if no further object should be seen to. Anything else stays with the object.
+    pub(super) async fn tend(self, mut object: Object, record: &Record) -> Result<Tended, Stop> {
+        let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
+        let mut missing = Vec::new();
+        let mut refused: Option<Write> = None;
+        for _ in 0..ATTEMPTS {
+            let write = match (refused.take(), decide(&object, self.crd, &self.terms, record)) {
+                (Some(refused), Plan::Write(_)) => rewritten(&object, self.crd, &self.terms, &refused),
+                (None, Plan::Write(write)) => write,
+                (_, plan) => return Ok(Tended { fate: self.passive(&object, plan), missing }),
+            };
+            missing.clone_from(&write.missing);
+            if self.mode == Mode::Audit {
+                return Ok(Tended { fate: Fate::Due, missing });
+            }
+            let fate = match self.perform(&object, &write).await {
+                Outcome::Written { resource_version } => {
+                    info!(object = %object.identity(), strategy = ?write.strategy, "stored defaults");
+                    Fate::Written(resource_version)
+                }
+                Outcome::AlreadyStored => Fate::AlreadyStored,
+                Outcome::Gone => Fate::Skipped,
+                Outcome::Rejected(rejection) => {
+                    warn!(object = %object.identity(), reason = %rejection.message, "write refused");
+                    Fate::Rejected(rejection)
+                }
+                Outcome::Forbidden { verb } => return Err(Stop::Forbidden { verb }),
+                Outcome::OwnersLost { managers } => {
+                    error!(object = %object.identity(), ?managers, "owners lost");
+                    return Err(Stop::OwnersLost { object: object.identity().to_string(), managers });
+                }
+                again @ (Outcome::Conflict
+                | Outcome::Unproved
+                | Outcome::NeedsRewrite
+                | Outcome::Failed(_)) => {
+                    if let Outcome::NeedsRewrite = again {
+                        refused = Some(write);
+                    }
+                    debug!(object = %object.identity(), outcome = ?again, "deciding again");
+                    let asked = if let Outcome::Failed(error) = &again { error.retry_after() } else { None };
+                    tokio::time::sleep(backoff.failed(asked)).await;
+                    match self.cluster.object(&self.crd.resource(), &object.identity()).await {
+                        Ok(Some(fresh)) => object = fresh,
+                        Ok(None) => return Ok(Tended { fate: Fate::Skipped, missing }),
+                        Err(error) => debug!(object = %object.identity(), %error, "cannot read again"),
+                    }
+                    continue;
+                }
+            };
+            return Ok(Tended { fate, missing });
+        }
+        debug!(object = %object.identity(), "given up for now");
+        Ok(Tended { fate: Fate::Unknown, missing })
+    }
+
+    fn passive(&self, object: &Object, plan: Plan) -> Fate {
+        match plan {
+            Plan::Skip(why) => {
+                debug!(object = %object.identity(), ?why, "skipped");
+                Fate::Skipped
+            }
+            Plan::Hold { reason, paths } => {
+                debug!(object = %object.identity(), ?reason, "held");
+                Fate::Held(reason, paths)
+            }
+            Plan::Stored | Plan::Write(_) => Fate::Stored,
+        }
+    }
+
+    async fn perform(&self, object: &Object, write: &Write) -> Outcome {
+        let own = match self.own_pace {
+            Some(pace) => Some(pace.admit().await),
+            None => None,
+        };
+        let permit = self.pace.admit().await;
+        self.cluster.metrics().in_flight.inc();
+        let outcome = self.cluster.perform(self.crd, object, write, &self.terms).await;
+        permit.finish(pressure(&outcome));
+        self.cluster.metrics().in_flight.dec();
+        drop(own);
+        outcome
+    }
+}
+
+/// What an outcome says about the server's load.
+fn pressure(outcome: &Outcome) -> Pressure {
+    match outcome {
+        Outcome::Failed(error) if matches!(error.code(), Some(429 | 503 | 504)) => {
+            Pressure::Overload(error.retry_after())
+        }
+        Outcome::Failed(CallError::TimedOut(_) | CallError::Connection(_) | CallError::BrokenOff(_)) => {
+            Pressure::Overload(None)
+        }
+        _ => Pressure::None,
+    }
+}

@@ -1,0 +1,122 @@
+//! The sentence about a CRD, from what became of its objects.
+//! It must not name values, nor more than a few objects.
+
+use jiff::Timestamp;
+
+use super::judge::Judged;
+use super::tally::{Tally, Trouble};
+use crate::api::{Mode, Settings};
+use crate::domain::condition::{Reason, Verdict, list};
+use crate::domain::crd::Crd;
+use crate::domain::plan::Hold;
+
+/// What there is to say where no object needs to be looked at; none where some do, or where there is nothing to say.
+pub(super) fn without_objects(crd: &Crd, settings: &Settings, judged: &Judged) -> Option<Verdict> {
+    let defaults = crd.compiled().has_defaults();
+    let said = |persisted, reason, message: String| Some(verdict(judged, persisted, reason, message));
+    if !judged.non_structural.is_empty() {
+        return Some(unreadable(judged));
+    }
+    if !defaults && !judged.invalid_defaults.is_empty() {
+        return said(Some(true), Reason::NoDefaults, String::new());
+    }
+    if !defaults {
+        return None;
+    }
+    if settings.mode == Mode::Ignore {
+        let message = format!("DefaultsPolicy {} says that these objects are left alone", settings.policy);
+        return said(None, Reason::Ignored, message);
+    }
+    if !crd.storage().served {
+        let message = format!("the storage version {} is not served", crd.storage().name);
+        return said(Some(false), Reason::NotServed, message);
+    }
+    None
+}
+
+/// What there is to say of a CRD whose schema is not structural, or cannot be read at all.
+pub(super) fn unreadable(judged: &Judged) -> Verdict {
+    let message = "the API server applies no defaults to the objects of a CRD whose schema is not structural";
+    verdict(judged, Some(false), Reason::NonStructural, message.to_owned())
+}
+
+/// While the schema is given time.
+pub(super) fn settling(judged: &Judged, until: Timestamp) -> Verdict {
+    verdict(
+        judged,
+        Some(false),
+        Reason::Settling,
+        format!("the schema has changed; objects are written from {until} on"),
+    )
+}
+
+/// While a pass is under way.
+pub(super) fn in_progress(judged: &Judged, tally: &Tally) -> Verdict {
+    let counts = tally.counts();
+    let message = match counts.objects {
+        0 => "the objects are being looked at".to_owned(),
+        objects => format!("{objects} objects looked at, {} written", counts.written),
+    };
+    verdict(judged, Some(false), Reason::InProgress, message)
+}
+
+/// After every object was seen to.
+pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict {
+    let counts = tally.counts();
+    let named = |wanted: fn(&Trouble) -> bool| -> Vec<String> {
+        tally
+            .troubles()
+            .filter(|(_, trouble)| wanted(trouble))
+            .map(|(identity, _)| identity.to_string())
+            .collect()
+    };
+    let rejected = named(|trouble| matches!(trouble, Trouble::Rejected(_)));
+    let hidden = named(|trouble| matches!(trouble, Trouble::Held(Hold::HiddenFields, _)));
+    let misfit = named(|trouble| matches!(trouble, Trouble::Held(Hold::Misfit, _)));
+    let invalid = named(|trouble| matches!(trouble, Trouble::Held(Hold::InvalidDefault, _)));
+    let stored = counts.written + counts.already_stored;
+    let mut sentences = vec![format!("{stored} of {} objects store their defaults", counts.objects)];
+    if tally.due() > 0 {
+        let why = if settings.paused { "the policy is paused" } else { "the policy asks for an audit only" };
+        sentences.push(format!("{} would be written, but {why}", tally.due()));
+    }
+    if counts.rejected > 0 {
+        sentences.push(list(&rejected, &format!("{} refused", counts.rejected)));
+    }
+    if !hidden.is_empty() {
+        sentences.push(list(&hidden, "held for fields that only etcd still has"));
+    }
+    if !invalid.is_empty() {
+        sentences.push(list(&invalid, "held for a default that is itself invalid"));
+    }
+    if !misfit.is_empty() {
+        sentences.push(list(&misfit, "held for values of another type than the schema's"));
+    }
+    if counts.skipped > 0 {
+        sentences.push(format!("{} left alone", counts.skipped));
+    }
+    let reason = match () {
+        () if counts.rejected > 0 => Reason::ObjectsRejected,
+        () if !hidden.is_empty() => Reason::HiddenFields,
+        () if !misfit.is_empty() => Reason::Misfit,
+        () if !invalid.is_empty() => Reason::InvalidDefaults,
+        () if settings.mode == Mode::Audit || tally.due() > 0 => Reason::AuditOnly,
+        () => Reason::AllPersisted,
+    };
+    let persisted = match reason {
+        Reason::AllPersisted => Some(true),
+        Reason::AuditOnly if tally.due() == 0 => None,
+        _ => Some(false),
+    };
+    verdict(judged, persisted, reason, sentences.join("; "))
+}
+
+fn verdict(judged: &Judged, persisted: Option<bool>, reason: Reason, message: String) -> Verdict {
+    Verdict {
+        non_structural: judged.non_structural.clone(),
+        invalid_defaults: judged.invalid_defaults.clone(),
+        persisted,
+        reason,
+        message,
+    }
+}

@@ -1,0 +1,195 @@
+//! What Etch says on a CRD: three conditions, each with a reason and a message.
+//! It must not hold a value of any object, nor use a type of the server's own (fact C2).
+
+use serde::{Deserialize, Serialize};
+
+use super::json::Json;
+
+/// The condition types, always written together (fact C1).
+pub const TYPES: [&str; 3] = ["NonStructural", "InvalidDefaults", "DefaultsPersisted"];
+
+/// Messages are cut at this many bytes.
+pub const MAX_MESSAGE: usize = 1024;
+
+/// One condition in the form of `status.conditions`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// One of [`TYPES`].
+    pub r#type: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// One word.
+    #[serde(default)]
+    pub reason: String,
+    /// A sentence for people.
+    #[serde(default)]
+    pub message: String,
+    /// The CRD's generation that was judged. Servers before 1.36 drop it (fact C3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// When `status` last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<String>,
+}
+
+/// Why `DefaultsPersisted` is what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// The storage version has no defaults.
+    NoDefaults,
+    /// Every object holds its defaults in etcd.
+    AllPersisted,
+    /// A pass is under way.
+    InProgress,
+    /// The schema has changed, and is given time to be taken back.
+    Settling,
+    /// Some objects' writes were refused.
+    ObjectsRejected,
+    /// Some objects hold fields that a write would destroy.
+    HiddenFields,
+    /// Some objects would get a default that is itself invalid.
+    InvalidDefaults,
+    /// The schema is not structural, so the server applies no defaults.
+    NonStructural,
+    /// Some objects do not fit the storage version's schema by type.
+    Misfit,
+    /// A permission is missing.
+    Forbidden,
+    /// The policy asks for reports only.
+    AuditOnly,
+    /// The policy asks for nothing.
+    Ignored,
+    /// Objects cannot be read at the storage version.
+    ConversionFailed,
+    /// The storage version is not served.
+    NotServed,
+}
+
+/// Everything there is to say about a CRD.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Violations of the structural schema rules, as places and the server's words.
+    pub non_structural: Vec<String>,
+    /// Places of defaults that are themselves invalid.
+    pub invalid_defaults: Vec<String>,
+    /// Whether the defaults are stored; unknown if none.
+    pub persisted: Option<bool>,
+    /// Why.
+    pub reason: Reason,
+    /// The same in a sentence.
+    pub message: String,
+}
+
+impl Reason {
+    /// The reason as it stands in the condition.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoDefaults => "NoDefaults",
+            Self::AllPersisted => "AllPersisted",
+            Self::InProgress => "InProgress",
+            Self::Settling => "Settling",
+            Self::ObjectsRejected => "ObjectsRejected",
+            Self::HiddenFields => "HiddenFields",
+            Self::InvalidDefaults => "InvalidDefaults",
+            Self::NonStructural => "NonStructural",
+            Self::Misfit => "Misfit",
+            Self::Forbidden => "Forbidden",
+            Self::AuditOnly => "AuditOnly",
+            Self::Ignored => "Ignored",
+            Self::ConversionFailed => "ConversionFailed",
+            Self::NotServed => "NotServed",
+        }
+    }
+}
+
+impl Verdict {
+    /// The conditions that say so, for a CRD of this generation whose conditions are `present`.
+    ///
+    /// `now` (RFC 3339) becomes the transition time of those whose status changes.
+    pub fn conditions(&self, generation: i64, present: &[Condition], now: &str) -> Vec<Condition> {
+        let [non_structural, invalid_defaults, persisted] = TYPES;
+        let truth = |value: bool| if value { "True" } else { "False" };
+        let listed = |found: &[String], none: &'static str, some: &'static str, kind: &'static str| {
+            let (reason, message) = match found {
+                [] => (none, String::new()),
+                found => (some, list(found, kind)),
+            };
+            (truth(!found.is_empty()), reason, message)
+        };
+        let said = [
+            (
+                non_structural,
+                listed(&self.non_structural, "Structural", "Violations", "the schema is not structural"),
+            ),
+            (
+                invalid_defaults,
+                listed(&self.invalid_defaults, "Valid", "InvalidDefaults", "defaults are themselves invalid"),
+            ),
+            (
+                persisted,
+                (self.persisted.map_or("Unknown", truth), self.reason.as_str(), self.message.clone()),
+            ),
+        ];
+        said.into_iter()
+            .map(|(name, (status, reason, message))| {
+                let before = present.iter().find(|condition| condition.r#type == name);
+                let kept = before.filter(|before| before.status == status);
+                Condition {
+                    r#type: name.to_owned(),
+                    status: status.to_owned(),
+                    reason: reason.to_owned(),
+                    message: cut(message),
+                    observed_generation: Some(generation),
+                    last_transition_time: kept
+                        .and_then(|before| before.last_transition_time.clone())
+                        .or_else(|| Some(now.to_owned())),
+                }
+            })
+            .collect()
+    }
+}
+
+/// Our conditions among those that a CRD carries.
+pub fn present(crd: &Json) -> Vec<Condition> {
+    let conditions = crd.get("status").and_then(|status| status.get("conditions"));
+    let all = conditions.and_then(serde_json::Value::as_array).into_iter().flatten();
+    all.filter_map(|condition| Condition::deserialize(condition).ok())
+        .filter(|condition| TYPES.contains(&condition.r#type.as_str()))
+        .collect()
+}
+
+/// Whether two sets of conditions say the same. The generation does not count where the server did not keep it (C3).
+pub fn same(said: &[Condition], present: &[Condition]) -> bool {
+    said.len() == present.len()
+        && said.iter().all(|condition| {
+            present.iter().any(|other| {
+                (&condition.r#type, &condition.status, &condition.reason, &condition.message)
+                    == (&other.r#type, &other.status, &other.reason, &other.message)
+                    && (other.observed_generation.is_none()
+                        || other.observed_generation == condition.observed_generation)
+            })
+        })
+}
+
+/// A count and the first few of many.
+pub fn list(found: &[String], kind: &str) -> String {
+    const SHOWN: usize = 5;
+    let mut text = format!("{kind}: {}", found.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", "));
+    if found.len() > SHOWN {
+        text.push_str(&format!(" and {} more", found.len() - SHOWN));
+    }
+    text
+}
+
+fn cut(mut message: String) -> String {
+    if message.len() > MAX_MESSAGE {
+        let end = (0..=MAX_MESSAGE - 3).rev().find(|end| message.is_char_boundary(*end)).unwrap_or_default();
+        message.truncate(end);
+        message.push('…');
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests;

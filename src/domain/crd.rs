@@ -1,0 +1,251 @@
+//! A CustomResourceDefinition, reduced to what decisions about its objects need.
+//! It must not judge the CRD: the structural rules and the validation of defaults are elsewhere.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::compile::Compiled;
+use super::json::{Json, same};
+use super::path::Path;
+use super::schema::{ParseError, Schema};
+use super::validate;
+
+/// One CRD with the schemas of all its versions.
+#[derive(Debug)]
+pub struct Crd {
+    name: String,
+    uid: String,
+    generation: i64,
+    group: String,
+    kind: String,
+    plural: String,
+    namespaced: bool,
+    converted_by_webhook: bool,
+    versions: Vec<Version>,
+    storage: usize,
+    versions_disagree: bool,
+    stored_elsewhere: bool,
+    invalid_defaults: Vec<Path>,
+    compiled: Compiled,
+}
+
+/// One version of a CRD.
+#[derive(Debug)]
+pub struct Version {
+    /// `v1`
+    pub name: String,
+    /// Whether the API server serves it.
+    pub served: bool,
+    /// Its schema; one that says nothing where the CRD gives none.
+    pub schema: Schema,
+}
+
+/// Why a document cannot be read as a CRD.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CrdError {
+    /// A field without which there is no CRD.
+    #[error("{field} is missing or not {expected}")]
+    Malformed {
+        /// The field's place in the document.
+        field: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A schema that the API server would refuse as well.
+    #[error("the schema of version {version} cannot be read: {source}")]
+    Schema {
+        /// The version's name.
+        version: String,
+        /// What is wrong with it, and where.
+        #[source]
+        source: ParseError,
+    },
+}
+
+/// Group, version and plural: what a request's path is made of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Resource {
+    /// `stable.example.com`
+    pub group: String,
+    /// `v1`
+    pub version: String,
+    /// `crontabs`
+    pub plural: String,
+}
+
+impl Crd {
+    /// Reads a CRD of `apiextensions.k8s.io/v1`.
+    ///
+    /// # Errors
+    /// See [`CrdError`]; the text names fields and versions only.
+    pub fn read(document: &Json) -> Result<Self, CrdError> {
+        let spec = document.get("spec").ok_or(malformed("spec", "an object"))?;
+        let documents = spec
+            .get("versions")
+            .and_then(Value::as_array)
+            .filter(|versions| !versions.is_empty())
+            .ok_or(malformed("spec.versions", "a list of versions"))?;
+        let versions = documents.iter().map(version).collect::<Result<Vec<_>, _>>()?;
+        let storage = documents
+            .iter()
+            .position(|version| version.get("storage") == Some(&Value::Bool(true)))
+            .ok_or(malformed("spec.versions[].storage", "true for any version"))?;
+        let compiled = Compiled::new(&versions[storage].schema);
+        let stored_schema = schema_document(&documents[storage]);
+        let versions_disagree =
+            documents.iter().zip(&versions).enumerate().any(|(index, (document, version))| {
+                index != storage && version.served && !same(schema_document(document), stored_schema)
+            });
+        Ok(Self {
+            name: text(document, &["metadata", "name"]).ok_or(malformed("metadata.name", "a name"))?,
+            uid: text(document, &["metadata", "uid"]).unwrap_or_default(),
+            generation: document["metadata"]["generation"].as_i64().unwrap_or_default(),
+            group: text(spec, &["group"]).ok_or(malformed("spec.group", "a group"))?,
+            kind: text(spec, &["names", "kind"]).ok_or(malformed("spec.names.kind", "a kind"))?,
+            plural: text(spec, &["names", "plural"]).ok_or(malformed("spec.names.plural", "a plural"))?,
+            namespaced: spec["scope"] != "Cluster",
+            converted_by_webhook: spec["conversion"]["strategy"] == "Webhook",
+            stored_elsewhere: stored_elsewhere(document, &versions[storage].name),
+            invalid_defaults: invalid_defaults(&versions),
+            versions,
+            storage,
+            versions_disagree,
+            compiled,
+        })
+    }
+
+    /// `crontabs.stable.example.com`
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The uid; a CRD that was deleted and created again has another. Empty where the document is from a file.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// The generation of the CRD that was read; 0 where the document is from a file.
+    pub fn generation(&self) -> i64 {
+        self.generation
+    }
+
+    /// `stable.example.com`
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+
+    /// `CronTab`
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Whether its objects live in namespaces.
+    pub fn is_namespaced(&self) -> bool {
+        self.namespaced
+    }
+
+    /// The version in which the server writes to etcd: S.
+    pub fn storage(&self) -> &Version {
+        &self.versions[self.storage]
+    }
+
+    /// A version by its name; none if the CRD does not have it, or no more.
+    pub fn version(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+
+    /// All versions, in the order of the CRD.
+    pub fn versions(&self) -> &[Version] {
+        &self.versions
+    }
+
+    /// The storage version's schema, ready for filling.
+    pub fn compiled(&self) -> &Compiled {
+        &self.compiled
+    }
+
+    /// The group and the storage version: `stable.example.com/v1`.
+    pub fn api_version(&self) -> String {
+        format!("{}/{}", self.group, self.storage().name)
+    }
+
+    /// Where its objects are read and written.
+    pub fn resource(&self) -> Resource {
+        Resource {
+            group: self.group.clone(),
+            version: self.storage().name.clone(),
+            plural: self.plural.clone(),
+        }
+    }
+
+    /// Whether objects may still be stored at another version than the storage version: `status.storedVersions` says so.
+    pub fn stored_elsewhere(&self) -> bool {
+        self.stored_elsewhere
+    }
+
+    /// The places of defaults, at any version, that are themselves invalid: what gets one of them is refused, or will be.
+    ///
+    /// The server looks for them when a CRD is written, but not below `additionalProperties` (fact C4).
+    pub fn invalid_defaults(&self) -> &[Path] {
+        &self.invalid_defaults
+    }
+
+    /// Whether a served version has another schema than the storage version: a write through it may drop what only the
+    /// storage version knows (fact W10).
+    pub fn versions_disagree(&self) -> bool {
+        self.versions_disagree
+    }
+
+    /// Whether an owner at this version names fields in the storage version's terms. A conversion webhook may rename any.
+    pub fn names_fields_alike(&self, version: &str) -> bool {
+        version == self.storage().name || !self.converted_by_webhook
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}/{}", self.plural, self.group, self.version)
+    }
+}
+
+fn version(document: &Value) -> Result<Version, CrdError> {
+    let name = text(document, &["name"]).ok_or(malformed("spec.versions[].name", "a name"))?;
+    let schema = Schema::parse(schema_document(document))
+        .map_err(|source| CrdError::Schema { version: name.clone(), source })?;
+    Ok(Version { served: document.get("served") == Some(&Value::Bool(true)), name, schema })
+}
+
+fn stored_elsewhere(document: &Json, storage: &str) -> bool {
+    let stored = document.get("status").and_then(|status| status.get("storedVersions"));
+    stored.and_then(Value::as_array).into_iter().flatten().any(|version| version != storage)
+}
+
+fn invalid_defaults(versions: &[Version]) -> Vec<Path> {
+    let mut places: Vec<Path> = versions
+        .iter()
+        .map(|version| validate::defaults(&version.schema))
+        .flat_map(|found| found.by_server.into_iter().chain(found.beyond_server))
+        .map(|finding| finding.default_site())
+        .collect();
+    places.sort();
+    places.dedup();
+    places
+}
+
+fn schema_document(version: &Value) -> &Value {
+    version.get("schema").and_then(|schema| schema.get("openAPIV3Schema")).unwrap_or(&Value::Null)
+}
+
+fn text(document: &Value, path: &[&str]) -> Option<String> {
+    let found = path.iter().try_fold(document, |value, field| value.get(field))?;
+    found.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn malformed(field: &'static str, expected: &'static str) -> CrdError {
+    CrdError::Malformed { field, expected }
+}
+
+#[cfg(test)]
+mod tests;

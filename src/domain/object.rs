@@ -1,0 +1,108 @@
+//! A custom resource as the API returned it, and the parts of its metadata that decisions need.
+//! It must not interpret the payload.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::json::Json;
+
+/// The annotation by which one object is left alone; only the value `true` counts.
+pub const IGNORE_ANNOTATION: &str = "etch-operator.io/ignore";
+
+/// Which object it is, for records, logs and requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity {
+    /// The namespace; none for cluster-scoped objects.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+    /// The uid, which tells an object from a later one of the same name.
+    pub uid: String,
+}
+
+/// One object in its read view.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Object(Json);
+
+impl Object {
+    /// The whole document.
+    pub fn json(&self) -> &Json {
+        &self.0
+    }
+
+    /// The namespace; none for cluster-scoped objects.
+    pub fn namespace(&self) -> Option<&str> {
+        self.metadata("namespace").filter(|namespace| !namespace.is_empty())
+    }
+
+    /// The name; empty where a document has none.
+    pub fn name(&self) -> &str {
+        self.metadata("name").unwrap_or_default()
+    }
+
+    /// The uid; empty where a document does not come from an API server.
+    pub fn uid(&self) -> &str {
+        self.metadata("uid").unwrap_or_default()
+    }
+
+    /// The resource version as it is sent back.
+    pub fn resource_version(&self) -> &str {
+        self.metadata("resourceVersion").unwrap_or_default()
+    }
+
+    /// The resource version as a number: custom resources of one type can be ordered by it (Kubernetes 1.35 made that a
+    /// promise; etcd has always kept it). None where it is not a number.
+    pub fn revision(&self) -> Option<u64> {
+        self.resource_version().parse().ok()
+    }
+
+    /// Whether the object waits for its finalizers.
+    pub fn is_terminating(&self) -> bool {
+        self.metadata("deletionTimestamp").is_some()
+    }
+
+    /// Whether its owner asked that it be left alone.
+    pub fn is_opted_out(&self) -> bool {
+        self.annotation(IGNORE_ANNOTATION) == Some("true")
+    }
+
+    /// The text of an annotation.
+    pub fn annotation(&self, name: &str) -> Option<&str> {
+        self.0.get("metadata")?.get("annotations")?.get(name)?.as_str()
+    }
+
+    /// Who it is.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            namespace: self.namespace().map(str::to_owned),
+            name: self.name().to_owned(),
+            uid: self.uid().to_owned(),
+        }
+    }
+
+    fn metadata(&self, field: &str) -> Option<&str> {
+        self.0.get("metadata")?.get(field)?.as_str()
+    }
+}
+
+impl From<Json> for Object {
+    fn from(json: Json) -> Self {
+        Self(json)
+    }
+}
+
+impl From<Value> for Object {
+    fn from(value: Value) -> Self {
+        Self(value.into())
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}

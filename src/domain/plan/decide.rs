@@ -1,0 +1,152 @@
+//! The decision and strategy table.
+//! It must not guess: what the read view cannot tell becomes a write that is harmless if nothing was missing.
+
+use serde_json::Value;
+
+use super::{
+    HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, Write, body, hidden, misfit, own,
+    rewrite,
+};
+use crate::domain::crd::Crd;
+use crate::domain::json::Json;
+use crate::domain::object::Object;
+use crate::domain::ownership::{MANAGER, is_covered, owners};
+use crate::domain::path::{Path, Trail};
+
+/// Decides about one object of a CRD whose storage version has defaults.
+///
+/// Rows of the table, in order; the first that holds decides:
+/// 1. terminating or opted out: skip;
+/// 2. the record covers it, it shows every default, and we own nothing that we should not: stored;
+/// 3. no place of it takes a default: stored, or written if it may be stored at an old version;
+/// 4. it has fields that only etcd still holds: hold, unless the policy drops them;
+/// 5. it does not fit the storage version by type: hold;
+/// 6. a default that it would get is itself invalid: hold;
+/// 7. it has no owners at all: merge patch;
+/// 8. an owner speaks in the terms of a version that lacks the default or is gone, or we own what we should not:
+///    rewrite the owners;
+/// 9. otherwise: apply.
+///
+/// An owner of the value does not prove that etcd has it: a claim outlives its field, and covers a default that a later
+/// schema gives in its place. Only where asking is not wanted ([`Record::trust_claims`]) does row 3 go by claims.
+pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Plan {
+    if object.is_terminating() {
+        return Plan::Skip(Skip::Terminating);
+    }
+    if object.is_opted_out() {
+        return Plan::Skip(Skip::OptedOut);
+    }
+    let must_release =
+        terms.ownership == Ownership::None && owners(object).any(|owner| owner.manager == MANAGER);
+    let mut missing = gaps(object, crd);
+    if missing.is_empty() && !must_release && record.covers(object) {
+        return Plan::Stored;
+    }
+    missing.extend(filled(object, crd, record.trust_claims));
+    if missing.is_empty() && !must_release {
+        return move_to_storage_version(object, crd, terms, record);
+    }
+    if terms.hidden_fields == HiddenFields::Hold {
+        let paths = hidden::hidden(object, crd);
+        if !paths.is_empty() {
+            return Plan::Hold { reason: Hold::HiddenFields, paths };
+        }
+    }
+    let paths = misfit::misfits(object.json(), &crd.storage().schema);
+    if !paths.is_empty() {
+        return Plan::Hold { reason: Hold::Misfit, paths };
+    }
+    let paths = invalid(&missing, crd);
+    if !paths.is_empty() {
+        return Plan::Hold { reason: Hold::InvalidDefault, paths };
+    }
+    let must_rewrite = must_release || rewrite::is_needed(object, crd, missing.iter());
+    Plan::Write(match (owners(object).next(), must_rewrite) {
+        (None, _) => merge(object, record, missing),
+        (_, true) => rewrite(object, crd, terms, missing),
+        (_, false) => apply(object, crd, terms, record, missing),
+    })
+}
+
+/// What to do about an object that no default is missing in: nothing, unless it may be stored at an old version, from which
+/// it would be read with other defaults (fact R2). That is worth a write, but not a loss.
+fn move_to_storage_version(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Plan {
+    let is_known = record.through.is_some() || record.trust_claims || !crd.stored_elsewhere();
+    let loses = terms.hidden_fields == HiddenFields::Hold && !hidden::hidden(object, crd).is_empty();
+    if is_known || loses || !misfit::misfits(object.json(), &crd.storage().schema).is_empty() {
+        return Plan::Stored;
+    }
+    Plan::Write(match owners(object).next() {
+        None => merge(object, record, Vec::new()),
+        Some(_) if rewrite::is_needed(object, crd, [].iter()) => rewrite(object, crd, terms, Vec::new()),
+        Some(_) => apply(object, crd, terms, record, Vec::new()),
+    })
+}
+
+/// A write of the owners, where an apply of `refused` could not be carried out in their terms, or after one that was.
+pub fn rewritten(object: &Object, crd: &Crd, terms: &Terms, refused: &Write) -> Write {
+    rewrite(object, crd, terms, refused.missing.clone())
+}
+
+/// The identity alone, to be applied before a rewrite: stored at S first, the object keeps its generation, and no default
+/// becomes ours. None where it is stored at S already, as far as the read view tells; and where we own fields by an apply,
+/// for one that leaves them out gives them up, and what nobody owns the server removes.
+pub fn ahead_of_rewrite(object: &Object, crd: &Crd) -> Option<Json> {
+    let owns = owners(object).any(|owner| owner.manager == MANAGER && owner.operation == "Apply");
+    (!owns && has_gap(object, crd)).then(|| body::identity(object, crd))
+}
+
+/// Whether the read view lacks a default: the object is stored at a version without it (fact R2), or the answering server
+/// does not serve the schema yet (fact R6).
+pub fn has_gap(object: &Object, crd: &Crd) -> bool {
+    !gaps(object, crd).is_empty()
+}
+
+/// The missing places where an invalid default stands, at the place or below it.
+fn invalid(missing: &[Path], crd: &Crd) -> Vec<Path> {
+    let touches = |path: &Path| {
+        let place = path.to_schema();
+        crd.invalid_defaults().iter().any(|invalid| place.contains(invalid) || invalid.contains(&place))
+    };
+    missing.iter().filter(|path| !crd.invalid_defaults().is_empty() && touches(path)).cloned().collect()
+}
+
+fn merge(object: &Object, record: &Record, missing: Vec<Path>) -> Write {
+    Write { strategy: Strategy::Merge, body: body::merge(object), prove: record.versions_disagree, missing }
+}
+
+fn rewrite(object: &Object, crd: &Crd, terms: &Terms, missing: Vec<Path>) -> Write {
+    Write { strategy: Strategy::Rewrite, body: rewrite::body(object, crd, terms), prove: true, missing }
+}
+
+fn apply(object: &Object, crd: &Crd, terms: &Terms, record: &Record, missing: Vec<Path>) -> Write {
+    let prove = record.versions_disagree || has_gap(object, crd);
+    let body = match terms.ownership {
+        Ownership::None => body::identity(object, crd),
+        Ownership::Own => own::body(object, crd, missing.iter()),
+    };
+    Write { strategy: Strategy::Apply, body, prove, missing }
+}
+
+/// The defaults that even the read view lacks: the object is stored at a version without them (fact R2).
+fn gaps(object: &Object, crd: &Crd) -> Vec<Path> {
+    let mut paths = Vec::new();
+    crd.compiled().gaps(object.json(), &mut |trail: &Trail<'_>, _: &Value| paths.push(trail.to_path()));
+    paths
+}
+
+/// The places that show what their default would give: only a write can tell whether etcd has them.
+///
+/// With `trust_claims`, those that an owner names are left out.
+fn filled(object: &Object, crd: &Crd, trust_claims: bool) -> Vec<Path> {
+    let schema = &crd.storage().schema;
+    let speaking = owners(object).filter(|owner| crd.names_fields_alike(owner.version()));
+    let mut paths = Vec::new();
+    crd.compiled().filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| {
+        let path = trail.to_path();
+        if !trust_claims || !is_covered(speaking.clone(), object.json(), schema, path.steps()) {
+            paths.push(path);
+        }
+    });
+    paths
+}

@@ -1,0 +1,68 @@
+//! Whether an object fits a schema by type, as structured-merge-diff needs it to keep `managedFields` (fact W16).
+//! It must not validate: ranges, formats and rules are nobody's reason to forget an owner.
+
+use serde_json::Value;
+
+use crate::domain::json::level;
+use crate::domain::path::{Path, Trail, TrailStep};
+use crate::domain::schema::{Schema, SchemaType};
+
+/// The topmost places whose value has another type than the schema says. `null` fits everywhere.
+pub(super) fn misfits(object: &Value, schema: &Schema) -> Vec<Path> {
+    let mut found = Vec::new();
+    for name in ["spec", "status"] {
+        if let (Some(value), Some(schema)) = (object.get(name), schema.child(name)) {
+            walk(value, schema, &Trail::ROOT.join(TrailStep::Field(name)), &mut found);
+        }
+    }
+    let rest = object.as_object().into_iter().flatten();
+    for (name, value) in rest.filter(|(name, _)| !matches!(name.as_str(), "spec" | "status" | "metadata")) {
+        if let Some(schema) = schema.child(name) {
+            walk(value, schema, &Trail::ROOT.join(TrailStep::Field(name)), &mut found);
+        }
+    }
+    found
+}
+
+fn walk(value: &Value, schema: &Schema, at: &Trail<'_>, found: &mut Vec<Path>) {
+    if !fits(value, schema) {
+        found.push(at.to_path());
+        return;
+    }
+    match value {
+        Value::Object(fields) => level(|| {
+            for (name, value) in fields {
+                if let Some(property) = schema.properties.get(name) {
+                    walk(value, property, &at.join(TrailStep::Field(name)), found);
+                } else if let Some(values) = schema.additional_schema() {
+                    walk(value, values, &at.join(TrailStep::Key(name)), found);
+                }
+            }
+        }),
+        Value::Array(items) => level(|| {
+            if let Some(item) = schema.items.as_deref() {
+                for (index, value) in items.iter().enumerate() {
+                    walk(value, item, &at.join(TrailStep::Index(index)), found);
+                }
+            }
+        }),
+        _ => {}
+    }
+}
+
+fn fits(value: &Value, schema: &Schema) -> bool {
+    if value.is_null() {
+        return true;
+    }
+    if schema.int_or_string {
+        return value.is_string() || value.is_number();
+    }
+    match schema.kind {
+        SchemaType::Object => value.is_object(),
+        SchemaType::Array => value.is_array(),
+        SchemaType::String => value.is_string(),
+        SchemaType::Integer | SchemaType::Number => value.is_number(),
+        SchemaType::Boolean => value.is_boolean(),
+        SchemaType::Unset | SchemaType::Other(_) => true,
+    }
+}

@@ -1,0 +1,139 @@
+//! The decision about one object: what is missing in etcd, and the least harmful write that stores it.
+//! It must not perform anything: a [`Plan`] is inert, and operator, CLI and webhooks perform or print the same one.
+
+mod body;
+mod decide;
+mod hidden;
+mod misfit;
+mod own;
+mod proof;
+mod rewrite;
+
+use std::collections::HashSet;
+
+use crate::domain::json::Json;
+use crate::domain::object::Object;
+use crate::domain::path::Path;
+
+pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten};
+pub use proof::proof;
+pub use rewrite::release;
+
+/// What to do about one object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Plan {
+    /// Not ours to touch.
+    Skip(Skip),
+    /// Nothing is missing, and that is known without a request.
+    Stored,
+    /// Something is missing, and writing would do harm.
+    Hold {
+        /// Which harm.
+        reason: Hold,
+        /// Where, in the object's own terms; at least one.
+        paths: Vec<Path>,
+    },
+    /// Something is, or may be, missing.
+    Write(Write),
+}
+
+/// Why an object is passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Skip {
+    /// It has a deletionTimestamp.
+    Terminating,
+    /// It carries the annotation that asks for it.
+    OptedOut,
+}
+
+/// What harm a write would do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Hold {
+    /// It would destroy fields that etcd still holds and the schema no longer knows (facts R4, W12).
+    HiddenFields,
+    /// The object does not fit the storage version's schema by type, and the server would forget its owners (fact W16).
+    Misfit,
+    /// It would get a default that is itself invalid.
+    InvalidDefault,
+}
+
+/// One write, as the body that is sent. Every one names the uid, so that it can neither create nor bring back an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// How it is sent.
+    pub strategy: Strategy,
+    /// The request's body.
+    pub body: Json,
+    /// Whether storing must be proved by a repeat that changes nothing (facts W6, W10).
+    pub prove: bool,
+    /// The places whose default is missing in etcd, or may be: the topmost ones, in the object's own terms.
+    pub missing: Vec<Path>,
+}
+
+/// The ways to make the server store what it shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Strategy {
+    /// Server-side apply, never forced: of the identity alone (fact W2), or of the computed values under `ownership: Own`.
+    Apply,
+    /// An empty merge patch, for objects without `managedFields` (fact W5).
+    Merge,
+    /// A merge patch that names the owners anew, in the terms of the storage version (facts W9, W17, W18), or without our
+    /// own entry.
+    Rewrite,
+}
+
+/// What a policy allows for the objects of a CRD.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Whether the defaults that Etch stores become fields of Etch's manager.
+    pub ownership: Ownership,
+    /// What is done about objects with hidden fields.
+    pub hidden_fields: HiddenFields,
+}
+
+/// Who owns the defaults that Etch has stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ownership {
+    /// Nobody: whoever sets the field next meets no conflict.
+    #[default]
+    None,
+    /// The manager `etch`.
+    Own,
+}
+
+/// What is done about objects with hidden fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HiddenFields {
+    /// They are left alone and reported.
+    #[default]
+    Hold,
+    /// They are written, and the hidden fields are gone.
+    Drop,
+}
+
+/// What is on record about the objects of a CRD, from a pass for the digest that is in force.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Record {
+    /// The resource version up to which every object was seen to; none while no pass is on record.
+    pub through: Option<u64>,
+    /// The uids of objects that were not seen to: held or rejected.
+    pub exceptions: HashSet<String>,
+    /// Whether a write since then may have been made without the defaults: a served version does not have them (W10).
+    pub versions_disagree: bool,
+    /// Whether an owner's claim counts as proof that a value is stored: for an audit, which must not ask by writing.
+    pub trust_claims: bool,
+}
+
+impl Record {
+    /// Whether the record says that this object, as it is, holds its defaults in etcd.
+    pub fn covers(&self, object: &Object) -> bool {
+        let (Some(through), Some(revision)) = (self.through, object.revision()) else { return false };
+        if revision <= through {
+            return !self.exceptions.contains(object.uid());
+        }
+        !self.versions_disagree
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! Naming the owners of an object anew: at the storage version, united where two become one, and without ourselves.
+//! It must not change what an owner owns.
+
+use serde_json::{Map, Value, json};
+
+use super::{Ownership, Terms};
+use crate::domain::crd::Crd;
+use crate::domain::json::{Json, copy};
+use crate::domain::object::Object;
+use crate::domain::ownership::{MANAGER, Owner, owners, unite};
+use crate::domain::path::Path;
+
+/// Whether an owner speaks in the terms of a version that is gone, or that does not know one of the missing defaults: the
+/// server would not store it, and then refuse every apply (facts W6, W18).
+///
+/// Where a webhook converts, an owner's version may know the default by another name, and need not know it at all: the
+/// server asks the webhook for an object in the owner's terms.
+pub(super) fn is_needed<'a>(
+    object: &Object,
+    crd: &Crd,
+    missing: impl Iterator<Item = &'a Path> + Clone,
+) -> bool {
+    owners(object).filter(|owner| owner.version() != crd.storage().name).any(|owner| {
+        let Some(version) = crd.version(owner.version()) else { return true };
+        crd.names_fields_alike(&version.name)
+            && missing.clone().any(|path| !version.schema.knows(path.steps()))
+    })
+}
+
+/// A merge patch that replaces the owners, on the very object that was read.
+pub(super) fn body(object: &Object, crd: &Crd, terms: &Terms) -> Json {
+    let storage = crd.api_version();
+    let mut entries: Vec<Value> = Vec::new();
+    for entry in managed_fields(object) {
+        let owner = Owner::from_entry(entry);
+        if owner.manager == MANAGER && terms.ownership == Ownership::None {
+            continue;
+        }
+        let twin = entries.iter_mut().find(|other| owner.is_same_writer(&Owner::from_entry(other)));
+        match twin.and_then(Value::as_object_mut) {
+            Some(twin) => absorb(twin, entry),
+            None => {
+                let mut entry = copy(entry);
+                if let Value::Object(fields) = &mut entry {
+                    fields.insert("apiVersion".to_owned(), Value::from(storage.as_str()));
+                }
+                entries.push(entry);
+            }
+        }
+    }
+    if entries.is_empty() {
+        // How to say that nobody owns anything: an empty list would be taken for none given, and change nothing.
+        entries.push(json!({}));
+    }
+    Json::from(json!({
+        "metadata": {
+            "uid": object.uid(),
+            "resourceVersion": object.resource_version(),
+            "managedFields": entries,
+        },
+    }))
+}
+
+/// A JSON patch that removes our own entry from the object that a rewrite returned (fact W9); none where there is none.
+///
+/// It names the resource version that it was made for, and tests that the entry is still ours.
+pub fn release(object: &Object) -> Option<Json> {
+    let index = owners(object).position(|owner| owner.manager == MANAGER && owner.operation == "Update")?;
+    let entry = format!("/metadata/managedFields/{index}");
+    Some(Json::from(json!([
+        { "op": "test", "path": "/metadata/uid", "value": object.uid() },
+        { "op": "test", "path": "/metadata/resourceVersion", "value": object.resource_version() },
+        { "op": "test", "path": format!("{entry}/manager"), "value": MANAGER },
+        { "op": "test", "path": format!("{entry}/operation"), "value": "Update" },
+        { "op": "remove", "path": entry },
+    ])))
+}
+
+fn managed_fields(object: &Object) -> impl Iterator<Item = &Value> {
+    let entries = object.json().get("metadata").and_then(|metadata| metadata.get("managedFields"));
+    entries.and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Two entries of one writer become one: the union of their fields, at the later of their times.
+fn absorb(entry: &mut Map<String, Value>, other: &Value) {
+    let theirs = Owner::from_entry(other);
+    unite(entry.entry("fieldsV1").or_insert_with(|| json!({})), theirs.fields);
+    let time = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (mine, other_time) = (time(entry.get("time")), time(other.get("time")));
+    if other_time > mine {
+        entry.insert("time".to_owned(), Value::from(other_time));
+    }
+}
