@@ -87,6 +87,7 @@ fn build() -> Result<PathBuf> {
     let mut command = std::process::Command::new(cargo);
     command.args([
         "build",
+        "--workspace",
         "--quiet",
         "--bin",
         "etch",

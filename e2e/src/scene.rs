@@ -66,6 +66,11 @@ impl Scene {
         self.dir.path().join("etch.log")
     }
 
+    /// Leaves the directory with all logs in place when this is dropped.
+    pub fn keep(&mut self) {
+        self.dir.disable_cleanup(true);
+    }
+
     /// The requests of the operator's service account in the audit log, each once, that a filter takes.
     ///
     /// # Errors
@@ -126,7 +131,13 @@ async fn install(cluster: &Cluster) -> Result<()> {
     }
     let config = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../config"));
     apply_file(cluster, &config.join("namespace/namespace.yaml")).await?;
-    for file in ["service-account.yaml", "role.yaml", "role-binding.yaml"] {
+    for file in [
+        "service-account.yaml",
+        "role.yaml",
+        "role-binding.yaml",
+        "lease-role.yaml",
+        "lease-role-binding.yaml",
+    ] {
         apply_file(cluster, &config.join("rbac").join(file)).await?;
     }
     apply_file(cluster, &config.join("policy/policy.yaml")).await
@@ -175,6 +186,7 @@ pub async fn apply(cluster: &Cluster, object: &Value) -> Result<()> {
         "ClusterRoleBinding" => format!("{rbac}/clusterrolebindings/{name}"),
         "Role" => format!("{rbac}/namespaces/{namespace}/roles/{name}"),
         "RoleBinding" => format!("{rbac}/namespaces/{namespace}/rolebindings/{name}"),
+        "Deployment" => format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}"),
         "DefaultsPolicy" => format!("/apis/etch-operator.io/v1alpha1/defaultspolicies/{name}"),
         "CustomResourceDefinition" => format!("{CRDS}/{name}"),
         other => anyhow::bail!("{other} is not part of an installation"),

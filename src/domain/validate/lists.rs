@@ -110,7 +110,8 @@ fn identity(item: Option<&Value>) -> Identity<'_> {
         Value::Bool(flag) => Identity::Bool(*flag),
         Value::Number(number) => match Num::of(number) {
             Num::Int(int) => Identity::Int(int),
-            Num::Float(float) => Identity::Float(float.to_bits()),
+            // Zero is the same with either sign.
+            Num::Float(float) => Identity::Float((float + 0.0).to_bits()),
         },
         Value::String(text) => Identity::Text(text),
         Value::Array(_) | Value::Object(_) => Identity::Compound(go::json(item)),
@@ -137,6 +138,7 @@ mod tests {
     fn sets_compare_scalars_as_go_values_and_the_rest_as_text() {
         assert_eq!(repeated_in("set", &[], &json!([1, 1.0, "1", true, null, null, 1, 1])), ["l[5]", "l[6]"]);
         assert_eq!(repeated_in("set", &[], &json!([[1], [1.0], {"a": 1}, {"a": 1.0}])), ["l[1]", "l[3]"]);
+        assert_eq!(repeated_in("set", &[], &json!([0.0, -0.0, 0, [0.0], [-0.0]])), ["l[1]"]);
         assert_eq!(repeated_in("atomic", &[], &json!([1, 1])), [""; 0]);
     }
 

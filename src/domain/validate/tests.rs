@@ -142,7 +142,7 @@ fn defaults_below_additional_properties_are_told_apart() {
     let wrong = json!({"type": "integer", "default": "1"});
     let map = |values: &Value| json!({"type": "object", "additionalProperties": values});
     let list = json!({"type": "array", "items": {"type": "object", "properties": {"n": wrong}}});
-    let DefaultFindings { by_server, beyond_server, either } = defaults(&schema(&json!({
+    let DefaultFindings { by_server, beyond_server, either, sites } = defaults(&schema(&json!({
         "type": "object",
         "properties": {"seen": wrong, "map": map(&wrong), "deep": map(&list), "fine": map(&json!({
             "type": "object", "default": {"a": 1}, "properties": {"a": {"type": "integer", "default": 2}},
@@ -165,6 +165,8 @@ fn defaults_below_additional_properties_are_told_apart() {
         ]
     );
     assert!(either.is_empty());
+    let sites: Vec<_> = sites.iter().map(ToString::to_string).collect();
+    assert_eq!(sites, [".deep{}[].n", ".map{}", ".seen", ".unpruned{}"]);
 }
 
 #[test]

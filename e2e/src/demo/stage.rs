@@ -1,0 +1,214 @@
+//! What is done in the story: releases are rolled out, objects written, Etch started, its words read.
+//! It must not show or judge anything.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use http::Request;
+use serde_json::{Value, json};
+
+use super::cast::{Actor, Field, Kind};
+use super::view::Snapshot;
+use crate::cluster::{Answer, CRDS, Cluster, Condition, eventually};
+use crate::operator::Operator;
+use crate::scene::Scene;
+
+/// How long anything may take that is waited for.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Everything at hand: a control plane on which Etch is installed.
+pub(super) struct Stage {
+    scene: Scene,
+}
+
+/// How a server-side apply is tried out.
+pub(super) struct Rehearsal<'a> {
+    /// On which object.
+    pub(super) actor: &'a Actor,
+    /// By whom.
+    pub(super) manager: &'a str,
+    /// With which document.
+    pub(super) document: Value,
+}
+
+impl Stage {
+    /// Starts the control plane, installs Etch, and lets it see to these kinds.
+    ///
+    /// # Errors
+    /// Anything that is not as it should be.
+    pub(super) async fn set(kinds: &[&Kind]) -> Result<Self> {
+        let groups: Vec<&str> = kinds.iter().map(|kind| kind.group).collect();
+        Ok(Self { scene: Scene::start(&groups).await? })
+    }
+
+    /// The scene itself.
+    pub(super) fn scene(&mut self) -> &mut Scene {
+        &mut self.scene
+    }
+
+    /// The release of Kubernetes.
+    pub(super) fn kubernetes(&self) -> String {
+        self.scene.control_plane.kubernetes().to_string()
+    }
+
+    /// Where etcd answers to JSON.
+    pub(super) fn etcd_url(&self) -> &str {
+        self.scene.control_plane.etcd_url()
+    }
+
+    /// The administrator's kubeconfig.
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.scene.control_plane.kubeconfig(0)
+    }
+
+    /// Starts Etch.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub(super) fn start_etch(&self) -> Result<Operator> {
+        self.scene.operator(&[])
+    }
+
+    /// Applies a CRD; it is served, but maybe still as it was before.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub(super) async fn roll_out(&self, crd: &Value) -> Result<()> {
+        self.cluster().apply_crd(crd).await.map(drop)
+    }
+
+    /// Writes an object for the first time.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub(super) async fn write(&self, actor: &Actor) -> Result<()> {
+        let manifest = actor.manifest()?;
+        if actor.applied {
+            let rehearsal = Rehearsal { actor, manager: actor.manager, document: manifest };
+            return self.apply(&rehearsal, "").await?.ok().map(drop);
+        }
+        self.cluster().create(&actor.kind.collection(), actor.manager, &manifest).await.map(drop)
+    }
+
+    /// Reads objects from both sides.
+    ///
+    /// # Errors
+    /// See [`Snapshot::take`].
+    pub(super) async fn look(&self, actors: &[Actor]) -> Result<Snapshot> {
+        Snapshot::take(self.cluster(), actors).await
+    }
+
+    /// Waits until the API shows this value in an object, or none.
+    ///
+    /// # Errors
+    /// It does not come in time.
+    pub(super) async fn until_shown(&self, actor: &Actor, field: Field, value: Option<&Value>) -> Result<()> {
+        eventually(LIMIT, &format!("{actor} shows the new schema at {field}"), async || {
+            let shown = self.cluster().get(&actor.path()).await?;
+            Ok((field.of(&shown) == value).then_some(()))
+        })
+        .await
+    }
+
+    /// Waits until Etch says that the defaults of a CRD as it is now are stored.
+    ///
+    /// # Errors
+    /// It does not say so in time; the error tells what it says.
+    pub(super) async fn persisted(&self, kind: &Kind) -> Result<Condition> {
+        let name = kind.crd_name();
+        let condition = self.cluster().persisted(&name, "AllPersisted", LIMIT).await?;
+        // Before 1.36 the server forgets which generation a condition is about; the report tells.
+        let crd = self.cluster().get(&format!("{CRDS}/{name}")).await?;
+        let generation = &crd["metadata"]["generation"];
+        eventually(LIMIT, &format!("{name}: the report of generation {generation}"), async || {
+            let status = self.scene.report(&name).await?["status"].take();
+            Ok((status["generation"] == *generation && status["state"] == "AllPersisted").then_some(()))
+        })
+        .await?;
+        ensure!(condition.status == "True", "{name}: DefaultsPersisted is {}", condition.status);
+        Ok(condition)
+    }
+
+    /// The conditions that Etch has put on a CRD: type, status, reason and message of each.
+    ///
+    /// # Errors
+    /// The CRD cannot be read.
+    pub(super) async fn conditions(&self, kind: &Kind) -> Result<Vec<Vec<String>>> {
+        let mut rows = Vec::new();
+        for name in etch::domain::condition::TYPES {
+            if let Some(Condition { status, reason, message, .. }) =
+                self.cluster().condition(&kind.crd_name(), name).await?
+            {
+                rows.push(vec![name.to_owned(), status, reason, message]);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// What `kubectl get defaultsreports` prints, which is up to the server: the head first.
+    ///
+    /// # Errors
+    /// There is no such answer.
+    pub(super) async fn printed_reports(&self, kinds: &[&Kind]) -> Result<Vec<Vec<String>>> {
+        let request = Request::get("/apis/etch-operator.io/v1alpha1/defaultsreports")
+            .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+            .body(Vec::new())?;
+        let client = self.scene.control_plane.client(0).await?;
+        let answer: Value = client.request(request).await.context("the reports as a table")?;
+        let columns = answer["columnDefinitions"].as_array().context("no columns")?;
+        let shown: Vec<usize> = (0..columns.len()).filter(|index| columns[*index]["priority"] == 0).collect();
+        let name = |index: &usize| columns[*index]["name"].as_str().unwrap_or_default().to_uppercase();
+        let mut rows = vec![shown.iter().map(name).collect()];
+        for row in answer["rows"].as_array().into_iter().flatten() {
+            if kinds.iter().any(|kind| row["object"]["metadata"]["name"] == kind.crd_name()) {
+                rows.push(shown.iter().map(|index| cell(&row["cells"][*index])).collect());
+            }
+        }
+        Ok(rows)
+    }
+
+    /// How many requests of Etch the API server's audit log has for an object, by verb: `[patch, any other write]`.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(super) fn writes_of_etch(&self, actor: &Actor) -> Result<[usize; 2]> {
+        let about = |event: &Value| {
+            let object = &event["objectRef"];
+            (&object["apiGroup"], &object["resource"], &object["name"])
+                == (&json!(actor.kind.group), &json!(actor.kind.plural), &json!(actor.name))
+        };
+        let patches = self.scene.requests(|event| about(event) && event["verb"] == "patch")?.len();
+        let reads = ["get", "list", "watch"];
+        let all =
+            self.scene.requests(|event| about(event) && !reads.iter().any(|verb| event["verb"] == *verb))?;
+        Ok([patches, all.len() - patches])
+    }
+
+    /// Tries out a server-side apply without force, and without leaving a trace.
+    ///
+    /// # Errors
+    /// There is no answer; a conflict is an answer.
+    pub(super) async fn rehearse(&self, rehearsal: &Rehearsal<'_>) -> Result<Answer> {
+        self.apply(rehearsal, "&dryRun=All").await
+    }
+
+    async fn apply(&self, rehearsal: &Rehearsal<'_>, parameters: &str) -> Result<Answer> {
+        let Rehearsal { actor, manager, document } = rehearsal;
+        let path = format!("{}?fieldManager={manager}{parameters}", actor.path());
+        let body = serde_json::to_vec(document)?;
+        self.cluster().send("PATCH", &path, "application/apply-patch+yaml", body).await
+    }
+
+    fn cluster(&self) -> &Cluster {
+        &self.scene.cluster
+    }
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "<none>".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
