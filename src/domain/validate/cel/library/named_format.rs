@@ -1,13 +1,13 @@
 //! `format.dns1123Label().validate(x)` and its like: texts of a form that Kubernetes has a name for.
-//! It must not know the `format` of schemas; that is the validation's.
+//! It must not know what the `format` of a schema accepts; where they are the same that is asked.
 //!
 //! Source: apiserver `pkg/cel/library/format.go`, apimachinery `pkg/api/validate/content`.
 
 use super::url::Url;
 use super::{Table, text};
 use crate::domain::validate::cel::fault::{Fault, Outcome};
-use crate::domain::validate::cel::time::Timestamp;
 use crate::domain::validate::cel::value::Value;
+use crate::domain::validate::format;
 
 /// A form that texts can have.
 #[derive(Debug)]
@@ -62,19 +62,27 @@ static FORMATS: [(&str, NamedFormat); 13] = [
         "uuid",
         NamedFormat {
             name: "uuid",
-            check: |text| unless(is_uuid(text), "does not match the UUID format"),
+            check: |text| unless(is_schema_format("uuid", text), "does not match the UUID format"),
             regex_size: 70,
         },
     ),
     (
         "byte",
+<<<<<<< HEAD
         NamedFormat { name: "byte", check: |text| unless(is_base64(text), "invalid base64"), regex_size: 84 },
+=======
+        NamedFormat {
+            name: "byte",
+            check: |text| unless(is_schema_format("byte", text), "invalid base64"),
+            regex_size: 84,
+        },
+>>>>>>> cel
     ),
     (
         "date",
         NamedFormat {
             name: "date",
-            check: |text| unless(Timestamp::parse_date(text).is_some(), "invalid date"),
+            check: |text| unless(is_schema_format("date", text), "invalid date"),
             regex_size: 71,
         },
     ),
@@ -82,7 +90,11 @@ static FORMATS: [(&str, NamedFormat); 13] = [
         "datetime",
         NamedFormat {
             name: "datetime",
+<<<<<<< HEAD
             check: |text| unless(is_date_time(text), "invalid datetime"),
+=======
+            check: |text| unless(is_schema_format("datetime", text), "invalid datetime"),
+>>>>>>> cel
             regex_size: 71,
         },
     ),
@@ -134,6 +146,11 @@ fn constant<'v>(index: usize) -> Outcome<Value<'v>> {
 
 fn unless(fits: bool, wrong: &str) -> Vec<String> {
     if fits { Vec::new() } else { vec![wrong.to_owned()] }
+}
+
+/// Whether a text is of a `format` that schemas know as well.
+fn is_schema_format(name: &str, text: &str) -> bool {
+    format::check(name).is_some_and(|check| check(text))
 }
 
 /// A name that ends in a dash may be followed by more; upstream looks at it with its last two characters replaced.
@@ -247,6 +264,7 @@ fn label_value(text: &str) -> Vec<String> {
     ));
     wrong
 }
+<<<<<<< HEAD
 
 /// Any case; each dash may be left out.
 fn is_uuid(text: &str) -> bool {
@@ -309,3 +327,5 @@ fn is_clock(time: &str) -> bool {
             && [1, 2, 4, 5].into_iter().all(|at| zone[at].is_ascii_digit())
     }
 }
+=======
+>>>>>>> cel
