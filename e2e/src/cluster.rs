@@ -244,9 +244,17 @@ pub async fn eventually<T>(
 /// The file cannot be read, or is not YAML.
 pub fn documents(path: &Path) -> Result<Vec<Value>> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    parse_documents(&text).with_context(|| path.display().to_string())
+}
+
+/// The YAML documents of a text.
+///
+/// # Errors
+/// It is not YAML.
+pub fn parse_documents(text: &str) -> Result<Vec<Value>> {
     let mut documents = Vec::new();
-    for document in serde_yaml_ng::Deserializer::from_str(&text) {
-        let value = Value::deserialize(document).with_context(|| path.display().to_string())?;
+    for document in serde_yaml_ng::Deserializer::from_str(text) {
+        let value = Value::deserialize(document)?;
         if !value.is_null() {
             documents.push(value);
         }

@@ -1,8 +1,11 @@
 //! What the scenarios, the demo and the benchmarks of Etch share.
 
 pub mod cluster;
+pub mod conformance;
 pub mod control_plane;
 pub mod demo;
+pub mod differential;
 pub mod generate;
+pub mod install;
 pub mod operator;
 pub mod scene;

@@ -88,6 +88,7 @@ fn build() -> Result<PathBuf> {
     // Named together, the two packages share one build of what they depend on.
     command.args([
         "build",
+        "--workspace",
         "--quiet",
         "--package",
         "etch",

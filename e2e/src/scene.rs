@@ -180,6 +180,7 @@ pub async fn apply(cluster: &Cluster, object: &Value) -> Result<()> {
         "ClusterRoleBinding" => format!("{rbac}/clusterrolebindings/{name}"),
         "Role" => format!("{rbac}/namespaces/{namespace}/roles/{name}"),
         "RoleBinding" => format!("{rbac}/namespaces/{namespace}/rolebindings/{name}"),
+        "Deployment" => format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}"),
         "DefaultsPolicy" => format!("/apis/etch-operator.io/v1alpha1/defaultspolicies/{name}"),
         "CustomResourceDefinition" => format!("{CRDS}/{name}"),
         other => anyhow::bail!("{other} is not part of an installation"),

@@ -17,12 +17,20 @@ pub struct Compiled {
 }
 
 /// One default of a schema.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DefaultSite {
+#[derive(Debug)]
+pub struct DefaultSite<'a> {
     /// Where it stands: `.spec.foo[].bar`.
     pub path: Path,
+    node: &'a Node,
+}
+
+impl DefaultSite<'_> {
     /// What is filled in there: the default with the defaults below it.
-    pub value: Json,
+    pub fn value(&self) -> Json {
+        let mut value = Json::from(self.node.default.as_ref().map_or(Value::Null, |default| copy(default)));
+        defaults::fill(&mut value, self.node);
+        value
+    }
 }
 
 impl Compiled {
@@ -73,16 +81,23 @@ impl Compiled {
     }
 
     /// All defaults, in the order of their paths.
-    pub fn defaults(&self) -> Vec<DefaultSite> {
+    ///
+    /// The paths of a chain of nested defaults grow with the square of its depth: of a schema that nobody has looked at, take
+    /// what is needed through [`Self::each_default`].
+    pub fn defaults(&self) -> Vec<DefaultSite<'_>> {
         let mut sites = Vec::new();
+        self.root
+            .each_default(&Trail::ROOT, &mut |at, node| sites.push(DefaultSite { path: at.to_path(), node }));
+        sites
+    }
+
+    /// Visits all defaults, in the order of their paths, each as it stands in the schema.
+    pub fn each_default(&self, visit: &mut impl FnMut(&Trail<'_>, &Value)) {
         self.root.each_default(&Trail::ROOT, &mut |at, node| {
             if let Some(default) = &node.default {
-                let mut value = copy(default);
-                defaults::fill(&mut value, node);
-                sites.push(DefaultSite { path: at.to_path(), value: value.into() });
+                visit(at, default);
             }
         });
-        sites
     }
 }
 

@@ -190,3 +190,6 @@ fn cut(mut message: String) -> String {
     }
     message
 }
+
+#[cfg(test)]
+mod tests;

@@ -234,3 +234,6 @@ fn text(document: &Value, path: &[&str]) -> Option<String> {
 fn malformed(field: &'static str, expected: &'static str) -> CrdError {
     CrdError::Malformed { field, expected }
 }
+
+#[cfg(test)]
+mod tests;

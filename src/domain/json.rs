@@ -70,13 +70,13 @@ fn same_number(a: &serde_json::Number, b: &serde_json::Number) -> bool {
 
 /// A copy of a value of any depth.
 pub fn copy(value: &Value) -> Value {
-    level(|| match value {
-        Value::Array(items) => Value::Array(items.iter().map(copy).collect()),
+    match value {
+        Value::Array(items) => level(|| Value::Array(items.iter().map(copy).collect())),
         Value::Object(fields) => {
-            Value::Object(fields.iter().map(|(key, value)| (key.clone(), copy(value))).collect())
+            level(|| Value::Object(fields.iter().map(|(key, value)| (key.clone(), copy(value))).collect()))
         }
         scalar => scalar.clone(),
-    })
+    }
 }
 
 /// Holds numbers as an API server does: an integer that does not fit 64 bits with a sign is a float there.

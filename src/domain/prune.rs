@@ -119,3 +119,49 @@ fn untold(value: &mut Value, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>)
 fn discard(value: &mut Value) {
     drop(Json::from(std::mem::take(value)));
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pruned(schema: &Value, mut value: Value, whole: bool) -> (Value, Vec<String>) {
+        let mut removed = Vec::new();
+        let schema = Schema::parse(schema).expect("a schema");
+        prune(&mut value, &schema, whole, &mut |at| removed.push(at.to_path().to_string()));
+        (value, removed)
+    }
+
+    #[test]
+    fn reports_the_topmost_places_that_go() {
+        let schema = json!({"properties": {
+            "l": {"items": {"properties": {"a": {}}}},
+            "m": {"additionalProperties": {"properties": {"a": {}}}},
+            "open": {"additionalProperties": true},
+        }});
+        let value = json!({
+            "l": [{"a": 1, "x": {"y": 1}}, [{"z": 1}]],
+            "m": {"k.1": {"x": 1}},
+            "open": {"k": [{"b": 1, "c": 2}]},
+            "x": [{"y": 1}],
+        });
+        let (left, removed) = pruned(&schema, value, false);
+        assert_eq!(left, json!({"l": [{"a": 1}, [{}]], "m": {"k.1": {}}, "open": {"k": [{}]}}));
+        assert_eq!(
+            removed,
+            [".l[0].x", ".l[1][0].z", r#".m["k.1"].x"#, r#".open["k"][0].b"#, r#".open["k"][0].c"#, ".x"]
+        );
+    }
+
+    #[test]
+    fn only_whole_objects_keep_their_metadata() {
+        let value = json!({"apiVersion": "v1", "kind": "K", "metadata": {"x": 1}, "spec": {}});
+        assert_eq!(pruned(&json!({}), value.clone(), false).0, json!({}));
+        let meta = json!({"apiVersion": "v1", "kind": "K", "metadata": {"x": 1}});
+        assert_eq!(pruned(&json!({}), value.clone(), true), (meta.clone(), vec![".spec".to_owned()]));
+        assert_eq!(pruned(&json!({"x-kubernetes-embedded-resource": true}), value, false).0, meta);
+        assert_eq!(pruned(&json!({"items": {}}), json!([{"kind": "K"}]), true).0, json!([{}]));
+        assert_eq!(pruned(&json!({}), json!("text"), true).0, json!("text"));
+    }
+}

@@ -16,3 +16,8 @@ pub use find::{filled, gaps};
 pub(in crate::domain) use own::{Standing, pruned};
 pub use read::{ReadError, read};
 pub use tree::Node;
+
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod tests;

@@ -21,7 +21,7 @@ pub enum ReadError {
     #[error("the schema has a default for a whole object that is none")]
     Unservable,
     /// The metadata of the object is no object.
-    #[error("metadata{0}")]
+    #[error("metadata cannot be read: {0}")]
     Metadata(#[from] Misfit),
 }
 

@@ -48,7 +48,7 @@ impl Node {
     }
 
     /// Visits all nodes with a default here and below, in the order of their schema paths.
-    pub fn each_default(&self, at: &Trail<'_>, visit: &mut impl FnMut(&Trail<'_>, &Self)) {
+    pub fn each_default<'a>(&'a self, at: &Trail<'_>, visit: &mut impl FnMut(&Trail<'_>, &'a Self)) {
         level(|| {
             if self.default.is_some() {
                 visit(at, self);

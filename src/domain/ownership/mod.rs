@@ -78,3 +78,6 @@ impl<'a> Owner<'a> {
         self.fields.as_object().is_none_or(serde_json::Map::is_empty)
     }
 }
+
+#[cfg(test)]
+mod tests;

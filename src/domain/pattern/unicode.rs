@@ -17,125 +17,17 @@ static ASSIGNED: LazyLock<ClassUnicode> = LazyLock::new(|| {
 });
 
 /// Go's scripts, as far as a pattern can name them: the lookup drops underscores, so two-word names are never found.
-const SCRIPTS: &[&str] = &[
-    "Adlam",
-    "Ahom",
-    "Arabic",
-    "Armenian",
-    "Avestan",
-    "Balinese",
-    "Bamum",
-    "Batak",
-    "Bengali",
-    "Bhaiksuki",
-    "Bopomofo",
-    "Brahmi",
-    "Braille",
-    "Buginese",
-    "Buhid",
-    "Carian",
-    "Chakma",
-    "Cham",
-    "Cherokee",
-    "Chorasmian",
-    "Common",
-    "Coptic",
-    "Cuneiform",
-    "Cypriot",
-    "Cyrillic",
-    "Deseret",
-    "Devanagari",
-    "Dogra",
-    "Duployan",
-    "Elbasan",
-    "Elymaic",
-    "Ethiopic",
-    "Georgian",
-    "Glagolitic",
-    "Gothic",
-    "Grantha",
-    "Greek",
-    "Gujarati",
-    "Gurmukhi",
-    "Han",
-    "Hangul",
-    "Hanunoo",
-    "Hatran",
-    "Hebrew",
-    "Hiragana",
-    "Inherited",
-    "Javanese",
-    "Kaithi",
-    "Kannada",
-    "Katakana",
-    "Kawi",
-    "Kharoshthi",
-    "Khmer",
-    "Khojki",
-    "Khudawadi",
-    "Lao",
-    "Latin",
-    "Lepcha",
-    "Limbu",
-    "Lisu",
-    "Lycian",
-    "Lydian",
-    "Mahajani",
-    "Makasar",
-    "Malayalam",
-    "Mandaic",
-    "Manichaean",
-    "Marchen",
-    "Medefaidrin",
-    "Miao",
-    "Modi",
-    "Mongolian",
-    "Mro",
-    "Multani",
-    "Myanmar",
-    "Nabataean",
-    "Nandinagari",
-    "Newa",
-    "Nko",
-    "Nushu",
-    "Ogham",
-    "Oriya",
-    "Osage",
-    "Osmanya",
-    "Palmyrene",
-    "Phoenician",
-    "Rejang",
-    "Runic",
-    "Samaritan",
-    "Saurashtra",
-    "Sharada",
-    "Shavian",
-    "Siddham",
-    "Sinhala",
-    "Sogdian",
-    "Soyombo",
-    "Sundanese",
-    "Syriac",
-    "Tagalog",
-    "Tagbanwa",
-    "Takri",
-    "Tamil",
-    "Tangsa",
-    "Tangut",
-    "Telugu",
-    "Thaana",
-    "Thai",
-    "Tibetan",
-    "Tifinagh",
-    "Tirhuta",
-    "Toto",
-    "Ugaritic",
-    "Vai",
-    "Vithkuqi",
-    "Wancho",
-    "Yezidi",
-    "Yi",
-];
+const SCRIPTS: &str = "\
+    Adlam Ahom Arabic Armenian Avestan Balinese Bamum Batak Bengali Bhaiksuki Bopomofo Brahmi Braille \
+    Buginese Buhid Carian Chakma Cham Cherokee Chorasmian Common Coptic Cuneiform Cypriot Cyrillic \
+    Deseret Devanagari Dogra Duployan Elbasan Elymaic Ethiopic Georgian Glagolitic Gothic Grantha Greek \
+    Gujarati Gurmukhi Han Hangul Hanunoo Hatran Hebrew Hiragana Inherited Javanese Kaithi Kannada \
+    Katakana Kawi Kharoshthi Khmer Khojki Khudawadi Lao Latin Lepcha Limbu Lisu Lycian Lydian Mahajani \
+    Makasar Malayalam Mandaic Manichaean Marchen Medefaidrin Miao Modi Mongolian Mro Multani Myanmar \
+    Nabataean Nandinagari Newa Nko Nushu Ogham Oriya Osage Osmanya Palmyrene Phoenician Rejang Runic \
+    Samaritan Saurashtra Sharada Shavian Siddham Sinhala Sogdian Soyombo Sundanese Syriac Tagalog \
+    Tagbanwa Takri Tamil Tangsa Tangut Telugu Thaana Thai Tibetan Tifinagh Tirhuta Toto Ugaritic Vai \
+    Vithkuqi Wancho Yezidi Yi";
 
 /// Go's general categories with their long names, both as the lookup sees them.
 const CATEGORIES: &[(&str, &str)] = &[
@@ -195,7 +87,7 @@ pub(super) fn named(name: &str) -> Option<ClassUnicode> {
     if let Some((short, _)) = CATEGORIES.iter().find(|(short, long)| *short == name || *long == name) {
         return Some(category(short));
     }
-    SCRIPTS.contains(&name.as_str()).then(|| {
+    SCRIPTS.split(' ').any(|script| script == name).then(|| {
         let mut script = property(&format!("sc={name}"));
         script.intersect(&ASSIGNED);
         script

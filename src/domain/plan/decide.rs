@@ -17,8 +17,8 @@ use crate::domain::path::{Path, Trail};
 ///
 /// Rows of the table, in order; the first that holds decides:
 /// 1. terminating or opted out: skip;
-/// 2. the record covers it and it shows every default: stored;
-/// 3. no place of it takes a default: stored;
+/// 2. the record covers it, it shows every default, and we own nothing that we should not: stored;
+/// 3. no place of it takes a default, and we own nothing that we should not: stored;
 /// 4. it has fields that only etcd still holds: hold, unless the policy drops them;
 /// 5. it does not fit the storage version by type: hold;
 /// 6. a default that it would get is itself invalid: hold;
@@ -36,13 +36,13 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     if object.is_opted_out() {
         return Plan::Skip(Skip::OptedOut);
     }
+    let must_release =
+        terms.ownership == Ownership::None && owners(object).any(|owner| owner.manager == MANAGER);
     let mut missing = gaps(object, crd);
-    if missing.is_empty() && record.covers(object) {
+    if missing.is_empty() && !must_release && record.covers(object) {
         return Plan::Stored;
     }
     missing.extend(filled(object, crd, record.trust_claims));
-    let must_release =
-        terms.ownership == Ownership::None && owners(object).any(|owner| owner.manager == MANAGER);
     if missing.is_empty() && !must_release {
         return Plan::Stored;
     }
@@ -74,9 +74,11 @@ pub fn rewritten(object: &Object, crd: &Crd, terms: &Terms, refused: &Write) -> 
 }
 
 /// The identity alone, to be applied before a rewrite: stored at S first, the object keeps its generation, and no default
-/// becomes ours. None where it is stored at S already, as far as the read view tells.
+/// becomes ours. None where it is stored at S already, as far as the read view tells; and where we own fields by an apply,
+/// for one that leaves them out gives them up, and what nobody owns the server removes.
 pub fn ahead_of_rewrite(object: &Object, crd: &Crd) -> Option<Json> {
-    has_gap(object, crd).then(|| body::identity(object, crd))
+    let owns = owners(object).any(|owner| owner.manager == MANAGER && owner.operation == "Apply");
+    (!owns && has_gap(object, crd)).then(|| body::identity(object, crd))
 }
 
 /// Whether the read view lacks a default: the object is stored at a version without it (fact R2), or the answering server

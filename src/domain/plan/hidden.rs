@@ -4,13 +4,13 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::domain::crd::Crd;
 use crate::domain::json::{Json, level};
 use crate::domain::object::Object;
 use crate::domain::ownership::{MANAGER, owners};
-use crate::domain::path::{Path, Step, Trail, TrailStep};
+use crate::domain::path::{Path, Trail, TrailStep};
 use crate::domain::schema::{Additional, Schema};
 
 /// What kubectl's client-side apply keeps of the document it sent.
@@ -19,85 +19,64 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The topmost fields that a write may destroy, in order.
 pub(super) fn hidden(object: &Object, crd: &Crd) -> Vec<Path> {
     let mut found = BTreeSet::new();
+    let storage = Place::root(&crd.storage().schema);
     for owner in owners(object).filter(|owner| owner.manager != MANAGER) {
-        let storage = &crd.storage().schema;
-        let spoken = crd.version(owner.version()).map_or(storage, |version| &version.schema);
-        unknown_owned(owner.fields, spoken, &Trail::ROOT, true, &mut found);
+        let spoken = crd.version(owner.version()).map_or(storage, |version| Place::root(&version.schema));
+        unknown_owned(owner.fields, spoken, &Trail::ROOT, &mut found);
         if crd.names_fields_alike(owner.version()) {
-            unknown_owned(owner.fields, storage, &Trail::ROOT, true, &mut found);
+            unknown_owned(owner.fields, storage, &Trail::ROOT, &mut found);
         }
     }
     if let Some(applied) = object.annotation(LAST_APPLIED).and_then(|text| Json::parse(text.as_bytes()).ok())
+        && crd.names_fields_alike(version_of(&applied))
     {
-        unknown_applied(&applied, crd, &mut found);
+        unknown_values(&applied, storage, &Trail::ROOT, &mut found);
     }
     found.into_iter().collect()
 }
 
-/// The document was sent at some version of the CRD; only what that version and the storage version know is shown.
-fn unknown_applied(applied: &Value, crd: &Crd, found: &mut BTreeSet<Path>) {
+/// The version at which a document was sent.
+fn version_of(applied: &Value) -> &str {
     let group_version = applied.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    let name = group_version.rsplit('/').next().unwrap_or_default();
-    if !crd.names_fields_alike(name) {
-        return;
-    }
-    unknown_values(applied, &crd.storage().schema, &Trail::ROOT, true, found);
+    group_version.rsplit('/').next().unwrap_or_default()
 }
 
-fn unknown_owned(
-    fields: &Value,
-    schema: &Schema,
-    at: &Trail<'_>,
-    resource: bool,
-    found: &mut BTreeSet<Path>,
-) {
+fn unknown_owned(fields: &Value, place: Place<'_>, at: &Trail<'_>, found: &mut BTreeSet<Path>) {
     let Value::Object(elements) = fields else { return };
     level(|| {
         for (element, inner) in elements {
             if let Some(name) = element.strip_prefix("f:") {
-                match known(schema, name, resource) {
-                    Known::Always => {}
-                    Known::By(child) => {
-                        unknown_owned(
-                            inner,
-                            child,
-                            &at.join(TrailStep::Field(name)),
-                            child.embedded_resource,
-                            found,
-                        );
+                match place.field(name) {
+                    Field::Kept => {}
+                    Field::Judged(inside) => {
+                        unknown_owned(inner, inside, &at.join(place.step(name)), found);
                     }
-                    Known::Not => {
-                        found.insert(at.join(TrailStep::Field(name)).to_path());
-                    }
+                    Field::Removed => drop(found.insert(at.join(TrailStep::Field(name)).to_path())),
                 }
             } else if element != "."
-                && let Some(items) = schema.items.as_deref()
+                && let Some(item) = place.item()
             {
-                unknown_owned(inner, items, &at.join(TrailStep::Items), items.embedded_resource, found);
+                unknown_owned(inner, item, &at.join(TrailStep::Items), found);
             }
         }
     });
 }
 
-fn unknown_values(
-    value: &Value,
-    schema: &Schema,
-    at: &Trail<'_>,
-    resource: bool,
-    found: &mut BTreeSet<Path>,
-) {
+fn unknown_values(value: &Value, place: Place<'_>, at: &Trail<'_>, found: &mut BTreeSet<Path>) {
     level(|| match value {
-        Value::Object(fields) => unknown_fields(fields, schema, at, resource, found),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match place.field(name) {
+                    Field::Kept => {}
+                    Field::Judged(inside) => unknown_values(value, inside, &at.join(place.step(name)), found),
+                    Field::Removed => drop(found.insert(at.join(TrailStep::Field(name)).to_path())),
+                }
+            }
+        }
         Value::Array(items) => {
-            if let Some(item) = schema.items.as_deref() {
-                for (index, value) in items.iter().enumerate() {
-                    unknown_values(
-                        value,
-                        item,
-                        &at.join(TrailStep::Index(index)),
-                        item.embedded_resource,
-                        found,
-                    );
+            for (index, value) in items.iter().enumerate() {
+                if let Some(item) = place.item() {
+                    unknown_values(value, item, &at.join(TrailStep::Index(index)), found);
                 }
             }
         }
@@ -105,52 +84,73 @@ fn unknown_values(
     });
 }
 
-fn unknown_fields(
-    fields: &Map<String, Value>,
-    schema: &Schema,
-    at: &Trail<'_>,
+/// A place of an object, as pruning looks at it.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/schema/pruning/algorithm.go`.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// None where the schema says nothing, as below `additionalProperties: true`: every field is removed there.
+    schema: Option<&'a Schema>,
+    /// Whether unknown fields are kept.
+    keeps: bool,
+    /// Whether this is a resource, whose type and metadata are always kept.
     resource: bool,
-    found: &mut BTreeSet<Path>,
-) {
-    for (name, value) in fields {
-        match known(schema, name, resource) {
-            Known::Always => {}
-            Known::By(child) => {
-                unknown_values(
-                    value,
-                    child,
-                    &at.join(TrailStep::Field(name)),
-                    child.embedded_resource,
-                    found,
-                );
-            }
-            Known::Not => {
-                found.insert(at.to_path().join(Step::Field(name.clone())));
+}
+
+/// What pruning does with a field.
+enum Field<'a> {
+    /// It is kept, whatever it holds.
+    Kept,
+    /// It is kept, and its inside is looked at in turn.
+    Judged(Place<'a>),
+    /// It is removed.
+    Removed,
+}
+
+impl<'a> Place<'a> {
+    fn root(schema: &'a Schema) -> Self {
+        Self { resource: true, ..Self::of(Some(schema)) }
+    }
+
+    fn of(schema: Option<&'a Schema>) -> Self {
+        Self {
+            schema,
+            keeps: schema.is_some_and(|schema| schema.preserve_unknown_fields),
+            resource: schema.is_some_and(|schema| schema.embedded_resource),
+        }
+    }
+
+    fn field(self, name: &str) -> Field<'a> {
+        if self.resource && matches!(name, "apiVersion" | "kind" | "metadata") {
+            return Field::Kept;
+        }
+        let Some(schema) = self.schema else { return Field::Removed };
+        match (schema.properties.get(name), &schema.additional) {
+            (Some(property), _) => Field::Judged(Self::of(Some(property))),
+            (None, Some(Additional::Schema(values))) => Field::Judged(Self::of(Some(values))),
+            (None, Some(Additional::Bool(_))) => Field::Judged(Self::of(None)),
+            (None, None) if self.keeps => Field::Kept,
+            (None, None) => Field::Removed,
+        }
+    }
+
+    /// Any item here; none where pruning does not look at items. Items of a list that keeps unknown fields keep theirs.
+    fn item(self) -> Option<Self> {
+        let items = self.schema.and_then(|schema| schema.items.as_deref());
+        match (items, self.keeps) {
+            (None, true) => None,
+            (items, keeps) => {
+                let item = Self::of(items);
+                Some(Self { keeps: keeps || item.keeps, ..item })
             }
         }
     }
-}
 
-/// What pruning would do with a field.
-enum Known<'a> {
-    /// It is kept, whatever it holds.
-    Always,
-    /// It is kept, and its inside is judged by this schema.
-    By(&'a Schema),
-    /// It is removed.
-    Not,
-}
-
-fn known<'a>(schema: &'a Schema, name: &str, resource: bool) -> Known<'a> {
-    if resource && matches!(name, "apiVersion" | "kind" | "metadata") {
-        return Known::Always;
-    }
-    match (schema.properties.get(name), &schema.additional) {
-        (Some(child), _) if child.preserve_unknown_fields && child.properties.is_empty() => Known::Always,
-        (Some(child), _) => Known::By(child),
-        (None, Some(Additional::Schema(child))) => Known::By(child),
-        (None, Some(Additional::Bool(_))) => Known::Always,
-        (None, None) if schema.preserve_unknown_fields => Known::Always,
-        (None, None) => Known::Not,
+    /// The step to a field: a declared property, or a key of a map.
+    fn step<'n>(self, name: &'n str) -> TrailStep<'n> {
+        match self.schema {
+            Some(schema) if schema.properties.get(name).is_none() => TrailStep::Key(name),
+            _ => TrailStep::Field(name),
+        }
     }
 }

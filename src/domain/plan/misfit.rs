@@ -32,8 +32,10 @@ fn walk(value: &Value, schema: &Schema, at: &Trail<'_>, found: &mut Vec<Path>) {
     match value {
         Value::Object(fields) => level(|| {
             for (name, value) in fields {
-                if let Some(child) = schema.child(name) {
-                    walk(value, child, &at.join(TrailStep::Field(name)), found);
+                if let Some(property) = schema.properties.get(name) {
+                    walk(value, property, &at.join(TrailStep::Field(name)), found);
+                } else if let Some(values) = schema.additional_schema() {
+                    walk(value, values, &at.join(TrailStep::Key(name)), found);
                 }
             }
         }),

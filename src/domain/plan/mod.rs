@@ -134,3 +134,6 @@ impl Record {
         !self.versions_disagree
     }
 }
+
+#[cfg(test)]
+mod tests;

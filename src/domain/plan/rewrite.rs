@@ -12,6 +12,9 @@ use crate::domain::path::Path;
 
 /// Whether an owner speaks in the terms of a version that is gone, or that does not know one of the missing defaults: the
 /// server would not store it, and then refuse every apply (facts W6, W18).
+///
+/// Where a webhook converts, an owner's version may know the default by another name, and need not know it at all: the
+/// server asks the webhook for an object in the owner's terms.
 pub(super) fn is_needed<'a>(
     object: &Object,
     crd: &Crd,
@@ -19,7 +22,8 @@ pub(super) fn is_needed<'a>(
 ) -> bool {
     owners(object).filter(|owner| owner.version() != crd.storage().name).any(|owner| {
         let Some(version) = crd.version(owner.version()) else { return true };
-        missing.clone().any(|path| !version.schema.knows(path.steps()))
+        crd.names_fields_alike(&version.name)
+            && missing.clone().any(|path| !version.schema.knows(path.steps()))
     })
 }
 
@@ -43,6 +47,10 @@ pub(super) fn body(object: &Object, crd: &Crd, terms: &Terms) -> Json {
                 entries.push(entry);
             }
         }
+    }
+    if entries.is_empty() {
+        // How to say that nobody owns anything: an empty list would be taken for none given, and change nothing.
+        entries.push(json!({}));
     }
     Json::from(json!({
         "metadata": {

@@ -5,6 +5,8 @@
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/{validation,surroundingobject}.go`, with pruned defaults
 //! required.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::RULE_BUDGET;
@@ -12,11 +14,12 @@ use super::cel::Program;
 use super::field::Field;
 use super::metadata;
 use super::patterns::Patterns;
-use super::value::{self, Form};
+use super::types::Form;
+use super::value;
 use crate::domain::defaults::meta::{Malformed, coerce};
 use crate::domain::finding::{Finding, Kind};
 use crate::domain::json::{Json, copy, level};
-use crate::domain::path::{Trail, TrailStep};
+use crate::domain::path::{Path, Step, Trail, TrailStep};
 use crate::domain::prune::prune;
 use crate::domain::schema::{Place, Schema};
 
@@ -30,9 +33,26 @@ pub struct DefaultFindings {
     /// Where the server stops at one of several findings, and which one it is differs from time to time: all of them. The
     /// first of each group is in `by_server`.
     pub either: Vec<Vec<Finding>>,
+    /// The places of all defaults that are wrong, for the server or beyond it; parents come first.
+    pub sites: Vec<Path>,
 }
 
 impl DefaultFindings {
+    /// Whether a server may give this answer: `by_server`, with any of each group in `either` in its place. Findings are
+    /// compared by kind and field.
+    pub fn may_be(&self, answer: &BTreeSet<(Kind, &str)>) -> bool {
+        let key = |finding: &'_ Finding| (finding.kind, finding.field.clone());
+        let mut answer: BTreeSet<(Kind, String)> =
+            answer.iter().map(|(kind, field)| (*kind, (*field).to_owned())).collect();
+        for group in &self.either {
+            if let Some(given) = group.iter().find(|finding| answer.contains(&key(finding))) {
+                answer.remove(&key(given));
+                answer.extend(group.first().map(key));
+            }
+        }
+        answer == self.by_server.iter().map(key).collect()
+    }
+
     /// Whether nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.by_server.is_empty() && self.beyond_server.is_empty()
@@ -43,17 +63,20 @@ impl DefaultFindings {
 ///
 /// Fields are places in the schema below `openAPIV3Schema`, and in the default below its place.
 pub fn defaults(schema: &Schema) -> DefaultFindings {
-    let mut walk = Walk { patterns: Patterns::of(schema), server: List::default(), beyond: List::default() };
-    let root = Standing { object: schema, trail: Trail::ROOT, in_metadata: false, beyond_server: false };
+    let (patterns, server, beyond) = (Patterns::of(schema), List::default(), List::default());
+    let mut walk = Walk { patterns, server, beyond, sites: Vec::new() };
+    let root =
+        Standing { trail: Trail::ROOT, object: schema, depth: 0, in_metadata: false, beyond_server: false };
     walk.schema(schema, true, &root, &mut Field::new("openAPIV3Schema"));
-    let Walk { server, beyond, .. } = walk;
-    DefaultFindings { by_server: server.found, beyond_server: beyond.found, either: server.either }
+    let Walk { server, beyond, sites, .. } = walk;
+    DefaultFindings { by_server: server.found, beyond_server: beyond.found, either: server.either, sites }
 }
 
 struct Walk<'s> {
     patterns: Patterns<'s>,
     server: List,
     beyond: List,
+    sites: Vec<Path>,
 }
 
 /// Findings, and what the rules of further defaults may cost. Where nothing is left, the server stops looking.
@@ -72,10 +95,12 @@ impl Default for List {
 /// Where a schema stands.
 #[derive(Clone, Copy)]
 struct Standing<'a> {
+    /// The way from the root.
+    trail: Trail<'a>,
     /// The whole object or embedded resource that it is part of.
     object: &'a Schema,
-    /// The way from there.
-    trail: Trail<'a>,
+    /// How many steps that is from the root.
+    depth: usize,
     /// Whether it is in the object's type or metadata, so that its default shows only as part of a whole object.
     in_metadata: bool,
     /// Whether the server does not come here.
@@ -86,16 +111,18 @@ impl<'s> Walk<'s> {
     fn schema(&mut self, schema: &'s Schema, is_root: bool, standing: &Standing<'_>, at: &mut Field) {
         let is_object = is_root || schema.embedded_resource;
         let standing = if is_object {
-            &Standing { object: schema, trail: Trail::ROOT, in_metadata: false, ..*standing }
+            let depth = standing.trail.to_path().steps().len();
+            &Standing { object: schema, depth, in_metadata: false, ..*standing }
         } else {
             standing
         };
         if let Some(default) = &schema.default {
             let list = if standing.beyond_server { &mut self.beyond } else { &mut self.server };
             if list.budget >= 0 {
-                let mark = at.child("default");
+                let (mark, before) = (at.child("default"), list.found.len());
                 check(&self.patterns, schema, default, is_object, standing, at, list);
                 at.back(mark);
+                self.sites.extend((list.found.len() > before).then(|| standing.trail.to_path()));
             }
         }
         level(|| self.below(schema, is_object, standing, at));
@@ -123,8 +150,7 @@ impl<'s> Walk<'s> {
         }
         at.back(properties);
         if let Some(additional) = schema.additional_schema() {
-            // Any key will do; pruning of defaults uses this one.
-            let trail = standing.trail.join(TrailStep::Key("*"));
+            let trail = standing.trail.join(TrailStep::Values);
             let mark = at.child("additionalProperties");
             self.schema(additional, false, &Standing { trail, beyond_server: true, ..*standing }, at);
             at.back(mark);
@@ -193,7 +219,7 @@ fn run(rules: &Program, default: &Value, place: &str, list: &mut List) -> i64 {
 
 /// What is wrong with the smallest whole object around a default in its metadata.
 fn metadata_problems(default: &Value, standing: &Standing<'_>) -> Vec<Finding> {
-    let mut object = Json::from(wrap(copy(default), &standing.trail));
+    let mut object = Json::from(wrap(copy(default), standing));
     if let Value::Object(fields) = &mut *object {
         let mut supply = |name: &str, text: &str| {
             fields.entry(name).or_insert_with(|| text.into());
@@ -210,11 +236,12 @@ fn metadata_problems(default: &Value, standing: &Standing<'_>) -> Vec<Finding> {
     found
 }
 
-fn wrap(value: Value, trail: &Trail<'_>) -> Value {
-    use crate::domain::path::Step;
-    trail.to_path().steps().iter().rev().fold(value, |value, step| match step {
+fn wrap(value: Value, standing: &Standing<'_>) -> Value {
+    standing.trail.to_path().steps()[standing.depth..].iter().rev().fold(value, |value, step| match step {
         Step::Field(name) | Step::Key(name) => Value::Object(Map::from_iter([(name.clone(), value)])),
-        Step::Index(_) | Step::Items | Step::Values => Value::Array(vec![value]),
+        // Any key will do; pruning of defaults uses this one as well.
+        Step::Values => Value::Object(Map::from_iter([("*".to_owned(), value)])),
+        Step::Index(_) | Step::Items => Value::Array(vec![value]),
     })
 }
 

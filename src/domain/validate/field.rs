@@ -57,11 +57,6 @@ impl Field {
     pub(super) fn back(&mut self, mark: Mark) {
         self.0.truncate(mark.0);
     }
-
-    /// The place as a base for others: empty at the root.
-    pub(super) fn as_base(&self) -> &str {
-        &self.0
-    }
 }
 
 impl fmt::Display for Field {

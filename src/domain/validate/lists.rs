@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::field::Field;
 use crate::domain::finding::{Finding, Kind};
@@ -33,7 +33,7 @@ pub(super) fn check(schema: &Schema, value: &Value, at: &mut Field, found: &mut 
         }
         Value::Array(items) => {
             match schema.list_type.as_deref() {
-                Some("set") => report(repeated(items.iter().map(Some)), at, found),
+                Some("set") => report(repeated(items.iter().map(|item| identity(Some(item)))), at, found),
                 Some("map") => map(schema, items, at, found),
                 _ => {}
             }
@@ -57,16 +57,15 @@ fn map(schema: &Schema, items: &[Value], at: &mut Field, found: &mut Vec<Finding
         return;
     }
     match &*schema.list_map_keys {
-        [key] => report(repeated(items.iter().map(|item| item.get(key))), at, found),
-        keys => {
-            let keys: Vec<Value> = items.iter().map(|item| Value::Object(key_of(item, keys))).collect();
-            report(repeated(keys.iter().map(Some)), at, found);
-        }
+        [key] => report(repeated(items.iter().map(|item| identity(item.get(key)))), at, found),
+        keys => report(repeated(items.iter().map(|item| Identity::Compound(keys_of(item, keys)))), at, found),
     }
 }
 
-fn key_of(item: &Value, keys: &[String]) -> Map<String, Value> {
-    keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone()))).collect()
+/// The values under several keys as one text; a key that is not there is not in it.
+fn keys_of(item: &Value, keys: &[String]) -> String {
+    let present = keys.iter().filter_map(|key| item.get(key).map(|value| (key, value)));
+    present.map(|(key, value)| format!("{}:{},", go::quote(key), go::json(value))).collect()
 }
 
 fn report(indices: Vec<usize>, at: &mut Field, found: &mut Vec<Finding>) {
@@ -91,11 +90,11 @@ enum Identity<'v> {
 }
 
 /// Where items stand for the second time.
-fn repeated<'v>(items: impl Iterator<Item = Option<&'v Value>>) -> Vec<usize> {
+fn repeated<'v>(items: impl Iterator<Item = Identity<'v>>) -> Vec<usize> {
     let mut times = HashMap::new();
     let mut indices = Vec::new();
     for (index, item) in items.enumerate() {
-        let times = times.entry(identity(item)).or_insert(0_u32);
+        let times = times.entry(item).or_insert(0_u32);
         *times += 1;
         if *times == 2 {
             indices.push(index);
@@ -111,9 +110,47 @@ fn identity(item: Option<&Value>) -> Identity<'_> {
         Value::Bool(flag) => Identity::Bool(*flag),
         Value::Number(number) => match Num::of(number) {
             Num::Int(int) => Identity::Int(int),
-            Num::Float(float) => Identity::Float(float.to_bits()),
+            // Zero is the same with either sign.
+            Num::Float(float) => Identity::Float((float + 0.0).to_bits()),
         },
         Value::String(text) => Identity::Text(text),
         Value::Array(_) | Value::Object(_) => Identity::Compound(go::json(item)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn repeated_in(list_type: &str, keys: &[&str], items: &Value) -> Vec<String> {
+        let schema = json!({"properties": {"l": {
+            "type": "array", "x-kubernetes-list-type": list_type, "x-kubernetes-list-map-keys": keys,
+        }}});
+        let schema = Schema::parse(&schema).expect("an accepted schema");
+        let mut found = Vec::new();
+        check(&schema, &json!({"l": items}), &mut Field::default(), &mut found);
+        found.into_iter().map(|finding| finding.field).collect()
+    }
+
+    #[test]
+    fn sets_compare_scalars_as_go_values_and_the_rest_as_text() {
+        assert_eq!(repeated_in("set", &[], &json!([1, 1.0, "1", true, null, null, 1, 1])), ["l[5]", "l[6]"]);
+        assert_eq!(repeated_in("set", &[], &json!([[1], [1.0], {"a": 1}, {"a": 1.0}])), ["l[1]", "l[3]"]);
+        assert_eq!(repeated_in("set", &[], &json!([0.0, -0.0, 0, [0.0], [-0.0]])), ["l[1]"]);
+        assert_eq!(repeated_in("atomic", &[], &json!([1, 1])), [""; 0]);
+    }
+
+    #[test]
+    fn maps_compare_keys() {
+        assert_eq!(
+            repeated_in("map", &["k"], &json!([{"k": 1}, {"k": 1, "v": 2}, {}, null])),
+            ["l[1]", "l[3]"]
+        );
+        assert_eq!(repeated_in("map", &["k"], &json!([{"k": null}, {}])), [""; 0]);
+        let pairs = json!([{"a": 1, "b": 2}, {"a": 1}, {"a": 1, "b": 2}, {"b": 1}, {"a": 1.0}]);
+        assert_eq!(repeated_in("map", &["a", "b"], &pairs), ["l[2]", "l[4]"]);
+        assert_eq!(repeated_in("map", &["k"], &json!([{"k": 1}, 5, {"k": 1}, 6])), ["l[1]"]);
     }
 }

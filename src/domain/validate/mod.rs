@@ -3,6 +3,7 @@
 //!
 //! Findings' fields hold places and names; their details may quote values.
 
+mod allowed;
 pub mod cel;
 mod defaults;
 mod field;
@@ -11,6 +12,7 @@ mod lists;
 mod metadata;
 mod number;
 mod patterns;
+mod types;
 mod value;
 mod violation;
 
@@ -20,7 +22,7 @@ use crate::domain::finding::{Finding, Kind};
 use crate::domain::schema::Schema;
 use field::Field;
 use patterns::Patterns;
-use value::Form;
+use types::Form;
 
 pub use defaults::{DefaultFindings, defaults};
 
@@ -79,7 +81,7 @@ impl ObjectFindings {
         self.values.is_empty() && self.rules.is_empty()
     }
 
-    /// All findings in the server's order.
+    /// All findings in the server's order. Where `rules_skipped` is set, the server adds that it did so.
     pub fn iter(&self) -> impl Iterator<Item = &Finding> {
         self.values.iter().chain(&self.rules)
     }
@@ -93,4 +95,4 @@ fn blocks_rules(kind: Kind) -> bool {
 }
 
 #[cfg(test)]
-mod vecs;
+mod tests;

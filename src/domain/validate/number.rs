@@ -100,3 +100,89 @@ fn fits(number: Num, type_name: &str, format: &str) -> bool {
         _ => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::validate::violation::Violation;
+
+    fn shown(number: Num, type_name: &str, format: &str, constraints: &Constraints) -> Vec<String> {
+        let mut shown = Vec::new();
+        check(number, constraints, type_name, format, |what| {
+            shown.push(Violation { path: "n".to_owned(), what }.message());
+        });
+        shown
+    }
+
+    #[test]
+    fn bounds_are_cut_beside_an_integer_and_not_beside_a_float() {
+        let bounds = Constraints { minimum: Some(1.5), maximum: Some(2.5), ..Constraints::default() };
+        assert_eq!(shown(Num::Int(1), "number", "", &bounds), [""; 0]);
+        assert_eq!(
+            shown(Num::Float(1.0), "number", "", &bounds),
+            ["n in body should be greater than or equal to 1.5"]
+        );
+        assert_eq!(
+            shown(Num::Int(3), "number", "", &bounds),
+            ["n in body should be less than or equal to 2"]
+        );
+        let beyond = Constraints { maximum: Some(1e19), ..Constraints::default() };
+        assert_eq!(
+            shown(Num::Int(5), "", "", &beyond),
+            ["n in body should be less than or equal to -9223372036854775808"]
+        );
+        assert_eq!(
+            shown(Num::Int(5), "integer", "", &beyond),
+            ["Maximum boundary value must be of type integer (default format) in n"]
+        );
+    }
+
+    #[test]
+    fn exclusive_bounds_exclude_themselves() {
+        let bounds = Constraints {
+            minimum: Some(1.0),
+            exclusive_minimum: true,
+            maximum: Some(2.0),
+            exclusive_maximum: true,
+            ..Constraints::default()
+        };
+        for (number, expected) in [
+            (Num::Int(1), &["n in body should be greater than 1"][..]),
+            (Num::Float(1.0), &["n in body should be greater than 1"]),
+            (Num::Float(1.5), &[]),
+            (Num::Float(2.0), &["n in body should be less than 2"]),
+            (Num::Int(2), &["n in body should be less than 2"]),
+        ] {
+            assert_eq!(shown(number, "number", "", &bounds), expected);
+        }
+    }
+
+    #[test]
+    fn factors_are_cut_like_bounds() {
+        let half = Constraints { multiple_of: Some(0.5), ..Constraints::default() };
+        assert_eq!(shown(Num::Float(1.5), "number", "", &half), [""; 0]);
+        assert_eq!(
+            shown(Num::Int(1), "number", "", &half),
+            ["factor MultipleOf declared for n must be positive: 0"]
+        );
+        assert_eq!(
+            shown(Num::Int(1), "integer", "", &half),
+            ["MultipleOf value must be of type integer (default format) in n"]
+        );
+        let tenth = Constraints { multiple_of: Some(0.1), ..Constraints::default() };
+        assert_eq!(shown(Num::Float(0.3), "number", "", &tenth), [""; 0]);
+        assert_eq!(shown(Num::Float(0.35), "number", "", &tenth), ["n in body should be a multiple of 0.1"]);
+    }
+
+    #[test]
+    fn formats_limit_what_fits() {
+        let free = Constraints::default();
+        let fits = |number, type_name, format| shown(number, type_name, format, &free).is_empty();
+        assert!(fits(Num::Int(i64::from(i32::MAX)), "integer", "int32"));
+        assert!(!fits(Num::Int(i64::from(i32::MAX) + 1), "integer", "int32"));
+        assert!(!fits(Num::Float(1.5), "integer", ""));
+        assert!(fits(Num::Float(3.4e38), "number", "float"));
+        assert!(!fits(Num::Float(3.5e38), "number", "float"));
+        assert!(fits(Num::Float(3.5e38), "number", "double"));
+    }
+}

@@ -7,26 +7,20 @@
 //!
 //! Source: kube-openapi `pkg/validation/validate`.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
+use super::allowed::{is_allowed, is_same};
 use super::format;
 use super::number;
 use super::patterns::Patterns;
+use super::types::{Form, Types};
 use super::violation::{Violation, What};
-use crate::domain::go::{self, Num};
-use crate::domain::json::{Json, level};
+use crate::domain::go::Num;
+use crate::domain::json::level;
 use crate::domain::pattern::PatternError;
 use crate::domain::schema::{Additional, Constraints, Schema};
-
-/// Which of its two forms of a schema the server validates with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// `Structural.ToKubeOpenAPI`, for defaults: formats as they are written, no type for int-or-string, and no
-    /// `additionalProperties` under `allOf` and the like.
-    Structural,
-    /// `ConvertJSONSchemaProps`, for objects: formats that the server does not know are gone, int-or-string is two types.
-    Props,
-}
 
 /// Everything that is wrong with a value. Of violations with the same text one is reported, as upstream does.
 pub(super) fn check<'v>(
@@ -37,8 +31,10 @@ pub(super) fn check<'v>(
 ) -> Vec<Violation<'v>> {
     let mut walk = Walk { form, patterns, path: String::new(), found: Vec::new() };
     walk.value(schema, value, false);
-    let mut seen = std::collections::HashSet::new();
-    walk.found.retain(|violation| seen.insert(violation.message()));
+    if walk.found.len() > 1 {
+        let mut seen = HashSet::new();
+        walk.found.retain(|violation| seen.insert(violation.message()));
+    }
     walk.found
 }
 
@@ -393,90 +389,4 @@ impl<'v> Attempt<'v> {
             _ => Some(attempt),
         }
     }
-}
-
-/// The types that a schema names: none, one, or the two of int-or-string.
-#[derive(Clone, Copy)]
-enum Types<'s> {
-    None,
-    One(&'s str),
-    IntOrString,
-}
-
-impl<'s> Types<'s> {
-    fn of(form: Form, schema: &'s Schema) -> Self {
-        match schema.kind.as_str() {
-            _ if schema.int_or_string && form == Form::Props => Self::IntOrString,
-            "" => Self::None,
-            name => Self::One(name),
-        }
-    }
-
-    fn is_empty(self) -> bool {
-        matches!(self, Self::None)
-    }
-
-    fn contains(self, name: &str) -> bool {
-        match self {
-            Self::None => false,
-            Self::One(only) => only == name,
-            Self::IntOrString => matches!(name, "integer" | "string"),
-        }
-    }
-
-    /// The type if there is just one, else nothing.
-    fn only(self) -> &'s str {
-        match self {
-            Self::One(only) => only,
-            _ => "",
-        }
-    }
-}
-
-impl std::fmt::Display for Types<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::None => "",
-            Self::One(only) => only,
-            Self::IntOrString => "integer,string",
-        })
-    }
-}
-
-/// Whether a value is one of an enumeration's. Go converts it to the type of each: a float is cut to an integer, and an
-/// integer becomes the text of the character with that number.
-fn is_allowed(value: &Value, allowed: &Json) -> bool {
-    let number = |number| Num::of(number);
-    match (value, &**allowed) {
-        (Value::Null, _) | (_, Value::Null) => false,
-        (Value::Number(value), Value::Number(allowed)) => match (number(value), number(allowed)) {
-            (Num::Float(value), Num::Int(allowed)) => go::truncate(value) == allowed,
-            (value, Num::Float(allowed)) => value.as_f64() == allowed,
-            (Num::Int(value), Num::Int(allowed)) => value == allowed,
-        },
-        (Value::Number(value), Value::String(allowed)) => match number(value) {
-            Num::Int(code) => {
-                let letter =
-                    u32::try_from(code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
-                let mut letters = allowed.chars();
-                letters.next() == Some(letter) && letters.next().is_none()
-            }
-            Num::Float(_) => false,
-        },
-        (value, allowed) => is_same(value, allowed),
-    }
-}
-
-/// `reflect.DeepEqual` of two decoded values: an integer and a float are never the same.
-fn is_same(a: &Value, b: &Value) -> bool {
-    level(|| match (a, b) {
-        (Value::Number(a), Value::Number(b)) => Num::of(a) == Num::of(b),
-        (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
-        }
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_same(a, b)))
-        }
-        _ => a == b,
-    })
 }

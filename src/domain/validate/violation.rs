@@ -206,7 +206,7 @@ impl fmt::Display for Num {
 
 fn limited(unlimited: &str, text: &str, max: i64, unit: &str) -> String {
     match max {
-        ..0 => unlimited.to_owned(),
+        i64::MIN..=-1 => unlimited.to_owned(),
         1 => format!("{text} 1 {unit}"),
         _ => format!("{text} {max} {unit}s"),
     }

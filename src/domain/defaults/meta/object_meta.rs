@@ -4,19 +4,31 @@
 //! Source: apimachinery `pkg/apis/meta/v1/types.go`, decoded with `json.Unmarshal` and written back with
 //! `DefaultUnstructuredConverter.ToUnstructured`.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use super::time::Time;
 use crate::domain::json::copy;
 
 /// A field of metadata that has a value of the wrong type.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: must be {expected}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
-    /// The field, below `metadata`.
+    /// The field, below `metadata`; empty for the metadata itself.
     pub field: String,
     /// What the server can decode there.
     pub expected: &'static str,
+}
+
+impl std::error::Error for Misfit {}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        write!(f, "must be {}", self.expected)
+    }
 }
 
 /// What becomes of fields of the wrong type.
@@ -126,7 +138,8 @@ fn record(
             Ok(None) => {}
             Err(_) if malformed == Malformed::Drop => {}
             Err(Misfit { field: below, expected }) => {
-                return Err(Misfit { field: format!("{}{below}", field.name), expected });
+                let dot = if below.is_empty() { "" } else { "." };
+                return Err(Misfit { field: format!("{}{dot}{below}", field.name), expected });
             }
         }
     }

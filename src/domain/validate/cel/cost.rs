@@ -73,6 +73,14 @@ impl Meter {
         self.spent = self.spent.saturating_add(cost);
         if self.spent > CALL_LIMIT { Err(Fault::TooExpensive) } else { Ok(()) }
     }
+
+    /// Spends on a value, or on finding that there is none. What ended the expression costs no more.
+    pub(super) fn charge_for<T>(&mut self, cost: u64, value: Outcome<T>) -> Outcome<T> {
+        if !matches!(&value, Err(fault) if fault.is_final()) {
+            self.charge(cost)?;
+        }
+        value
+    }
 }
 
 impl Price {
@@ -134,12 +142,23 @@ impl Price {
         }
     }
 
-    /// What a call costs with these arguments and this result.
-    pub(super) fn cost(self, args: &[Value<'_>], result: &Outcome<Value<'_>>) -> u64 {
+    /// What a call costs with these arguments, `null` for the ones that have no value, and this result.
+    ///
+    /// # Errors
+    /// Upstream cannot tell.
+    pub(super) fn cost(self, args: &[Value<'_>], result: &Outcome<Value<'_>>) -> Outcome<u64> {
+        match self {
+            Self::Flatten if args.len() > 1 && !matches!(args[1], Value::Int(_)) => Err(Fault::Internal),
+            Self::Sort(index) => args.get(usize::from(index)).map_or(Ok(1), sorting),
+            _ => Ok(self.sized_cost(args, result)),
+        }
+    }
+
+    fn sized_cost(self, args: &[Value<'_>], result: &Outcome<Value<'_>>) -> u64 {
         let size = |index: usize| args.get(index).map_or(1, size);
         let characters = |count: u64| scaled(count as f64, CHARACTER);
         match self {
-            Self::One => 1,
+            Self::One | Self::Sort(_) => 1,
             Self::Traversal => args.first().map_or(0, traversal),
             Self::First(times) => scaled(size(0) as f64 * f64::from(times), CHARACTER),
             Self::Second => characters(size(1)),
@@ -170,7 +189,6 @@ impl Price {
                     _ => 1.0,
                 },
             ),
-            Self::Sort(index) => args.get(usize::from(index)).map_or(1, sorting),
         }
     }
 }
@@ -201,14 +219,14 @@ fn new_list(size: u64, factor: f64) -> u64 {
     ((size as f64 * factor) as u64).saturating_add(1 + NEW_LIST)
 }
 
-fn sorting(list: &Value<'_>) -> u64 {
+fn sorting(list: &Value<'_>) -> Outcome<u64> {
     let size = size(list);
-    let first = compare::items(list).ok().and_then(|mut items| items.next());
+    let first = compare::items(list).map_err(|_| Fault::Internal)?.next();
     let factor = match first {
         Some(Ok(Value::String(_) | Value::Bytes(_))) => 2.0 + CHARACTER,
         _ => 2.0,
     };
-    new_list(size.saturating_mul(size), factor)
+    Ok(new_list(size.saturating_mul(size), factor))
 }
 
 /// The size of a value; of what has none, 1.

@@ -57,15 +57,13 @@ impl<'v> Evaluation<'_, 'v> {
                 Step::Read(attribute) => {
                     let value = self.read(*attribute);
                     // A choice costs what its branches do.
-                    if !matches!(plan.attribute(*attribute).base, Base::Choice { .. }) {
-                        self.meter.charge(cost::READ)?;
-                    }
-                    value
+                    let cost = if plan.attribute(*attribute).is_choice() { 0 } else { cost::READ };
+                    self.meter.charge_for(cost, value)
                 }
                 Step::Present(attribute) => {
                     let present = self.read(*attribute)?;
                     // `has()` takes back what reading costs; of a choice, that is what was never charged.
-                    if matches!(plan.attribute(*attribute).base, Base::Choice { .. }) {
+                    if plan.attribute(*attribute).is_choice() {
                         self.meter.spent = self.meter.spent.saturating_sub(cost::READ);
                     }
                     match present {
@@ -78,9 +76,8 @@ impl<'v> Evaluation<'_, 'v> {
                 Step::Equal { left, right, negated } => self.equal(*left, *right, *negated),
                 Step::NotFalse(value) => {
                     let value = self.step(*value);
-                    self.meter.charge(1)?;
-                    match value {
-                        Err(Fault::TooExpensive) => Err(Fault::TooExpensive),
+                    match self.meter.charge_for(1, value) {
+                        Err(fault) if fault.is_final() => Err(fault),
                         Ok(Value::Bool(value)) => Ok(Value::Bool(value)),
                         _ => Ok(Value::Bool(true)),
                     }
@@ -98,13 +95,11 @@ impl<'v> Evaluation<'_, 'v> {
                 }
                 Step::List(items) => {
                     let list = self.list(items);
-                    self.meter.charge(cost::NEW_LIST)?;
-                    list
+                    self.meter.charge_for(cost::NEW_LIST, list)
                 }
                 Step::Map(entries) => {
                     let map = self.map(entries);
-                    self.meter.charge(cost::NEW_MAP)?;
-                    map
+                    self.meter.charge_for(cost::NEW_MAP, map)
                 }
                 Step::Fold(fold) => self.fold(fold),
             }
@@ -119,7 +114,7 @@ impl<'v> Evaluation<'_, 'v> {
                 Ok(Value::Bool(value)) if value == decisive => return Ok(Value::Bool(decisive)),
                 Ok(Value::Bool(_)) => {}
                 Ok(_) => fault = fault.or(Some(Fault::NoOverload)),
-                Err(Fault::TooExpensive) => return Err(Fault::TooExpensive),
+                Err(error) if error.is_final() => return Err(error),
                 Err(error) => fault = fault.or(Some(error)),
             }
         }
@@ -146,7 +141,7 @@ impl<'v> Evaluation<'_, 'v> {
         for arg in args {
             match self.step(*arg) {
                 Ok(value) => values.push(value),
-                Err(Fault::TooExpensive) => return Err(Fault::TooExpensive),
+                Err(error) if error.is_final() => return Err(error),
                 Err(error) => {
                     values.push(Value::Null);
                     fault = fault.or(Some(error));
@@ -168,16 +163,20 @@ impl<'v> Evaluation<'_, 'v> {
             Some(fault) => Err(fault),
             None => run(call, &args),
         };
-        if args.len() == call.args.len() {
-            self.meter.charge(call.price.cost(&args, &result))?;
+        if args.len() < call.args.len() {
+            return result;
         }
-        result
+        let cost = call.price.cost(&args, &result)?;
+        self.meter.charge_for(cost, result)
     }
 
     /// A call whose first argument is an accumulator. Taken out of its slot it is nobody else's, and need not be copied.
     fn grow(&mut self, call: &Call, accu: usize) -> Outcome<Value<'v>> {
         self.fill(accu)?;
         self.meter.charge(cost::READ)?;
+        if let (Slot::Full(Err(fault)), false) = (&self.slots[accu], call.binary) {
+            return Err(fault.clone());
+        }
         let (more, fault) = match call.args.get(1..) {
             Some(rest) => self.args(rest, call.binary)?,
             None => (Vec::new(), None),
@@ -201,8 +200,8 @@ impl<'v> Evaluation<'_, 'v> {
             (Ok(first), None, more) => {
                 let args: Vec<Value<'v>> = [first].into_iter().chain(more.iter().cloned()).collect();
                 let result = run(call, &args);
-                self.meter.charge(call.price.cost(&args, &result))?;
-                return result;
+                let cost = call.price.cost(&args, &result)?;
+                return self.meter.charge_for(cost, result);
             }
         };
         if more.len() + 1 == call.args.len() {
@@ -289,14 +288,10 @@ impl<'v> Evaluation<'_, 'v> {
             }
             match self.step(fold.condition) {
                 Ok(Value::Bool(false)) => break,
-                Err(Fault::TooExpensive) => return Err(Fault::TooExpensive),
+                Err(fault) if fault.is_final() => return Err(fault),
                 _ => {}
             }
-            let value = self.step(fold.step);
-            if matches!(value, Err(Fault::TooExpensive)) {
-                return Err(Fault::TooExpensive);
-            }
-            self.slots[fold.accu] = Slot::Full(value);
+            self.slots[fold.accu] = self.full(fold.step)?;
         }
         Ok(())
     }
@@ -304,13 +299,17 @@ impl<'v> Evaluation<'_, 'v> {
     /// Gives an accumulator its first value, if it has none yet.
     fn fill(&mut self, slot: usize) -> Outcome<()> {
         if let Slot::Pending(init) = self.slots[slot] {
-            let value = self.step(init);
-            if matches!(value, Err(Fault::TooExpensive)) {
-                return Err(Fault::TooExpensive);
-            }
-            self.slots[slot] = Slot::Full(value);
+            self.slots[slot] = self.full(init)?;
         }
         Ok(())
+    }
+
+    /// A slot for the value of a step, which may be an error.
+    fn full(&mut self, step: StepId) -> Outcome<Slot<'v>> {
+        match self.step(step) {
+            Err(fault) if fault.is_final() => Err(fault),
+            value => Ok(Slot::Full(value)),
+        }
     }
 
     /// What an attribute stands for.
@@ -362,8 +361,7 @@ impl<'v> Evaluation<'_, 'v> {
                 continue;
             }
             let selected = self.select(&value, qualifier);
-            self.meter.charge(cost::READ)?;
-            value = match selected? {
+            value = match self.meter.charge_for(cost::READ, selected)? {
                 found if qualifier.test => Value::Bool(found.is_some()),
                 Some(found) => found,
                 None => return Err(missing(&value)),

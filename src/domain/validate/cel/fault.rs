@@ -11,14 +11,21 @@ pub(super) enum Fault {
     NoOverload,
     /// Anything else that `&&` and `||` may absorb: no such key, division by zero, …
     Failed(Cow<'static, str>),
-    /// The call used up what one call may cost; nothing absorbs it.
+    /// The expression used up what one may cost; nothing absorbs it.
     TooExpensive,
+    /// Upstream's own code panics here, and its rescue ends the expression; nothing absorbs it.
+    Internal,
 }
 
 /// A value, or why there is none.
 pub(super) type Outcome<T> = Result<T, Fault>;
 
 impl Fault {
+    /// Whether the whole expression ends with it.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::TooExpensive | Self::Internal)
+    }
+
     /// An error with a text of its own.
     pub(super) fn new(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Failed(text.into())
@@ -31,6 +38,7 @@ impl fmt::Display for Fault {
             Self::NoOverload => "no such overload",
             Self::Failed(text) => text,
             Self::TooExpensive => "operation cancelled: actual cost limit exceeded",
+            Self::Internal => "internal error",
         })
     }
 }

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use crate::domain::path::{Step, Trail};
-use crate::domain::schema::{Additional, Schema};
+use crate::domain::schema::Schema;
 
 /// The place below a base that is in that form already; the root of nothing is `<nil>`.
 pub(super) fn render(base: &str, trail: &Trail<'_>) -> String {
@@ -48,7 +48,7 @@ fn push_index(text: &mut String, index: impl std::fmt::Display) {
 /// The `fieldPath` of a rule in the form of [`render`]; none where it leads to nothing that the schema knows.
 pub(super) fn normalize(path: &str, schema: &Schema) -> Option<String> {
     let mut text = String::new();
-    let mut at = schema;
+    let mut reached = Some(schema);
     let mut rest = path;
     while !rest.is_empty() {
         let (token, tail) = next_token(rest);
@@ -69,14 +69,14 @@ pub(super) fn normalize(path: &str, schema: &Schema) -> Option<String> {
         if name.is_empty() {
             return None;
         }
+        // Below `additionalProperties: true` nothing is known, and upstream does not look out for that.
+        let at = reached?;
         if !at.properties.is_empty() {
-            at = at.properties.get(&name)?;
+            reached = Some(at.properties.get(&name)?);
             push_name(&mut text, &name);
-        } else if let Some(Additional::Schema(values)) = &at.additional {
-            at = values;
-            push_index(&mut text, &name);
         } else {
-            return None;
+            reached = at.additional.as_ref().map(|_| at.additional_schema())?;
+            push_index(&mut text, &name);
         }
         rest = tail;
     }

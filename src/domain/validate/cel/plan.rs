@@ -126,6 +126,12 @@ pub(super) enum QualifierKey {
     Attribute(AttributeId),
 }
 
+impl Attribute {
+    pub(super) fn is_choice(&self) -> bool {
+        matches!(self.base, Base::Choice { .. })
+    }
+}
+
 impl Plan {
     /// Plans an expression.
     ///
@@ -331,7 +337,7 @@ impl Planner<'_, '_> {
         let call = Call {
             price: Price::of(function, overload),
             grows: self.grown(function, &args),
-            binary: args.len() == 2 && overload != Some("string_format"),
+            binary: args.len() == 2 && search.is_none() && is_binary(function, overload),
             candidates,
             args,
             search,
@@ -366,7 +372,7 @@ impl Planner<'_, '_> {
         }
         let mut set = BTreeSet::new();
         for item in &list.items {
-            set.insert(Key::from_value(item)?);
+            set.insert(Key::from_value(item).filter(|key| *key != Key::Null)?);
             match item {
                 Value::Int(value) => {
                     set.insert(Key::Double((*value as f64).to_bits()));
@@ -430,6 +436,11 @@ impl Planner<'_, '_> {
         self.scope.push((name.into(), slot));
         slot
     }
+}
+
+/// Whether upstream has a function of exactly two arguments for a call, rather than one that picks among overloads.
+fn is_binary(function: &str, overload: Option<&str>) -> bool {
+    function.starts_with(['_', '@']) || overload.is_some_and(|overload| overload != "string_format")
 }
 
 fn convert(candidates: &[&'static Overload], value: Value<'static>) -> super::fault::Outcome<Value<'static>> {

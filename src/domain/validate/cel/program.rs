@@ -305,6 +305,8 @@ impl Run<'_> {
             return self.stop(place, OUT_OF_BUDGET);
         }
         let current = read(value, node);
+        // Upstream hands out `oldSelf` where any rule of the node names it, be it in its expression only.
+        let has_old = rules.own.iter().any(|rule| rule.uses_old);
         let before = old.map(|old| read(old, node));
         for rule in &rules.own {
             match &rule.plan {
@@ -313,7 +315,8 @@ impl Run<'_> {
                 // A rule about a change does not apply to what is new, unless it says that it does.
                 Ok(Some(_)) if rule.uses_old && old.is_none() && !rule.is_optional() => {}
                 Ok(Some(plan)) => {
-                    let inputs = Inputs { current: current.clone(), old: old_self(rule, before.as_ref()) };
+                    let old = has_old.then(|| old_self(rule, before.as_ref())).flatten();
+                    let inputs = Inputs { current: current.clone(), old };
                     self.run_rule(rule, plan, place, &inputs);
                 }
             }

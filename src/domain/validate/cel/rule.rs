@@ -37,7 +37,7 @@ impl CompiledRule {
             plan: Ok(None),
             uses_old: false,
             message: None,
-            field_path: field_path::normalize(&rule.field_path, schema),
+            field_path: None,
         };
         if rule.rule.trim().is_empty() {
             return compiled;
@@ -50,11 +50,18 @@ impl CompiledRule {
             Ok((plan, uses_old)) => {
                 compiled.plan = Ok(Some(plan));
                 compiled.uses_old = uses_old;
-                compiled.message =
-                    compile(&rule.message_expression, &globals, &Type::String).ok().map(|(plan, _)| plan);
             }
-            Err(error) => compiled.plan = Err(error),
+            Err(error) => {
+                compiled.plan = Err(error);
+                return compiled;
+            }
         }
+        if !rule.message_expression.is_empty() {
+            // Upstream gives up on the rest of the rule with an expression that is not sound, and runs the rule.
+            let Ok((message, _)) = compile(&rule.message_expression, &globals, &Type::String) else { return compiled };
+            compiled.message = Some(message);
+        }
+        compiled.field_path = field_path::normalize(&rule.field_path, schema);
         compiled
     }
 

@@ -77,6 +77,7 @@ pub(super) enum ListKind<'v> {
 /// A key of a map that an expression made.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
+    Null,
     Bool(bool),
     Int(i64),
     Uint(u64),
@@ -178,6 +179,7 @@ impl Key {
     /// The key that a value is, or none where it cannot be one.
     pub(super) fn from_value(value: &Value<'_>) -> Option<Self> {
         Some(match value {
+            Value::Null => Self::Null,
             Value::Bool(value) => Self::Bool(*value),
             Value::Int(value) => Self::Int(*value),
             Value::Uint(value) => Self::Uint(*value),
@@ -190,6 +192,7 @@ impl Key {
     /// The value that a key is.
     pub(super) fn to_value(&self) -> Value<'static> {
         match self {
+            Self::Null => Value::Null,
             Self::Bool(value) => Value::Bool(*value),
             Self::Int(value) => Value::Int(*value),
             Self::Uint(value) => Value::Uint(*value),

@@ -124,7 +124,6 @@ fn term(text: &str) -> Option<(u64, &str)> {
 }
 
 /// A decimal fraction of a unit, rounded as Go rounds it: digits that do not fit are dropped.
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn part_of(fraction: &str, unit: u64) -> u64 {
     let (mut number, mut scale) = (0_u64, 1_f64);
     for digit in fraction.bytes() {

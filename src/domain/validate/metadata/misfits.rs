@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::domain::defaults::meta::{Malformed, decode};
+use super::decoded;
 use crate::domain::finding::{Finding, Kind};
 use crate::domain::json::level;
 use crate::domain::schema::Schema;
@@ -58,7 +58,7 @@ pub(in crate::domain::validate) fn find(
 fn misfit(name: &str, field: &Value) -> Option<String> {
     match name {
         "apiVersion" | "kind" if !field.is_string() => Some("must be a string".to_owned()),
-        "metadata" => decode(field, Malformed::Refuse).err().map(|misfit| misfit.to_string()),
+        "metadata" => decoded(field).err().map(|misfit| misfit.to_string()),
         _ => None,
     }
 }

@@ -11,9 +11,9 @@ mod rules;
 use serde_json::{Map, Value};
 
 use super::field::Field;
-use crate::domain::defaults::meta::{Malformed, decode};
+use crate::domain::defaults::meta::{Malformed, Misfit, decode};
 use crate::domain::finding::{Finding, Kind};
-use crate::domain::json::level;
+use crate::domain::json::{Json, level};
 use crate::domain::schema::Schema;
 
 pub(super) use misfits::find as misfits;
@@ -67,11 +67,16 @@ fn object(fields: &Map<String, Value>, at: &mut Field, found: &mut Vec<Finding>)
     }
     let Some(given) = fields.get("metadata") else { return };
     let mark = at.child("metadata");
-    match decode(given, Malformed::Refuse) {
+    match decoded(given) {
         Ok(decoded) => rules::check(&decoded, at, found),
         Err(misfit) => found.push(Finding::new(Kind::Invalid, at.to_string(), misfit.to_string())),
     }
     at.back(mark);
+}
+
+/// Metadata as the server holds it. What it says of managed fields may be of any depth.
+fn decoded(metadata: &Value) -> Result<Json, Misfit> {
+    decode(metadata, Malformed::Refuse).map(|decoded| Json::from(Value::Object(decoded)))
 }
 
 fn api_version(text: &str) -> Option<String> {

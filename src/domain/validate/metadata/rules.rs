@@ -1,7 +1,7 @@
 //! The rules for the fields of `metadata`, as for an object that is being created.
 //! It must not be given metadata that Go could not decode.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::names;
 use crate::domain::finding::{Finding, Kind};
@@ -14,7 +14,7 @@ const MAX_MANAGER: usize = 128;
 const MAX_SUBRESOURCE: usize = 256;
 
 /// Reports what decoded metadata gets wrong. A name is not asked for, and a namespace only if there is one.
-pub(super) fn check(metadata: &Map<String, Value>, at: &mut Field, found: &mut Vec<Finding>) {
+pub(super) fn check(metadata: &Value, at: &mut Field, found: &mut Vec<Finding>) {
     let text = |name: &str| text(metadata, name);
     let mut each = |name: &str, problems: Vec<String>| invalid(problems, name, at, found);
     each("generateName", names::path_segment_prefix(text("generateName")));
@@ -52,7 +52,6 @@ fn owners(owners: &[Value], at: &mut Field, found: &mut Vec<Finding>) {
     let list = at.child("ownerReferences");
     let mut controller: Option<String> = None;
     for (index, owner) in owners.iter().enumerate() {
-        let Value::Object(owner) = owner else { continue };
         let mark = at.index(index);
         let (api_version, kind, name) = (text(owner, "apiVersion"), text(owner, "kind"), text(owner, "name"));
         let slashes = api_version.matches('/').count();
@@ -92,7 +91,6 @@ fn owners(owners: &[Value], at: &mut Field, found: &mut Vec<Finding>) {
 fn managers(entries: &[Value], at: &mut Field, found: &mut Vec<Finding>) {
     let list = at.child("managedFields");
     for (index, entry) in entries.iter().enumerate() {
-        let Value::Object(entry) = entry else { continue };
         let mark = at.index(index);
         let operation = at.child("operation");
         match text(entry, "operation") {
@@ -136,15 +134,15 @@ fn too_long(max: usize, field: &str, at: &mut Field, found: &mut Vec<Finding>) {
     at.back(mark);
 }
 
-fn text<'m>(fields: &'m Map<String, Value>, name: &str) -> &'m str {
+fn text<'m>(fields: &'m Value, name: &str) -> &'m str {
     fields.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn texts<'m>(fields: &'m Map<String, Value>, name: &str) -> impl Iterator<Item = (&'m str, &'m str)> {
+fn texts<'m>(fields: &'m Value, name: &str) -> impl Iterator<Item = (&'m str, &'m str)> {
     let map = fields.get(name).and_then(Value::as_object);
     map.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
 }
 
-fn items<'m>(fields: &'m Map<String, Value>, name: &str) -> &'m [Value] {
+fn items<'m>(fields: &'m Value, name: &str) -> &'m [Value] {
     fields.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

@@ -50,9 +50,11 @@ pub(super) struct Overload {
     pub(super) args: Vec<Type<'static>>,
     pub(super) result: Type<'static>,
     pub(super) run: Run,
+    /// Whether the types of values are compared with those of the arguments; otherwise the function does that itself.
+    guarded: bool,
 }
 
-/// What a function does. It is called with as many arguments as it declares, of the types that it declares.
+/// What a function does. It is called with as many arguments as it declares, and where it is guarded of those types.
 pub(super) type Run = for<'v> fn(&[Value<'v>]) -> Outcome<Value<'v>>;
 
 /// All functions, by name.
@@ -108,7 +110,8 @@ pub(super) fn type_named(name: &str) -> Option<(&'static str, Type<'static>)> {
 impl Overload {
     /// Whether values have the types that this overload takes. Of lists and maps the first entry is looked at.
     pub(super) fn takes(&self, values: &[Value<'_>]) -> bool {
-        self.args.len() == values.len() && self.args.iter().zip(values).all(|(ty, value)| is_of(value, ty))
+        self.args.len() == values.len()
+            && (!self.guarded || self.args.iter().zip(values).all(|(ty, value)| is_of(value, ty)))
     }
 }
 
@@ -155,7 +158,9 @@ impl Table {
 
     fn declare(&mut self, name: &'static str, id: String, member: bool, signature: &str, run: Run) {
         let (args, result) = signature::parse(signature);
-        self.0.entry(name).or_default().push(Overload { id, member, args, result, run });
+        let operator = name.starts_with(['_', '@', '!', '-']);
+        let guarded = !operator && !matches!(name, "size" | "type" | "matches" | "dyn" | "sort" | "flatten");
+        self.0.entry(name).or_default().push(Overload { id, member, args, result, run, guarded });
     }
 }
 

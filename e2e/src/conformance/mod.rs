@@ -1,0 +1,12 @@
+//! Vectors of the API server's answers, and how Etch's answers are held against them.
+//! Nothing here may contain a rule of the schema engine: it asks, compares and counts.
+
+mod agreement;
+mod run;
+mod subject;
+mod vector;
+
+pub use agreement::{compare, settle};
+pub use run::{Tally, run};
+pub use subject::answer;
+pub use vector::{Case, Issue, Op, Outcome, Vector};

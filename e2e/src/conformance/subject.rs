@@ -1,0 +1,52 @@
+//! Etch's answers: which function of the library each op of a vector asks.
+//! It must not contain a rule of its own.
+
+use etch::domain::compile::Compiled;
+use etch::domain::defaults;
+use etch::domain::finding::Finding;
+use etch::domain::json::Json;
+use etch::domain::schema::Schema;
+use etch::domain::schema::rules::structural_errors;
+use etch::domain::validate::{self, Validator};
+
+use super::{Case, Issue, Op, Outcome};
+
+/// What Etch answers.
+pub fn answer(case: &Case) -> Outcome {
+    answered(case).unwrap_or_else(Outcome::Refused)
+}
+
+fn answered(case: &Case) -> Result<Outcome, String> {
+    let schema = Schema::parse(&case.schema).map_err(|error| error.to_string())?;
+    Ok(match case.op {
+        Op::Structural => Outcome::Issues(issues(structural_errors(&schema))),
+        Op::Defaults => {
+            let found = validate::defaults(&schema);
+            let either: Vec<_> = found.either.into_iter().map(issues).collect();
+            // The first of each group is among the others.
+            let mut certain = issues(found.by_server);
+            certain.retain(|issue| !either.iter().any(|group| group.first() == Some(issue)));
+            Outcome::Wavering { certain, either }
+        }
+        Op::Read => Outcome::Object(read(&case.object, &schema)?),
+        Op::Validate => {
+            let object = read(&case.object, &schema)?;
+            let found = Validator::new(&schema).object(&object);
+            // A vector asks for the rules only where the rest is clean, which is more than what keeps them from running.
+            Outcome::Issues(issues(if found.values.is_empty() { found.rules } else { found.values }))
+        }
+    })
+}
+
+/// The object as a reader gets it, or why no reader gets it.
+fn read(stored: &Json, schema: &Schema) -> Result<Json, String> {
+    let mut object = stored.clone();
+    let compiled = Compiled::new(schema);
+    defaults::read(&mut object, schema, &compiled, &mut |_| {}).map_err(|error| error.to_string())?;
+    Ok(object)
+}
+
+fn issues(findings: Vec<Finding>) -> Vec<Issue> {
+    let issue = |Finding { field, kind, detail }| Issue { kind: kind.to_string(), field, detail };
+    findings.into_iter().map(issue).collect()
+}

@@ -1,0 +1,14 @@
+//! Differential fuzzing: random schemas and objects, answered by Etch and by the API server's own code.
+//! Nothing here may know what the right answer is; the oracle does.
+
+mod build;
+mod campaign;
+mod generate;
+mod oracle;
+mod random;
+mod shrink;
+
+pub use build::{Program, Release, build};
+pub use campaign::{Campaign, Mismatch, Report, Subject};
+pub use generate::{Seeds, case};
+pub use oracle::{Answer, Oracle};

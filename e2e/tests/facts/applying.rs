@@ -1,0 +1,277 @@
+//! Writes that change nothing a reader would see (W1 to W5, W11, W13, W15), on CRDs with one version.
+//!
+//! What several versions add to it is in `versions`.
+
+use anyhow::Result;
+use etch::domain::json::copy;
+use serde_json::{Value, json};
+use tokio::time::{Duration, Instant, sleep};
+
+use crate::{
+    cluster::{Cluster, MERGE},
+    rows,
+    tabs::{ETCH, Stored, Tabs, defaulted, spec, text, v1, versions},
+};
+
+rows! {
+    w1: "a request that changes nothing stores the phantom defaults, and only then changes resourceVersion",
+    w2: "an identity-only apply stores spec and status defaults and leaves no trace",
+    w2_preconditions: "an identity-only apply obeys uid and resourceVersion",
+    w3: "who applies the computed values owns them; after W2 nobody does",
+    w4: "apply creates what does not exist, unless it names a uid",
+    w5: "without managedFields an apply adds before-first-apply, a merge patch does not",
+    w11: "merge patch and apply on /status store the spec's defaults too",
+    w13: "dryRun answers like the read view and stores nothing",
+    w15: "without create, no apply brings an object back",
+}
+
+/// `a` and, the second time, a default for `color`.
+fn plain() -> Value {
+    json!({"a": text()})
+}
+
+fn colored() -> Value {
+    json!({"a": text(), "color": defaulted("red")})
+}
+
+/// Objects with a phantom `color`, applied by `owner`.
+async fn phantoms<'a>(cluster: &'a Cluster, row: &str, names: &[&str]) -> Result<Tabs<'a>> {
+    let tabs = Tabs::new(cluster, row);
+    tabs.define(v1(plain())).await?;
+    for name in names {
+        tabs.apply("v1", name, "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
+    }
+    tabs.define(v1(colored())).await?;
+    for name in names {
+        assert_eq!(tabs.raw(name).await?["spec"], json!({"a": "x"}));
+        assert_eq!(tabs.seen("v1", name).await?, json!({"a": "x", "color": "red"}));
+    }
+    Ok(tabs)
+}
+
+/// Stored at v1 with its default, and with these owners.
+fn colored_object(owners: &[&str]) -> Stored {
+    Stored {
+        version: "v1".into(),
+        spec: json!({"a": "x", "color": "red"}),
+        generation: 1,
+        owners: owners.iter().map(ToString::to_string).collect(),
+    }
+}
+
+async fn w1(cluster: &Cluster) -> Result<()> {
+    let tabs = phantoms(cluster, "w1", &["merge", "same", "put", "label"]).await?;
+    for name in ["merge", "same", "put", "label"] {
+        let request = async || match name {
+            "merge" => tabs.merge("v1", name, "other", json!({})).await,
+            "same" => tabs.merge("v1", name, "other", json!({"spec": {"a": "x"}})).await,
+            "put" => tabs.put_unchanged("v1", name, "other").await,
+            _ => tabs.json_patch("v1", name, json!([])).await,
+        };
+        let read = tabs.revision(name).await?;
+        let answer = request().await?.ok()?;
+        assert_eq!(tabs.stored(name).await?, colored_object(&["owner Apply v1: .spec.a"]), "{name}");
+        assert_ne!(tabs.revision(name).await?, read, "{name}");
+        assert_eq!(answer["metadata"]["resourceVersion"], json!(tabs.revision(name).await?.to_string()));
+
+        let written = tabs.revision(name).await?;
+        request().await?.ok()?;
+        assert_eq!(tabs.revision(name).await?, written, "{name}: a second one stores nothing");
+    }
+    Ok(())
+}
+
+async fn w2(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "w2");
+    let schema = |spec: Value, status: Value| {
+        json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": spec},
+            "status": status,
+        }})
+    };
+    let status = json!({"type": "object", "properties": {"phase": text()}});
+    tabs.define(versions([("v1", schema(plain(), status))]).with_status()).await?;
+    for name in ["bare", "running", "by-status"] {
+        tabs.apply("v1", name, "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
+    }
+    for name in ["running/status", "by-status/status"] {
+        tabs.apply("v1", name, "controller", json!({"status": {"phase": "Running"}})).await?.ok()?;
+    }
+    let status = json!({"type": "object", "default": {},
+                        "properties": {"phase": text(), "ready": {"type": "boolean", "default": false}}});
+    tabs.define(versions([("v1", schema(colored(), status))]).with_status()).await?;
+
+    let (owner, controller) = ("owner Apply v1: .spec.a", "controller Apply v1/status: .status.phase");
+    let running = json!({"phase": "Running", "ready": false});
+    for (name, request, status, owners) in [
+        ("bare", "bare", json!({"ready": false}), &[owner][..]),
+        ("running", "running", running.clone(), &[controller, owner]),
+        ("by-status", "by-status/status", running, &[controller, owner]),
+    ] {
+        tabs.identity("v1", request).await?.ok()?;
+        assert_eq!(tabs.stored(name).await?, colored_object(owners), "{name}");
+        assert_eq!(tabs.raw(name).await?["status"], status, "{name}");
+        tabs.settled("v1", name).await?;
+    }
+    Ok(())
+}
+
+async fn w2_preconditions(cluster: &Cluster) -> Result<()> {
+    let tabs = phantoms(cluster, "w2_preconditions", &["a", "b", "c"]).await?;
+    let precondition = tabs.precondition("v1", "a").await?;
+    let uid = json!({"metadata": {"uid": precondition["uid"]}});
+    tabs.apply("v1", "a", ETCH, uid).await?.ok()?;
+    assert_eq!(tabs.stored("a").await?, colored_object(&["owner Apply v1: .spec.a"]));
+    let repeated = tabs.precondition("v1", "a").await?;
+    assert_ne!(repeated, precondition);
+    tabs.apply("v1", "a", ETCH, json!({"metadata": repeated})).await?.ok()?;
+    assert_eq!(tabs.precondition("v1", "a").await?, repeated);
+
+    // Somebody was faster. (Where what they wrote is what we would write, the server may skip it and answer with 200, as
+    // in `versions::w6_proof`.)
+    tabs.merge("v1", "a", "other", json!({"metadata": {"labels": {"l": ""}}})).await?.ok()?;
+    let modified =
+        "the object has been modified; please apply your changes to the latest version and try again";
+    let stale = json!({"metadata": precondition});
+    tabs.apply("v1", "a", ETCH, stale.clone()).await?.refused(409, "Conflict", modified)?;
+    tabs.merge("v1", "a", ETCH, stale).await?.refused(409, "Conflict", modified)?;
+
+    // The object has been deleted and created again: a uid that differs is no conflict but invalid.
+    let other_uid = json!({"metadata": {"uid": "00000000-0000-0000-0000-000000000000"}});
+    for answer in [
+        tabs.apply("v1", "b", ETCH, other_uid.clone()).await?,
+        tabs.merge("v1", "b", ETCH, other_uid.clone()).await?,
+    ] {
+        answer.refused(422, "Invalid", "metadata.uid: Invalid value")?;
+        assert_eq!(answer.fields(), ["metadata.uid", "metadata.uid"]);
+    }
+    // With both wrong, resourceVersion is looked at first.
+    let mut both = other_uid;
+    both["metadata"]["resourceVersion"] = json!("1");
+    tabs.apply("v1", "b", ETCH, both).await?.refused(409, "Conflict", modified)?;
+    assert_eq!(tabs.raw("b").await?["spec"], json!({"a": "x"}));
+
+    // A JSON patch whose test fails says neither which nor why.
+    let operations = json!([{"op": "test", "path": "/metadata/resourceVersion", "value": "1"}]);
+    let failed = tabs.json_patch("v1", "c", operations).await?;
+    failed.refused(422, "Invalid", "the server rejected our request due to an error in our request")?;
+    assert_eq!(failed.fields(), [""; 0]);
+    Ok(())
+}
+
+async fn w3(cluster: &Cluster) -> Result<()> {
+    let tabs = phantoms(cluster, "w3", &["listed", "identity"]).await?;
+    let blue = || json!({"spec": {"a": "x", "color": "blue"}});
+
+    tabs.apply("v1", "listed", ETCH, json!({"spec": {"color": "red"}})).await?.ok()?;
+    let owned = ["etch Apply v1: .spec.color", "owner Apply v1: .spec.a"];
+    assert_eq!(tabs.stored("listed").await?, colored_object(&owned));
+    let conflict = tabs.apply("v1", "listed", "owner", blue()).await?;
+    conflict.refused(409, "Conflict", r#"conflict with "etch": .spec.color"#)?;
+    assert_eq!(conflict.fields(), [".spec.color"]);
+
+    tabs.identity("v1", "identity").await?.ok()?;
+    tabs.apply("v1", "identity", "owner", blue()).await?.ok()?;
+    assert_eq!(tabs.raw("identity").await?["spec"], json!({"a": "x", "color": "blue"}));
+    Ok(())
+}
+
+async fn w4(cluster: &Cluster) -> Result<()> {
+    let tabs = phantoms(cluster, "w4", &["gone"]).await?;
+    let precondition = tabs.precondition("v1", "gone").await?;
+    cluster.delete(&tabs.path("v1", "gone")).await?.ok()?;
+    assert!(!tabs.exists("gone").await?);
+
+    let none = "uid mismatch: the provided object specified uid";
+    let uid = json!({"metadata": {"uid": precondition["uid"]}});
+    tabs.apply("v1", "gone", ETCH, uid).await?.refused(409, "Conflict", none)?;
+    let both = json!({"metadata": precondition});
+    tabs.apply("v1", "gone", ETCH, both.clone()).await?.refused(409, "Conflict", none)?;
+    tabs.merge("v1", "gone", ETCH, both).await?.refused(404, "NotFound", "not found")?;
+    assert!(!tabs.exists("gone").await?);
+
+    let revision = json!({"metadata": {"resourceVersion": precondition["resourceVersion"]}});
+    assert_eq!(tabs.apply("v1", "gone", ETCH, revision).await?.code, 201);
+    assert_eq!(tabs.raw("gone").await?["spec"], Value::Null, "an empty ghost");
+    Ok(())
+}
+
+async fn w5(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "w5");
+    tabs.define(v1(plain())).await?;
+    for name in ["apply", "merge"] {
+        tabs.apply("v1", name, "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
+        tabs.merge("v1", name, "cleaner", json!({"metadata": {"managedFields": [{}]}})).await?.ok()?;
+    }
+    tabs.define(v1(colored())).await?;
+
+    tabs.identity("v1", "apply").await?.ok()?;
+    let before_first = ["before-first-apply Update v1: .spec .spec.a .spec.color"];
+    assert_eq!(tabs.stored("apply").await?, colored_object(&before_first));
+
+    let precondition = json!({"metadata": tabs.precondition("v1", "merge").await?});
+    tabs.merge("v1", "merge", ETCH, precondition).await?.ok()?;
+    assert_eq!(tabs.stored("merge").await?, colored_object(&[]));
+    let (written, precondition) = (tabs.revision("merge").await?, tabs.precondition("v1", "merge").await?);
+    tabs.merge("v1", "merge", ETCH, json!({"metadata": precondition})).await?.ok()?;
+    assert_eq!(tabs.revision("merge").await?, written);
+
+    // The owner's next apply of another value meets before-first-apply on both: it always does without managedFields.
+    for name in ["apply", "merge"] {
+        let answer = tabs.apply("v1", name, "owner", json!({"spec": {"a": "y"}})).await?;
+        answer.refused(409, "Conflict", r#"conflict with "before-first-apply""#)?;
+    }
+    Ok(())
+}
+
+async fn w11(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "w11");
+    tabs.define(versions([("v1", spec(plain()))]).with_status()).await?;
+    for name in ["merge", "apply"] {
+        tabs.apply("v1", name, "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
+    }
+    tabs.define(versions([("v1", spec(colored()))]).with_status()).await?;
+    tabs.merge("v1", "merge/status", ETCH, json!({})).await?.ok()?;
+    tabs.identity("v1", "apply/status").await?.ok()?;
+    for name in ["merge", "apply"] {
+        assert_eq!(tabs.stored(name).await?, colored_object(&["owner Apply v1: .spec.a"]), "{name}");
+    }
+    Ok(())
+}
+
+async fn w13(cluster: &Cluster) -> Result<()> {
+    let tabs = phantoms(cluster, "w13", &["phantom", "stored"]).await?;
+    tabs.identity("v1", "stored").await?.ok()?;
+    for name in ["phantom", "stored"] {
+        let before = tabs.revision(name).await?;
+        let path = format!("{}?dryRun=All", tabs.path("v1", name));
+        let answer = cluster.patch(MERGE, &path, &json!({})).await?.ok()?;
+        assert_eq!(answer["spec"], tabs.seen("v1", name).await?, "{name}");
+        assert_eq!(answer["metadata"]["resourceVersion"], json!(before.to_string()), "{name}");
+        assert_eq!(tabs.revision(name).await?, before, "{name}");
+    }
+    Ok(())
+}
+
+async fn w15(cluster: &Cluster) -> Result<()> {
+    let tabs = phantoms(cluster, "w15", &["there", "gone"]).await?;
+    let uid = json!({"uid": copy(&tabs.precondition("v1", "gone").await?["uid"])});
+    cluster.delete(&tabs.path("v1", "gone")).await?.ok()?;
+    let verbs = ["get", "list", "watch", "patch"];
+    let robot = tabs.seen_by(cluster.service_account("patcher", &tabs.group, &verbs).await?);
+    // The server hears of a new role a little later.
+    let start = Instant::now();
+    while robot.get("v1", "there").await?.code == 403 && start.elapsed() < Duration::from_secs(10) {
+        sleep(Duration::from_millis(20)).await;
+    }
+
+    robot.identity("v1", "there").await?.ok()?;
+    assert_eq!(tabs.stored("there").await?, colored_object(&["owner Apply v1: .spec.a"]));
+    let denied = robot.apply("v1", "gone", ETCH, json!({})).await?;
+    denied.refused(403, "Forbidden", r#"cannot create resource "crontabs""#)?;
+    // A uid is compared before rights are.
+    let mismatch = robot.apply("v1", "gone", ETCH, json!({"metadata": uid})).await?;
+    mismatch.refused(409, "Conflict", "uid mismatch")?;
+    assert!(!tabs.exists("gone").await?);
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! What a reader sees of what etcd holds (R3 to R7, C5), and what the difference does to the next write (W12).
+//!
+//! Which version's schema it is that counts is in `versions`.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use etch::domain::json::copy;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::{
+    cluster::Cluster,
+    rows,
+    tabs::{Tabs, defaulted, text, v1},
+};
+
+rows! {
+    r3: "what the schema does not know of its own defaults never reaches an object",
+    r4: "fields that the schema dropped stay in etcd, unseen, until the next write (R5, W12)",
+    r5: "owners of a dropped field still name it, even when it is back as a phantom default",
+    r6: "a changed schema is served within a second",
+    r7: "CRDs are stored as v1beta1 and served even if today's validation would refuse them",
+    c5: "a default under a parent that is absent and has none is not applied",
+}
+
+async fn r3(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "r3");
+    let item = |properties: Value| {
+        v1(json!({"items": {"type": "object",
+                            "additionalProperties": {"type": "object", "properties": properties}}}))
+    };
+    tabs.define(item(json!({}))).await?;
+    tabs.apply("v1", "a", "owner", json!({"spec": {"items": {"one": {}}}})).await?.ok()?;
+    let default = json!({"known": "x", "unknown": "y"});
+    let inner = json!({"type": "object", "properties": {"known": text()}, "default": default});
+    tabs.define(item(json!({"inner": inner}))).await?;
+    let pruned = json!({"items": {"one": {"inner": {"known": "x"}}}});
+    assert_eq!(tabs.seen("v1", "a").await?, pruned);
+    tabs.identity("v1", "a").await?.ok()?;
+    assert_eq!(tabs.raw("a").await?["spec"], pruned);
+    Ok(())
+}
+
+async fn r4(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "r4");
+    tabs.define(v1(json!({"a": text(), "legacy": text()}))).await?;
+    let names = ["identity", "merge", "label", "status-quo"];
+    for name in names {
+        tabs.apply("v1", name, "owner", json!({"spec": {"a": "x", "legacy": "old"}})).await?.ok()?;
+    }
+    tabs.define(v1(json!({"a": text()}))).await?;
+    for name in names {
+        assert_eq!(tabs.raw(name).await?["spec"], json!({"a": "x", "legacy": "old"}));
+        assert_eq!(tabs.seen("v1", name).await?, json!({"a": "x"}));
+        match name {
+            "identity" => tabs.identity("v1", name).await?,
+            "merge" => tabs.merge("v1", name, "other", json!({})).await?,
+            "label" => tabs.merge("v1", name, "other", json!({"metadata": {"labels": {"l": ""}}})).await?,
+            _ => tabs.get("v1", name).await?,
+        }
+        .ok()?;
+        let now = tabs.stored(name).await?;
+        let kept = if name == "status-quo" { json!({"a": "x", "legacy": "old"}) } else { json!({"a": "x"}) };
+        assert_eq!(now.spec, kept, "{name}");
+        assert!(now.owners.contains(&"owner Apply v1: .spec.a .spec.legacy".to_owned()), "{name}: {now:?}");
+    }
+    Ok(())
+}
+
+async fn r5(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "r5");
+    tabs.define(v1(json!({"a": text(), "legacy": text()}))).await?;
+    for name in ["held", "rewritten"] {
+        tabs.apply("v1", name, "owner", json!({"spec": {"a": "x", "legacy": "old"}})).await?.ok()?;
+    }
+    tabs.define(v1(json!({"a": text()}))).await?;
+    tabs.merge("v1", "rewritten", "other", json!({})).await?.ok()?;
+    tabs.define(v1(json!({"a": text(), "legacy": defaulted("fresh")}))).await?;
+
+    // What was hidden shows again; what was destroyed is a phantom that has an owner.
+    assert_eq!(tabs.seen("v1", "held").await?, json!({"a": "x", "legacy": "old"}));
+    assert_eq!(tabs.seen("v1", "rewritten").await?, json!({"a": "x", "legacy": "fresh"}));
+    let before = tabs.stored("rewritten").await?;
+    assert_eq!(before.spec, json!({"a": "x"}));
+    assert_eq!(before.owners, ["owner Apply v1: .spec.a .spec.legacy"]);
+
+    tabs.identity("v1", "rewritten").await?.ok()?;
+    let after = tabs.stored("rewritten").await?;
+    assert_eq!(after.spec, json!({"a": "x", "legacy": "fresh"}));
+    assert_eq!((after.owners, after.generation), (before.owners, before.generation));
+    // The owner may let go of what it never set, and the value stays.
+    tabs.apply("v1", "rewritten", "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
+    let released = tabs.stored("rewritten").await?;
+    assert_eq!(released.spec, json!({"a": "x", "legacy": "fresh"}));
+    assert_eq!(released.owners, ["owner Apply v1: .spec.a"]);
+    Ok(())
+}
+
+async fn r6(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "r6");
+    tabs.define(v1(json!({"a": text()}))).await?;
+    tabs.apply("v1", "a", "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
+    let start = Instant::now();
+    tabs.define(v1(json!({"a": text(), "color": defaulted("red")}))).await?;
+    assert_eq!(tabs.seen("v1", "a").await?, json!({"a": "x", "color": "red"}));
+    // Milliseconds on an idle machine; tests share theirs.
+    ensure!(start.elapsed() < Duration::from_secs(1), "served after {:?}", start.elapsed());
+    Ok(())
+}
+
+async fn r7(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "r7");
+    tabs.define(v1(json!({"a": text()}))).await?;
+    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/crontabs.{}", tabs.group);
+    let (bytes, _) = cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
+    let mut crd: Value = serde_json::from_slice(&bytes)?;
+    assert_eq!(crd["apiVersion"], "apiextensions.k8s.io/v1beta1");
+    let schema = crd.pointer_mut("/spec/validation/openAPIV3Schema/properties/spec/properties");
+    // A property must have a type, so this one is refused today.
+    schema.context("a schema that all versions share")?["untyped"] = json!({"description": "anything"});
+    let refused = json!({"spec": {"versions": [{
+        "name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": copy(&crd["spec"]["validation"]["openAPIV3Schema"])},
+    }]}});
+    let answer = cluster.patch(crate::cluster::MERGE, &tabs.crd_path(), &refused).await?;
+    answer.refused(422, "Invalid", "must not be empty for specified object fields")?;
+
+    cluster.etcd().put(&key, &serde_json::to_vec(&crd)?).await?;
+    let start = Instant::now();
+    loop {
+        let crd = cluster.get(&tabs.crd_path()).await?.ok()?;
+        let conditions = crd["status"]["conditions"].as_array();
+        let found = conditions.into_iter().flatten().find(|it| it["type"] == "NonStructuralSchema");
+        if found.is_some_and(|condition| condition["status"] == "True") {
+            break;
+        }
+        ensure!(start.elapsed() < Duration::from_secs(10), "no NonStructuralSchema: {}", crd["status"]);
+        sleep(Duration::from_millis(20)).await;
+    }
+    let made = tabs.create("v1", "a", "owner", json!({"spec": {"a": "x", "untyped": 1}})).await?;
+    assert_eq!(made["spec"]["a"], "x");
+    Ok(())
+}
+
+async fn c5(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "c5");
+    tabs.define(v1(json!({"a": text()}))).await?;
+    tabs.apply("v1", "a", "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
+    let inner = json!({"color": defaulted("red")});
+    tabs.define(v1(json!({
+        "a": text(),
+        "absent": {"type": "object", "properties": inner},
+        "present": {"type": "object", "properties": inner, "default": {}},
+    })))
+    .await?;
+    assert_eq!(tabs.seen("v1", "a").await?, json!({"a": "x", "present": {"color": "red"}}));
+    Ok(())
+}

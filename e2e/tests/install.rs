@@ -1,0 +1,300 @@
+//! What is shipped can be installed as it is: a real API server takes every file, and RBAC grants what the files say.
+//!
+//! The control plane runs no pods and no controllers: the operator runs outside, and roles are bound by hand where the
+//! controller manager would aggregate them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::{Answer, Cluster, Patch, crd, documents, eventually, parse_documents};
+use e2e::control_plane::{ControlPlane, Options};
+use e2e::install::{Generated, kustomize, root};
+use e2e::operator::Operator;
+use e2e::scene::{NAMESPACE, apply};
+use serde_json::{Value, json};
+
+const GROUP: &str = "stable.example.com";
+const CRONTABS: &str = "crontabs.stable.example.com";
+/// Every verb that RBAC knows for resources.
+const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+/// What Etch may be granted on custom resources.
+const GRANTED: [&str; 4] = ["get", "list", "watch", "patch"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_shipped_files_install_and_grant_what_they_say() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let control_plane = ControlPlane::start(Options::new(dir.path().join("cluster"))).await?;
+    let cluster = Cluster::of(&control_plane).await?;
+
+    let deployment = install(&cluster).await?;
+    pods_are_admitted(&cluster, &deployment).await?;
+    policies_are_checked(&cluster).await?;
+    only_its_own_affairs_are_granted(&cluster).await?;
+    let kubeconfig = control_plane.service_account_kubeconfig(0, NAMESPACE, "etch").await?;
+    a_missing_rule_is_named_and_then_used(&cluster, &deployment, &kubeconfig, dir.path()).await?;
+    all_groups_are_granted_by_the_overlay_only(&cluster).await
+}
+
+/// Applies `yaml/install.yaml`, document by document in its order; the Deployment comes back.
+async fn install(cluster: &Cluster) -> Result<Value> {
+    let documents = documents(&Generated::Install.path())?;
+    let kinds: Vec<_> = documents.iter().map(|document| document["kind"].as_str().unwrap_or("")).collect();
+    let (last, before) = kinds.split_last().context("an empty installation")?;
+    // What needs the CRDs comes after everything else, so that one refusal leaves an operator that does nothing yet.
+    assert_eq!((kinds[0], *last), ("Namespace", "DefaultsPolicy"));
+    assert!(!before.contains(last), "{kinds:?}");
+    for document in &documents {
+        if document["kind"] == "CustomResourceDefinition" {
+            cluster.apply_crd(document).await?;
+            let name = document["metadata"]["name"].as_str().context("a name")?;
+            for wanted in ["Established", "NamesAccepted"] {
+                let condition = cluster.condition(name, wanted).await?.context(wanted)?;
+                assert_eq!(condition.status, "True", "{name} {wanted}: {condition:?}");
+            }
+            assert_eq!(cluster.condition(name, "NonStructuralSchema").await?, None, "{name}");
+        } else {
+            apply(cluster, document).await.with_context(|| document["metadata"]["name"].to_string())?;
+        }
+    }
+    let deployment = documents.into_iter().find(|document| document["kind"] == "Deployment");
+    deployment.context("no Deployment")
+}
+
+/// The namespace enforces the restricted Pod Security Standard, and the Deployment's pods meet it.
+async fn pods_are_admitted(cluster: &Cluster, deployment: &Value) -> Result<()> {
+    let template = &deployment["spec"]["template"];
+    let answer = dry_run(cluster, template).await?;
+    assert_eq!(answer.code, 201, "{}", answer.body);
+    let (pod, container) = ("/spec/securityContext", "/spec/containers/0/securityContext");
+    // Each of these settings is needed: without it the same pod is refused.
+    for (place, field, instead) in [
+        (pod, "runAsNonRoot", json!(false)),
+        (pod, "runAsUser", json!(0)),
+        (pod, "seccompProfile", json!({"type": "Unconfined"})),
+        (container, "allowPrivilegeEscalation", json!(true)),
+        (container, "capabilities", json!({"drop": []})),
+    ] {
+        let mut weaker = template.clone();
+        weaker.pointer_mut(place).context(place)?[field] = instead;
+        let answer = dry_run(cluster, &weaker).await?;
+        let message = answer.body["message"].as_str().unwrap_or_default();
+        assert!(answer.code == 403 && message.contains("PodSecurity \"restricted"), "{field}: {message}");
+    }
+    // Not part of the standard, but of ours.
+    let context = template.pointer(container).context("a security context")?;
+    assert_eq!(context["readOnlyRootFilesystem"], true);
+    Ok(())
+}
+
+async fn dry_run(cluster: &Cluster, template: &Value) -> Result<Answer> {
+    let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": template["spec"]});
+    pod["metadata"] = json!({"name": "etch-dry-run", "labels": template["metadata"]["labels"]});
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/pods?dryRun=All");
+    cluster.send("POST", &path, "application/json", serde_json::to_vec(&pod)?).await
+}
+
+/// The shipped policy is in force as it is written, and a policy with a mistake is refused with its place.
+async fn policies_are_checked(cluster: &Cluster) -> Result<()> {
+    let policies = "/apis/etch-operator.io/v1alpha1/defaultspolicies";
+    let default = cluster.get(&format!("{policies}/default")).await?;
+    assert_eq!(default["spec"], json!({"mode": "Persist", "selector": {}}));
+    for policy in documented_policies()? {
+        let path = format!("{policies}?fieldValidation=Strict&dryRun=All");
+        cluster.send("POST", &path, "application/json", serde_json::to_vec(&policy)?).await?.ok()?;
+    }
+    for (spec, field) in [
+        (json!({"settle": "soon"}), "spec.settle"),
+        (json!({"mode": "Perhaps"}), "spec.mode"),
+        (json!({"ownership": "Mine"}), "spec.ownership"),
+        (json!({"hiddenFields": "Keep"}), "spec.hiddenFields"),
+        (json!({"maxWritesPerSecond": 0}), "spec.maxWritesPerSecond"),
+        (json!({"stopAfterRejected": 0}), "spec.stopAfterRejected"),
+        (json!({"selector": {"groups": GROUP}}), "spec.selector.groups"),
+        (json!({"setle": "10s"}), "spec.setle"),
+    ] {
+        let policy = json!({
+            "apiVersion": "etch-operator.io/v1alpha1",
+            "kind": "DefaultsPolicy",
+            "metadata": {"name": "mistaken"},
+            "spec": spec,
+        });
+        // As kubectl sends it.
+        let path = format!("{policies}?fieldValidation=Strict");
+        let answer = cluster.send("POST", &path, "application/json", serde_json::to_vec(&policy)?).await?;
+        let message = answer.body["message"].as_str().unwrap_or_default();
+        assert!(matches!(answer.code, 400 | 422) && message.contains(field), "{field}: {answer:?}");
+    }
+    Ok(())
+}
+
+/// The policies that the README shows.
+fn documented_policies() -> Result<Vec<Value>> {
+    let readme = std::fs::read_to_string(root().join("README.md"))?;
+    let blocks = readme.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let policies = blocks.map(parse_documents).collect::<Result<Vec<_>>>()?.concat();
+    ensure!(!policies.is_empty(), "the README shows no policy");
+    Ok(policies)
+}
+
+/// Right after the installation the service account may do what its own work needs, and nothing to anybody's objects.
+async fn only_its_own_affairs_are_granted(cluster: &Cluster) -> Result<()> {
+    for (group, resource, verbs) in [
+        ("apiextensions.k8s.io", "customresourcedefinitions", &["list", "watch"][..]),
+        ("apiextensions.k8s.io", "customresourcedefinitions/status", &["patch"]),
+        ("etch-operator.io", "defaultspolicies", &["list", "watch"]),
+        ("etch-operator.io", "defaultsreports", &["create", "get", "patch"]),
+        ("etch-operator.io", "defaultsreports/status", &["patch"]),
+        ("authorization.k8s.io", "selfsubjectaccessreviews", &["create"]),
+        ("coordination.k8s.io", "leases", &[]),
+        (GROUP, "crontabs", &[]),
+        ("", "secrets", &[]),
+        ("apps", "deployments", &[]),
+        ("rbac.authorization.k8s.io", "clusterroles", &[]),
+    ] {
+        granted_soon(cluster, attributes(group, resource), verbs).await?;
+    }
+    for (name, verbs) in [("etch", &["create", "get", "update"][..]), ("another", &["create"])] {
+        let mut lease = attributes("coordination.k8s.io", "leases");
+        lease["namespace"] = json!(NAMESPACE);
+        lease["name"] = json!(name);
+        granted_soon(cluster, lease, verbs).await?;
+    }
+    Ok(())
+}
+
+/// Run as the Deployment runs it, Etch says which rule it lacks; given the sample's rules, it does the job.
+async fn a_missing_rule_is_named_and_then_used(
+    cluster: &Cluster,
+    deployment: &Value,
+    kubeconfig: &Path,
+    dir: &Path,
+) -> Result<()> {
+    let spec = json!({"type": "object", "properties": {"replicas": {"type": "integer", "default": 1}}});
+    let without = json!({"type": "object", "properties": {"spec": {
+        "type": "object", "properties": {"replicas": {"type": "integer"}}}}});
+    let with = json!({"type": "object", "properties": {"spec": spec}});
+    cluster.apply_crd(&crd(GROUP, "CronTab", &[("v1", true, without)])).await?;
+    let object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "CronTab",
+                        "metadata": {"name": "nightly"}, "spec": {}});
+    let collection = format!("/apis/{GROUP}/v1/namespaces/default/crontabs");
+    cluster.create(&collection, "user", &object).await?;
+    cluster.apply_crd(&crd(GROUP, "CronTab", &[("v1", true, with)])).await?;
+
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    let args: Vec<_> = strings(&container["args"]);
+    let (command, flags) = args.split_first().context("no arguments")?;
+    ensure!(command == "run", "{args:?}");
+    let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    flags.extend(["--settle=100ms", "--listen=127.0.0.1:0"]);
+    let operator = Operator::start(kubeconfig, &dir.join("etch.log"), &flags)?;
+    let condition = cluster.persisted(CRONTABS, "Forbidden", Duration::from_secs(20)).await?;
+    let rule = format!(
+        r#"{{apiGroups: ["{GROUP}"], resources: ["crontabs"], verbs: ["get", "list", "watch", "patch"]}}"#
+    );
+    assert!(condition.message.contains(&rule), "{}", condition.message);
+    for own in ["defaultspolicies.etch-operator.io", "defaultsreports.etch-operator.io"] {
+        assert_eq!(cluster.condition(own, "DefaultsPersisted").await?, None, "Etch has no work with {own}");
+    }
+
+    let sample = documents(&root().join("config/samples/grant.yaml"))?;
+    let [role] = &sample[..] else { anyhow::bail!("one role: {sample:?}") };
+    aggregates(role)?;
+    apply(cluster, role).await?;
+    bind(cluster, role).await?;
+    granted_soon(cluster, attributes(GROUP, "crontabs"), &GRANTED).await?;
+    for (group, resource) in [(GROUP, "crontabs/status"), (GROUP, "others"), ("", "secrets")] {
+        granted_soon(cluster, attributes(group, resource), &[]).await?;
+    }
+    cluster.persisted(CRONTABS, "AllPersisted", Duration::from_secs(40)).await?;
+    let raw = cluster.raw(GROUP, "crontabs", Some("default"), "nightly").await?;
+    assert_eq!(raw["spec"], json!({"replicas": 1}));
+    operator.stop().await
+}
+
+/// `config/cluster-wide` is the installation and one role, which grants the same verbs on everything.
+async fn all_groups_are_granted_by_the_overlay_only(cluster: &Cluster) -> Result<()> {
+    let installed = documents(&Generated::Install.path())?;
+    let mut overlay = parse_documents(&kustomize("config/cluster-wide")?)?;
+    overlay.retain(|document| !installed.contains(document));
+    let [role] = &overlay[..] else { anyhow::bail!("one role more: {overlay:?}") };
+    aggregates(role)?;
+    apply(cluster, role).await?;
+    bind(cluster, role).await?;
+    for (group, resource) in [(GROUP, "crontabs"), ("example.org", "anything"), ("", "secrets")] {
+        granted_soon(cluster, attributes(group, resource), &GRANTED).await?;
+    }
+    Ok(())
+}
+
+/// The role carries every label by which `etch-custom-resources` collects its rules.
+fn aggregates(role: &Value) -> Result<()> {
+    let collecting = documents(&root().join("config/rbac/custom-resources-role.yaml"))?;
+    let wanted = &collecting[0]["aggregationRule"]["clusterRoleSelectors"][0]["matchLabels"];
+    let wanted = wanted.as_object().filter(|labels| !labels.is_empty()).context("no labels to collect by")?;
+    for (label, value) in wanted {
+        ensure!(&role["metadata"]["labels"][label] == value, "{}: no label {label}", role["metadata"]["name"]);
+    }
+    Ok(())
+}
+
+/// Binds a ClusterRole to the service account.
+async fn bind(cluster: &Cluster, role: &Value) -> Result<()> {
+    let name = role["metadata"]["name"].as_str().context("a name")?;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": "etch", "namespace": NAMESPACE}],
+    });
+    let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{name}");
+    cluster.patch(&path, Patch::Apply, "admin", &binding).await?.ok().map(drop)
+}
+
+/// What a SubjectAccessReview asks about, but for the verb: all objects of a resource, or of a `resource/subresource`.
+fn attributes(group: &str, resource: &str) -> Value {
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    json!({"group": group, "resource": resource, "subresource": subresource})
+}
+
+/// Waits until the service account may use exactly these verbs; the authorizer hears of roles a little later.
+async fn granted_soon(cluster: &Cluster, attributes: Value, verbs: &[&str]) -> Result<()> {
+    let wanted: BTreeSet<&str> = verbs.iter().copied().collect();
+    let mut last = BTreeSet::new();
+    let found = eventually(Duration::from_secs(10), "the granted verbs", async || {
+        last = granted(cluster, &attributes).await?;
+        Ok((last == wanted).then_some(()))
+    })
+    .await;
+    found.with_context(|| format!("{attributes}: granted are {last:?}, and should be {wanted:?}"))
+}
+
+/// The verbs that the service account may use.
+async fn granted(cluster: &Cluster, attributes: &Value) -> Result<BTreeSet<&'static str>> {
+    let mut granted = BTreeSet::new();
+    for verb in VERBS {
+        let mut attributes = attributes.clone();
+        attributes["verb"] = json!(verb);
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {
+                "user": format!("system:serviceaccount:{NAMESPACE}:etch"),
+                "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{NAMESPACE}"),
+                           "system:authenticated"],
+                "resourceAttributes": attributes,
+            },
+        });
+        let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        if cluster.create(reviews, "test", &review).await?["status"]["allowed"] == true {
+            granted.insert(verb);
+        }
+    }
+    Ok(granted)
+}
+
+fn strings(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+}
