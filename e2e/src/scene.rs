@@ -131,7 +131,13 @@ async fn install(cluster: &Cluster) -> Result<()> {
     }
     let config = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../config"));
     apply_file(cluster, &config.join("namespace/namespace.yaml")).await?;
-    for file in ["service-account.yaml", "role.yaml", "role-binding.yaml"] {
+    for file in [
+        "service-account.yaml",
+        "role.yaml",
+        "role-binding.yaml",
+        "lease-role.yaml",
+        "lease-role-binding.yaml",
+    ] {
         apply_file(cluster, &config.join("rbac").join(file)).await?;
     }
     apply_file(cluster, &config.join("policy/policy.yaml")).await

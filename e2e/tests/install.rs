@@ -234,7 +234,11 @@ fn aggregates(role: &Value) -> Result<()> {
     let wanted = &collecting[0]["aggregationRule"]["clusterRoleSelectors"][0]["matchLabels"];
     let wanted = wanted.as_object().filter(|labels| !labels.is_empty()).context("no labels to collect by")?;
     for (label, value) in wanted {
-        ensure!(&role["metadata"]["labels"][label] == value, "{}: no label {label}", role["metadata"]["name"]);
+        ensure!(
+            &role["metadata"]["labels"][label] == value,
+            "{}: no label {label}",
+            role["metadata"]["name"]
+        );
     }
     Ok(())
 }

@@ -296,7 +296,10 @@ fn managers(object: &Value) -> Vec<String> {
     entries.filter_map(|entry| entry["manager"].as_str()).map(str::to_owned).collect()
 }
 
+/// Whether a request wrote anything but the operator's own Lease.
 fn is_write(event: &Value) -> bool {
-    let access_review = event["objectRef"]["apiGroup"] == "authorization.k8s.io";
-    matches!(event["verb"].as_str(), Some("patch" | "create" | "update" | "delete")) && !access_review
+    let own = ["authorization.k8s.io", "coordination.k8s.io"]
+        .iter()
+        .any(|group| event["objectRef"]["apiGroup"] == *group);
+    matches!(event["verb"].as_str(), Some("patch" | "create" | "update" | "delete")) && !own
 }

@@ -25,6 +25,7 @@ pub struct Crd {
     versions: Vec<Version>,
     storage: usize,
     versions_disagree: bool,
+    stored_elsewhere: bool,
     invalid_defaults: Vec<Path>,
     compiled: Compiled,
 }
@@ -106,6 +107,7 @@ impl Crd {
             plural: text(spec, &["names", "plural"]).ok_or(malformed("spec.names.plural", "a plural"))?,
             namespaced: spec["scope"] != "Cluster",
             converted_by_webhook: spec["conversion"]["strategy"] == "Webhook",
+            stored_elsewhere: stored_elsewhere(document, &versions[storage].name),
             invalid_defaults: invalid_defaults(&versions),
             versions,
             storage,
@@ -178,6 +180,11 @@ impl Crd {
         }
     }
 
+    /// Whether objects may still be stored at another version than the storage version: `status.storedVersions` says so.
+    pub fn stored_elsewhere(&self) -> bool {
+        self.stored_elsewhere
+    }
+
     /// The places of defaults, at any version, that are themselves invalid: what gets one of them is refused, or will be.
     ///
     /// The server looks for them when a CRD is written, but not below `additionalProperties` (fact C4).
@@ -208,6 +215,11 @@ fn version(document: &Value) -> Result<Version, CrdError> {
     let schema = Schema::parse(schema_document(document))
         .map_err(|source| CrdError::Schema { version: name.clone(), source })?;
     Ok(Version { served: document.get("served") == Some(&Value::Bool(true)), name, schema })
+}
+
+fn stored_elsewhere(document: &Json, storage: &str) -> bool {
+    let stored = document.get("status").and_then(|status| status.get("storedVersions"));
+    stored.and_then(Value::as_array).into_iter().flatten().any(|version| version != storage)
 }
 
 fn invalid_defaults(versions: &[Version]) -> Vec<Path> {

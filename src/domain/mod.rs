@@ -1,12 +1,12 @@
 //! What Etch exists for: schemas, defaults, ownership and the decision, as pure functions over plain data.
 //! Nothing here may await, read a clock, the environment or a file, hold a client, or log.
 
-pub(crate) mod go;
 pub mod compile;
 pub mod condition;
 pub mod crd;
 pub mod defaults;
 pub mod finding;
+pub(crate) mod go;
 pub mod json;
 pub mod object;
 pub mod ownership;

@@ -41,7 +41,9 @@ fn run(arguments: &Arguments) -> Result<bool> {
         if arguments.check {
             clean = false;
             let line = 1 + found.lines().zip(text.lines()).take_while(|(found, text)| found == text).count();
-            eprintln!("install-files: {name} differs from line {line} on; run `just generate` and commit the result");
+            eprintln!(
+                "install-files: {name} differs from line {line} on; run `just generate` and commit the result"
+            );
         } else {
             fs::write(&path, text).with_context(|| format!("write {name}"))?;
             eprintln!("install-files: {name} is new");

@@ -32,13 +32,8 @@ pub(super) struct CompiledRule {
 impl CompiledRule {
     /// Compiles a rule of a node.
     pub(super) fn new(rule: &Rule, schema: &Schema, node: &Node) -> Self {
-        let mut compiled = Self {
-            rule: rule.clone(),
-            plan: Ok(None),
-            uses_old: false,
-            message: None,
-            field_path: None,
-        };
+        let mut compiled =
+            Self { rule: rule.clone(), plan: Ok(None), uses_old: false, message: None, field_path: None };
         if rule.rule.trim().is_empty() {
             return compiled;
         }
@@ -58,7 +53,9 @@ impl CompiledRule {
         }
         if !rule.message_expression.is_empty() {
             // Upstream gives up on the rest of the rule with an expression that is not sound, and runs the rule.
-            let Ok((message, _)) = compile(&rule.message_expression, &globals, &Type::String) else { return compiled };
+            let Ok((message, _)) = compile(&rule.message_expression, &globals, &Type::String) else {
+                return compiled;
+            };
             compiled.message = Some(message);
         }
         compiled.field_path = field_path::normalize(&rule.field_path, schema);
