@@ -85,15 +85,10 @@ fn build() -> Result<PathBuf> {
     let cargo = option_env!("CARGO").unwrap_or("cargo");
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
     let mut command = std::process::Command::new(cargo);
-    // Named together, the two packages share one build of what they depend on.
     command.args([
         "build",
         "--workspace",
         "--quiet",
-        "--package",
-        "etch",
-        "--package",
-        "e2e",
         "--bin",
         "etch",
         "--message-format",
