@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// A time, of one call.
-pub type Nanoseconds = f64;
+pub(super) type Nanoseconds = f64;
 
 /// How often a function is timed, and for how long each time: short enough that on a busy machine some rounds are
 /// undisturbed. Go's benchmarks are given the same.
