@@ -47,27 +47,34 @@ pub(super) async fn tell<W: Write>(stage: &Stage, screen: &mut Screen<W>) -> Res
 fn compare<'a, W: Write>(screen: &mut Screen<W>, views: impl Iterator<Item = &'a View>) -> io::Result<()> {
     for view in views {
         let part = view.actor.kind.part;
-        let titles = [format!("{} {part}, API", view.actor), "etcd".to_owned()];
-        let titles = titles.each_ref().map(String::as_str);
+        screen.line(&screen.style().heading(&format!("{} {part}", view.actor)))?;
+        let titles = ["the API shows", "etcd holds"];
         screen.block(&side_by_side(screen.style(), titles, view.shown(part), view.held(part)))?;
     }
     Ok(())
 }
 
-/// Shows which file is rolled out now, where it is from, and what becomes of the kind's defaults.
+/// Where releases are from.
+fn show_files<W: Write>(screen: &mut Screen<W>, releases: &[(&Kind, usize)]) -> io::Result<()> {
+    let rows = releases.iter().map(|(kind, index)| {
+        let release = &kind.releases[*index];
+        row([&format!("yaml/{}/{}", kind.folder, release.file), release.origin])
+    });
+    table(&rows.collect::<Vec<_>>()).iter().try_for_each(|line| screen.line(line))
+}
+
+/// Where a release is from, and what becomes of the kind's defaults in it.
 fn show_release<W: Write>(screen: &mut Screen<W>, kind: &Kind, index: usize) -> Result<()> {
-    let release = &kind.releases[index];
-    screen.block(&table(&[row([&format!("yaml/{}/{}", kind.folder, release.file), release.origin])]))?;
-    let Some(earlier) = index.checked_sub(1) else { return Ok(()) };
-    let (before, now) = (kind.crd(&kind.releases[earlier])?, kind.crd(release)?);
+    show_files(screen, &[(kind, index)])?;
+    let (before, now) = (kind.crd(&kind.releases[index - 1])?, kind.crd(&kind.releases[index])?);
     let mut rows = Vec::new();
     for field in kind.defaults {
         let (before, now) = (field.default_in(&before), field.default_in(&now));
         let (sign, change) = match (before, now) {
             (before, now) if before == now => continue,
-            (None, _) => ("+", format!("default: {}", named(now))),
-            (_, None) => ("-", format!("default: {}", named(before))),
-            (_, _) => ("~", format!("default: {} → {}", named(before), named(now))),
+            (None, _) => ("  +", format!("default: {}", named(now))),
+            (_, None) => ("  -", format!("default: {}", named(before))),
+            (_, _) => ("  ~", format!("default: {} → {}", named(before), named(now))),
         };
         rows.push(row([sign, field.0, &change]));
     }
