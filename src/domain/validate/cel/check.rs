@@ -138,7 +138,7 @@ impl<'m> Checker<'_, 'm> {
             "oldSelf" => (Reference::Global(Global::Old), self.globals.old.clone()),
             name => {
                 let (name, ty) = library::type_named(name)?;
-                (Reference::Type(name), Type::Type(ty.into()))
+                (Reference::Type(name), Type::Meta(ty.into()))
             }
         };
         self.references[id.index()] = reference;

@@ -152,7 +152,7 @@ fn is_printable(tree: &Tree, checked: &Checked<'_>, id: Id) -> bool {
                 | Type::Timestamp
                 | Type::Bytes
                 | Type::Duration
-                | Type::Type(_)
+                | Type::Meta(_)
                 | Type::Null
         );
         printable

@@ -18,6 +18,8 @@ pub(super) struct Node {
     pub(super) nullable: bool,
     /// Whether expressions can name this node's values; where not, upstream has no declaration for it.
     pub(super) declared: bool,
+    /// The properties that have no spelling, of a node that is no object: rules are run there all the same.
+    pub(super) strays: BTreeMap<Box<str>, Node>,
 }
 
 /// What the values of a node are.
@@ -51,6 +53,9 @@ pub(super) struct Fields {
     pub(super) named: BTreeMap<Box<str>, Node>,
     /// Whether the schema names fields at all; an object without is taken for a map of unknown values.
     pub(super) structured: bool,
+    /// `additionalProperties` beside fields, which only a schema that is not structural has: such an object is declared as
+    /// a map of those, yet has the values of its fields alone.
+    pub(super) entries: Option<Box<Node>>,
 }
 
 /// `x-kubernetes-list-type`.
@@ -79,12 +84,16 @@ impl Node {
     pub(super) fn new(schema: &Schema, resource_root: bool) -> Self {
         level(|| {
             let shape = Shape::new(schema, resource_root);
-            Self { declared: shape.is_declared(), shape, nullable: schema.nullable }
+            let mut strays = BTreeMap::new();
+            if !matches!(shape, Shape::Object(_)) {
+                strays = nodes(schema).filter(|(name, _)| names::escape(name).is_none()).collect();
+            }
+            Self { declared: shape.is_declared(), shape, nullable: schema.nullable, strays }
         })
     }
 
     fn text() -> Self {
-        Self { shape: Shape::Text(Format::None), nullable: false, declared: true }
+        Self { shape: Shape::Text(Format::None), nullable: false, declared: true, strays: BTreeMap::new() }
     }
 
     /// The field of an object that expressions spell this way.
@@ -126,7 +135,6 @@ impl Shape {
 
     fn object(schema: &Schema, resource_root: bool) -> Self {
         match &schema.additional {
-            // A root that is a map as well is declared as a map; structural schemas have no such node.
             Some(Additional::Schema(values)) if schema.properties.is_empty() && !resource_root => {
                 Self::Map(Box::new(Node::new(values, values.embedded_resource)))
             }
@@ -138,6 +146,7 @@ impl Shape {
     fn is_declared(&self) -> bool {
         match self {
             Self::Map(values) => values.declared,
+            Self::Object(fields) => fields.entries.as_ref().is_none_or(|entries| entries.declared),
             Self::Array { items, .. } => items.as_ref().is_some_and(|items| items.declared),
             Self::Unknown | Self::Invalid => false,
             _ => true,
@@ -145,27 +154,33 @@ impl Shape {
     }
 }
 
+/// The nodes of a schema's properties.
+fn nodes(schema: &Schema) -> impl Iterator<Item = (Box<str>, Node)> {
+    schema
+        .properties
+        .iter()
+        .map(|(name, property)| (name.into(), Node::new(property, property.embedded_resource)))
+}
+
 impl Fields {
     fn new(schema: &Schema, resource_root: bool) -> Self {
-        let mut named: BTreeMap<Box<str>, Node> = schema
-            .properties
-            .iter()
-            .map(|(name, property)| (name.into(), Node::new(property, property.embedded_resource)))
-            .collect();
+        let mut named: BTreeMap<Box<str>, Node> = nodes(schema).collect();
         if resource_root && !names_itself(schema) {
             named.insert("kind".into(), Node::text());
             named.insert("apiVersion".into(), Node::text());
             named.insert("metadata".into(), Node::object_meta());
         }
-        Self { structured: !named.is_empty(), named }
+        let entries =
+            schema.additional_schema().map(|entries| Box::new(Node::new(entries, entries.embedded_resource)));
+        Self { structured: !named.is_empty(), named, entries }
     }
 }
 
 impl Node {
     fn object_meta() -> Self {
         let named = ["name", "generateName"].map(|name| (name.into(), Self::text()));
-        let fields = Fields { named: named.into(), structured: true };
-        Self { shape: Shape::Object(fields), nullable: false, declared: true }
+        let fields = Fields { named: named.into(), structured: true, entries: None };
+        Self { shape: Shape::Object(fields), nullable: false, declared: true, strays: BTreeMap::new() }
     }
 }
 
@@ -216,12 +231,13 @@ impl Drop for Node {
     /// Schemas nest as deep as their documents, so they are taken apart on a growing stack.
     fn drop(&mut self) {
         let leaf = match &self.shape {
-            Shape::Object(fields) => fields.named.is_empty(),
+            Shape::Object(fields) => fields.named.is_empty() && fields.entries.is_none(),
             Shape::Map(_) | Shape::Array { items: Some(_), .. } => false,
             _ => true,
         };
-        if !leaf {
-            level(|| drop(mem::replace(&mut self.shape, Shape::Invalid)));
+        if !leaf || !self.strays.is_empty() {
+            let below = (mem::replace(&mut self.shape, Shape::Invalid), mem::take(&mut self.strays));
+            level(|| drop(below));
         }
     }
 }

@@ -209,6 +209,7 @@ fn items_of(node: &Node) -> Option<&Node> {
 fn values_of(node: &Node) -> Option<&Node> {
     match &node.shape {
         Shape::Map(values) => Some(values),
+        Shape::Object(fields) => fields.entries.as_deref(),
         _ => None,
     }
 }
@@ -216,8 +217,10 @@ fn values_of(node: &Node) -> Option<&Node> {
 /// The node of a property. Where values have no type in expressions the server runs no rule at or below the property; where
 /// its name has no spelling it does.
 fn field_of<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
-    let Shape::Object(fields) = &node.shape else { return None };
-    let reachable = node.declared || names::escape(name).is_none();
+    let Shape::Object(fields) = &node.shape else {
+        return node.strays.get(name).filter(|field| field.declared);
+    };
+    let reachable = (node.declared && fields.entries.is_none()) || names::escape(name).is_none();
     fields.named.get(name).filter(|field| field.declared && reachable)
 }
 

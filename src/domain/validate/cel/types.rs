@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::domain::json::level;
 
-use super::model::{Format, Node, Shape};
+use super::model::{Fields, Format, Node, Shape};
 
 /// A type. Objects of the schema are told apart by the node they are described at.
 #[expect(clippy::enum_variant_names, reason = "CEL calls the type of types `type`")]
@@ -37,7 +37,7 @@ pub(super) enum Type<'m> {
     Named(&'static str),
     Optional(Arc<Type<'m>>),
     /// The type of a type.
-    Type(Arc<Type<'m>>),
+    Meta(Arc<Type<'m>>),
     /// A type that a signature leaves open, by its letter.
     Open(u8),
     /// A type that is still to be found while an expression is checked.
@@ -61,6 +61,7 @@ impl<'m> Type<'m> {
     pub(super) fn of_node(node: &'m Node) -> Self {
         match &node.shape {
             Shape::IntOrString | Shape::Unknown | Shape::Invalid => Self::Dyn,
+            Shape::Object(fields) if fields.entries.is_some() => Self::Mapping(node),
             Shape::Object(_) => Self::Object(node),
             Shape::Map(_) => Self::Mapping(node),
             Shape::Array { .. } => Self::Array(node),
@@ -82,7 +83,9 @@ impl<'m> Type<'m> {
                 _ => Self::list(Self::Dyn),
             },
             Self::Mapping(node) => match &node.shape {
-                Shape::Map(values) => Self::map(Self::String, Self::of_node(values)),
+                Shape::Map(values) | Shape::Object(Fields { entries: Some(values), .. }) => {
+                    Self::map(Self::String, Self::of_node(values))
+                }
                 _ => Self::Dyn,
             },
             other => other.clone(),
@@ -109,7 +112,7 @@ impl<'m> Type<'m> {
         match (self, other) {
             (Self::List(a), Self::List(b))
             | (Self::Optional(a), Self::Optional(b))
-            | (Self::Type(a), Self::Type(b)) => a.is(b),
+            | (Self::Meta(a), Self::Meta(b)) => a.is(b),
             (Self::Map(a), Self::Map(b)) => a.0.is(&b.0) && a.1.is(&b.1),
             (Self::Object(a), Self::Object(b)) => std::ptr::eq(*a, *b),
             (Self::Named(a), Self::Named(b)) => a == b,
@@ -157,7 +160,7 @@ impl<'m> Type<'m> {
             (_, Self::Dyn | Self::Var(_) | Self::Open(_)) => false,
             (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.covers(b),
             (Self::Map(a), Self::Map(b)) => a.0.covers(&b.0) && a.1.covers(&b.1),
-            (Self::Type(_), Self::Type(_)) => true,
+            (Self::Meta(_), Self::Meta(_)) => true,
             _ => self.is(other),
         }
     }
@@ -177,7 +180,7 @@ impl<'m> Type<'m> {
                 Self::map(key, inner.1.instantiate(letters))
             }
             Self::Optional(inner) => Self::optional(inner.instantiate(letters)),
-            Self::Type(inner) => Self::Type(Arc::new(inner.instantiate(letters))),
+            Self::Meta(inner) => Self::Meta(Arc::new(inner.instantiate(letters))),
             other => other.clone(),
         }
     }
@@ -225,7 +228,7 @@ impl<'m> Bindings<'m> {
                 Type::map(self.resolve(&inner.0, free_is_dyn), self.resolve(&inner.1, free_is_dyn))
             }
             Type::Optional(inner) => Type::optional(self.resolve(inner, free_is_dyn)),
-            Type::Type(inner) => Type::Type(Arc::new(self.resolve(inner, free_is_dyn))),
+            Type::Meta(inner) => Type::Meta(Arc::new(self.resolve(inner, free_is_dyn))),
             other => other.clone(),
         }
     }
@@ -247,7 +250,7 @@ impl<'m> Bindings<'m> {
         match (from, to) {
             (Type::Dyn, _) | (_, Type::Dyn) => true,
             (Type::Null, other) | (other, Type::Null) => other.is_nullable(),
-            (Type::Type(_), Type::Type(_)) => true,
+            (Type::Meta(_), Type::Meta(_)) => true,
             (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => self.unify(a, b),
             (Type::Map(a), Type::Map(b)) => self.unify(&a.0, &b.0) && self.unify(&a.1, &b.1),
             (a, b) => a.is(b),
@@ -284,7 +287,7 @@ impl<'m> Bindings<'m> {
             Type::Var(other) => {
                 *other == var || self.0.get(other).is_some_and(|bound| self.mentions(var, bound))
             }
-            Type::List(inner) | Type::Optional(inner) | Type::Type(inner) => self.mentions(var, inner),
+            Type::List(inner) | Type::Optional(inner) | Type::Meta(inner) => self.mentions(var, inner),
             Type::Map(inner) => self.mentions(var, &inner.0) || self.mentions(var, &inner.1),
             _ => false,
         }
@@ -310,7 +313,7 @@ impl fmt::Display for Type<'_> {
             Self::Object(_) => f.write_str("object"),
             Self::Named(name) => f.write_str(name),
             Self::Optional(inner) => write!(f, "optional_type({inner})"),
-            Self::Type(inner) => write!(f, "type({inner})"),
+            Self::Meta(inner) => write!(f, "type({inner})"),
             Self::Open(letter) => write!(f, "{}", char::from(*letter)),
             Self::Var(var) => write!(f, "_var{var}"),
         }

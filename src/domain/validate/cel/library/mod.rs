@@ -96,7 +96,7 @@ pub(super) fn type_named(name: &str) -> Option<(&'static str, Type<'static>)> {
         "map" => ("map", Type::map(Type::Dyn, Type::Dyn)),
         "null_type" => ("null_type", Type::Null),
         "string" => ("string", Type::String),
-        "type" => ("type", Type::Type(Type::Dyn.into())),
+        "type" => ("type", Type::Meta(Type::Dyn.into())),
         "uint" => ("uint", Type::Uint),
         "optional_type" => ("optional_type", Type::optional(Type::Dyn)),
         "google.protobuf.Duration" => ("google.protobuf.Duration", Type::Duration),
@@ -128,7 +128,7 @@ fn is_of(value: &Value<'_>, ty: &Type<'_>) -> bool {
         | (Type::Duration, Value::Duration(_))
         | (Type::Timestamp, Value::Timestamp(_))
         | (Type::Optional(_), Value::Optional(_))
-        | (Type::Type(_), Value::Type(_)) => true,
+        | (Type::Meta(_), Value::Type(_)) => true,
         (Type::Named(name), value) => *name == value.type_name(),
         (Type::List(item), Value::List(list)) => list.items.first().is_none_or(|first| is_of(first, item)),
         (Type::List(item), Value::Array(array)) => {

@@ -21,7 +21,7 @@ fn parse_type(text: &str) -> Type<'static> {
             ("list", [item]) => Type::list(item.clone()),
             ("map", [key, value]) => Type::map(key.clone(), value.clone()),
             ("optional", [inner]) => Type::optional(inner.clone()),
-            ("type", [inner]) => Type::Type(inner.clone().into()),
+            ("type", [inner]) => Type::Meta(inner.clone().into()),
             _ => Type::Dyn,
         };
     }
