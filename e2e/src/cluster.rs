@@ -140,13 +140,13 @@ impl Cluster {
         let crd = self.get(&format!("{CRDS}/{crd}")).await?;
         let generation = crd["metadata"]["generation"].as_i64();
         let all = crd["status"]["conditions"].as_array().into_iter().flatten();
-        let found = all.filter(|other| other["type"] == condition).map(|other| {
+        let mut found = all.filter(|other| other["type"] == condition).map(|other| {
             let mut condition: Condition = serde_json::from_value(other.clone())?;
             condition.current =
                 condition.observed_generation.is_none_or(|observed| Some(observed) == generation);
             Ok(condition)
         });
-        found.last().transpose()
+        found.next_back().transpose()
     }
 
     /// Waits until `DefaultsPersisted` of a CRD has this reason, for the CRD's present generation.

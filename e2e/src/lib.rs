@@ -1,5 +1,6 @@
 //! What the scenarios, the demo and the benchmarks of Etch share.
 
+pub mod bench;
 pub mod cluster;
 pub mod conformance;
 pub mod control_plane;

@@ -1,6 +1,8 @@
 //! `DefaultsPolicy`: which CRDs Etch cares for, and how.
 //! It must not read CRDs itself: matching takes names and labels.
 
+#![expect(clippy::duplicated_attributes, reason = "each printed column has a type and a path of its own")]
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

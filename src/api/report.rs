@@ -1,6 +1,8 @@
 //! `DefaultsReport`: what Etch did for one CRD, and what it remembers between restarts.
 //! It must not hold a value of any object.
 
+#![expect(clippy::duplicated_attributes, reason = "each printed column has a type and a path of its own")]
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
 use schemars::JsonSchema;

@@ -60,7 +60,10 @@ fn a_walk_through_nine_thousand_levels_needs_no_more_than_two_mebibytes() {
         "}}".repeat(levels),
     );
     let unknown = format!("{}1{}", r#"{"l":["#.repeat(levels), "]}".repeat(levels));
-    let stored = format!(r#"{{"open":{unknown},"gone":{unknown},"metadata":{{"gone":{unknown}}}}}"#);
+    let stored = format!(
+        r#"{{"open":{unknown},"gone":{unknown},"metadata":{{"gone":{unknown},
+            "managedFields":[{{"fieldsV1":{unknown}}},{{"fieldsV1":{unknown},"time":"malformed"}}]}}}}"#
+    );
     let walk = move || {
         let document = Json::parse(schema.as_bytes()).expect("well-formed");
         let schema = Schema::parse(&document).expect("a schema");

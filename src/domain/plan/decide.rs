@@ -18,7 +18,7 @@ use crate::domain::path::{Path, Trail};
 /// Rows of the table, in order; the first that holds decides:
 /// 1. terminating or opted out: skip;
 /// 2. the record covers it, it shows every default, and we own nothing that we should not: stored;
-/// 3. no place of it takes a default: stored, or written if it may be stored at an old version;
+/// 3. no place of it takes a default, we own nothing that we should not, and it is not stored at an old version: stored;
 /// 4. it has fields that only etcd still holds: hold, unless the policy drops them;
 /// 5. it does not fit the storage version by type: hold;
 /// 6. a default that it would get is itself invalid: hold;
@@ -43,8 +43,8 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
         return Plan::Stored;
     }
     missing.extend(filled(object, crd, record.trust_claims));
-    if missing.is_empty() && !must_release {
-        return move_to_storage_version(object, crd, terms, record);
+    if missing.is_empty() && !must_release && !may_be_stored_elsewhere(crd, record) {
+        return Plan::Stored;
     }
     if terms.hidden_fields == HiddenFields::Hold {
         let paths = hidden::hidden(object, crd);
@@ -68,19 +68,10 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     })
 }
 
-/// What to do about an object that no default is missing in: nothing, unless it may be stored at an old version, from which
-/// it would be read with other defaults (fact R2). That is worth a write, but not a loss.
-fn move_to_storage_version(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Plan {
-    let is_known = record.through.is_some() || record.trust_claims || !crd.stored_elsewhere();
-    let loses = terms.hidden_fields == HiddenFields::Hold && !hidden::hidden(object, crd).is_empty();
-    if is_known || loses || !misfit::misfits(object.json(), &crd.storage().schema).is_empty() {
-        return Plan::Stored;
-    }
-    Plan::Write(match owners(object).next() {
-        None => merge(object, record, Vec::new()),
-        Some(_) if rewrite::is_needed(object, crd, [].iter()) => rewrite(object, crd, terms, Vec::new()),
-        Some(_) => apply(object, crd, terms, record, Vec::new()),
-    })
+/// Whether an object that no default is missing in is to be written all the same: stored at an old version, it is read with
+/// that version's defaults (fact R2), and nothing is proved until it is stored at the storage version.
+fn may_be_stored_elsewhere(crd: &Crd, record: &Record) -> bool {
+    crd.stored_elsewhere() && record.through.is_none() && !record.trust_claims
 }
 
 /// A write of the owners, where an apply of `refused` could not be carried out in their terms, or after one that was.

@@ -7,7 +7,6 @@ mod lookup;
 mod parse;
 mod place;
 mod properties;
-pub mod regexp;
 pub mod rules;
 
 use crate::domain::json::{Json, level};

@@ -9,7 +9,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::time::Time;
-use crate::domain::json::copy;
+use crate::domain::json::{Json, copy};
 
 /// A field of metadata that has a value of the wrong type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,31 +111,29 @@ const MANAGED_FIELDS_ENTRY: &[Field] = &[
     field("time", Form::OptionalTime),
 ];
 
-/// Reads metadata and gives it back as the server writes it.
+/// Reads metadata and gives it back as the server writes it. What it gives may nest as deep as what it was given.
 ///
 /// # Errors
 /// Metadata that is neither an object nor null; and, where they are refused, the first field of the wrong type.
 pub fn decode(metadata: &Value, malformed: Malformed) -> Result<Map<String, Value>, Misfit> {
     match metadata {
         Value::Null => Ok(Map::new()),
-        Value::Object(fields) => record(fields, OBJECT_META, malformed),
+        Value::Object(given) => Ok(record(given, OBJECT_META, malformed)?.into_iter().map(plain).collect()),
         _ => Err(Misfit { field: String::new(), expected: "an object" }),
     }
 }
 
+/// Values are kept as [`Json`] until all are read, for an error drops those before it.
 fn record(
     given: &Map<String, Value>,
     fields: &[Field],
     malformed: Malformed,
-) -> Result<Map<String, Value>, Misfit> {
-    let mut kept = Map::new();
+) -> Result<Vec<(&'static str, Json)>, Misfit> {
+    let mut kept = Vec::new();
     for field in fields {
         let value = given.get(field.name).unwrap_or(&Value::Null);
         match read(value, &field.form) {
-            Ok(Some(value)) => {
-                kept.insert(field.name.to_owned(), value);
-            }
-            Ok(None) => {}
+            Ok(value) => kept.extend(value.map(|value| (field.name, value))),
             Err(_) if malformed == Malformed::Drop => {}
             Err(Misfit { field: below, expected }) => {
                 let dot = if below.is_empty() { "" } else { "." };
@@ -146,9 +144,13 @@ fn record(
     Ok(kept)
 }
 
+fn plain((name, value): (&'static str, Json)) -> (String, Value) {
+    (name.to_owned(), value.into_inner())
+}
+
 /// A null is Go's zero value everywhere.
-fn read(value: &Value, form: &Form) -> Result<Option<Value>, Misfit> {
-    Ok(match form {
+fn read(value: &Value, form: &Form) -> Result<Option<Json>, Misfit> {
+    let read = match form {
         Form::Text => Some(text(value)?).filter(|text| text != ""),
         Form::RequiredText => Some(text(value)?),
         Form::Integer => integer(value)?.filter(|integer| *integer != 0).map(Value::from),
@@ -163,32 +165,39 @@ fn read(value: &Value, form: &Form) -> Result<Option<Value>, Misfit> {
             true => Value::Null,
             false => time.to_text().into(),
         }),
-        Form::Texts => list(value, text)?,
-        Form::Records(fields) => list(value, |item| match item {
-            Value::Null => record(&Map::new(), fields, Malformed::Refuse).map(Value::Object),
-            Value::Object(given) => record(given, fields, Malformed::Refuse).map(Value::Object),
-            _ => Err(misfit("an object")),
-        })?,
         Form::TextMap => match value {
             Value::Null => None,
-            Value::Object(texts) if texts.is_empty() => None,
             Value::Object(texts) => {
                 let texts = texts.iter().map(|(key, value)| Ok((key.clone(), text(value)?)));
-                Some(Value::Object(texts.collect::<Result<_, _>>()?))
+                Some(texts.collect::<Result<Map<_, _>, _>>()?)
+                    .filter(|texts| !texts.is_empty())
+                    .map(Value::Object)
             }
             _ => return Err(misfit("a map of strings")),
         },
+        Form::Texts => list(value, |item| text(item).map(Json::from))?,
+        Form::Records(fields) => list(value, |item| {
+            let none = Map::new();
+            let given = match item {
+                Value::Null => &none,
+                Value::Object(given) => given,
+                _ => return Err(misfit("an object")),
+            };
+            let record = record(given, fields, Malformed::Refuse)?;
+            Ok(Value::Object(record.into_iter().map(plain).collect()).into())
+        })?,
         Form::Raw => Some(value).filter(|value| !value.is_null()).map(copy),
-    })
+    };
+    Ok(read.map(Json::from))
 }
 
-fn list(value: &Value, item: impl Fn(&Value) -> Result<Value, Misfit>) -> Result<Option<Value>, Misfit> {
-    match value {
-        Value::Null => Ok(None),
-        Value::Array(items) if items.is_empty() => Ok(None),
-        Value::Array(items) => Ok(Some(Value::Array(items.iter().map(item).collect::<Result<_, _>>()?))),
-        _ => Err(misfit("a list")),
-    }
+fn list(value: &Value, item: impl Fn(&Value) -> Result<Json, Misfit>) -> Result<Option<Value>, Misfit> {
+    let items = match value {
+        Value::Null => return Ok(None),
+        Value::Array(items) => items.iter().map(item).collect::<Result<Vec<_>, _>>()?,
+        _ => return Err(misfit("a list")),
+    };
+    Ok((!items.is_empty()).then(|| items.into_iter().map(Json::into_inner).collect()))
 }
 
 fn text(value: &Value) -> Result<Value, Misfit> {

@@ -2,7 +2,8 @@
 //! It must not look at values; coercion of metadata is elsewhere.
 
 use super::structure::Level;
-use super::violation::{Report, quoted};
+use super::violation::Report;
+use crate::domain::go::quote;
 use crate::domain::schema::{Place, Schema, SchemaType};
 
 pub(super) fn check(schema: &Schema, depth: Level, at: &Place<'_>, report: &mut Report) {
@@ -15,13 +16,13 @@ pub(super) fn check(schema: &Schema, depth: Level, at: &Place<'_>, report: &mut 
             && property.kind != SchemaType::String
         {
             let here = properties.key(name);
-            report.invalid(&here.child("type"), &quoted(property.kind.as_str()), "must be string");
+            report.invalid(&here.child("type"), &quote(property.kind.as_str()), "must be string");
         }
     }
     let Some(metadata) = schema.properties.get("metadata") else { return };
     let here = properties.key("metadata");
     if metadata.kind != SchemaType::Object {
-        report.invalid(&here.child("type"), &quoted(metadata.kind.as_str()), "must be object");
+        report.invalid(&here.child("type"), &quote(metadata.kind.as_str()), "must be object");
     }
     if depth == Level::Root && !restricts_names_only(metadata) {
         report.forbidden(

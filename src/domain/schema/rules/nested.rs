@@ -1,9 +1,10 @@
 //! The rules for what stands under `allOf`, `anyOf`, `oneOf` and `not`: restrictions only, no structure.
 //! It must not demand that the structure exists; [`super::completeness`] does.
 
-use super::violation::{Report, quoted};
+use super::violation::Report;
+use crate::domain::go::quote;
 use crate::domain::json::level;
-use crate::domain::schema::regexp::syntax_error;
+use crate::domain::pattern::syntax_error;
 use crate::domain::schema::{Additional, Constraints, Place, Schema, SchemaType};
 
 /// The restrictions of a structural node.
@@ -64,7 +65,7 @@ fn restrictions(constraints: &Constraints, exempt: Exempt, at: &Place<'_>, repor
     if let Some(error) = syntax_error(&constraints.pattern) {
         report.invalid(
             &at.child("pattern"),
-            &quoted(&constraints.pattern),
+            &quote(&constraints.pattern),
             format!("must be a valid regular expression, but isn't: {error}"),
         );
     }

@@ -1,8 +1,9 @@
 //! The rules for what is reached through `properties`, `items` and `additionalProperties`.
 //! It must not look below `allOf`, `anyOf`, `oneOf` and `not`; [`super::nested`] does.
 
-use super::violation::{Report, quoted};
+use super::violation::Report;
 use super::{metadata, nested};
+use crate::domain::go::quote;
 use crate::domain::json::level;
 use crate::domain::schema::{Additional, Place, Schema, SchemaType};
 
@@ -73,7 +74,7 @@ fn types(schema: &Schema, depth: Level, at: &Place<'_>, report: &mut Report) {
         if unset {
             report.required(&here, detail);
         } else {
-            report.invalid(&here, &quoted(schema.kind.as_str()), detail);
+            report.invalid(&here, &quote(schema.kind.as_str()), detail);
         }
     } else if unset && !schema.int_or_string && !schema.preserve_unknown_fields {
         report.required(
@@ -92,6 +93,6 @@ fn types(schema: &Schema, depth: Level, at: &Place<'_>, report: &mut Report) {
         );
     }
     if depth == Level::Root && !unset && schema.kind != SchemaType::Object {
-        report.invalid(&here, &quoted(schema.kind.as_str()), "must be object at the root");
+        report.invalid(&here, &quote(schema.kind.as_str()), "must be object at the root");
     }
 }

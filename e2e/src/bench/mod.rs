@@ -1,0 +1,145 @@
+//! How long filling and deciding take, beside Go's `Default` and the plainest things one can do with the same object.
+//! It must not judge: it measures, and all numbers of a report come from one run on one machine.
+
+mod clock;
+mod go;
+mod inputs;
+
+use etch::domain::compile::Compiled;
+use etch::domain::crd::Crd;
+use etch::domain::json::copy;
+use etch::domain::object::Object;
+use etch::domain::plan::{Record, Terms, decide};
+use etch::domain::schema::Schema;
+use serde::Serialize;
+use serde_json::Value;
+
+use clock::{Nanoseconds, each, fresh};
+pub use inputs::Input;
+
+/// What was measured of one object. Times are nanoseconds, the best of several rounds.
+#[derive(Debug, Serialize)]
+pub struct Measurement {
+    /// Which schema and object.
+    pub name: String,
+    /// The filled object's size as JSON.
+    pub bytes: usize,
+    /// Filling the object as it is stored.
+    pub fill_stored: Nanoseconds,
+    /// Filling the object when nothing is missing.
+    pub fill_filled: Nanoseconds,
+    /// Deciding about the filled object, all of whose fields have an owner.
+    pub decide: Nanoseconds,
+    /// A deep copy of the filled object.
+    pub copy: Nanoseconds,
+    /// serde_json's parse of the filled object.
+    pub parse: Nanoseconds,
+    /// Go's `Default` on the object as it is stored.
+    pub go_default_stored: Nanoseconds,
+    /// Go's `Default` on the filled object.
+    pub go_default_filled: Nanoseconds,
+    /// Go's `DeepCopyJSONValue` of the filled object.
+    pub go_copy: Nanoseconds,
+    /// The numbers above by each other.
+    pub ratios: Ratios,
+}
+
+/// Ratios of one measurement.
+#[derive(Debug, Serialize)]
+pub struct Ratios {
+    /// Filling when nothing is missing, by a deep copy: at most 0.5 is wanted.
+    pub fill_filled_to_copy: f64,
+    /// Filling what is stored, by a deep copy.
+    pub fill_stored_to_copy: f64,
+    /// Filling when nothing is missing, by serde_json's parse.
+    pub fill_filled_to_parse: f64,
+    /// Go's `Default` by ours when nothing is missing: at least 5 is wanted.
+    pub go_default_filled_to_fill: f64,
+    /// Go's `Default` by ours on what is stored: at least 5 is wanted.
+    pub go_default_stored_to_fill: f64,
+    /// Go's `Default` by Go's deep copy, when nothing is missing.
+    pub go_default_filled_to_go_copy: f64,
+    /// Deciding by a deep copy.
+    pub decide_to_copy: f64,
+}
+
+/// Measures every input.
+///
+/// # Errors
+/// The Go benchmarks cannot be built or run, or an input is not what it should be.
+pub fn measure(inputs: &[Input]) -> anyhow::Result<Vec<Measurement>> {
+    let go = go::measure(inputs)?;
+    inputs.iter().map(|input| one(input, &go)).collect()
+}
+
+fn one(input: &Input, go: &go::Results) -> anyhow::Result<Measurement> {
+    let schema = Schema::parse(&input.schema)?;
+    let compiled = Compiled::new(&schema);
+    let stored: &Value = &input.object;
+    let mut filled = input.object.clone();
+    compiled.fill(&mut filled);
+    let text = filled.to_vec();
+
+    let crd = Crd::read(&inputs::crd_of(&input.schema))?;
+    let owned = Object::from(inputs::owned(&filled));
+    let (terms, record) = (Terms::default(), Record { trust_claims: true, ..Record::default() });
+
+    let fill_stored = fresh(|| copy(stored), |object| compiled.fill(object));
+    let mut full = filled.clone();
+    let fill_filled = each(|| compiled.fill(&mut full));
+    let decide = each(|| decide(&owned, &crd, &terms, &record));
+    let copied = each(|| copy(&filled));
+    let parse = each(|| serde_json::from_slice::<Value>(&text));
+    let name = input.name.clone();
+    let go_default_stored = go.of("Default", &name, "stored")?;
+    let go_default_filled = go.of("Default", &name, "filled")?;
+    let go_copy = go.of("DeepCopyJSONValue", &name, "filled")?;
+    let by = |a: Nanoseconds, b: Nanoseconds| (1000.0 * a / b).round() / 1000.0;
+    Ok(Measurement {
+        name,
+        bytes: text.len(),
+        fill_stored,
+        fill_filled,
+        decide,
+        copy: copied,
+        parse,
+        go_default_stored,
+        go_default_filled,
+        go_copy,
+        ratios: Ratios {
+            fill_filled_to_copy: by(fill_filled, copied),
+            fill_stored_to_copy: by(fill_stored, copied),
+            fill_filled_to_parse: by(fill_filled, parse),
+            go_default_filled_to_fill: by(go_default_filled, fill_filled),
+            go_default_stored_to_fill: by(go_default_stored, fill_stored),
+            go_default_filled_to_go_copy: by(go_default_filled, go_copy),
+            decide_to_copy: by(decide, copied),
+        },
+    })
+}
+
+/// The inputs of a report: upstream's pruning benchmark, the same shape with defaults, and real CRDs.
+///
+/// # Errors
+/// The project's vectors cannot be read.
+pub fn inputs() -> anyhow::Result<Vec<Input>> {
+    let mut inputs = inputs::pruning_shapes();
+    inputs.extend(inputs::real_crds()?);
+    Ok(inputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_input_can_be_measured() {
+        for input in inputs().expect("the project has the vectors") {
+            let schema = Schema::parse(&input.schema).expect("a schema");
+            let compiled = Compiled::new(&schema);
+            let mut filled = input.object.clone();
+            compiled.fill(&mut filled);
+            assert_eq!(filled == input.object, !compiled.has_defaults(), "{}", input.name);
+        }
+    }
+}
