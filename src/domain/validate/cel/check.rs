@@ -185,7 +185,7 @@ impl<'m> Checker<'_, 'm> {
     fn check_field(&mut self, operand: Id, field: &str, optional: bool) -> Type<'m> {
         let ty = self.check(operand);
         let (ty, was_optional) = self.bindings.resolve(&ty, false).unwrap_optional();
-        let result = match &ty {
+        let result = match &ty.open() {
             Type::Map(entry) => entry.1.clone(),
             Type::Object(node) => match node.field(field) {
                 Some(field) => Type::of_node(field),
@@ -364,7 +364,7 @@ impl<'m> Checker<'_, 'm> {
     fn check_fold(&mut self, fold: &Fold) -> Type<'m> {
         let range = self.check(fold.range);
         let accu = self.check(fold.init);
-        let range = self.bindings.resolve(&range, false);
+        let range = self.bindings.resolve(&range, false).open();
         let (first, second) = match &range {
             Type::List(item) if fold.var2.is_some() => (Type::Int, (**item).clone()),
             Type::List(item) => ((**item).clone(), Type::Dyn),

@@ -139,9 +139,8 @@ fn check_clauses(
 
 fn is_printable(tree: &Tree, checked: &Checked<'_>, id: Id) -> bool {
     level(|| {
-        let ty = entry_type(checked, id, false);
         let printable = matches!(
-            ty,
+            entry_type(checked, id, false).open(),
             Type::Dyn
                 | Type::List(_)
                 | Type::Map(_)

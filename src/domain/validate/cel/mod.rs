@@ -1,5 +1,39 @@
-//! `x-kubernetes-validations`: rules in CEL, compiled and run as the API server does.
-//! It must not validate anything but rules, nor read a clock.
+//! `x-kubernetes-validations`: rules in CEL, compiled and run as the API server of Kubernetes 1.37 runs stored rules.
+//! It must not validate anything but rules, nor read a clock; rules run on what has passed the rest of validation.
+//!
+//! # What is a crate's and what is ours
+//! The text of a rule is parsed by the `cel` crate, whose grammar is cel-go's. Everything after that is written here, since
+//! no crate could be made to agree:
+//!
+//! | | `cel` 0.15 | `kube-cel` 0.8 (on `cel`), `cel-interpreter` 0.10 (its old name) |
+//! |---|---|---|
+//! | types of expressions | none: an unknown field or a wrong overload is found when it is reached, if ever | none |
+//! | cost | none, so no budget | none |
+//! | types from the schema | none | by converting the whole object; lists of type set and map stay lists |
+//! | `==` of an object's lists, unknown fields, optionals, errors in `!=` | its own | its own |
+//! | quantities, URLs, formats, regular expressions | none but `regex` | near ones: `url`, `f64`, `regex`'s syntax |
+//!
+//! # How a rule comes to its result
+//! `syntax` parses and expands macros, `check` finds types and overloads, `literals` looks at constants, `plan` lays out
+//! steps, `eval` runs them over `data`, which shows JSON through the `model` of its schema. Steps, overloads and prices are
+//! those of cel-go 0.29, one for one: what a rule costs is exactly what the server says, and so is where it stops.
+//!
+//! # Where it is known to differ from the server
+//! - Time zones by name (`getHours('Europe/Paris')`) are an error; UTC and offsets are not.
+//! - Messages of protocol buffers (`google.protobuf.Duration{}`) do not compile. The authorizer's functions do not compile
+//!   either; on the server they do, on values of no type, and then fail.
+//! - Maps are gone through in the order of their keys. The server's order is random, so where it decides (a `map()` over a
+//!   map, which rule exceeds a budget) the server's own answer differs from time to time.
+//! - `sort` and `sortBy` keep the order of equals; Go does not promise to.
+//! - `double('0x1p4')`: hexadecimal doubles are not read. Quantities with an exponent beyond 50,000 are refused.
+//! - Keys of a map literal must be `null`, a `bool`, a number or a `string`; the server takes some others.
+//! - Values that do not fit their schema have an error wherever a rule reads them; inside `optionalOldSelf` the server has
+//!   an optional that holds the error.
+//! - A rule on `kind` or `apiVersion` of an embedded resource whose schema gives those another type than `string`.
+//! - The estimate of a rule's cost that the server makes when a CRD is written is not made; nor is an update ratcheted:
+//!   it is judged as if all of it were new, but for the rules that compare with `oldSelf`.
+//! - The words of evaluation errors lack the values that the server quotes, and those of compile errors the position.
+
 mod check;
 mod compare;
 mod cost;
@@ -14,11 +48,16 @@ mod macros;
 mod model;
 mod names;
 mod plan;
-pub mod program;
+mod program;
 mod rule;
 mod syntax;
+#[cfg(test)]
+mod tests;
 mod time;
 mod types;
 mod value;
 
 pub use program::{BrokenRule, Program};
+
+/// What the rules of one object may cost together, and so may the defaults of one schema (`RuntimeCELCostBudget`).
+pub const RUNTIME_BUDGET: i64 = 10_000_000;

@@ -5,6 +5,7 @@
 //! new, but for the rules that compare with `oldSelf`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::mem;
 
 use serde_json::Value as Json;
 
@@ -114,11 +115,10 @@ impl Rules {
     /// The rules of a schema, or of a part of `allOf`, over the values of a node and its schema.
     fn new(stated: &Schema, schema: &Schema, node: Option<&Node>) -> Option<Self> {
         level(|| {
-            let mut rules = Self {
-                undeclared: !stated.rules.is_empty() && !node.is_some_and(|node| node.declared),
-                correlates: schema.map_type.as_deref().is_none_or(|ty| matches!(ty, "granular" | "atomic")),
-                ..Self::default()
-            };
+            let mut rules = Self::default();
+            rules.undeclared = !stated.rules.is_empty() && !node.is_some_and(|node| node.declared);
+            rules.correlates =
+                schema.map_type.as_deref().is_none_or(|ty| matches!(ty, "granular" | "atomic"));
             if schema.kind == SchemaType::Array && schema.list_type.as_deref() == Some("map") {
                 rules.list_keys = schema.list_map_keys.clone();
             }
@@ -183,6 +183,19 @@ impl Rules {
                 place.pop();
             }
         });
+    }
+}
+
+impl Drop for Rules {
+    /// Schemas nest as deep as their documents, so they are taken apart on a growing stack.
+    fn drop(&mut self) {
+        let below = (
+            self.items.take(),
+            mem::take(&mut self.properties),
+            self.additional.take(),
+            mem::take(&mut self.all_of),
+        );
+        level(|| drop(below));
     }
 }
 

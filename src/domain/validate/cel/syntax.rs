@@ -14,8 +14,10 @@ use crate::domain::json::level;
 use super::macros;
 use super::value::{Text, Value};
 
-/// As cel-go: expressions of more code points are not parsed, nor such of deeper nesting.
+/// As cel-go: expressions of more code points are not parsed.
 const MAX_CODE_POINTS: usize = 100_000;
+
+/// As cel-go: nor such with more expressions in each other, in parentheses and brackets or not.
 const MAX_DEPTH: u16 = 250;
 
 /// Stack for the parser's own recursion, per byte of the expression and at least, in bytes.
@@ -94,10 +96,11 @@ impl Tree {
         // The parsed tree is taken apart within, too: it recurses as it is dropped.
         stacker::grow(stack, || {
             // An environment of no macros: which there are, and what becomes of them, is decided here.
-            let parser = Env::default().parser().max_recursion_depth(MAX_DEPTH);
+            // The crate takes one level more than it is told.
+            let parser = Env::default().parser().max_recursion_depth(MAX_DEPTH - 1);
             let parsed = parser.parse(source).map_err(|errors| errors.to_string())?;
             let mut tree = Self { nodes: Vec::new(), root: Id(0) };
-            tree.root = tree.lower(&parsed)?;
+            tree.root = tree.lower(&parsed, 0)?;
             Ok(tree)
         })
     }
@@ -122,26 +125,32 @@ impl Tree {
         Id(u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX))
     }
 
-    fn lower(&mut self, parsed: &IdedExpr) -> Result<Id, String> {
+    /// `depth` counts what cel-go counts: what stands around an expression, but for lists, maps, arguments and logic.
+    fn lower(&mut self, parsed: &IdedExpr, depth: u16) -> Result<Id, String> {
+        let depth = depth + u16::from(is_counted(&parsed.expr));
+        if depth > MAX_DEPTH {
+            return Err("max recursion depth exceeded".to_owned());
+        }
         level(|| {
             let expr = match &parsed.expr {
                 Parsed::Literal(literal) => Expr::Literal(to_value(literal)),
                 Parsed::Ident(name) => Expr::Ident(name.as_str().into()),
                 Parsed::Select(select) => Expr::Select {
-                    operand: self.lower(&select.operand)?,
+                    operand: self.lower(&select.operand, depth)?,
                     field: select.field.as_str().into(),
                     test: select.test,
                 },
                 Parsed::Call(call) => {
-                    let target = call.target.as_deref().map(|target| self.lower(target)).transpose()?;
-                    let args = self.lower_all(&call.args)?;
+                    let target =
+                        call.target.as_deref().map(|target| self.lower(target, depth)).transpose()?;
+                    let args = self.lower_all(&call.args, depth)?;
                     match macros::expand(self, &call.func_name, target, &args)? {
                         Some(expanded) => return Ok(expanded),
                         None => Expr::Call { function: call.func_name.as_str().into(), target, args },
                     }
                 }
                 Parsed::List(list) => {
-                    let items = self.lower_all(&list.elements)?.into_iter().enumerate();
+                    let items = self.lower_all(&list.elements, depth)?.into_iter().enumerate();
                     Expr::List(
                         items.map(|(index, id)| (id, list.optional_indices.contains(&index))).collect(),
                     )
@@ -152,12 +161,9 @@ impl Tree {
                         let EntryExpr::MapEntry(entry) = &entry.expr else {
                             return Err("unexpected map entry".to_owned());
                         };
-                        let key = self.lower(&entry.key)?;
-                        entries.push(Entry {
-                            key,
-                            value: self.lower(&entry.value)?,
-                            optional: entry.optional,
-                        });
+                        let key = self.lower(&entry.key, depth)?;
+                        let value = self.lower(&entry.value, depth)?;
+                        entries.push(Entry { key, value, optional: entry.optional });
                     }
                     Expr::Map(entries)
                 }
@@ -171,14 +177,25 @@ impl Tree {
         })
     }
 
-    fn lower_all(&mut self, parsed: &[IdedExpr]) -> Result<Vec<Id>, String> {
-        parsed.iter().map(|parsed| self.lower(parsed)).collect()
+    fn lower_all(&mut self, parsed: &[IdedExpr], depth: u16) -> Result<Vec<Id>, String> {
+        parsed.iter().map(|parsed| self.lower(parsed, depth)).collect()
     }
 }
 
 impl Id {
     pub(super) fn index(self) -> usize {
         self.0 as usize
+    }
+}
+
+fn is_counted(parsed: &Parsed) -> bool {
+    match parsed {
+        Parsed::Select(_) => true,
+        Parsed::Call(call) => {
+            let operator = call.func_name.starts_with(['_', '@']);
+            call.target.is_some() || (operator && !matches!(&*call.func_name, "_&&_" | "_||_"))
+        }
+        _ => false,
     }
 }
 

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::model::Node;
+use crate::domain::json::level;
+
+use super::model::{Format, Node, Shape};
 
 /// A type. Objects of the schema are told apart by the node they are described at.
 #[derive(Clone, Debug)]
@@ -25,6 +27,10 @@ pub(super) enum Type<'m> {
     Timestamp,
     List(Arc<Type<'m>>),
     Map(Arc<(Type<'m>, Type<'m>)>),
+    /// A list of the schema; [`Self::open`] tells of what. Schemas nest deeper than types may.
+    Array(&'m Node),
+    /// A map of the schema, likewise.
+    Mapping(&'m Node),
     Object(&'m Node),
     /// One of Kubernetes' own types.
     Named(&'static str),
@@ -52,12 +58,11 @@ impl<'m> Type<'m> {
 
     /// The declared type of a node's values.
     pub(super) fn of_node(node: &'m Node) -> Self {
-        use super::model::{Format, Shape};
         match &node.shape {
             Shape::IntOrString | Shape::Unknown | Shape::Invalid => Self::Dyn,
             Shape::Object(_) => Self::Object(node),
-            Shape::Map(values) => Self::map(Self::String, Self::of_node(values)),
-            Shape::Array { items, .. } => Self::list(items.as_deref().map_or(Self::Dyn, Self::of_node)),
+            Shape::Map(_) => Self::Mapping(node),
+            Shape::Array { .. } => Self::Array(node),
             Shape::Text(Format::None) => Self::String,
             Shape::Text(Format::Byte) => Self::Bytes,
             Shape::Text(Format::Duration) => Self::Duration,
@@ -66,6 +71,25 @@ impl<'m> Type<'m> {
             Shape::Integer => Self::Int,
             Shape::Number => Self::Double,
         }
+    }
+
+    /// The type with one more of its layers known.
+    pub(super) fn open(&self) -> Self {
+        match self {
+            Self::Array(node) => match &node.shape {
+                Shape::Array { items: Some(items), .. } => Self::list(Self::of_node(items)),
+                _ => Self::list(Self::Dyn),
+            },
+            Self::Mapping(node) => match &node.shape {
+                Shape::Map(values) => Self::map(Self::String, Self::of_node(values)),
+                _ => Self::Dyn,
+            },
+            other => other.clone(),
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        matches!(self, Self::Array(_) | Self::Mapping(_))
     }
 
     /// The type inside an optional, or the type itself, and whether it was one.
@@ -78,6 +102,9 @@ impl<'m> Type<'m> {
 
     /// Whether both are the same type.
     pub(super) fn is(&self, other: &Self) -> bool {
+        if self.is_closed() || other.is_closed() {
+            return level(|| self.open().is(&other.open()));
+        }
         match (self, other) {
             (Self::List(a), Self::List(b))
             | (Self::Optional(a), Self::Optional(b))
@@ -121,6 +148,9 @@ impl<'m> Type<'m> {
 
     /// Whether this is the more general of the two: `dyn` in place of what the other says.
     fn covers(&self, other: &Self) -> bool {
+        if self.is_closed() || other.is_closed() {
+            return level(|| self.open().covers(&other.open()));
+        }
         match (self, other) {
             (Self::Dyn | Self::Var(_) | Self::Open(_), _) => true,
             (_, Self::Dyn | Self::Var(_) | Self::Open(_)) => false,
@@ -210,6 +240,9 @@ impl<'m> Bindings<'m> {
         if let Type::Var(var) = from {
             return self.substitute(to, *var).0;
         }
+        if from.is_closed() || to.is_closed() {
+            return level(|| self.unify(&from.open(), &to.open()));
+        }
         match (from, to) {
             (Type::Dyn, _) | (_, Type::Dyn) => true,
             (Type::Null, other) | (other, Type::Null) => other.is_nullable(),
@@ -272,6 +305,7 @@ impl fmt::Display for Type<'_> {
             Self::Timestamp => f.write_str("timestamp"),
             Self::List(inner) => write!(f, "list({inner})"),
             Self::Map(inner) => write!(f, "map({}, {})", inner.0, inner.1),
+            Self::Array(_) | Self::Mapping(_) => level(|| self.open().fmt(f)),
             Self::Object(_) => f.write_str("object"),
             Self::Named(name) => f.write_str(name),
             Self::Optional(inner) => write!(f, "optional_type({inner})"),

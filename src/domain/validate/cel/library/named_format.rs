@@ -1,13 +1,13 @@
 //! `format.dns1123Label().validate(x)` and its like: texts of a form that Kubernetes has a name for.
-//! It must not know the `format` of schemas; that is the validation's.
+//! It must not know what the `format` of a schema accepts; where they are the same that is asked.
 //!
 //! Source: apiserver `pkg/cel/library/format.go`, apimachinery `pkg/api/validate/content`.
 
 use super::url::Url;
 use super::{Table, text};
 use crate::domain::validate::cel::fault::{Fault, Outcome};
-use crate::domain::validate::cel::time::Timestamp;
 use crate::domain::validate::cel::value::Value;
+use crate::domain::validate::format;
 
 /// A form that texts can have.
 #[derive(Debug)]
@@ -62,19 +62,23 @@ static FORMATS: [(&str, NamedFormat); 13] = [
         "uuid",
         NamedFormat {
             name: "uuid",
-            check: |text| unless(is_uuid(text), "does not match the UUID format"),
+            check: |text| unless(is_schema_format("uuid", text), "does not match the UUID format"),
             regex_size: 70,
         },
     ),
     (
         "byte",
-        NamedFormat { name: "byte", check: |text| unless(is_base64(text), "invalid base64"), regex_size: 84 },
+        NamedFormat {
+            name: "byte",
+            check: |text| unless(is_schema_format("byte", text), "invalid base64"),
+            regex_size: 84,
+        },
     ),
     (
         "date",
         NamedFormat {
             name: "date",
-            check: |text| unless(Timestamp::parse_date(text).is_some(), "invalid date"),
+            check: |text| unless(is_schema_format("date", text), "invalid date"),
             regex_size: 71,
         },
     ),
@@ -82,7 +86,7 @@ static FORMATS: [(&str, NamedFormat); 13] = [
         "datetime",
         NamedFormat {
             name: "datetime",
-            check: |text| unless(is_date_time(text), "invalid datetime"),
+            check: |text| unless(is_schema_format("datetime", text), "invalid datetime"),
             regex_size: 71,
         },
     ),
@@ -134,6 +138,11 @@ fn constant<'v>(index: usize) -> Outcome<Value<'v>> {
 
 fn unless(fits: bool, wrong: &str) -> Vec<String> {
     if fits { Vec::new() } else { vec![wrong.to_owned()] }
+}
+
+/// Whether a text is of a `format` that schemas know as well.
+fn is_schema_format(name: &str, text: &str) -> bool {
+    format::check(name).is_some_and(|check| check(text))
 }
 
 /// A name that ends in a dash may be followed by more; upstream looks at it with its last two characters replaced.
@@ -246,66 +255,4 @@ fn label_value(text: &str) -> Vec<String> {
          '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
     ));
     wrong
-}
-
-/// Any case; each dash may be left out.
-fn is_uuid(text: &str) -> bool {
-    let mut rest = text;
-    for (index, len) in [8, 4, 4, 4, 12].into_iter().enumerate() {
-        if index > 0 {
-            rest = rest.strip_prefix('-').unwrap_or(rest);
-        }
-        let Some((group, tail)) = rest.split_at_checked(len) else { return false };
-        if !group.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return false;
-        }
-        rest = tail;
-    }
-    rest.is_empty()
-}
-
-/// The standard alphabet with its padding, and not nothing.
-fn is_base64(text: &str) -> bool {
-    let unpadded = text.trim_end_matches('=');
-    !text.is_empty()
-        && text.len().is_multiple_of(4)
-        && text.len() - unpadded.len() <= 2
-        && unpadded.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/'))
-}
-
-/// `strfmt.IsDateTime`: any case, and a date that exists.
-fn is_date_time(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    let mut parts = lower.split('t');
-    let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
-    Timestamp::parse_date(date).is_some() && is_clock(time)
-}
-
-/// `hh:mm:ss`, perhaps with a fraction, and a zone.
-fn is_clock(time: &str) -> bool {
-    let bytes = time.as_bytes();
-    let two = |at: usize, max: &[u8; 2]| {
-        bytes.get(at..at + 2).is_some_and(|pair| pair.iter().all(u8::is_ascii_digit) && pair <= &max[..])
-    };
-    if !(two(0, b"23") && two(3, b"59") && two(6, b"59") && bytes[2] == b':' && bytes[5] == b':') {
-        return false;
-    }
-    let rest = &time[8..];
-    // Upstream's expression has an unescaped point: any character may begin the fraction.
-    let mut after = rest.chars();
-    let zone = match after.next() {
-        Some(mark)
-            if after.as_str().starts_with(|c: char| c.is_ascii_digit()) && !matches!(mark, '+' | '-') =>
-        {
-            after.as_str().trim_start_matches(|c: char| c.is_ascii_digit())
-        }
-        _ => rest,
-    };
-    zone == "z" || {
-        let zone = zone.as_bytes();
-        zone.len() == 6
-            && matches!(zone[0], b'+' | b'-')
-            && zone[3] == b':'
-            && [1, 2, 4, 5].into_iter().all(|at| zone[at].is_ascii_digit())
-    }
 }
