@@ -126,7 +126,7 @@ fn suggest<W: Write>(screen: &mut Screen<W>, stage: &Stage) -> io::Result<()> {
 fn show_tail<W: Write>(screen: &mut Screen<W>, log: &Path) -> io::Result<()> {
     let Ok(text) = std::fs::read_to_string(log) else { return Ok(()) };
     screen.flush_left(&format!("\nEtch's log, {}, ends with", log.display()))?;
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.contains(" DEBUG ")).collect();
     for line in &lines[lines.len().saturating_sub(TAIL)..] {
         screen.flush_left(&format!("  {line}"))?;
     }

@@ -74,11 +74,7 @@ impl<W: Write> Screen<W> {
     pub(super) fn claim(&mut self, claim: Claim) -> io::Result<()> {
         let style = self.style;
         let mark = if claim.holds() { style.good("✓") } else { style.bad("✗") };
-        // The mark stands in the margin.
-        for (index, line) in wrapped(&claim.text, WIDTH - MARGIN).iter().enumerate() {
-            let mark = if index == 0 { &*mark } else { " " };
-            writeln!(self.output, "  {mark} {line}")?;
-        }
+        write_marked(&mut self.output, &mark, &claim.text)?;
         for problem in &claim.problems {
             writeln!(self.output, "      {}", style.bad(problem))?;
         }
@@ -97,12 +93,21 @@ impl<W: Write> Screen<W> {
             let line = format!("{all} claims checked, {} of them broken:", broken.len());
             writeln!(self.output, "\n{}", style.bad(&line))?;
             for claim in &broken {
-                writeln!(self.output, "  ✗ {}", claim.text)?;
+                write_marked(&mut self.output, "✗", &claim.text)?;
             }
         }
         self.output.flush()?;
         Ok(broken.is_empty())
     }
+}
+
+/// A paragraph with a mark in its margin.
+fn write_marked(output: &mut impl Write, mark: &str, text: &str) -> io::Result<()> {
+    for (index, line) in wrapped(text, WIDTH - MARGIN).iter().enumerate() {
+        let mark = if index == 0 { mark } else { " " };
+        writeln!(output, "  {mark} {line}")?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

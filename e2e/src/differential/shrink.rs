@@ -101,14 +101,16 @@ fn cuts(document: &Value) -> Vec<(Vec<Step>, Cut)> {
 }
 
 fn list(value: &Value, path: &mut Vec<Step>, found: &mut Vec<(Vec<Step>, Cut)>) {
+    let parts: Vec<&Value> = match value {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(fields) => fields.values().collect(),
+        _ => Vec::new(),
+    };
+    // Whole documents are objects and stay so.
+    let hoisted = parts.iter().enumerate().filter(|(_, part)| !path.is_empty() || part.is_object());
+    found.extend(hoisted.map(|(index, _)| (path.clone(), Cut::Hoist(index))));
     if !path.is_empty() {
         found.push((path.clone(), Cut::Remove));
-        let parts = match value {
-            Value::Array(items) => items.len(),
-            Value::Object(fields) => fields.len(),
-            _ => 0,
-        };
-        found.extend((0..parts).map(|part| (path.clone(), Cut::Hoist(part))));
         if simpler(value).is_some() {
             found.push((path.clone(), Cut::Simplify));
         }

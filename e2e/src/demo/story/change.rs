@@ -47,10 +47,10 @@ fn show_change<W: Write>(screen: &mut Screen<W>, views: &[&View], before: &Snaps
         let earlier = before.of(&view.actor).ok().and_then(|before| before.shown(field));
         let [earlier, shown, held] = [earlier, view.shown(field), view.held(field)].map(cell);
         let comment = match view.actor.role {
-            Role::Stored => "kept: Etch had it stored",
-            Role::Chosen => "kept: its user's own",
-            Role::Ignored => "changed: it was never stored",
-            Role::New => "created after the change",
+            Role::Stored => "stored by Etch: kept",
+            Role::Chosen => "its user's own: kept",
+            Role::Ignored => "never stored: changed",
+            Role::New => "created just now",
         };
         rows.push(row([&view.actor.to_string(), &earlier, &shown, &held, comment]));
     }

@@ -23,18 +23,18 @@ pub(super) async fn tell<W: Write>(stage: &Stage, screen: &mut Screen<W>) -> Res
     show_files(screen, &KINDS.map(|kind| (kind, 0)))?;
     screen.blank()?;
     let seen = stage.look(&ACTORS).await?;
-    let mut rows = vec![row(["OBJECT", "RESOURCEVERSION", "GENERATION", "MANAGER", "ETCH"])];
+    let mut rows = vec![row(["OBJECT", "RESOURCEVERSION", "GENERATION", "MANAGER", ""])];
     for view in &seen.views {
         let (revision, generation) =
             (view.revision.to_string(), view.generation().unwrap_or_default().to_string());
         let owners =
             view.owners().into_iter().map(|owner| format!("{} ({})", owner.manager, owner.operation));
         let owners = owners.collect::<Vec<_>>().join(", ");
-        let note = if view.actor.role == Role::Ignored { "told to ignore it" } else { "" };
+        let note = if view.actor.role == Role::Ignored { "ignored" } else { "" };
         rows.push(row([&view.actor.to_string(), &revision, &generation, &owners, note]));
     }
     screen.block(&table(&rows))?;
-    screen.say("Etch is told so by the annotation etch-operator.io/ignore: \"true\".")?;
+    screen.say("Etch is told to ignore two of them, by the annotation etch-operator.io/ignore: \"true\".")?;
     let text = "all 6: etcd holds, to the last field, what the API shows";
     screen.claim(Claim::about(text, &seen.views, not_whole))?;
     Ok(seen)
