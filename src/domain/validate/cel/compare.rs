@@ -133,16 +133,26 @@ fn same_lists(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
     }
 }
 
-/// Of items with the same keys the last counts, as in the Go map that upstream builds.
+/// Of items with the same keys the last counts, as in the Go map that upstream builds. In a list of the
+/// object itself an item that is no object has a key of its own there, so it equals none.
 fn same_map_lists(a: &Value<'_>, b: &Value<'_>, keys: &[Box<str>]) -> Outcome<bool> {
     let mut mine: std::collections::HashMap<Vec<Option<Scalar>>, Value<'_>> =
         std::collections::HashMap::new();
+    let (strict, mut strangers) = (matches!(a, Value::Array(_)), false);
     for item in items(a)? {
-        let item = item?;
-        mine.insert(map_key(&item, keys), item);
+        match item {
+            Err(fault) if !strict => return Err(fault),
+            Ok(item) if !strict || matches!(item, Value::Object(_)) => {
+                mine.insert(map_key(&item, keys), item);
+            }
+            _ => strangers = true,
+        }
     }
     let mut seen = HashSet::new();
     for item in items(b)? {
+        if strict && !matches!(item, Ok(Value::Object(_))) {
+            return Ok(false);
+        }
         let item = item?;
         let key = map_key(&item, keys);
         match mine.get(&key) {
@@ -150,7 +160,7 @@ fn same_map_lists(a: &Value<'_>, b: &Value<'_>, keys: &[Box<str>]) -> Outcome<bo
             _ => return Ok(false),
         };
     }
-    Ok(seen.len() == mine.len())
+    Ok(seen.len() == mine.len() && !strangers)
 }
 
 /// What identifies an item of a list of type map: the values of its keys, looked up by their spelling.
