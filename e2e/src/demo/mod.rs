@@ -16,8 +16,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use k8s_openapi::ByteString;
-use serde_json::json;
 
 pub use screen::Screen;
 pub use style::Style;
@@ -105,17 +103,18 @@ async fn build() -> Result<()> {
 fn suggest<W: Write>(screen: &mut Screen<W>, stage: &Stage) -> io::Result<()> {
     screen.flush_left("\nThe cluster stays up, with Etch at work, until Ctrl-C. In another terminal:\n")?;
     let example = ACTORS.iter().rfind(|actor| actor.role == Role::Ignored).unwrap_or(&ACTORS[0]);
-    let key = json!({"key": ByteString(view::key(example).into_bytes())});
-    let (plural, name) = (example.kind.plural, example.name);
+    let (plural, name, key) = (example.kind.plural, example.name, view::key(example));
     for command in [
         format!("export KUBECONFIG={}", stage.kubeconfig().display()),
         "kubectl get defaultsreports,defaultspolicies".to_owned(),
         format!("kubectl get {plural} -o custom-columns=NAME:.metadata.name,REPLICAS:.spec.replicas"),
         format!("kubectl get {plural} {name} -o yaml --show-managed-fields"),
-        "# Let Etch store it, and see what etcd holds of it:".to_owned(),
-        format!("kubectl annotate {plural} {name} etch-operator.io/ignore-"),
-        format!("curl -s {}/v3/kv/range -d '{key}' |", stage.etcd_url()),
+        "# What etcd holds of it:".to_owned(),
+        format!("key=$(printf %s {key} | base64 | tr -d '\\n')"),
+        format!("curl -s {}/v3/kv/range -d '{{\"key\":\"'$key'\"}}' |", stage.etcd_url()),
         "  jq -r .kvs[0].value | base64 -d".to_owned(),
+        "# Etch no longer ignores it; and any write, this one too, stores what the API shows:".to_owned(),
+        format!("kubectl annotate {plural} {name} etch-operator.io/ignore-"),
     ] {
         screen.line(&command)?;
     }
