@@ -18,6 +18,7 @@ const STEPS: &[(&str, &str)] = &[
     ("unit tests", "cargo test --workspace --lib --bins"),
     // Minutes when go's build cache is cold, which no test should have to wait for.
     ("control plane", "cargo run --package e2e --bin control-plane -- --build-only"),
+    ("demo", "cargo demo"),
     ("scenarios", "cargo test --workspace --test *"),
 ];
 
