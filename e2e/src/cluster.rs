@@ -157,10 +157,24 @@ impl Cluster {
         let mut last = None;
         let found = eventually(limit, &format!("{crd} DefaultsPersisted/{reason}"), async || {
             last = self.condition(crd, "DefaultsPersisted").await?;
-            Ok(last.clone().filter(|condition| condition.current && condition.reason == reason))
+            let Some(condition) =
+                last.clone().filter(|condition| condition.current && condition.reason == reason)
+            else {
+                return Ok(None);
+            };
+            let is_known_to_be_current =
+                condition.observed_generation.is_some() || self.is_reported(crd).await?;
+            Ok(is_known_to_be_current.then_some(condition))
         })
         .await;
         found.with_context(|| format!("the condition was {last:?}"))
+    }
+
+    /// Whether the report on a CRD is about its present generation: what servers before 1.35 do not keep in conditions.
+    async fn is_reported(&self, crd: &str) -> Result<bool> {
+        let generation = self.get(&format!("{CRDS}/{crd}")).await?["metadata"]["generation"].clone();
+        let report = self.get(&format!("/apis/etch-operator.io/v1alpha1/defaultsreports/{crd}")).await?;
+        Ok(report["status"]["generation"] == generation && report["status"]["finished"].is_string())
     }
 
     /// What etcd holds of a custom resource.

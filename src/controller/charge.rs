@@ -19,7 +19,7 @@ use super::record::{Recorder, Times, now, record, record_of, report};
 use super::tally::{Fate, Tally, Trouble};
 use super::tend::{Stop, Tended, Tender};
 use super::verdict;
-use crate::api::{Mode, Settings};
+use crate::api::{DefaultsReportStatus, Mode, Settings};
 use crate::cluster::{Backoff, CallError, Change, Cluster, Missing, Pace, Verb};
 use crate::domain::condition::{Reason, Verdict};
 use crate::domain::crd::Crd;
@@ -210,7 +210,7 @@ impl Charge {
     async fn resume(
         &mut self,
         record: Record,
-        noted: Option<crate::api::DefaultsReportStatus>,
+        noted: Option<DefaultsReportStatus>,
         times: Times,
     ) -> Result<Standing, Halt> {
         let sweep = self.sweep(&record, &Proved::default(), None, times).await?;
@@ -232,9 +232,10 @@ impl Charge {
             times,
             finished_through,
         };
-        if unchanged {
-            // The report of the pass stays: it tells more than this list could.
+        if let Some(noted) = noted.filter(|_| unchanged) {
             self.recorder.say(verdict::of(&self.judged, &self.settings, &standing.tally)).await;
+            // The report of the pass stays, for it tells more than this list could; only what it is about may be newer.
+            self.recorder.note(DefaultsReportStatus { generation: self.crd.generation(), ..noted }).await;
         } else {
             self.publish(&standing).await;
         }
