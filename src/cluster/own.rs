@@ -24,6 +24,25 @@ impl Cluster {
         uid: &str,
         conditions: &[Condition],
     ) -> Result<(), CallError> {
+        match self.apply_conditions(name, uid, conditions).await {
+            // Servers before 1.35 do not know the generation in a CRD's condition, and refuse to apply what they do not know.
+            Err(CallError::Refused(refusal)) if refusal.mentions("field not declared in schema") => {
+                let without: Vec<Condition> = conditions
+                    .iter()
+                    .map(|condition| Condition { observed_generation: None, ..condition.clone() })
+                    .collect();
+                self.apply_conditions(name, uid, &without).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn apply_conditions(
+        &self,
+        name: &str,
+        uid: &str,
+        conditions: &[Condition],
+    ) -> Result<(), CallError> {
         let body = json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",

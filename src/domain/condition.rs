@@ -25,7 +25,7 @@ pub struct Condition {
     /// A sentence for people.
     #[serde(default)]
     pub message: String,
-    /// The CRD's generation that was judged. Servers before 1.36 drop it (fact C3).
+    /// The CRD's generation that was judged. Servers before 1.35 do not know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// When `status` last changed.
@@ -159,7 +159,7 @@ pub fn present(crd: &Json) -> Vec<Condition> {
         .collect()
 }
 
-/// Whether two sets of conditions say the same. The generation does not count where the server did not keep it (C3).
+/// Whether two sets of conditions say the same. The generation does not count where the server does not keep it.
 pub fn same(said: &[Condition], present: &[Condition]) -> bool {
     said.len() == present.len()
         && said.iter().all(|condition| {
