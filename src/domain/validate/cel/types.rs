@@ -12,7 +12,6 @@ use crate::domain::json::level;
 use super::model::{Fields, Format, Node, Shape};
 
 /// A type. Objects of the schema are told apart by the node they are described at.
-#[expect(clippy::enum_variant_names, reason = "CEL calls the type of types `type`")]
 #[derive(Clone, Debug)]
 pub(super) enum Type<'m> {
     /// Known only at run time.
