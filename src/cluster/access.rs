@@ -64,7 +64,7 @@ impl Cluster {
             });
             let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
             let answer = self.call(send(Method::POST, path, Json::from(review).to_vec())).await?;
-            let answer = Json::parse(&answer).map_err(CallError::Malformed)?;
+            let answer = Json::parse(&answer).map_err(CallError::malformed)?;
             if answer["status"]["allowed"] != true {
                 missing.push(*verb);
             }

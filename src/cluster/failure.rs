@@ -21,15 +21,25 @@ pub enum CallError {
     /// The connection broke in the middle of an answer.
     #[error("the answer of the API server broke off: {0}")]
     BrokenOff(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// An answer that is not what the API promises; position only, no text.
-    #[error("the answer of the API server is not understood: {0}")]
-    Malformed(#[source] serde_json::Error),
+    /// An answer that is not what the API promises; its place only, for serde's own texts quote what they found.
+    #[error("the answer of the API server is not understood at line {line}, column {column}")]
+    Malformed {
+        /// Counted from one; zero where the answer as a whole is meant.
+        line: usize,
+        /// Counted from one.
+        column: usize,
+    },
     /// A watch that the server ended as soon as it had begun (fact K2).
     #[error("the API server closed the watch as soon as it had begun")]
     ClosedAtOnce,
 }
 
 impl CallError {
+    /// An answer that could not be read.
+    pub(super) fn malformed(error: serde_json::Error) -> Self {
+        Self::Malformed { line: error.line(), column: error.column() }
+    }
+
     /// The HTTP status, where there was one.
     pub fn code(&self) -> Option<u16> {
         match self {

@@ -1,17 +1,14 @@
 //! A list and the watches that go on from it, healed for as long as somebody listens.
 //! It must not keep objects.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
-use super::{Backoff, CallError, Change, Cluster};
+use super::{Backoff, CallError, Cluster, Follow, News};
 use crate::domain::crd::Resource;
 use crate::domain::object::Object;
-
-/// A watch that ends sooner than this without a word was closed at once (fact K2).
-const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// The state of all objects of a resource, as a sequence.
 #[derive(Debug)]
@@ -44,96 +41,66 @@ impl Feed {
 
     /// Runs until the listener is gone.
     pub async fn run(mut self, listener: mpsc::Sender<FeedEvent>) {
-        while !listener.is_closed() {
-            self.backoff.begin();
-            let error = match self.list(&listener).await {
-                Ok(Some(resource_version)) => match self.watch(resource_version, &listener).await {
-                    Some(error) => error,
-                    None => return,
-                },
-                Ok(None) => return,
+        tokio::select! {
+            () = listener.closed() => {},
+            Err(Gone) = self.feed(&listener) => {},
+        }
+    }
+
+    async fn feed(&mut self, listener: &mpsc::Sender<FeedEvent>) -> Result<Infallible, Gone> {
+        loop {
+            let error = match self.list(listener).await? {
+                Ok(resource_version) => {
+                    self.backoff.works();
+                    self.watch(resource_version, listener).await?
+                }
                 Err(error) => error,
             };
             let wait = self.backoff.failed(error.retry_after());
-            if listener.send(FeedEvent::Failed(error, wait)).await.is_err() {
-                return;
-            }
+            tell(listener, FeedEvent::Failed(error, wait)).await?;
             tokio::time::sleep(wait).await;
         }
     }
 
-    /// Lists everything; none if the listener is gone.
-    async fn list(&self, listener: &mpsc::Sender<FeedEvent>) -> Result<Option<String>, CallError> {
-        let mut after = None;
-        if listener.send(FeedEvent::Listing).await.is_err() {
-            return Ok(None);
-        }
+    /// Lists everything; the resource version that a watch goes on from.
+    async fn list(&self, listener: &mpsc::Sender<FeedEvent>) -> Result<Result<String, CallError>, Gone> {
+        tell(listener, FeedEvent::Listing).await?;
+        let (mut first, mut after) = (None, None);
         loop {
-            let page = self.cluster.page(&self.resource, after.as_deref()).await?;
+            let page = match self.cluster.page(&self.resource, after.as_deref()).await {
+                Ok(page) => page,
+                Err(error) => return Ok(Err(error)),
+            };
             for object in page.objects {
-                if listener.send(FeedEvent::Applied(object)).await.is_err() {
-                    return Ok(None);
-                }
+                tell(listener, FeedEvent::Applied(object)).await?;
             }
+            let resource_version = first.get_or_insert(page.resource_version);
             after = page.next;
             if after.is_none() {
-                return Ok(listener.send(FeedEvent::Listed).await.is_ok().then_some(page.resource_version));
+                tell(listener, FeedEvent::Listed).await?;
+                return Ok(Ok(std::mem::take(resource_version)));
             }
         }
     }
 
-    /// Watches from one resource version to the next until only a new list can help; none if the listener is gone.
-    async fn watch(&mut self, mut from: String, listener: &mpsc::Sender<FeedEvent>) -> Option<CallError> {
+    /// Watches until only a new list can help.
+    async fn watch(&self, from: String, listener: &mpsc::Sender<FeedEvent>) -> Result<CallError, Gone> {
+        let mut follow = Follow::new(self.cluster.clone(), self.resource.clone(), from);
         loop {
-            self.backoff.begin();
-            let error = match self.one_watch(&mut from, listener).await {
-                Ok(true) => continue,
-                Ok(false) => return None,
-                Err(error) if error.is_expired() => return Some(error),
-                Err(error) => error,
+            let event = match follow.next().await {
+                Ok(News::Applied(object)) => FeedEvent::Applied(object),
+                Ok(News::Deleted(object)) => FeedEvent::Deleted(object),
+                Ok(News::Failed(error, wait)) => FeedEvent::Failed(error, wait),
+                Err(error) => return Ok(error),
             };
-            let wait = self.backoff.failed(error.retry_after());
-            if listener.send(FeedEvent::Failed(error, wait)).await.is_err() {
-                return None;
-            }
-            tokio::time::sleep(wait).await;
+            tell(listener, event).await?;
         }
     }
+}
 
-    /// One watch to its end; whether the listener is still there.
-    async fn one_watch(
-        &self,
-        from: &mut String,
-        listener: &mpsc::Sender<FeedEvent>,
-    ) -> Result<bool, CallError> {
-        let began = Instant::now();
-        let mut watch = self.cluster.watch(&self.resource, from).await?;
-        let mut silent = true;
-        loop {
-            let event = tokio::select! {
-                () = listener.closed() => return Ok(false),
-                change = watch.next() => match change? {
-                    None if silent && began.elapsed() < AT_ONCE => return Err(CallError::ClosedAtOnce),
-                    None => return Ok(true),
-                    Some(Change::Bookmark(resource_version)) => {
-                        *from = resource_version;
-                        silent = false;
-                        continue;
-                    }
-                    Some(Change::Applied(object)) => {
-                        object.resource_version().clone_into(from);
-                        FeedEvent::Applied(object)
-                    }
-                    Some(Change::Deleted(object)) => {
-                        object.resource_version().clone_into(from);
-                        FeedEvent::Deleted(object)
-                    }
-                },
-            };
-            silent = false;
-            if listener.send(event).await.is_err() {
-                return Ok(false);
-            }
-        }
-    }
+/// The listener is gone.
+struct Gone;
+
+async fn tell(listener: &mpsc::Sender<FeedEvent>, event: FeedEvent) -> Result<(), Gone> {
+    listener.send(event).await.map_err(|_| Gone)
 }

@@ -135,7 +135,7 @@ impl Lease {
 
     async fn read(&self) -> Result<Option<Json>, CallError> {
         match self.cluster.call(get(&format!("{}/{}", self.path, self.name))).await {
-            Ok(body) => Json::parse(&body).map(Some).map_err(CallError::Malformed),
+            Ok(body) => Json::parse(&body).map(Some).map_err(CallError::malformed),
             Err(error) if error.code() == Some(404) => Ok(None),
             Err(error) => Err(error),
         }

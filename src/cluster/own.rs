@@ -60,7 +60,7 @@ impl Cluster {
     pub async fn report(&self, crd: &str, uid: &str) -> Result<Option<DefaultsReport>, CallError> {
         match self.call(get(&report_path(crd))).await {
             Ok(body) => {
-                let report: DefaultsReport = serde_json::from_slice(&body).map_err(CallError::Malformed)?;
+                let report: DefaultsReport = serde_json::from_slice(&body).map_err(CallError::malformed)?;
                 Ok(Some(report).filter(|report| report.spec.crd_uid == uid))
             }
             Err(error) if error.code() == Some(404) => Ok(None),

@@ -88,7 +88,7 @@ impl Cluster {
         let path = named(&crd.resource(), object.namespace(), object.name());
         let answer = match write.strategy {
             Strategy::Apply | Strategy::Merge => {
-                self.patched(&path, patch_type(write.strategy), &write.body).await?
+                self.patched(&path, object.uid(), patch_type(write.strategy), &write.body).await?
             }
             Strategy::Rewrite => match self.rewrite(&path, crd, object, write, terms).await? {
                 Some(answer) => answer,
@@ -107,7 +107,7 @@ impl Cluster {
         }
         if write.prove {
             let repeat = proof(&answer, crd, write);
-            let again = self.patched(&path, patch_type(repeat.strategy), &repeat.body).await?;
+            let again = self.patched(&path, object.uid(), patch_type(repeat.strategy), &repeat.body).await?;
             if again.resource_version() != answer.resource_version() {
                 return Ok(Outcome::Unproved);
             }
@@ -128,7 +128,7 @@ impl Cluster {
     ) -> Result<Option<Object>, CallError> {
         let mut answer = None;
         if let Some(identity) = ahead_of_rewrite(object, crd) {
-            answer = match self.patched(path, PatchType::Apply, &identity).await {
+            answer = match self.patched(path, object.uid(), PatchType::Apply, &identity).await {
                 Ok(answer) => Some(rewritten(&answer, crd, terms, write)),
                 // Validated without the new default (422), or stored at S already in the owners' old terms (500): the
                 // rewrite alone does it too, at the price of a new generation.
@@ -137,18 +137,29 @@ impl Cluster {
             };
         }
         let body = answer.as_ref().map_or(&write.body, |write| &write.body);
-        let answer = self.patched(path, PatchType::Merge, body).await?;
+        let answer = self.patched(path, object.uid(), PatchType::Merge, body).await?;
         let Some(body) = release(&answer) else { return Ok(Some(answer)) };
-        match self.patched(path, PatchType::Json, &body).await {
+        match self.patched(path, object.uid(), PatchType::Json, &body).await {
             // A test of the patch failed: the entry is no longer where it was.
             Err(error) if error.code() == Some(422) => Ok(None),
             answer => answer.map(Some),
         }
     }
 
-    async fn patched(&self, path: &str, kind: PatchType, body: &Json) -> Result<Object, CallError> {
+    /// The object as a patch left it. An answer about anything else is none: a proxy may answer with whatever it likes.
+    async fn patched(
+        &self,
+        path: &str,
+        uid: &str,
+        kind: PatchType,
+        body: &Json,
+    ) -> Result<Object, CallError> {
         let answer = self.call(patch(path, kind, body.to_vec())).await?;
-        Json::parse(&answer).map(Object::from).map_err(CallError::Malformed)
+        let answer = Json::parse(&answer).map(Object::from).map_err(CallError::malformed)?;
+        match answer.uid() == uid {
+            true => Ok(answer),
+            false => Err(CallError::malformed(serde::de::Error::custom("another object"))),
+        }
     }
 }
 
@@ -163,7 +174,7 @@ fn patch_type(strategy: Strategy) -> PatchType {
 /// any code.
 fn classify(error: CallError) -> Outcome {
     let CallError::Refused(refusal) = error else { return Outcome::Failed(error) };
-    if refusal.mentions("failed calling webhook") {
+    if refusal.is_failed_webhook() {
         return Outcome::Failed(CallError::Refused(refusal));
     }
     if let Some(admission) = refusal.refused_by() {
@@ -171,7 +182,9 @@ fn classify(error: CallError) -> Outcome {
     }
     let mentions_any = |texts: &[&str]| texts.iter().any(|text| refusal.mentions(text));
     match refusal.code {
-        404 => Outcome::Gone,
+        404 if refusal.is_missing_object() => Outcome::Gone,
+        // The resource is not served, or not yet by this server: that says nothing about the object.
+        404 => Outcome::Failed(CallError::Refused(refusal)),
         409 => Outcome::Conflict,
         // Another object has the name by now: the server says that a uid cannot be changed.
         422 if refusal.fields.iter().any(|field| field == "metadata.uid") => Outcome::Conflict,
@@ -213,7 +226,8 @@ mod tests {
     use super::*;
 
     fn outcome(code: u16, message: &str) -> String {
-        let body = serde_json::json!({ "message": message }).to_string();
+        let details = serde_json::json!({ "name": "a" });
+        let body = serde_json::json!({ "message": message, "details": details }).to_string();
         match classify(CallError::Refused(Box::new(Refusal::read(code, None, body.as_bytes())))) {
             Outcome::Rejected(rejection) => format!("{:?}: {}", rejection.kind, rejection.message),
             Outcome::Forbidden { verb } => format!("Forbidden {verb}"),
@@ -247,7 +261,8 @@ mod tests {
             (422, "spec.a: Invalid value: 1".to_owned(), "Invalid: it is not valid with its defaults"),
             (
                 422,
-                "ValidatingAdmissionPolicy 'freeze' with binding 'b' denied request: no".to_owned(),
+                "x \"a\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding 'b' denied request: no"
+                    .to_owned(),
                 "Admission: ValidatingAdmissionPolicy freeze refused it",
             ),
             (
@@ -265,7 +280,11 @@ mod tests {
                 "failed to create typed live object (a; g): .spec.x: expected".to_owned(),
                 "Invalid: it is not valid with its defaults",
             ),
-            (500, "failed calling webhook \"w\": connection refused".to_owned(), "Failed"),
+            (
+                500,
+                "Internal error occurred: failed calling webhook \"w\": connection refused".to_owned(),
+                "Failed",
+            ),
             (429, "too many requests".to_owned(), "Failed"),
             (503, "unavailable".to_owned(), "Failed"),
         ];

@@ -18,7 +18,8 @@ pub const PAGE_SIZE: u32 = 500;
 pub struct Page {
     /// The objects.
     pub objects: Vec<Object>,
-    /// The resource version of the whole list, which a watch can go on from.
+    /// The resource version of the list. A watch goes on from that of the first page: a list whose snapshot is lost goes on
+    /// with a later one, and what changed in between on the pages before is in none of them.
     pub resource_version: String,
     /// Where the next page begins; none after the last.
     pub next: Option<String>,
@@ -62,7 +63,7 @@ impl Cluster {
             path.push_str(&encoded(token));
         }
         let body = self.call(get(&path)).await?;
-        let list: List<'_> = serde_json::from_slice(&body).map_err(CallError::Malformed)?;
+        let list: List<'_> = serde_json::from_slice(&body).map_err(CallError::malformed)?;
         let items = list.items.unwrap_or_default();
         Ok(Page {
             objects: items.into_iter().map(object).collect::<Result<_, _>>()?,
@@ -83,10 +84,10 @@ impl Cluster {
         let path = named(resource, identity.namespace.as_deref(), &identity.name);
         match self.call(get(&path)).await {
             Ok(body) => {
-                let object = Object::from(Json::parse(&body).map_err(CallError::Malformed)?);
+                let object = Object::from(Json::parse(&body).map_err(CallError::malformed)?);
                 Ok(Some(object).filter(|object| object.uid() == identity.uid))
             }
-            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(CallError::Refused(refusal)) if refusal.is_missing_object() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -108,5 +109,5 @@ pub(super) fn named(resource: &Resource, namespace: Option<&str>, name: &str) ->
 
 /// Parses one object of a list or a watch.
 pub(super) fn object(raw: &RawValue) -> Result<Object, CallError> {
-    Json::parse(raw.get().as_bytes()).map(Object::from).map_err(CallError::Malformed)
+    Json::parse(raw.get().as_bytes()).map(Object::from).map_err(CallError::malformed)
 }

@@ -6,19 +6,46 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+/// The longest wait that a server is granted: a proxy may ask for days, and one answer must not stop everything.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// The reasons that the API itself gives. A webhook may give any text, and that may be a value.
+const REASONS: [&str; 19] = [
+    "AlreadyExists",
+    "BadRequest",
+    "Conflict",
+    "Expired",
+    "Forbidden",
+    "Gone",
+    "InternalError",
+    "Invalid",
+    "MethodNotAllowed",
+    "NotAcceptable",
+    "NotFound",
+    "RequestEntityTooLarge",
+    "ServerTimeout",
+    "ServiceUnavailable",
+    "StoreReadError",
+    "Timeout",
+    "TooManyRequests",
+    "Unauthorized",
+    "UnsupportedMediaType",
+];
+
 /// A refusal, by whom and where.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Refusal {
     /// The HTTP status.
     pub code: u16,
-    /// The machine-readable reason: `Invalid`, `Forbidden`, `Conflict`; empty where the answer was no `Status`.
+    /// The machine-readable reason: `Invalid`, `Forbidden`, `Conflict`; empty where the answer gives none of the API's own.
     pub reason: String,
     /// The fields that it is about, as the server names them.
     pub fields: Vec<String>,
-    /// How long to wait before asking again.
+    /// How long to wait before asking again; not absurdly long.
     pub retry_after: Option<Duration>,
     /// Where a paged list can go on although its snapshot is gone.
     pub continue_token: Option<String>,
+    /// Whether it names the object that it is about.
+    names_object: bool,
     message: String,
 }
 
@@ -41,6 +68,7 @@ struct Metadata {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Details {
+    name: String,
     causes: Option<Vec<Cause>>,
     retry_after_seconds: u64,
 }
@@ -61,18 +89,27 @@ impl Refusal {
         let details = status.details.unwrap_or_default();
         let mut fields: Vec<String> =
             details.causes.unwrap_or_default().into_iter().map(|cause| cause.field).collect();
-        fields.retain(|field| !field.is_empty() && field != "<nil>");
+        fields.retain(|field| is_path(field));
         fields.dedup();
         let asked =
             (details.retry_after_seconds > 0).then(|| Duration::from_secs(details.retry_after_seconds));
         Self {
             code: if code == 0 { status.code } else { code },
-            reason: status.reason,
+            reason: Some(status.reason)
+                .filter(|reason| REASONS.contains(&reason.as_str()))
+                .unwrap_or_default(),
             fields,
-            retry_after: retry_after.or(asked),
+            retry_after: retry_after.or(asked).map(|wait| wait.min(LONGEST_WAIT)),
             continue_token: status.metadata.r#continue.filter(|token| !token.is_empty()),
+            names_object: !details.name.is_empty(),
             message: status.message,
         }
+    }
+
+    /// Whether the object that was asked for is not there. Where it is the resource that is not there, or not yet on this
+    /// server, the answer is 404 as well, but names no object.
+    pub fn is_missing_object(&self) -> bool {
+        self.code == 404 && self.names_object
     }
 
     /// Whether the server's message holds a text. The message itself is not for showing.
@@ -84,30 +121,34 @@ impl Refusal {
     ///
     /// Its message is `… is forbidden: User "…" cannot VERB resource "…" in API group "…"`.
     pub fn lacking_verb(&self) -> Option<&str> {
-        if self.code != 403 {
-            return None;
-        }
-        let (_, rest) = self.message.split_once(" cannot ")?;
+        let (_, rest) = self.forbidden()?.strip_prefix("User \"")?.split_once("\" cannot ")?;
         let (verb, rest) = rest.split_once(' ')?;
-        rest.starts_with("resource ").then_some(verb)
+        (self.code == 403 && rest.starts_with("resource ")).then_some(verb)
     }
 
-    /// The admission policy or webhook that refused, by the name that the server puts in quotes.
+    /// The admission policy or webhook that refused or failed, by the name that the server puts in quotes.
+    ///
+    /// The places of these words are fixed. Anywhere else they may be a value that the server quotes.
     pub fn refused_by(&self) -> Option<Admission> {
-        let quoted = |before: &str, quote: char| {
-            let (_, rest) = self.message.split_once(before)?;
-            let (name, _) = rest.split_once(quote)?;
-            Some(name.to_owned())
-        };
-        if let Some(name) = quoted("ValidatingAdmissionPolicy '", '\'') {
-            return Some(Admission::Policy(name));
-        }
-        if let Some(name) =
-            quoted("admission webhook \"", '"').or_else(|| quoted("failed calling webhook \"", '"'))
-        {
-            return Some(Admission::Webhook(name));
-        }
-        None
+        let quoted = |text: Option<&str>, quote: char| Some(text?.split_once(quote)?.0.to_owned());
+        let policy = self.forbidden().and_then(|message| message.strip_prefix("ValidatingAdmissionPolicy '"));
+        let webhook = self.message.strip_prefix("admission webhook \"").or_else(|| self.failed_webhook());
+        quoted(policy, '\'').map(Admission::Policy).or_else(|| quoted(webhook, '"').map(Admission::Webhook))
+    }
+
+    /// Whether a webhook could not be asked.
+    pub fn is_failed_webhook(&self) -> bool {
+        self.failed_webhook().is_some()
+    }
+
+    fn failed_webhook(&self) -> Option<&str> {
+        self.message.strip_prefix("Internal error occurred: failed calling webhook \"")
+    }
+
+    /// What follows `RESOURCE "NAME" is forbidden: `. Neither resource nor name can hold a colon.
+    fn forbidden(&self) -> Option<&str> {
+        let (subject, rest) = self.message.split_once("forbidden: ")?;
+        (!subject.contains(':')).then_some(rest)
     }
 
     /// Whether objects could not be converted between versions. A list answers 429 for as long as that lasts.
@@ -132,6 +173,20 @@ impl fmt::Display for Admission {
             Self::Policy(name) => write!(f, "ValidatingAdmissionPolicy {name}"),
             Self::Webhook(name) => write!(f, "webhook {name}"),
         }
+    }
+}
+
+/// Whether a text can be the path of a field: a webhook may give any.
+fn is_path(text: &str) -> bool {
+    (1..=256).contains(&text.len())
+        && text != "<nil>"
+        && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+impl fmt::Debug for Refusal {
+    /// As `Display`: logs show errors by `Debug` too.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Refusal({self})")
     }
 }
 

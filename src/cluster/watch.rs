@@ -86,12 +86,16 @@ impl Watch {
 }
 
 fn parse(line: &[u8]) -> Result<Change, CallError> {
-    let event: Event<'_> = serde_json::from_slice(line).map_err(CallError::Malformed)?;
+    let event: Event<'_> = serde_json::from_slice(line).map_err(CallError::malformed)?;
     if event.r#type == "ERROR" {
         let refusal = Refusal::read(0, None, event.object.get().as_bytes());
         return Err(CallError::Refused(Box::new(refusal)));
     }
     let object = object(event.object)?;
+    if object.resource_version().is_empty() {
+        // To go on from nowhere would be to begin anywhere.
+        return Err(CallError::malformed(serde::de::Error::missing_field("resourceVersion")));
+    }
     Ok(match event.r#type {
         "BOOKMARK" => Change::Bookmark(object.resource_version().to_owned()),
         "DELETED" => Change::Deleted(object),

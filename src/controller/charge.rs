@@ -1,40 +1,30 @@
 //! The task of one CRD at one generation under one policy: from its report to its watch.
 //! It must not outlive the CRD's state that it was made for: the supervisor ends it and starts another.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use tokio::time::Instant;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use super::judge::Judged;
 use super::pass::{Interruption, Orders, Proved, Sweep};
 use super::record::{Recorder, Times, now, record, record_of, report};
-use super::tally::{Fate, Tally, Trouble};
-use super::tend::{Stop, Tended, Tender};
+use super::tally::Tally;
+use super::tend::{Stop, Tender};
 use super::verdict;
 use crate::api::{DefaultsReportStatus, Mode, Settings};
-use crate::cluster::{Backoff, CallError, Change, Cluster, Missing, Pace, Verb};
+use crate::cluster::{Backoff, CallError, Cluster, Missing, Pace, Verb};
 use crate::domain::condition::{Reason, Verdict};
 use crate::domain::crd::Crd;
-use crate::domain::object::{Identity, Object};
 use crate::domain::plan::Record;
 
-/// How often a missing permission is asked for again.
-const ASK_AGAIN: Duration = Duration::from_secs(15);
+/// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
+const ASK_AGAIN: Duration = Duration::from_secs(30);
 /// The least time between two updates of conditions and report while something goes on.
-const UPDATES: Duration = Duration::from_secs(3);
-/// Waits before refused writes are tried again, from the first to the last.
-const RETRY_FIRST: Duration = Duration::from_secs(20);
-const RETRY_LAST: Duration = Duration::from_secs(3600);
-/// Objects seen to at once while watching.
-const AT_ONCE: usize = 16;
+pub(super) const UPDATES: Duration = Duration::from_secs(3);
 
 /// What a task is given.
 pub(super) struct Charge {
@@ -49,7 +39,7 @@ pub(super) struct Charge {
 
 /// Why a task has to begin again.
 #[derive(Debug, thiserror::Error)]
-enum Halt {
+pub(super) enum Halt {
     #[error("{0}")]
     Forbidden(Missing),
     #[error(transparent)]
@@ -63,13 +53,13 @@ enum Halt {
 }
 
 /// What is known after a pass.
-struct Standing {
-    tally: Tally,
-    record: Record,
-    proved: Proved,
-    watch_from: String,
-    times: Times,
-    finished_through: Option<u64>,
+pub(super) struct Standing {
+    pub(super) tally: Tally,
+    pub(super) record: Record,
+    pub(super) proved: Proved,
+    pub(super) watch_from: String,
+    pub(super) times: Times,
+    pub(super) finished_through: Option<u64>,
 }
 
 impl Charge {
@@ -81,19 +71,20 @@ impl Charge {
         }
         if !self.crd.compiled().has_defaults() {
             self.recorder.unsay().await;
-            return std::future::pending().await;
+            return self.recorder.insist().await;
         }
         let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(120));
         let mut known: Option<Record> = None;
         loop {
-            backoff.begin();
-            let Err(halt) = self.tenure(&mut known).await;
+            let Err(halt) = self.tenure(&mut known, &mut backoff).await;
             let wait = match &halt {
-                Halt::Forbidden(_) | Halt::Interrupted(Interruption::Stop(Stop::Forbidden { .. })) => {
-                    ASK_AGAIN
+                Halt::Forbidden(missing) => {
+                    info!(reason = %halt, "waiting for the permission");
+                    self.halted(&halt).await;
+                    self.permission(&missing.verbs).await;
+                    continue;
                 }
-                // A list will do: what is on record stays.
-                Halt::Watch(error) if error.is_expired() => Duration::ZERO,
+                Halt::Interrupted(Interruption::Stop(Stop::Forbidden { .. })) => ASK_AGAIN,
                 Halt::Interrupted(
                     Interruption::TooManyRejected(_) | Interruption::Stop(Stop::OwnersLost { .. }),
                 ) => {
@@ -113,7 +104,11 @@ impl Charge {
     }
 
     /// One way through: recall, settle, ask, sweep, watch. It ends only by a halt.
-    async fn tenure(&mut self, known: &mut Option<Record>) -> Result<Infallible, Halt> {
+    async fn tenure(
+        &mut self,
+        known: &mut Option<Record>,
+        backoff: &mut Backoff,
+    ) -> Result<Infallible, Halt> {
         let noted = self.recorder.recall().await?;
         let on_record = known.clone().or_else(|| record(noted.as_ref()?, &self.crd));
         let same_digest = |digest: &str| digest == self.crd.compiled().digest().to_string();
@@ -132,6 +127,7 @@ impl Charge {
             None => self.pass(times).await?,
         };
         *known = Some(standing.record.clone()).filter(|record| record.through.is_some());
+        backoff.works();
         self.keep(standing, known).await
     }
 
@@ -161,10 +157,25 @@ impl Charge {
         }
     }
 
+    /// Waits until we may use the first of these verbs; the others are asked about by whoever goes on.
+    async fn permission(&self, verbs: &[Verb]) {
+        let resource = self.crd.resource();
+        let first = &verbs[..verbs.len().min(1)];
+        loop {
+            tokio::time::sleep(ASK_AGAIN).await;
+            if let Ok(None) = self.cluster.missing(&resource, first).await {
+                return;
+            }
+        }
+    }
+
     /// The first sweep for these defaults, and the sweeps that verify it.
     async fn pass(&mut self, times: Times) -> Result<Standing, Halt> {
         info!(digest = %self.crd.compiled().digest(), "pass begins");
-        self.recorder.say(verdict::in_progress(&self.judged, &Tally::default())).await;
+        if !self.recorder.says(Reason::InProgress) {
+            // Otherwise it says already what an earlier attempt has met, and that holds until there is something better.
+            self.recorder.say(verdict::in_progress(&self.judged, &Tally::default())).await;
+        }
         let began = Instant::now();
         let fresh = Record {
             versions_disagree: self.crd.versions_disagree(),
@@ -252,7 +263,7 @@ impl Charge {
         times: Times,
     ) -> Result<Sweep, Halt> {
         let (cluster, pace, crd) = (self.cluster.clone(), self.pace.clone(), self.crd.clone());
-        let own_pace = self.settings.max_writes_per_second.map(|rate| Pace::new(usize::MAX >> 1, Some(rate)));
+        let own_pace = self.settings.max_writes_per_second.map(|rate| Pace::new(usize::MAX, Some(rate)));
         let tender = tender(&cluster, &pace, own_pace.as_ref(), &crd, &self.settings);
         let orders = Orders { record, proved, known, stop_after_rejected: self.settings.stop_after_rejected };
         let quiet = record.through.is_some();
@@ -260,8 +271,11 @@ impl Charge {
         let mut updated = Instant::now();
         loop {
             let more = sweep.page(tender, orders).await;
-            if more.is_err() || !quiet && updated.elapsed() >= UPDATES {
+            let is_due = !quiet && updated.elapsed() >= UPDATES;
+            if is_due && more.is_ok() {
                 self.recorder.say(verdict::in_progress(&self.judged, &sweep.tally)).await;
+            }
+            if is_due || more.is_err() {
                 self.recorder.note(report(&crd, &sweep.tally, Reason::InProgress, None, times)).await;
                 updated = Instant::now();
             }
@@ -271,103 +285,7 @@ impl Charge {
         }
     }
 
-    /// Watches, and sees to whatever changes.
-    async fn keep(&mut self, mut standing: Standing, known: &mut Option<Record>) -> Result<Infallible, Halt> {
-        let (cluster, pace, crd) = (self.cluster.clone(), self.pace.clone(), self.crd.clone());
-        let own_pace = self.settings.max_writes_per_second.map(|rate| Pace::new(usize::MAX >> 1, Some(rate)));
-        let tender = tender(&cluster, &pace, own_pace.as_ref(), &crd, &self.settings);
-        let mut record = Arc::new(standing.record.clone());
-        let mut under_way: FuturesUnordered<BoxFuture<'_, (Identity, Result<Tended, Stop>)>> =
-            FuturesUnordered::new();
-        let mut insisted = Insistence::default();
-        let mut retries = Backoff::new(RETRY_FIRST, RETRY_LAST);
-        let mut retry_at = Instant::now() + retries.failed(None);
-        let mut dirty: Option<Instant> = None;
-        let mut opening = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
-        let mut from = standing.watch_from.clone();
-        let mut watch = None;
-        loop {
-            if watch.is_none() {
-                opening.begin();
-                match cluster.watch(&crd.resource(), &from).await {
-                    Ok(open) => watch = Some((open, Instant::now())),
-                    Err(error) if error.is_expired() || matches!(error.code(), Some(403 | 404)) => {
-                        return Err(Halt::Watch(error));
-                    }
-                    Err(error) => {
-                        debug!(%error, "the watch cannot be opened");
-                        tokio::time::sleep(opening.failed(error.retry_after())).await;
-                        continue;
-                    }
-                }
-            }
-            let Some((stream, opened)) = watch.as_mut() else { continue };
-            let next_update = dirty.unwrap_or_else(|| Instant::now() + RETRY_LAST);
-            tokio::select! {
-                change = stream.next(), if under_way.len() < AT_ONCE => match change {
-                    Ok(Some(Change::Bookmark(resource_version))) => from = resource_version,
-                    Ok(Some(Change::Deleted(object))) => {
-                        object.resource_version().clone_into(&mut from);
-                        if standing.tally.is_troubled(&object.identity()) {
-                            standing.tally.forget(&object.identity());
-                            dirty.get_or_insert(Instant::now() + UPDATES);
-                        }
-                    }
-                    Ok(Some(Change::Applied(object))) => {
-                        object.resource_version().clone_into(&mut from);
-                        if standing.proved.take(&object) {
-                            continue;
-                        }
-                        let delay = insisted.delay(object.uid());
-                        under_way.push(Box::pin(attend(tender, object, record.clone(), delay)));
-                    }
-                    Ok(None) if opened.elapsed() >= Duration::from_secs(1) => watch = None,
-                    ended => {
-                        let error = ended.err().unwrap_or(CallError::ClosedAtOnce);
-                        if error.is_expired() {
-                            return Err(Halt::Watch(error));
-                        }
-                        debug!(%error, "the watch broke");
-                        watch = None;
-                        tokio::time::sleep(opening.failed(error.retry_after())).await;
-                    }
-                },
-                Some((identity, tended)) = under_way.next() => {
-                    let tended = tended.map_err(Interruption::from)?;
-                    cluster.metrics().object(tended.fate.outcome());
-                    if let Fate::Written(resource_version) = &tended.fate {
-                        standing.proved.insert(&identity.uid, resource_version);
-                        insisted.wrote(&identity.uid);
-                    }
-                    let troubled = matches!(tended.fate, Fate::Held(..) | Fate::Rejected(_));
-                    if troubled || standing.tally.is_troubled(&identity) {
-                        standing.tally.settle(&identity, tended.fate);
-                        standing.record = record_of(&standing.tally, standing.finished_through, &crd);
-                        record = Arc::new(standing.record.clone());
-                        *known = Some(standing.record.clone());
-                        dirty.get_or_insert(Instant::now() + Duration::from_millis(500));
-                    }
-                },
-                () = tokio::time::sleep_until(retry_at) => {
-                    for identity in rejected(&standing.tally) {
-                        under_way.push(Box::pin(retry(tender, identity, record.clone())));
-                    }
-                    retry_at = Instant::now() + retries.failed(None);
-                },
-                () = tokio::time::sleep_until(next_update), if dirty.is_some() => {
-                    dirty = None;
-                    standing.times.finished = Some(now());
-                    self.publish(&standing).await;
-                    if rejected(&standing.tally).is_empty() {
-                        retries.succeeded();
-                    }
-                },
-                () = self.recorder.insist() => {},
-            }
-        }
-    }
-
-    async fn publish(&mut self, standing: &Standing) {
+    pub(super) async fn publish(&mut self, standing: &Standing) {
         let counts = standing.tally.counts();
         self.cluster
             .metrics()
@@ -417,37 +335,7 @@ impl Charge {
     }
 }
 
-/// Objects that were written again and again while watching: somebody undoes what we do, and is not raced.
-#[derive(Default)]
-struct Insistence(HashMap<String, (u32, Instant)>);
-
-impl Insistence {
-    const LAST: Duration = Duration::from_secs(300);
-
-    /// How long to wait before this object is looked at again.
-    fn delay(&mut self, uid: &str) -> Duration {
-        match self.0.get(uid) {
-            Some((times, wrote)) if wrote.elapsed() < Self::LAST * 2 => {
-                let wait = Duration::from_millis(100) * 2_u32.saturating_pow((*times).min(12));
-                if *times < 3 { Duration::ZERO } else { wait.min(Self::LAST) }
-            }
-            _ => Duration::ZERO,
-        }
-    }
-
-    fn wrote(&mut self, uid: &str) {
-        if self.0.len() >= 10_000 {
-            self.0.retain(|_, (_, wrote)| wrote.elapsed() < Self::LAST * 2);
-        }
-        let entry = self.0.entry(uid.to_owned()).or_insert((0, Instant::now()));
-        if entry.1.elapsed() >= Self::LAST * 2 {
-            entry.0 = 0;
-        }
-        *entry = (entry.0 + 1, Instant::now());
-    }
-}
-
-fn tender<'a>(
+pub(super) fn tender<'a>(
     cluster: &'a Cluster,
     pace: &'a Pace,
     own_pace: Option<&'a Pace>,
@@ -456,39 +344,4 @@ fn tender<'a>(
 ) -> Tender<'a> {
     let mode = if settings.paused { Mode::Audit } else { settings.mode };
     Tender { cluster, pace, own_pace, crd, terms: settings.terms, mode }
-}
-
-/// Sees to an object that changed; after a delay it is read again first.
-async fn attend(
-    tender: Tender<'_>,
-    object: Object,
-    record: Arc<Record>,
-    delay: Duration,
-) -> (Identity, Result<Tended, Stop>) {
-    let identity = object.identity();
-    if delay.is_zero() {
-        return (identity, tender.tend(object, &record).await);
-    }
-    tokio::time::sleep(delay).await;
-    retry(tender, identity, record).await
-}
-
-/// Reads an object again and sees to it.
-async fn retry(
-    tender: Tender<'_>,
-    identity: Identity,
-    record: Arc<Record>,
-) -> (Identity, Result<Tended, Stop>) {
-    let skipped = |fate| Ok(Tended { fate, missing: Vec::new() });
-    let tended = match tender.cluster.object(&tender.crd.resource(), &identity).await {
-        Ok(Some(object)) => tender.tend(object, &record).await,
-        Ok(None) => skipped(Fate::Skipped),
-        Err(_) => skipped(Fate::Unknown),
-    };
-    (identity, tended)
-}
-
-fn rejected(tally: &Tally) -> Vec<Identity> {
-    let rejected = tally.troubles().filter(|(_, trouble)| matches!(trouble, Trouble::Rejected(_)));
-    rejected.map(|(identity, _)| identity.clone()).collect()
 }

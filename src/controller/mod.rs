@@ -2,8 +2,10 @@
 //! It must not talk to an API server but through `cluster`, nor decide about objects but through `domain::plan`.
 
 mod assign;
+mod attend;
 mod charge;
 mod judge;
+mod keep;
 mod pass;
 mod record;
 mod supervisor;

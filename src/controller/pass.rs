@@ -23,7 +23,7 @@ pub(super) struct Sweep {
     pub(super) tally: Tally,
     /// The resource version at which the sweep began: all that is older was seen to.
     pub(super) through: Option<u64>,
-    /// The resource version from which a watch misses nothing.
+    /// The resource version from which a watch misses nothing: that of the first page.
     pub(super) watch_from: String,
     /// Objects that this sweep wrote and proved, as they were left; hashes, since there may be many.
     pub(super) proved: Proved,
@@ -105,9 +105,11 @@ impl Sweep {
         let resource = tender.crd.resource();
         let Page { objects, resource_version, next } =
             tender.cluster.page(&resource, self.after.as_deref()).await?;
-        self.through = self.through.or_else(|| resource_version.parse().ok());
+        if self.after.is_none() {
+            self.through = resource_version.parse().ok();
+            self.watch_from = resource_version;
+        }
         see_to_page(tender, orders, objects, self).await?;
-        self.watch_from = resource_version;
         self.after = next;
         Ok(self.after.is_some())
     }

@@ -36,15 +36,41 @@ pub(super) struct Recorder {
     subject: Subject,
     /// Our conditions as the CRD carries them.
     seen: watch::Receiver<Vec<Condition>>,
-    /// When to look whether somebody has changed them.
+    /// When to look whether everything stands there as it should.
     recheck: Option<Instant>,
-    said: Option<Verdict>,
+    /// How long to wait after nothing could be written.
+    patience: Backoff,
+    said: Said,
+    /// The report as it was last read or written.
     noted: Option<DefaultsReportStatus>,
+    /// A report that could not be written.
+    unwritten: Option<DefaultsReportStatus>,
+}
+
+/// What was last said in conditions.
+#[derive(Clone)]
+enum Said {
+    /// Not a word: what stands there is not ours to judge yet.
+    Nothing,
+    /// This.
+    Verdict(Verdict),
+    /// That there is nothing to say.
+    Silence,
 }
 
 impl Recorder {
     pub(super) fn new(cluster: Cluster, subject: Subject, seen: watch::Receiver<Vec<Condition>>) -> Self {
-        Self { cluster, subject, seen, recheck: None, said: None, noted: None }
+        let patience = Backoff::new(RECHECK, Duration::from_secs(300));
+        Self {
+            cluster,
+            subject,
+            seen,
+            recheck: None,
+            patience,
+            said: Said::Nothing,
+            noted: None,
+            unwritten: None,
+        }
     }
 
     /// Reads the report of an earlier run; none if there is none for this CRD.
@@ -58,39 +84,62 @@ impl Recorder {
     pub(super) async fn say(&mut self, verdict: Verdict) {
         let present = self.seen.borrow_and_update().clone();
         let conditions = verdict.conditions(self.subject.generation, &present, &now().to_string());
+        self.said = Said::Verdict(verdict);
         if !same(&conditions, &present) {
             self.put(&conditions).await;
         }
-        self.said = Some(verdict);
+    }
+
+    /// Whether this reason is the last that was given.
+    pub(super) fn says(&self, reason: Reason) -> bool {
+        matches!(&self.said, Said::Verdict(verdict) if verdict.reason == reason)
     }
 
     /// Takes our conditions off the CRD, if there are any.
     pub(super) async fn unsay(&mut self) {
+        self.said = Said::Silence;
         if !self.seen.borrow_and_update().is_empty() {
             self.put(&[]).await;
         }
     }
 
-    /// Says again what was said whenever the CRD's conditions change, but not at once: nobody is fought over it.
+    /// Waits until what was said has to be said again: some time after the CRD's conditions have changed, for nobody is
+    /// fought over them, or after they could not be written.
     ///
-    /// It never ends, and may be dropped at any time: what is due stays due.
+    /// This future may be dropped at any time: what is due stays due.
+    pub(super) async fn due(&mut self) {
+        let due = match self.recheck {
+            Some(due) => due,
+            None if self.seen.changed().await.is_err() => return std::future::pending().await,
+            None => *self.recheck.insert(Instant::now() + RECHECK),
+        };
+        tokio::time::sleep_until(due).await;
+    }
+
+    /// Says again what was said, where it does not stand there.
+    pub(super) async fn repeat(&mut self) {
+        self.recheck = None;
+        match self.said.clone() {
+            Said::Nothing => drop(self.seen.borrow_and_update()),
+            Said::Verdict(verdict) => self.say(verdict).await,
+            Said::Silence => self.unsay().await,
+        }
+        if let Some(status) = self.unwritten.take() {
+            self.note(status).await;
+        }
+    }
+
+    /// Says again what was said, for ever.
     pub(super) async fn insist(&mut self) {
         loop {
-            let due = match self.recheck {
-                Some(due) => due,
-                None if self.seen.changed().await.is_err() => return std::future::pending().await,
-                None => *self.recheck.insert(Instant::now() + RECHECK),
-            };
-            tokio::time::sleep_until(due).await;
-            self.recheck = None;
-            if let Some(verdict) = self.said.clone() {
-                self.say(verdict).await;
-            }
+            self.due().await;
+            self.repeat().await;
         }
     }
 
     /// Replaces the report, unless it says the same already.
     pub(super) async fn note(&mut self, status: DefaultsReportStatus) {
+        self.unwritten = None;
         if self.noted.as_ref() == Some(&status) {
             return;
         }
@@ -108,6 +157,7 @@ impl Recorder {
             match answer {
                 Ok(()) => {
                     self.noted = Some(status);
+                    self.patience.succeeded();
                     return;
                 }
                 Err(error) => {
@@ -116,13 +166,18 @@ impl Recorder {
                 }
             }
         }
+        self.unwritten = Some(status);
+        self.recheck_later();
     }
 
-    async fn put(&self, conditions: &[Condition]) {
+    async fn put(&mut self, conditions: &[Condition]) {
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
         for _ in 0..5 {
             match self.cluster.set_conditions(&self.subject.name, &self.subject.uid, conditions).await {
-                Ok(()) => return,
+                Ok(()) => {
+                    self.patience.succeeded();
+                    return;
+                }
                 Err(error) if matches!(error.code(), Some(404 | 409)) => {
                     debug!("the CRD is gone");
                     return;
@@ -132,6 +187,13 @@ impl Recorder {
                     tokio::time::sleep(backoff.failed(error.retry_after())).await;
                 }
             }
+        }
+        self.recheck_later();
+    }
+
+    fn recheck_later(&mut self) {
+        if self.recheck.is_none() {
+            self.recheck = Some(Instant::now() + self.patience.failed(None));
         }
     }
 }

@@ -59,12 +59,14 @@ pub(super) struct Tally {
 }
 
 /// Why the defaults of one object are not stored.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// A write would do harm.
     Held(Hold, Vec<Path>),
     /// A write was refused.
     Rejected(Rejection),
+    /// It changed, and could not be seen to since.
+    Unknown,
 }
 
 impl Tally {
@@ -95,15 +97,37 @@ impl Tally {
         }
     }
 
-    /// Replaces what is known of an object that was counted before.
-    pub(super) fn settle(&mut self, identity: &Identity, fate: Fate) {
-        match self.troubles.remove(identity) {
-            Some(Trouble::Held(..)) => self.counts.held -= 1,
-            Some(Trouble::Rejected(_)) => self.counts.rejected -= 1,
-            None => self.counts.already_stored = self.counts.already_stored.saturating_sub(1),
+    /// Replaces what is known of one object after it changed or was tried again; whether there is something new to say.
+    pub(super) fn settle(&mut self, identity: &Identity, fate: Fate) -> bool {
+        let trouble = match &fate {
+            // What could not be found out changes nothing of what is known.
+            Fate::Unknown if self.is_troubled(identity) => return false,
+            Fate::Unknown => Some(Trouble::Unknown),
+            Fate::Held(reason, paths) => Some(Trouble::Held(*reason, paths.clone())),
+            Fate::Rejected(rejection) => Some(Trouble::Rejected(rejection.clone())),
+            _ => None,
+        };
+        if self.troubles.get(identity) == trouble.as_ref() {
+            return false;
         }
-        self.counts.objects -= 1;
+        if !self.forget(identity) {
+            self.uncount();
+        }
+        if matches!(fate, Fate::Unknown) {
+            self.remember(identity.clone(), Trouble::Unknown);
+        }
         self.add(identity.clone(), fate, &[]);
+        true
+    }
+
+    /// Takes one object without trouble out of the numbers. Where they hold none, it was created since they were made.
+    fn uncount(&mut self) {
+        let counts = &mut self.counts;
+        let kind = [&mut counts.already_stored, &mut counts.written].into_iter().find(|count| **count > 0);
+        if let Some(count) = kind {
+            *count -= 1;
+            counts.objects -= 1;
+        }
     }
 
     /// Adds what a later sweep found, in which objects that were in trouble before count as stored.
@@ -123,14 +147,24 @@ impl Tally {
         }
     }
 
-    /// Forgets an object that is gone.
-    pub(super) fn forget(&mut self, identity: &Identity) {
+    /// Forgets an object in trouble; whether it was one.
+    pub(super) fn forget(&mut self, identity: &Identity) -> bool {
         match self.troubles.remove(identity) {
             Some(Trouble::Held(..)) => self.counts.held -= 1,
             Some(Trouble::Rejected(_)) => self.counts.rejected -= 1,
-            None => return,
+            Some(Trouble::Unknown) => self.counts.unknown -= 1,
+            None => return false,
         }
         self.counts.objects -= 1;
+        true
+    }
+
+    /// The objects that may come out otherwise if they are tried again.
+    pub(super) fn to_retry(&self) -> Vec<Identity> {
+        let all = self.troubles.iter();
+        all.filter(|(_, trouble)| matches!(trouble, Trouble::Rejected(_) | Trouble::Unknown))
+            .map(|(identity, _)| identity.clone())
+            .collect()
     }
 
     /// The numbers.
@@ -160,7 +194,8 @@ impl Tally {
 
     /// Whether there are more objects in trouble than are remembered.
     pub(super) fn overflows(&self) -> bool {
-        self.counts.held + self.counts.rejected > self.troubles.len() as u64
+        let unknown = self.counts.unknown.saturating_sub(self.due);
+        self.counts.held + self.counts.rejected + unknown > self.troubles.len() as u64
     }
 
     fn remember(&mut self, identity: Identity, trouble: Trouble) {
@@ -199,6 +234,9 @@ impl Trouble {
                     RejectionKind::Other => "Refused",
                 };
                 (reason, rejection.message.clone(), rejection.fields.clone())
+            }
+            Self::Unknown => {
+                ("Unknown", "the API server could not be asked about it; tried again by itself".to_owned(), Vec::new())
             }
         };
         ObjectProblem {

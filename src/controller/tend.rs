@@ -12,6 +12,7 @@ use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
 use crate::domain::plan::{Plan, Record, Terms, Write, decide, rewritten};
+use crate::metrics::Metrics;
 
 /// How often an object is decided about anew, or a write repeated that the server could not answer.
 const ATTEMPTS: u32 = 6;
@@ -135,12 +136,30 @@ impl Tender<'_> {
             None => None,
         };
         let permit = self.pace.admit().await;
-        self.cluster.metrics().in_flight.inc();
+        let under_way = UnderWay::new(self.cluster.metrics());
         let outcome = self.cluster.perform(self.crd, object, write, &self.terms).await;
+        drop(under_way);
         permit.finish(pressure(&outcome));
-        self.cluster.metrics().in_flight.dec();
-        drop(own);
+        if let Some(own) = own {
+            own.finish(pressure(&outcome));
+        }
         outcome
+    }
+}
+
+/// A write in the count of those under way, until it is dropped: tasks may be ended at any time.
+struct UnderWay<'a>(&'a Metrics);
+
+impl<'a> UnderWay<'a> {
+    fn new(metrics: &'a Metrics) -> Self {
+        metrics.in_flight.inc();
+        Self(metrics)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.dec();
     }
 }
 

@@ -74,6 +74,7 @@ pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict
     let hidden = named(|trouble| matches!(trouble, Trouble::Held(Hold::HiddenFields, _)));
     let misfit = named(|trouble| matches!(trouble, Trouble::Held(Hold::Misfit, _)));
     let invalid = named(|trouble| matches!(trouble, Trouble::Held(Hold::InvalidDefault, _)));
+    let unknown = named(|trouble| matches!(trouble, Trouble::Unknown));
     let stored = counts.written + counts.already_stored;
     let mut sentences = vec![format!("{stored} of {} objects store their defaults", counts.objects)];
     if tally.due() > 0 {
@@ -92,6 +93,9 @@ pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict
     if !misfit.is_empty() {
         sentences.push(list(&misfit, "held for values of another type than the schema's"));
     }
+    if !unknown.is_empty() {
+        sentences.push(list(&unknown, "could not be seen to since they changed, and are tried again"));
+    }
     if counts.skipped > 0 {
         sentences.push(format!("{} left alone", counts.skipped));
     }
@@ -100,6 +104,9 @@ pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict
         () if !hidden.is_empty() => Reason::HiddenFields,
         () if !misfit.is_empty() => Reason::Misfit,
         () if !invalid.is_empty() => Reason::InvalidDefaults,
+        // Of more objects than are remembered, some are held for whatever reason.
+        () if counts.held > 0 => Reason::HiddenFields,
+        () if counts.unknown > tally.due() => Reason::InProgress,
         () if settings.mode == Mode::Audit || tally.due() > 0 => Reason::AuditOnly,
         () => Reason::AllPersisted,
     };

@@ -1,0 +1,110 @@
+//! Watches that follow each other: what happens to a resource from a version on, until only a new list can help.
+//! It must not list, and must not keep objects.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tokio::time::Instant;
+
+use super::{Backoff, CallError, Change, Cluster, Watch};
+use crate::domain::crd::Resource;
+use crate::domain::object::Object;
+
+/// A watch that ends sooner than this was closed at once (fact K2), whatever it told until then.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// What happens to the objects of one resource.
+pub struct Follow {
+    cluster: Cluster,
+    resource: Resource,
+    /// The resource version up to which everything was told.
+    from: String,
+    backoff: Backoff,
+    state: State,
+}
+
+/// What a follower is told.
+#[derive(Debug)]
+pub enum News {
+    /// An object was created or changed.
+    Applied(Object),
+    /// An object was deleted; its last state.
+    Deleted(Object),
+    /// A watch failed. Another follows by itself after this wait.
+    Failed(CallError, Duration),
+}
+
+enum State {
+    Closed { until: Instant },
+    Opening(BoxFuture<'static, Result<Watch, CallError>>),
+    Open { watch: Watch, since: Instant },
+}
+
+impl Follow {
+    /// Follows the objects of `resource` from a resource version on.
+    pub fn new(cluster: Cluster, resource: Resource, from: String) -> Self {
+        Self {
+            cluster,
+            resource,
+            from,
+            backoff: Backoff::new(Duration::from_millis(500), Duration::from_secs(30)),
+            state: State::Closed { until: Instant::now() },
+        }
+    }
+
+    /// The next news. This future may be dropped at any time: nothing is lost by it, nor asked for twice.
+    ///
+    /// # Errors
+    /// Only where the resource version is too old: everything has to be listed anew.
+    pub async fn next(&mut self) -> Result<News, CallError> {
+        loop {
+            let ended = match &mut self.state {
+                State::Closed { until } => {
+                    tokio::time::sleep_until(*until).await;
+                    self.state = State::Opening(self.open());
+                    continue;
+                }
+                State::Opening(opening) => match opening.await {
+                    Ok(watch) => {
+                        self.backoff.works();
+                        self.state = State::Open { watch, since: Instant::now() };
+                        continue;
+                    }
+                    Err(error) => error,
+                },
+                State::Open { watch, since } => match watch.next().await {
+                    Ok(Some(Change::Bookmark(resource_version))) => {
+                        self.from = resource_version;
+                        continue;
+                    }
+                    Ok(Some(Change::Applied(object))) => {
+                        object.resource_version().clone_into(&mut self.from);
+                        return Ok(News::Applied(object));
+                    }
+                    Ok(Some(Change::Deleted(object))) => {
+                        object.resource_version().clone_into(&mut self.from);
+                        return Ok(News::Deleted(object));
+                    }
+                    Ok(None) if since.elapsed() >= AT_ONCE => {
+                        self.state = State::Opening(self.open());
+                        continue;
+                    }
+                    Ok(None) => CallError::ClosedAtOnce,
+                    Err(error) => error,
+                },
+            };
+            return self.failed(ended);
+        }
+    }
+
+    fn failed(&mut self, error: CallError) -> Result<News, CallError> {
+        let wait = self.backoff.failed(error.retry_after());
+        self.state = State::Closed { until: Instant::now() + wait };
+        if error.is_expired() { Err(error) } else { Ok(News::Failed(error, wait)) }
+    }
+
+    fn open(&self) -> BoxFuture<'static, Result<Watch, CallError>> {
+        let (cluster, resource, from) = (self.cluster.clone(), self.resource.clone(), self.from.clone());
+        Box::pin(async move { cluster.watch(&resource, &from).await })
+    }
+}

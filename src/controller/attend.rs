@@ -1,0 +1,163 @@
+//! The objects of a CRD that are being seen to while it is watched, and those that wait for it.
+//! It must not judge what became of them.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use tokio::time::Instant;
+
+use super::tally::Fate;
+use super::tend::{Stop, Tended, Tender};
+use crate::domain::object::{Identity, Object};
+use crate::domain::plan::Record;
+
+/// Objects seen to at once.
+const AT_ONCE: usize = 16;
+/// Of these, objects that are read again: there may be many, and what changes now comes first.
+const READ_AGAIN: usize = 8;
+
+/// What became of an object.
+pub(super) type Done = (Identity, Result<Tended, Stop>);
+
+/// The objects of one CRD that are being seen to.
+pub(super) struct Attendance<'a> {
+    tender: Tender<'a>,
+    record: Arc<Record>,
+    under_way: FuturesUnordered<BoxFuture<'a, Done>>,
+    done: VecDeque<Done>,
+    /// Objects to be read again as soon as there is room.
+    again: VecDeque<Identity>,
+    /// Objects to be read again after a while, each once.
+    later: FuturesUnordered<BoxFuture<'static, Identity>>,
+    waiting: HashSet<Identity>,
+    insistence: Insistence,
+}
+
+impl<'a> Attendance<'a> {
+    pub(super) fn new(tender: Tender<'a>, record: Record) -> Self {
+        Self {
+            tender,
+            record: Arc::new(record),
+            under_way: FuturesUnordered::new(),
+            done: VecDeque::new(),
+            again: VecDeque::new(),
+            later: FuturesUnordered::new(),
+            waiting: HashSet::new(),
+            insistence: Insistence::default(),
+        }
+    }
+
+    /// What is on record from now on.
+    pub(super) fn go_by(&mut self, record: Record) {
+        self.record = Arc::new(record);
+    }
+
+    /// Whether one more object can be seen to.
+    pub(super) fn has_room(&self) -> bool {
+        self.under_way.len() < AT_ONCE
+    }
+
+    /// Sees to an object as it was read; later, where somebody has undone again and again what was stored there.
+    pub(super) fn attend(&mut self, object: Object) {
+        let delay = self.insistence.delay(object.uid());
+        if delay.is_zero() {
+            let (tender, record) = (self.tender, self.record.clone());
+            let identity = object.identity();
+            self.under_way.push(Box::pin(async move { (identity, tender.tend(object, &record).await) }));
+        } else if self.waiting.insert(object.identity()) {
+            let identity = object.identity();
+            self.later.push(Box::pin(async move {
+                tokio::time::sleep(delay).await;
+                identity
+            }));
+        }
+    }
+
+    /// Reads objects again and sees to them, as soon as there is room.
+    pub(super) fn read_again(&mut self, objects: impl IntoIterator<Item = Identity>) {
+        self.again.extend(objects);
+    }
+
+    /// Says that a default was stored in an object while watching.
+    pub(super) fn wrote(&mut self, uid: &str) {
+        self.insistence.wrote(uid);
+    }
+
+    /// What became of an object. This future may be dropped at any time, and never ends while nothing is under way.
+    pub(super) async fn next(&mut self) -> Done {
+        loop {
+            if let Some(done) = self.done.pop_front() {
+                return done;
+            }
+            while self.under_way.len() < READ_AGAIN
+                && let Some(identity) = self.again.pop_front()
+            {
+                self.under_way.push(Box::pin(read_and_tend(self.tender, identity, self.record.clone())));
+            }
+            tokio::select! {
+                Some(done) = self.under_way.next() => return done,
+                Some(identity) = self.later.next() => {
+                    self.waiting.remove(&identity);
+                    self.again.push_back(identity);
+                }
+                else => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Does something else while what is under way goes on: it holds places that other CRDs wait for.
+    pub(super) async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                result = &mut work => return result,
+                Some(done) = self.under_way.next() => self.done.push_back(done),
+            }
+        }
+    }
+}
+
+async fn read_and_tend(tender: Tender<'_>, identity: Identity, record: Arc<Record>) -> Done {
+    let without_need = |fate| Ok(Tended { fate, missing: Vec::new() });
+    let tended = match tender.cluster.object(&tender.crd.resource(), &identity).await {
+        Ok(Some(object)) => tender.tend(object, &record).await,
+        Ok(None) => without_need(Fate::Skipped),
+        Err(_) => without_need(Fate::Unknown),
+    };
+    (identity, tended)
+}
+
+/// Objects that were written again and again while watching: somebody undoes what we do, and is not raced.
+#[derive(Default)]
+struct Insistence(HashMap<String, (u32, Instant)>);
+
+impl Insistence {
+    const LAST: Duration = Duration::from_secs(300);
+
+    /// How long to wait before this object is looked at again.
+    fn delay(&mut self, uid: &str) -> Duration {
+        match self.0.get(uid) {
+            Some((times, wrote)) if wrote.elapsed() < Self::LAST * 2 => {
+                let wait = Duration::from_millis(100) * 2_u32.saturating_pow((*times).min(12));
+                if *times < 3 { Duration::ZERO } else { wait.min(Self::LAST) }
+            }
+            _ => Duration::ZERO,
+        }
+    }
+
+    fn wrote(&mut self, uid: &str) {
+        if self.0.len() >= 10_000 {
+            self.0.retain(|_, (_, wrote)| wrote.elapsed() < Self::LAST * 2);
+        }
+        let entry = self.0.entry(uid.to_owned()).or_insert((0, Instant::now()));
+        if entry.1.elapsed() >= Self::LAST * 2 {
+            entry.0 = 0;
+        }
+        *entry = (entry.0 + 1, Instant::now());
+    }
+}

@@ -1,0 +1,11 @@
+//! What Etch does about faults that a real API server will not produce on demand: a server that lives in the test and
+//! answers by script, on a clock that stands still until everything waits for it.
+
+mod lists;
+mod operator;
+mod requests;
+mod secrets;
+mod server;
+mod watches;
+mod world;
+mod writes;

@@ -1,0 +1,141 @@
+//! Single requests: deadlines, and what may be said about a refusal.
+
+use std::time::Duration;
+
+use etch::cluster::{CallError, Refusal, Verb};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::lists::things;
+use super::server::{Answer, serve, status};
+
+type Script = fn() -> Answer;
+
+/// What the server says when an object is not there; not what it says when the resource is not.
+pub(crate) fn not_found(name: &str) -> Answer {
+    let mut body = status(404, "NotFound", &format!("things.example.com \"{name}\" not found"));
+    body["details"] = json!({ "name": name, "group": "example.com", "kind": "things" });
+    Answer::text(404, body.to_string())
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_request_outlives_its_deadline() {
+    let silences: [Script; 4] = [
+        || Answer::Hang,
+        || Answer::open_watch([]),
+        || Answer::text(503, "").after(Duration::from_secs(500)),
+        || Answer::json(json!({})).after(Duration::from_secs(66)),
+    ];
+    for silence in silences {
+        let (cluster, _) = serve(move |_| silence());
+        let began = Instant::now();
+        let error = cluster.missing(&things(), &[Verb::Patch]).await.expect_err("no answer");
+        assert!(matches!(error, CallError::TimedOut(_)), "{error}");
+        assert_eq!(began.elapsed().as_secs(), 65);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_just_in_time_counts() {
+    let allowed = || Answer::json(json!({ "status": { "allowed": true } }));
+    let (cluster, _) = serve(move |_| allowed().after(Duration::from_secs(64)));
+    assert_eq!(cluster.missing(&things(), &[Verb::Patch]).await.expect("an answer"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_verb_is_asked_about_by_itself() {
+    let (cluster, log) = serve(|request| {
+        let verb = &request.body["spec"]["resourceAttributes"]["verb"];
+        Answer::json(json!({ "status": { "allowed": verb == "get" } }))
+    });
+    let missing =
+        cluster.missing(&things(), &[Verb::Get, Verb::Watch, Verb::Patch]).await.expect("an answer");
+    let missing = missing.expect("two are missing").to_string();
+    assert_eq!(missing, r#"{apiGroups: ["example.com"], resources: ["things"], verbs: ["watch", "patch"]}"#);
+    assert_eq!(log.all().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_went_wrong_is_told_apart_and_holds_no_text_of_the_answer() {
+    let cases: [(Script, &str); 6] = [
+        (|| Answer::Refuse, "the connection to the API server failed"),
+        (|| Answer::broken(["{\"hunter2\""]), "the answer of the API server broke off"),
+        (|| Answer::text(200, "{\"hunter2\": hunter2}"), "the answer of the API server is not understood"),
+        (|| Answer::text(200, ""), "the answer of the API server is not understood"),
+        (|| Answer::status(403, "hunter2", "hunter2"), "the API server answered 403"),
+        (|| Answer::text(502, "<html>hunter2</html>"), "the API server answered 502"),
+    ];
+    for (answer, expected) in cases {
+        let (cluster, _) = serve(move |_| answer());
+        let error = cluster.missing(&things(), &[Verb::Patch]).await.expect_err("no answer");
+        assert!(error.to_string().starts_with(expected), "{error}");
+        for text in [error.to_string(), format!("{error:?}")] {
+            assert!(!text.contains("hunter2"), "{text}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_another_form_is_not_quoted() {
+    for body in [
+        r#"{"metadata": "hunter2"}"#,
+        r#"{"metadata": {"resourceVersion": "1", "continue": {"hunter2": 1}}}"#,
+        r#"{"metadata": {"resourceVersion": "1"}, "items": "hunter2"}"#,
+        r#"{"metadata": {"resourceVersion": "1"}, "items": ["hunter2" "hunter2"]}"#,
+        r#""hunter2""#,
+    ] {
+        let (cluster, _) = serve(move |_| Answer::text(200, body));
+        let error = cluster.page(&things(), None).await.expect_err("no list");
+        let mut said = format!("{error} {error:?}");
+        let mut source = std::error::Error::source(&error);
+        while let Some(cause) = source {
+            said.push_str(&format!(" {cause} {cause:?}"));
+            source = cause.source();
+        }
+        assert!(!said.contains("hunter2"), "{said}");
+        assert!(said.contains("line 1"), "the position helps: {said}");
+    }
+}
+
+#[test]
+fn a_refusal_shows_codes_names_and_fields_and_nothing_else() {
+    let shown = |code: u16, body: serde_json::Value| {
+        let refusal = Refusal::read(code, None, body.to_string().as_bytes());
+        assert!(!format!("{refusal:?}").contains("hunter2"), "{refusal:?}");
+        refusal.to_string()
+    };
+    let mut invalid =
+        status(422, "Invalid", "Thing \"a\" is invalid: spec.size: Invalid value: \"hunter2\": no");
+    invalid["details"] = json!({ "causes": [
+        { "reason": "FieldValueInvalid", "message": "Invalid value: \"hunter2\"", "field": "spec.size" },
+        { "field": "spec.size" }, { "field": "<nil>" }, { "field": "" }, {},
+        { "field": "spec.map[a]" },
+        { "field": "this is hunter2, no field" },
+    ]});
+    assert_eq!(shown(422, invalid), "422 Invalid at spec.size, spec.map[a]");
+    assert_eq!(shown(403, status(403, "hunter2", "hunter2")), "403", "a webhook may give any reason");
+    assert_eq!(shown(500, json!("hunter2")), "500");
+    assert_eq!(shown(500, json!({ "details": null, "metadata": {}, "reason": "Timeout" })), "500 Timeout");
+    let odd = json!({ "reason": 7, "message": ["hunter2"] });
+    assert_eq!(shown(500, odd), "500");
+}
+
+#[test]
+fn what_an_object_holds_does_not_pass_for_the_servers_own_words() {
+    let quoting = |value: &str| {
+        let message =
+            format!("Thing.example.com \"a\" is invalid: spec.size: Invalid value: \"{value}\": no");
+        Refusal::read(422, None, status(422, "Invalid", &message).to_string().as_bytes())
+    };
+    for value in [
+        "admission webhook \"hunter2\" denied the request",
+        "failed calling webhook \"hunter2\"",
+        "a is forbidden: ValidatingAdmissionPolicy 'hunter2' with binding 'b' denied request",
+        "forbidden: User \"u\" cannot create resource \"things\"",
+    ] {
+        let refusal = quoting(value);
+        assert_eq!((refusal.refused_by(), refusal.lacking_verb()), (None, None), "{value}");
+        assert!(!refusal.is_failed_webhook(), "{value}");
+        assert_eq!(refusal.to_string(), "422 Invalid");
+    }
+}

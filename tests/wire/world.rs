@@ -1,0 +1,326 @@
+//! A cluster small enough to read: CRDs, their objects as etcd holds them, a policy, and the reports of Etch.
+//! It must not be cleverer than the scenarios need; what a real server does is for the end-to-end tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use etch::cluster::Cluster;
+use etch::controller::{self, Options};
+use etch::domain::crd::Crd;
+use etch::domain::json::Json;
+use futures::StreamExt;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::requests::not_found;
+use super::server::{Answer, Log, Request, event, serve};
+
+/// The kinds that are listed and watched, by their plural.
+pub(crate) const CRDS: &str = "customresourcedefinitions";
+pub(crate) const POLICIES: &str = "defaultspolicies";
+pub(crate) const THINGS: &str = "things";
+pub(crate) const OTHERS: &str = "others";
+
+/// A script that comes before the world's own answers.
+type Fault = Box<dyn FnMut(&Request) -> Option<Answer> + Send>;
+
+/// A cluster that scenarios share with its server.
+#[derive(Clone)]
+pub(crate) struct World {
+    state: Arc<Mutex<State>>,
+    /// The revision; watches wait for it to change.
+    changed: watch::Sender<u64>,
+    /// Changes when all open watches are to end.
+    ended: watch::Sender<()>,
+}
+
+struct State {
+    revision: u64,
+    /// Everything there is, by plural and name, as etcd holds it.
+    stored: BTreeMap<(&'static str, String), Value>,
+    /// What happened, by revision.
+    history: Vec<(u64, &'static str, Value)>,
+    /// Objects that are shown without defaults until somebody writes them, as by a server that lags behind.
+    unfilled: BTreeSet<String>,
+    /// Reports by the name of their CRD.
+    reports: BTreeMap<String, Value>,
+    fault: Option<Fault>,
+}
+
+impl World {
+    /// A world with a CRD whose `spec.size` is 1 by default, a policy that selects it, and objects that lack the default.
+    pub(crate) fn with(names: &[&str]) -> Self {
+        let state = State {
+            revision: 10,
+            stored: BTreeMap::new(),
+            history: Vec::new(),
+            unfilled: BTreeSet::new(),
+            reports: BTreeMap::new(),
+            fault: None,
+        };
+        let state = Arc::new(Mutex::new(state));
+        let world = Self { state, changed: watch::Sender::new(0), ended: watch::Sender::new(()) };
+        world.put(CRDS, crd_named(THINGS));
+        let policy = json!({
+            "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy",
+            "metadata": { "name": "default", "uid": "p" }, "spec": {},
+        });
+        world.put(POLICIES, policy);
+        for name in names {
+            world.put(THINGS, thing(name));
+        }
+        world
+    }
+
+    /// Sets what answers before the world does.
+    pub(crate) fn fails(&self, fault: impl FnMut(&Request) -> Option<Answer> + Send + 'static) {
+        self.lock().fault = Some(Box::new(fault));
+    }
+
+    /// Answers everything by itself from now on.
+    pub(crate) fn heals(&self) {
+        self.lock().fault = None;
+    }
+
+    /// Stores something, as a user would.
+    pub(crate) fn put(&self, plural: &'static str, mut object: Value) {
+        let mut state = self.lock();
+        state.revision += 1;
+        object["metadata"]["resourceVersion"] = json!(state.revision.to_string());
+        let key = (plural, object["metadata"]["name"].as_str().expect("a name").to_owned());
+        let kind = if state.stored.contains_key(&key) { "MODIFIED" } else { "ADDED" };
+        let revision = state.revision;
+        state.stored.insert(key, object.clone());
+        let seen = state.read(plural, &object);
+        state.history.push((revision, plural, event(kind, seen)));
+        drop(state);
+        self.changed.send_replace(revision);
+    }
+
+    /// Stores an object that lacks the default, through a server that does not even show it yet.
+    pub(crate) fn put_unfilled(&self, plural: &'static str, name: &str) {
+        self.lock().unfilled.insert(name.to_owned());
+        self.put(plural, thing(name));
+    }
+
+    /// Ends all watches that are open.
+    pub(crate) fn end_watches(&self) {
+        self.ended.send_replace(());
+    }
+
+    /// What etcd holds.
+    pub(crate) fn stored(&self, plural: &'static str, name: &str) -> Option<Value> {
+        self.lock().stored.get(&(plural, name.to_owned())).cloned()
+    }
+
+    /// Whether etcd holds the default of an object.
+    pub(crate) fn is_persisted(&self, name: &str) -> bool {
+        self.stored(THINGS, name).is_some_and(|object| !object["spec"]["size"].is_null())
+    }
+
+    /// `True AllPersisted: message` of our condition on the CRD; empty while there is none.
+    pub(crate) fn persisted(&self) -> String {
+        let crd = self.stored(CRDS, "things.example.com").expect("the CRD");
+        let conditions = crd["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let found = conditions.iter().find(|condition| condition["type"] == "DefaultsPersisted");
+        found.map_or(String::new(), |condition| {
+            let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+            format!("{} {}: {}", text("status"), text("reason"), text("message"))
+        })
+    }
+
+    pub(crate) fn report(&self, crd: &str) -> Option<Value> {
+        self.lock().reports.get(crd).cloned()
+    }
+
+    /// A connection to this world, and the log of what is asked through it.
+    pub(crate) fn serve(&self) -> (Cluster, Log) {
+        let world = self.clone();
+        serve(move |request| world.answer(request))
+    }
+
+    /// Runs the operator on this world for a time, and ends it.
+    pub(crate) async fn operate(&self, time: Duration) -> Log {
+        let (cluster, log) = self.serve();
+        operate(cluster, time).await;
+        log
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("no test panics here")
+    }
+
+    fn answer(&self, request: &Request) -> Answer {
+        if let Some(answer) = self.lock().fault.as_mut().and_then(|fault| fault(request)) {
+            return answer;
+        }
+        let segments: Vec<&str> = request.path.split('/').filter(|segment| !segment.is_empty()).collect();
+        match segments[1..] {
+            ["authorization.k8s.io", ..] => Answer::json(json!({ "status": { "allowed": true } })),
+            ["etch-operator.io", _, "defaultsreports", crd, ..] => self.report_answer(crd, request),
+            ["apiextensions.k8s.io", _, CRDS] => self.collection(CRDS, request),
+            ["apiextensions.k8s.io", _, CRDS, name, "status"] => self.set_conditions(name, request),
+            ["etch-operator.io", _, POLICIES] => self.collection(POLICIES, request),
+            ["example.com", _, THINGS] => self.collection(THINGS, request),
+            ["example.com", _, OTHERS] => self.collection(OTHERS, request),
+            ["example.com", _, "namespaces", _, THINGS, name] => self.one(THINGS, name, request),
+            ["example.com", _, "namespaces", _, OTHERS, name] => self.one(OTHERS, name, request),
+            _ => Answer::text(404, "404 page not found\n"),
+        }
+    }
+
+    fn collection(&self, plural: &'static str, request: &Request) -> Answer {
+        if request.is_watch() {
+            let from: u64 = request.asked("resourceVersion").parse().expect("a resource version");
+            return self.watch(plural, from);
+        }
+        let state = self.lock();
+        let items: Vec<Value> = state
+            .stored
+            .iter()
+            .filter(|((kind, _), _)| *kind == plural)
+            .map(|(_, object)| state.read(plural, object))
+            .collect();
+        let metadata = json!({ "resourceVersion": state.revision.to_string() });
+        Answer::json(json!({ "metadata": metadata, "items": items }))
+    }
+
+    /// What happens after a revision, until the server has had enough of it.
+    fn watch(&self, plural: &'static str, from: u64) -> Answer {
+        let changes = futures::stream::unfold((self.clone(), self.changed.subscribe(), from), {
+            move |(world, mut changed, from)| async move {
+                loop {
+                    let next = {
+                        let state = world.lock();
+                        let mut later =
+                            state.history.iter().filter(|(at, kind, _)| *at > from && *kind == plural);
+                        later.next().map(|(at, _, event)| (*at, event.clone()))
+                    };
+                    match next {
+                        Some((at, event)) => {
+                            return Some((Ok(Bytes::from(format!("{event}\n"))), (world, changed, at)));
+                        }
+                        None => changed.changed().await.ok()?,
+                    }
+                }
+            }
+        });
+        let mut ended = self.ended.subscribe();
+        let end = Box::pin(async move {
+            let _ = tokio::time::timeout(Duration::from_secs(290), ended.changed()).await;
+        });
+        Answer::Stream(changes.take_until(end).boxed())
+    }
+
+    fn one(&self, plural: &'static str, name: &str, request: &Request) -> Answer {
+        let Some(before) = self.stored(plural, name) else { return not_found(name) };
+        if request.method == "PATCH" {
+            let sent = &request.body["metadata"];
+            let same = |field: &str| sent[field].is_null() || sent[field] == before["metadata"][field];
+            if !same("uid") || !same("resourceVersion") {
+                return Answer::status(409, "Conflict", "the object has been modified");
+            }
+            let after = filled(&before);
+            self.lock().unfilled.remove(name);
+            if after != before {
+                self.put(plural, after);
+            }
+        }
+        let stored = self.stored(plural, name).expect("nothing is deleted here");
+        Answer::json(self.lock().read(plural, &stored))
+    }
+
+    fn set_conditions(&self, name: &str, request: &Request) -> Answer {
+        let mut crd = self.stored(CRDS, name).expect("the CRD");
+        let conditions = request.body["status"]["conditions"].clone();
+        if crd["status"]["conditions"] != conditions {
+            crd["status"]["conditions"] = conditions;
+            self.put(CRDS, crd);
+        }
+        Answer::json(json!({}))
+    }
+
+    fn report_answer(&self, crd: &str, request: &Request) -> Answer {
+        let mut state = self.lock();
+        let report = state.reports.get_mut(crd);
+        match (request.method.as_str(), request.path.ends_with("/status"), report) {
+            ("GET", _, Some(report)) => Answer::json(report.clone()),
+            ("PATCH", true, Some(report)) => {
+                report["status"] = request.body["status"].clone();
+                Answer::json(json!({}))
+            }
+            ("PATCH", false, _) => {
+                state.reports.insert(crd.to_owned(), request.body.clone());
+                Answer::json(json!({}))
+            }
+            _ => not_found(crd),
+        }
+    }
+}
+
+impl State {
+    /// What a read shows of what is stored.
+    fn read(&self, plural: &str, object: &Value) -> Value {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let is_object = matches!(plural, THINGS | OTHERS);
+        if is_object && !self.unfilled.contains(name) { filled(object) } else { object.clone() }
+    }
+}
+
+/// Runs the operator for a time, and ends it.
+pub(crate) async fn operate(cluster: Cluster, time: Duration) {
+    let options = Options { settle: Duration::ZERO, max_in_flight: 16, max_writes_per_second: None };
+    controller::run(cluster, options, Arc::default(), tokio::time::sleep(time)).await;
+}
+
+/// An object that a user has created before there was a default.
+pub(crate) fn thing(name: &str) -> Value {
+    json!({
+        "apiVersion": "example.com/v1", "kind": "Thing",
+        "metadata": {
+            "name": name, "namespace": "ns", "uid": format!("uid-{name}"),
+            "managedFields": [{
+                "manager": "user", "operation": "Apply", "apiVersion": "example.com/v1",
+                "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": { "f:name": {} } },
+            }],
+        },
+        "spec": { "name": "n" },
+    })
+}
+
+fn filled(object: &Value) -> Value {
+    let mut object = object.clone();
+    Crd::read(&Json::from(crd_named(THINGS))).expect("a CRD").compiled().fill(&mut object);
+    object
+}
+
+/// A CRD whose `spec.size` is 1 by default.
+pub(crate) fn crd_named(plural: &str) -> Value {
+    let spec = json!({ "type": "object", "properties": {
+        "name": { "type": "string" }, "size": { "type": "integer", "default": 1 },
+    }});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.example.com"), "uid": format!("crd-{plural}"), "generation": 1 },
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": { "kind": "Thing", "plural": plural },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } },
+            }],
+        },
+    })
+}
+
+/// Whether a request writes to an object.
+pub(crate) fn is_write(request: &Request) -> bool {
+    request.method == "PATCH" && request.path.contains("/things/")
+}
+
+/// Whether a request is about the objects, or one of them.
+pub(crate) fn is_about_objects(request: &Request) -> bool {
+    request.path.starts_with("/apis/example.com/")
+}
