@@ -10,7 +10,8 @@
 //! - `"i"`: the node of items
 //! - `"v"`: the node of a map's values
 //!
-//! Nodes without a default that lead to none are left out, so they cannot change the digest.
+//! Nodes without a default that lead to none are left out, so they cannot change the digest; save declared properties
+//! beside `"v"`, which are not among the map's values.
 
 use std::fmt;
 
