@@ -71,12 +71,19 @@ fn same_number(a: &serde_json::Number, b: &serde_json::Number) -> bool {
 /// A copy of a value of any depth.
 pub fn copy(value: &Value) -> Value {
     match value {
-        Value::Array(items) => level(|| Value::Array(items.iter().map(copy).collect())),
-        Value::Object(fields) => {
+        // Whatever holds no other holders is copied faster as a whole.
+        Value::Array(items) if items.iter().any(is_holder) => {
+            level(|| Value::Array(items.iter().map(copy).collect()))
+        }
+        Value::Object(fields) if fields.values().any(is_holder) => {
             level(|| Value::Object(fields.iter().map(|(key, value)| (key.clone(), copy(value))).collect()))
         }
-        scalar => scalar.clone(),
+        shallow => shallow.clone(),
     }
+}
+
+fn is_holder(value: &Value) -> bool {
+    value.is_array() || value.is_object()
 }
 
 /// Holds numbers as an API server does: an integer that does not fit 64 bits with a sign is a float there.
@@ -212,6 +219,13 @@ mod tests {
         assert!(same_text("[18446744073709551615]", "[18446744073709551615]"));
         assert!(!same_text("9007199254740993", "9007199254740992"));
         assert!(!same_text("1", "true"));
+    }
+
+    #[test]
+    fn integers_that_do_not_fit_are_floats() {
+        let mut value = serde_json::json!({"a": [u64::MAX, i64::MAX, -1, 1.5, "x"]});
+        narrow(&mut value);
+        assert_eq!(value, serde_json::json!({"a": [18_446_744_073_709_551_615.0, i64::MAX, -1, 1.5, "x"]}));
     }
 
     #[test]

@@ -10,7 +10,8 @@
 //! - `"i"`: the node of items
 //! - `"v"`: the node of a map's values
 //!
-//! Nodes without a default that lead to none are left out, so they cannot change the digest.
+//! Nodes without a default that lead to none are left out, so they cannot change the digest; save declared properties
+//! beside `"v"`, which are not among the map's values.
 
 use std::fmt;
 
@@ -21,7 +22,7 @@ use super::Node;
 use crate::domain::json::level;
 
 /// SHA-256 over the canonical form of a compiled schema; `Display` is its hexadecimal form.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
@@ -37,12 +38,6 @@ impl Digest {
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Additional, ParseError, Schema, SchemaType};
+use super::{Additional, ParseError, Rule, Schema, SchemaType};
 use crate::domain::json::Json;
 
 fn parse(document: &Value) -> Schema {
@@ -35,6 +35,116 @@ fn keeps_structure_and_restrictions_at_every_place() {
     let clause = &free.constraints.as_ref().expect("restricted").any_of[0];
     let inner = clause.child("a").expect("declared in the clause");
     assert_eq!(inner.constraints.as_ref().and_then(|constraints| constraints.min_length), Some(2));
+}
+
+#[test]
+fn every_keyword_has_its_field() {
+    let schema = parse(&json!({
+        "type": "array", "title": "t", "description": "d", "nullable": true, "default": 1,
+        "x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-embedded-resource": true,
+        "x-kubernetes-int-or-string": true, "x-kubernetes-list-type": "map", "x-kubernetes-map-type": "atomic",
+        "x-kubernetes-list-map-keys": ["a", null], "x-kubernetes-validations": [null, {
+            "rule": "r", "message": "m", "messageExpression": "e", "reason": "FieldValueInvalid", "fieldPath": ".a",
+            "optionalOldSelf": false, "unknown": 1,
+        }],
+        "format": "f", "pattern": "p", "maximum": 1, "exclusiveMaximum": true, "minimum": -2.5, "exclusiveMinimum": true,
+        "multipleOf": 3, "maxLength": 4, "minLength": 5, "maxItems": 6, "minItems": 7, "uniqueItems": true,
+        "maxProperties": 8, "minProperties": 9, "enum": [1, null], "required": ["a"],
+        "allOf": [{"title": "all"}], "anyOf": [{}, {}], "oneOf": [{}, {}, {}], "not": {"nullable": true},
+    }));
+    assert!(schema.kind == SchemaType::Array && schema.titled && schema.described && schema.nullable);
+    assert!(
+        schema.preserve_unknown_fields && schema.embedded_resource && schema.int_or_string && schema.adorned
+    );
+    assert_eq!((schema.list_type.as_deref(), schema.map_type.as_deref()), (Some("map"), Some("atomic")));
+    assert_eq!(*schema.list_map_keys, ["a", ""]);
+    let rule = Rule {
+        rule: "r".to_owned(),
+        message: "m".to_owned(),
+        message_expression: "e".to_owned(),
+        reason: Some("FieldValueInvalid".to_owned()),
+        field_path: ".a".to_owned(),
+        optional_old_self: Some(false),
+    };
+    assert_eq!(*schema.rules, [Rule::default(), rule]);
+    let constraints = schema.constraints.as_ref().expect("restricted");
+    assert_eq!((&*constraints.format, &*constraints.pattern), ("f", "p"));
+    assert_eq!(
+        (constraints.maximum, constraints.minimum, constraints.multiple_of),
+        (Some(1.0), Some(-2.5), Some(3.0))
+    );
+    assert!(constraints.exclusive_maximum && constraints.exclusive_minimum && constraints.unique_items);
+    assert_eq!((constraints.max_length, constraints.min_length), (Some(4), Some(5)));
+    assert_eq!((constraints.max_items, constraints.min_items), (Some(6), Some(7)));
+    assert_eq!((constraints.max_properties, constraints.min_properties), (Some(8), Some(9)));
+    assert_eq!((constraints.allowed.len(), &*constraints.required), (2, &["a".to_owned()][..]));
+    assert_eq!((constraints.all_of.len(), constraints.any_of.len(), constraints.one_of.len()), (1, 2, 3));
+    assert!(constraints.all_of[0].titled && constraints.not.as_ref().is_some_and(|not| not.nullable));
+}
+
+#[test]
+fn a_type_is_kept_as_it_is_written() {
+    for text in ["", "object", "array", "string", "integer", "number", "boolean", "null", "Object"] {
+        assert_eq!(parse(&json!({"type": text})).kind.as_str(), text);
+    }
+    assert_eq!(parse(&json!({"type": "null"})).kind, SchemaType::Other("null".into()));
+}
+
+#[test]
+fn a_keyword_of_the_wrong_type_is_refused() {
+    for keyword in [
+        "type",
+        "title",
+        "description",
+        "format",
+        "pattern",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
+        "id",
+    ] {
+        assert!(Schema::parse(&json!({keyword: 1})).is_err(), "{keyword}");
+    }
+    for keyword in [
+        "nullable",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "uniqueItems",
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-preserve-unknown-fields",
+        "maximum",
+        "minimum",
+        "multipleOf",
+        "maxLength",
+        "minLength",
+        "maxItems",
+        "minItems",
+        "maxProperties",
+        "minProperties",
+        "enum",
+        "required",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+        "properties",
+        "additionalProperties",
+        "externalDocs",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-validations",
+        "patternProperties",
+        "dependencies",
+        "additionalItems",
+        "definitions",
+    ] {
+        assert!(Schema::parse(&json!({keyword: "text"})).is_err(), "{keyword}");
+    }
+    for list in ["patternProperties", "dependencies", "definitions", "properties"] {
+        assert!(matches!(Schema::parse(&json!({list: []})), Err(ParseError::Malformed { .. })), "{list}");
+    }
+    for rule in [json!(1), json!({"rule": 1}), json!({"message": 1}), json!({"optionalOldSelf": "no"})] {
+        assert!(Schema::parse(&json!({"x-kubernetes-validations": [rule]})).is_err(), "{rule}");
+    }
 }
 
 #[test]
@@ -101,6 +211,15 @@ fn refuses_what_the_server_refuses_and_says_where() {
         (
             json!({"$schema": "x"}),
             "openAPIV3Schema.properties[a].items: OpenAPIV3Schema 'schema' is not supported",
+        ),
+        (json!({"id": "x"}), "openAPIV3Schema.properties[a].items: OpenAPIV3Schema 'id' is not supported"),
+        (
+            json!({"definitions": {"a": {}}}),
+            "openAPIV3Schema.properties[a].items: OpenAPIV3Schema 'definitions' is not supported",
+        ),
+        (
+            json!({"additionalItems": {}}),
+            "openAPIV3Schema.properties[a].items: OpenAPIV3Schema 'additionalItems' is not supported",
         ),
         (
             json!({"additionalItems": false}),

@@ -208,20 +208,15 @@ fn text(value: &Value) -> Result<Value, Misfit> {
     }
 }
 
-/// Upstream encodes the value once more before it decodes it, so that `1.0` is an integer here.
+/// Upstream encodes the value once more before it decodes it: `1.0` is an integer, and of a large float its shortest digits
+/// are.
 fn integer(value: &Value) -> Result<Option<i64>, Misfit> {
-    const BOUND: f64 = 9_223_372_036_854_775_808.0;
-    match value {
-        Value::Null => Ok(None),
-        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(integer), _) => Ok(Some(integer)),
-            (None, Some(float)) if float.fract() == 0.0 && (-BOUND..BOUND).contains(&float) => {
-                Ok(Some(float as i64))
-            }
-            _ => Err(misfit("a 64-bit integer")),
-        },
-        _ => Err(misfit("a 64-bit integer")),
-    }
+    let integer = match value {
+        Value::Null => return Ok(None),
+        Value::Number(number) => number.as_i64().or_else(|| number.as_f64()?.to_string().parse().ok()),
+        _ => None,
+    };
+    integer.map(Some).ok_or(misfit("a 64-bit integer"))
 }
 
 fn time(value: &Value) -> Result<Option<Time>, Misfit> {

@@ -119,3 +119,59 @@ fn days_before_year(year: i64) -> i64 {
     let past = year - 1;
     past * 365 + past.div_euclid(4) - past.div_euclid(100) + past.div_euclid(400)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_day_is_read_and_written_alike() {
+        let mut before = None;
+        for year in (0..=9999).filter(|year| year % 100 < 5 || year % 400 > 396) {
+            for (index, days) in [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31].into_iter().enumerate() {
+                let leap = index == 1 && (year % 400 == 0 || year % 4 == 0 && year % 100 != 0);
+                for day in 0..=32 {
+                    let text = format!("{year:04}-{:02}-{day:02}T12:34:56Z", index + 1);
+                    let valid = day >= 1 && day <= days + i32::from(leap);
+                    let time = Time::parse(&text);
+                    assert_eq!(time.map(Time::to_text), valid.then_some(text));
+                    if let (Some(before), Some(time)) = (before, time)
+                        && (day > 1 || index > 0)
+                    {
+                        assert_eq!(time.seconds - before, DAY);
+                    }
+                    before = time.map(|time| time.seconds).or(before);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn offsets_reach_across_years() {
+        for (given, utc) in [
+            ("2024-01-01T00:30:00+01:00", "2023-12-31T23:30:00Z"),
+            ("2023-12-31T23:30:15-01:45", "2024-01-01T01:15:15Z"),
+            ("0000-01-01T00:00:00+00:01", "-0001-12-31T23:59:00Z"),
+            ("9999-12-31T23:59:59-24:60", "10000-01-02T00:59:59Z"),
+            ("2024-02-29T5:06:07.999-00:00", "2024-02-29T05:06:07Z"),
+        ] {
+            assert_eq!(Time::parse(given).map(Time::to_text).as_deref(), Some(utc), "{given}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_moment_is_zero() {
+        for (text, zero) in [
+            ("0001-01-01T00:00:00Z", true),
+            ("0001-01-01T02:00:00+02:00", true),
+            ("0001-01-01T00:00:00.000000000Z", true),
+            ("0001-01-01T00:00:00.0000000001Z", true),
+            ("0001-01-01T00:00:00.000000001Z", false),
+            ("0001-01-01T00:00:01Z", false),
+            ("0001-01-02T00:00:00Z", false),
+            ("0000-12-31T23:59:59Z", false),
+        ] {
+            assert_eq!(Time::parse(text).map(Time::is_zero), Some(zero), "{text}");
+        }
+    }
+}
