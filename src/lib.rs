@@ -5,7 +5,8 @@
 //! server store them, without taking a field from anyone.
 //!
 //! Data flows one way: [`cluster`] reads, [`domain`] decides, [`cluster`] performs, [`controller`] keeps the order and
-//! records. [`domain`] is pure; [`cluster`] is the only part that talks to an API server.
+//! records. [`domain`] is pure; [`cluster`] is the only part that talks to an API server. For the commands, [`source`] reads
+//! files instead, and [`report`] prints.
 //!
 //! # Laws
 //! 1. A value that is present and not an unwanted null is never changed. Etch never wins a race against another writer.
@@ -24,4 +25,9 @@ pub mod cluster;
 pub mod controller;
 pub mod domain;
 pub mod metrics;
+pub mod report;
 pub mod server;
+pub mod source;
+
+/// The oldest and the newest release of Kubernetes that Etch is tested on.
+pub const SUPPORTED_KUBERNETES: (&str, &str) = ("1.34", "1.37");

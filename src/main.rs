@@ -6,19 +6,15 @@ mod commands;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{Cli, Command, LogFormat};
-
-/// Exit status where the command itself failed; 1 is for findings.
-const FAILURE: u8 = 2;
+use crate::cli::{Cli, Command, FAILURE, LogFormat, Outcome};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    log_to_stderr(cli.log_format);
+    let cli = Cli::read();
+    log_to_stderr(cli.global.log_format);
     match dispatch(cli) {
-        Ok(code) => code,
+        Ok(outcome) => outcome.into(),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr(), "error: {error:#}");
@@ -27,18 +23,21 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
-    let target = cli.target();
+fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
+    let Cli { global, command } = cli;
     let mut out = BufWriter::new(io::stdout().lock());
-    match cli.command {
+    let outcome = match command {
+        Command::Run(run) => asynchronous()?.block_on(run.run(&global.target()))?,
         Command::Crds(crds) => crds.run(&mut out)?,
-        Command::Run(run) => {
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            runtime.block_on(run.run(&target))?;
-        }
-    }
+        Command::Completions(completions) => completions.run(&mut out)?,
+        Command::Version(version) => version.run(&mut out)?,
+    };
     out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    Ok(outcome)
+}
+
+fn asynchronous() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }
 
 fn log_to_stderr(format: LogFormat) {

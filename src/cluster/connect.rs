@@ -1,11 +1,12 @@
 //! Finding an API server and the credentials for it, the way kubectl does.
 //! It must not send a request.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Config;
-use kube::config::KubeConfigOptions;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::Cluster;
 
@@ -14,6 +15,8 @@ use super::Cluster;
 pub struct Target {
     /// The kubeconfig context; the current one if none.
     pub context: Option<String>,
+    /// The kubeconfig file; those of `KUBECONFIG`, or the usual one, if none.
+    pub kubeconfig: Option<PathBuf>,
 }
 
 /// Why no cluster can be reached.
@@ -32,6 +35,15 @@ pub enum ConnectError {
         #[source]
         source: Box<kube::config::KubeconfigError>,
     },
+    /// A kubeconfig file that was named and cannot be read.
+    #[error("the kubeconfig {} cannot be used: {source}", path.display())]
+    Kubeconfig {
+        /// The file as it was named.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: Box<kube::config::KubeconfigError>,
+    },
     /// Credentials or certificates that cannot be used.
     #[error("the credentials cannot be used: {0}")]
     Client(#[source] Box<kube::Error>),
@@ -43,15 +55,18 @@ impl Cluster {
     /// # Errors
     /// See [`ConnectError`]. No request is sent, so an unreachable server is not an error yet.
     pub async fn connect(target: &Target) -> Result<Self, ConnectError> {
-        let config = match &target.context {
-            None => Config::infer().await.map_err(|error| ConnectError::Infer(Box::new(error)))?,
-            Some(context) => {
-                let options = KubeConfigOptions { context: Some(context.clone()), ..Default::default() };
-                Config::from_kubeconfig(&options).await.map_err(|error| ConnectError::Context {
-                    context: context.clone(),
-                    source: Box::new(error),
-                })?
+        let Target { context, kubeconfig } = target;
+        let options = KubeConfigOptions { context: context.clone(), ..Default::default() };
+        let config = match (kubeconfig, context) {
+            (Some(path), _) => {
+                let failed = |error| ConnectError::Kubeconfig { path: path.clone(), source: Box::new(error) };
+                let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
+                Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?
             }
+            (None, Some(context)) => Config::from_kubeconfig(&options).await.map_err(|error| {
+                ConnectError::Context { context: context.clone(), source: Box::new(error) }
+            })?,
+            (None, None) => Config::infer().await.map_err(|error| ConnectError::Infer(Box::new(error)))?,
         };
         Self::with_config(config)
     }

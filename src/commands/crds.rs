@@ -6,8 +6,13 @@ use clap::{Args, ValueEnum};
 use etch::api;
 use serde_json::json;
 
+use crate::cli::Outcome;
+
 /// Prints the CRDs that Etch needs, ready to be applied
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  etch crds | kubectl apply -f -
+  etch crds -o json")]
 pub(crate) struct Crds {
     /// How to print them
     #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
@@ -23,7 +28,7 @@ enum Output {
 }
 
 impl Crds {
-    pub(crate) fn run(&self, out: &mut impl Write) -> anyhow::Result<()> {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let crds = api::crds();
         match self.output {
             Output::Yaml => {
@@ -36,6 +41,6 @@ impl Crds {
                 writeln!(out, "{}", serde_json::to_string_pretty(&list)?)?;
             }
         }
-        Ok(())
+        Ok(Outcome::Clean)
     }
 }

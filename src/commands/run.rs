@@ -14,6 +14,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+use crate::cli::Outcome;
+
 /// Runs the operator: watches CRDs and has their defaults stored
 #[derive(Args, Debug)]
 pub(crate) struct Run {
@@ -38,7 +40,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) async fn run(self, target: &Target) -> anyhow::Result<()> {
+    pub(crate) async fn run(self, target: &Target) -> anyhow::Result<Outcome> {
         let cluster = Cluster::connect(target).await?;
         let options = Options {
             settle: self.settle,
@@ -60,7 +62,7 @@ impl Run {
         }
         signals.abort();
         server.abort();
-        Ok(())
+        Ok(Outcome::Clean)
     }
 
     /// Works for as long as the lease is held, again and again, until the process is to end.

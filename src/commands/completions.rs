@@ -1,0 +1,30 @@
+//! `etch completions`: what a shell has to know to complete a command line.
+
+use std::io::Write;
+
+use clap::Args;
+use clap_complete::{Shell, generate};
+
+use crate::cli::{Cli, Outcome};
+
+/// Prints a script that completes command lines of etch in a shell
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  source <(etch completions bash)
+  etch completions zsh > ~/.zfunc/_etch
+  etch completions fish > ~/.config/fish/completions/etch.fish")]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+impl Completions {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        // The generator ends the process where it cannot write; memory takes everything.
+        let mut script = Vec::new();
+        generate(self.shell, &mut Cli::definition(false), "etch", &mut script);
+        out.write_all(&script)?;
+        Ok(Outcome::Clean)
+    }
+}

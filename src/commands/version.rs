@@ -1,0 +1,34 @@
+//! `etch version`: which Etch this is.
+
+use std::io::Write;
+
+use clap::Args;
+use etch::{SUPPORTED_KUBERNETES, report};
+use serde_json::json;
+
+use crate::cli::{Outcome, Output};
+
+/// Prints the version, and the versions of Kubernetes that it supports
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  etch version
+  etch version -o json")]
+pub(crate) struct Version {
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+impl Version {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        let version = env!("CARGO_PKG_VERSION");
+        let (oldest, newest) = SUPPORTED_KUBERNETES;
+        let document = json!({ "version": version, "kubernetes": { "oldest": oldest, "newest": newest } });
+        match self.output {
+            Output::Table => writeln!(out, "etch {version}, for Kubernetes {oldest} to {newest}")?,
+            Output::Json => report::write_json(out, &document)?,
+            Output::Yaml => report::write_yaml(out, &document)?,
+        }
+        Ok(Outcome::Clean)
+    }
+}

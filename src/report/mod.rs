@@ -1,0 +1,65 @@
+//! What commands print: tables for people, JSON and YAML for programs.
+//! It must not know what is printed, nor where to.
+
+mod plain;
+mod style;
+mod table;
+mod yaml;
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+pub use plain::plain;
+pub use style::{Style, Tone};
+pub use table::{Align, Cell, Table};
+pub use yaml::write_document;
+
+use crate::domain::json::Json;
+
+/// Writes a value as JSON, indented, with a newline at the end. The value may be nested to any depth.
+///
+/// # Errors
+/// What the writer answers.
+pub fn write_json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    let mut serializer = serde_json::Serializer::pretty(&mut *out);
+    value.serialize(serde_stacker::Serializer::new(&mut serializer))?;
+    out.write_all(b"\n")
+}
+
+/// Writes a value as one document of YAML, for kubectl and people. The value may be nested to any depth.
+///
+/// # Errors
+/// What the writer answers.
+pub fn write_yaml(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    let value = value.serialize(serde_stacker::Serializer::new(serde_json::value::Serializer))?;
+    write_document(out, &Json::from(value), &|_| None)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_and_yaml_end_with_a_newline() {
+        let value = json!({"a": [1, "yes"]});
+        let (mut json, mut yaml) = (Vec::new(), Vec::new());
+        write_json(&mut json, &value).expect("memory");
+        write_yaml(&mut yaml, &value).expect("memory");
+        assert_eq!(String::from_utf8_lossy(&json), "{\n  \"a\": [\n    1,\n    \"yes\"\n  ]\n}\n");
+        assert_eq!(String::from_utf8_lossy(&yaml), "a:\n- 1\n- \"yes\"\n");
+    }
+
+    #[test]
+    fn depth_is_no_limit() {
+        let text = format!("{{\"a\":{}{}}}", "[".repeat(3_000), "]".repeat(3_000));
+        let value = Json::parse(text.as_bytes()).expect("JSON");
+        let (mut json, mut yaml) = (Vec::new(), Vec::new());
+        write_json(&mut json, &value).expect("memory");
+        write_yaml(&mut yaml, &value).expect("memory");
+        assert!(Json::parse(&json).expect("JSON") == value);
+        assert!(yaml.starts_with(b"a:\n"));
+    }
+}

@@ -1,0 +1,31 @@
+//! Text of others, made fit for a terminal.
+//! It must not change text that has nothing to hide.
+
+use std::borrow::Cow;
+
+/// The text with control characters as `\u{1b}`, and line breaks as spaces: a file must not move the cursor of its reader.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' => shown.push(' '),
+            character if character.is_control() => shown.extend(character.escape_unicode()),
+            character => shown.push(character),
+        }
+    }
+    shown.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_shown() {
+        assert_eq!(plain("\u{1b}[31mred\nnext"), "\\u{1b}[31mred next");
+        assert!(matches!(plain("as it is, ü"), Cow::Borrowed(_)));
+    }
+}

@@ -1,0 +1,51 @@
+//! How much of a document may be held: an account in bytes of memory, and a limit to its depth.
+//! It must not be exact; it must be on the safe side.
+
+use super::Reason;
+
+/// What a document may need in memory. A text of some bytes may ask for a hundred times as many, and an alias for any.
+pub(super) const MEMORY: usize = 160 << 20;
+/// Go's decoder of JSON, through which every object goes, stops here.
+pub(super) const DEPTH: usize = 10_000;
+
+/// The memory that is left.
+pub(super) struct Budget(usize);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(MEMORY)
+    }
+}
+
+impl Budget {
+    /// A scalar in an array or a field.
+    pub(super) fn scalar(&mut self, bytes: usize) -> Result<(), Reason> {
+        self.take(32 + bytes)
+    }
+
+    /// An item of an array; vectors grow by doubling.
+    pub(super) fn item(&mut self) -> Result<(), Reason> {
+        self.take(64)
+    }
+
+    /// A field of an object. The first one brings a node of the tree with room for eleven.
+    pub(super) fn field(&mut self, name: usize, is_first: bool) -> Result<(), Reason> {
+        self.take(name + if is_first { 660 } else { 100 })
+    }
+
+    /// Bytes by the count.
+    pub(super) fn take(&mut self, bytes: usize) -> Result<(), Reason> {
+        self.0 = self.0.checked_sub(bytes).ok_or(Reason::TooLarge)?;
+        Ok(())
+    }
+
+    /// What is left, to tell later what was taken in between.
+    pub(super) fn left(&self) -> usize {
+        self.0
+    }
+
+    /// Gives back what was taken since, for a document that was handed over.
+    pub(super) fn restore(&mut self, left: usize) {
+        self.0 = left;
+    }
+}

@@ -1,0 +1,71 @@
+//! Why an input cannot be read.
+//! It must not hold values of the input.
+
+use std::io;
+
+use super::Origin;
+use crate::domain::crd::CrdError;
+
+/// What is wrong with an input, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("{origin}: {reason}")]
+pub struct SourceError {
+    /// Which document.
+    pub origin: Origin,
+    /// What is wrong with it.
+    #[source]
+    pub reason: Reason,
+}
+
+/// What is wrong with an input.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The file cannot be opened or read.
+    #[error("cannot be read: {0}")]
+    Read(#[source] io::Error),
+    /// More than is read of any file.
+    #[error("is longer than 64 MiB; split it")]
+    TooLong,
+    /// Neither YAML nor JSON.
+    #[error("is not text in UTF-8")]
+    Binary,
+    /// Text that is no YAML, or YAML that has no form in JSON.
+    #[error("line {line}: {problem}")]
+    Yaml {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// Text that is no JSON.
+    #[error("is not JSON: {0}")]
+    Json(#[source] serde_json::Error),
+    /// A document that needs more memory than is given to any, such as an alias of aliases of aliases.
+    #[error("holds a document that is too large (over {} MiB in memory); split it", super::budget::MEMORY >> 20)]
+    TooLarge,
+    /// Nested more deeply than Kubernetes reads.
+    #[error("is nested more than {} levels deep", super::budget::DEPTH)]
+    TooDeep,
+    /// A file where a CRD was asked for, and none is there.
+    #[error("no CustomResourceDefinition: found {found}")]
+    NoCrd {
+        /// What is there.
+        found: String,
+    },
+    /// A CRD of a version that no supported Kubernetes knows.
+    #[error("is a CustomResourceDefinition of apiextensions.k8s.io/v1beta1; convert it to v1")]
+    OldCrd,
+    /// A CRD that cannot be read.
+    #[error("CustomResourceDefinition: {0}")]
+    Crd(#[source] CrdError),
+    /// A document that is no Kubernetes object.
+    #[error("no Kubernetes object: {missing} is missing")]
+    NoObject {
+        /// The field.
+        missing: &'static str,
+    },
+    /// A folder without any file of YAML or JSON.
+    #[error("no .yaml, .yml or .json file is in this folder")]
+    Empty,
+}

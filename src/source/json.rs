@@ -1,0 +1,229 @@
+//! Documents of JSON, one after the other.
+//! It must not hold the items of a list together, nor take one of two values with the same key.
+
+use std::cell::Cell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::budget::{Budget, DEPTH};
+use super::{Found, Piece, Reason, hand_over};
+use crate::domain::json::Json;
+
+/// Reads all documents.
+pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> Result<(), Reason> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    deserializer.disable_recursion_limit();
+    let all = budget.left();
+    while deserializer.end().is_err() {
+        budget.restore(all);
+        let stop = Cell::new(None);
+        let mut reading = Reading { budget, found, stop: &stop };
+        let root = Root { reading: &mut reading };
+        match root.deserialize(serde_stacker::Deserializer::new(&mut deserializer)) {
+            Ok(document) => {
+                if hand_over(document, found).is_break() {
+                    return Ok(());
+                }
+            }
+            Err(error) => {
+                return match stop.take() {
+                    None => Err(Reason::Json(error)),
+                    Some(Stop::Asked) => Ok(()),
+                    Some(Stop::Exceeded(reason)) => Err(reason),
+                };
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Why reading ended where the text would have gone on.
+enum Stop {
+    Asked,
+    Exceeded(Reason),
+}
+
+struct Reading<'a, 'f> {
+    budget: &'a mut Budget,
+    found: &'a mut Found<'f>,
+    /// Set before an error that is not about JSON.
+    stop: &'a Cell<Option<Stop>>,
+}
+
+impl Reading<'_, '_> {
+    fn within<E: Error>(&self, result: Result<(), Reason>) -> Result<(), E> {
+        result.map_err(|reason| {
+            self.stop.set(Some(Stop::Exceeded(reason)));
+            E::custom("too much")
+        })
+    }
+}
+
+/// A whole document.
+struct Root<'r, 'a, 'f> {
+    reading: &'r mut Reading<'a, 'f>,
+}
+
+/// A value at some depth.
+struct Part<'r, 'a, 'f> {
+    reading: &'r mut Reading<'a, 'f>,
+    depth: usize,
+}
+
+/// The items of a list, handed over one by one.
+struct Items<'r, 'a, 'f> {
+    reading: &'r mut Reading<'a, 'f>,
+}
+
+impl<'de> DeserializeSeed<'de> for Root<'_, '_, '_> {
+    type Value = Json;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Root<'_, '_, '_> {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<Json, A::Error> {
+        map(self.reading, access, 0)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Part<'_, '_, '_> {
+    type Value = Json;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Part<'_, '_, '_> {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Json, E> {
+        Ok(Json::default())
+    }
+
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<Json, E> {
+        Ok(Value::from(flag).into())
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Json, E> {
+        Ok(Value::from(number).into())
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Json, E> {
+        Ok(Value::from(number).into())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Json, E> {
+        Ok(Value::from(number).into())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Json, E> {
+        let taken = self.reading.budget.scalar(text.len());
+        self.reading.within(taken)?;
+        Ok(Value::from(text).into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Json, A::Error> {
+        let Self { reading, depth } = self;
+        let depth = deeper(reading, depth)?;
+        // An error drops the items as documents of any depth.
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element_seed(Part { reading: &mut *reading, depth })? {
+            let taken = reading.budget.item();
+            reading.within(taken)?;
+            items.push(item);
+        }
+        Ok(Value::Array(items.into_iter().map(Json::into_inner).collect()).into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<Json, A::Error> {
+        let Self { reading, depth } = self;
+        let depth = deeper(reading, depth)?;
+        map(reading, access, depth)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Items<'_, '_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Items<'_, '_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+        let reading = self.reading;
+        let left = reading.budget.left();
+        for number in 1.. {
+            reading.budget.restore(left);
+            let Some(item) = access.next_element_seed(Part { reading: &mut *reading, depth: 2 })? else {
+                break;
+            };
+            if (reading.found)(Piece::Item(item, number)).is_break() {
+                reading.stop.set(Some(Stop::Asked));
+                return Err(A::Error::custom("enough"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn map<'de, A: MapAccess<'de>>(
+    reading: &mut Reading<'_, '_>,
+    mut access: A,
+    depth: usize,
+) -> Result<Json, A::Error> {
+    let mut document = Json::from(Value::Object(Map::new()));
+    while let Some(name) = access.next_key::<String>()? {
+        let Value::Object(fields) = &mut *document else { break };
+        let taken = reading.budget.field(name.len(), fields.is_empty());
+        reading.within(taken)?;
+        if fields.contains_key(&name) {
+            return Err(A::Error::custom(format_args!("the key {name:?} occurs twice")));
+        }
+        let value = if depth == 0 && name == "items" && begins_list(fields) {
+            access.next_value_seed(Items { reading: &mut *reading })?;
+            Value::Array(Vec::new())
+        } else {
+            access.next_value_seed(Part { reading: &mut *reading, depth })?.into_inner()
+        };
+        fields.insert(name, value);
+    }
+    Ok(document)
+}
+
+/// Whether the fields that come first are those of a list, as far as that can be told before its items.
+pub(super) fn begins_list(fields: &Map<String, Value>) -> bool {
+    match fields.get("kind").and_then(Value::as_str) {
+        Some(kind) => kind.ends_with("List"),
+        // Written by kubectl, in the order of the names. No other type of this version has items.
+        None => fields.get("apiVersion").is_some_and(|version| version == "v1"),
+    }
+}
+
+fn deeper<E: Error>(reading: &Reading<'_, '_>, depth: usize) -> Result<usize, E> {
+    reading.within(if depth < DEPTH { Ok(()) } else { Err(Reason::TooDeep) })?;
+    Ok(depth + 1)
+}

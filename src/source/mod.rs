@@ -1,0 +1,268 @@
+//! CRDs and objects from files, folders and standard input: YAML and JSON, of many documents, and lists.
+//! It must not judge what it reads, and holds one document at a time.
+
+mod budget;
+mod error;
+mod files;
+mod json;
+mod scalar;
+mod yaml;
+
+use std::fmt;
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::domain::crd::Crd;
+use crate::domain::json::Json;
+use crate::domain::object::Object;
+
+use budget::Budget;
+pub use error::{Reason, SourceError};
+pub use scalar::is_plain_text;
+
+/// What one file may hold. Whatever is beyond is refused before it is read.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// One document, and where it is from.
+#[derive(Debug)]
+pub struct Document {
+    /// Where it stands.
+    pub origin: Origin,
+    /// What it says.
+    pub json: Json,
+}
+
+/// The place of a document, for messages: `crds.yaml, document 3, item 12`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The file as it was named or found; `stdin` for `-`.
+    pub file: Arc<str>,
+    /// Which document of the file it is, counted from 1.
+    pub document: usize,
+    /// Which item of that document's list it is, counted from 1; none where it is no list.
+    pub item: Option<usize>,
+}
+
+/// Reads every document that the paths lead to, and hands it over together with the errors on the way, until the visitor
+/// breaks off.
+///
+/// A folder stands for the `.yaml`, `.yml` and `.json` files in it and below, in the order of their names; hidden ones and
+/// links to folders are passed over. `-` is `stdin`. The items of a list are documents of their own. Documents that are
+/// null or empty are none. After an error the rest of that file is skipped.
+pub fn each(
+    paths: &[PathBuf],
+    stdin: &mut dyn Read,
+    visit: &mut dyn FnMut(Result<Document, SourceError>) -> ControlFlow<()>,
+) {
+    for path in paths {
+        let flow = if path == Path::new("-") {
+            file("stdin", Ok(stdin), visit)
+        } else {
+            files::below(path, &mut |found| match found {
+                Ok(path) => {
+                    let name = path.to_string_lossy();
+                    match files::open(path) {
+                        Ok(mut opened) => file(&name, Ok(&mut opened), visit),
+                        Err(reason) => file(&name, Err(reason), visit),
+                    }
+                }
+                Err(error) => visit(Err(error)),
+            })
+        };
+        if flow.is_break() {
+            return;
+        }
+    }
+}
+
+/// All documents that the paths lead to; see [`each`].
+///
+/// # Errors
+/// The first one.
+pub fn documents(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Document>, SourceError> {
+    let mut found = Ok(Vec::new());
+    each(paths, stdin, &mut |document| {
+        match (document, &mut found) {
+            (Ok(document), Ok(documents)) => documents.push(document),
+            (Err(error), _) => {
+                found = Err(error);
+                return ControlFlow::Break(());
+            }
+            (Ok(_), Err(_)) => {}
+        }
+        ControlFlow::Continue(())
+    });
+    found
+}
+
+/// Reads one file.
+fn file(
+    name: &str,
+    reader: Result<&mut dyn Read, Reason>,
+    visit: &mut dyn FnMut(Result<Document, SourceError>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let name: Arc<str> = name.into();
+    let mut origin = Origin { file: name.clone(), document: 0, item: None };
+    let mut flow = ControlFlow::Continue(());
+    let mut budget = Budget::default();
+    let result = reader.and_then(text).and_then(|text| {
+        let mut found = |piece: Piece| {
+            match piece {
+                Piece::Item(item, _) if item.is_null() => return ControlFlow::Continue(()),
+                Piece::Item(json, number) => {
+                    let origin =
+                        Origin { file: name.clone(), document: origin.document + 1, item: Some(number) };
+                    flow = visit(Ok(Document { origin, json }));
+                }
+                Piece::Document(json) => {
+                    origin.document += 1;
+                    if !is_blank(&json) {
+                        flow = visit(Ok(Document { origin: origin.clone(), json }));
+                    }
+                }
+            }
+            flow
+        };
+        // As kubectl guesses it.
+        if text.trim_start().starts_with('{') {
+            json::parse(&text, &mut budget, &mut found)
+        } else {
+            yaml::parse(&text, &mut budget, &mut found)
+        }
+    });
+    match result {
+        Ok(()) => flow,
+        Err(reason) => {
+            origin.document += 1;
+            visit(Err(SourceError { origin, reason }))
+        }
+    }
+}
+
+/// What a file is made of.
+enum Piece {
+    /// A whole document; a list without its items, if these were pieces of their own.
+    Document(Json),
+    /// An item of a list, and its number in it, counted from 1.
+    Item(Json, usize),
+}
+
+type Found<'a> = dyn FnMut(Piece) -> ControlFlow<()> + 'a;
+
+/// Hands over a document; the items of a list one by one.
+fn hand_over(mut document: Json, found: &mut Found<'_>) -> ControlFlow<()> {
+    if is_list(&document)
+        && let Some(Value::Array(items)) = document.get_mut("items")
+    {
+        for (index, item) in std::mem::take(items).into_iter().enumerate() {
+            found(Piece::Item(item.into(), index + 1))?;
+        }
+    }
+    found(Piece::Document(document))
+}
+
+fn is_list(document: &Value) -> bool {
+    document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"))
+        && document.get("items").is_some()
+}
+
+/// Whether a document says nothing: null, `{}`, or a list, whose items have been handed over.
+fn is_blank(document: &Value) -> bool {
+    document.is_null() || document.as_object().is_some_and(serde_json::Map::is_empty) || is_list(document)
+}
+
+fn text(reader: &mut dyn Read) -> Result<String, Reason> {
+    let mut bytes = Vec::new();
+    reader.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(Reason::Read)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(Reason::TooLong);
+    }
+    let text = String::from_utf8(bytes).map_err(|_| Reason::Binary)?;
+    if text.contains('\0') {
+        return Err(Reason::Binary);
+    }
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(text) => text.to_owned(),
+        None => text,
+    })
+}
+
+impl Document {
+    /// The `kind` of the document; empty where it has none.
+    pub fn kind(&self) -> &str {
+        self.json.get("kind").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The `apiVersion` of the document; empty where it has none.
+    pub fn api_version(&self) -> &str {
+        self.json.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Whether the document is a CRD, of whatever version.
+    pub fn is_crd(&self) -> bool {
+        self.kind() == "CustomResourceDefinition" && self.api_version().starts_with("apiextensions.k8s.io/")
+    }
+
+    /// The document as a CRD.
+    ///
+    /// # Errors
+    /// It is none of `apiextensions.k8s.io/v1`, or cannot be read as one.
+    pub fn crd(&self) -> Result<Crd, SourceError> {
+        let reason = match self.kind() {
+            _ if !self.is_crd() => Reason::NoCrd { found: self.what() },
+            _ if self.api_version() != "apiextensions.k8s.io/v1" => Reason::OldCrd,
+            _ => match Crd::read(&self.json) {
+                Ok(crd) => return Ok(crd),
+                Err(error) => Reason::Crd(error),
+            },
+        };
+        Err(SourceError { origin: self.origin.clone(), reason })
+    }
+
+    /// The document as an object of any type.
+    ///
+    /// # Errors
+    /// It lacks `apiVersion`, `kind` or `metadata.name`.
+    pub fn into_object(self) -> Result<(Origin, Object), SourceError> {
+        let is_named = |document: &Self| {
+            let metadata = document.json.get("metadata");
+            metadata.and_then(|metadata| metadata.get("name")).is_some_and(Value::is_string)
+        };
+        let missing = match &self {
+            document if document.api_version().is_empty() => "apiVersion",
+            document if document.kind().is_empty() => "kind",
+            document if !is_named(document) => "metadata.name",
+            _ => return Ok((self.origin, Object::from(self.json))),
+        };
+        Err(SourceError { origin: self.origin, reason: Reason::NoObject { missing } })
+    }
+
+    /// What the document is, in words: its kind and API version, or that it is no Kubernetes object.
+    fn what(&self) -> String {
+        match (self.kind(), self.api_version()) {
+            ("", _) => "something without a kind".to_owned(),
+            (kind, "") => kind.to_owned(),
+            (kind, version) => format!("{kind} of {version}"),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.document > 1 {
+            write!(f, ", document {}", self.document)?;
+        }
+        if let Some(item) = self.item {
+            write!(f, ", item {item}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

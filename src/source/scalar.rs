@@ -1,0 +1,147 @@
+//! What an unquoted scalar of YAML means to Kubernetes, which is not what YAML 1.2 says: `yes` is a boolean, `010` is 8.
+//! It must not differ from kubectl, or a CRD would be judged that no server sees.
+//!
+//! Source: go.yaml.in/yaml/v2 `resolve.go` and sigs.k8s.io/yaml, which goes from there to JSON and back.
+
+use std::borrow::Cow;
+
+use serde_json::{Number, Value};
+
+/// The value of an unquoted scalar; none where it has no form in JSON (`.nan`, `.inf`).
+pub(super) fn resolve(text: &str) -> Option<Value> {
+    match text {
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
+            return Some(true.into());
+        }
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
+            return Some(false.into());
+        }
+        "" | "~" | "null" | "Null" | "NULL" => return Some(Value::Null),
+        ".nan" | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" | "-.inf"
+        | "-.Inf" | "-.INF" => return None,
+        _ => {}
+    }
+    let number = match text.as_bytes()[0] {
+        b'.' => float(text),
+        b'0'..=b'9' | b'+' | b'-' => {
+            let plain: Cow<'_, str> =
+                if text.contains('_') { text.replace('_', "").into() } else { text.into() };
+            integer(&plain).or_else(|| float(&plain))
+        }
+        _ => None,
+    };
+    Some(number.map_or_else(|| text.into(), Value::Number))
+}
+
+/// The key that an unquoted scalar is; none for nulls and what has no form in JSON.
+pub(super) fn key(text: &str) -> Option<String> {
+    match resolve(text)? {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        value => Some(value.to_string()),
+    }
+}
+
+/// Whether a text that stands there without quotes is read as this text, by kubectl and by readers of YAML 1.2.
+pub fn is_plain_text(text: &str) -> bool {
+    let is_word =
+        |character: char| character.is_alphanumeric() || matches!(character, '_' | '.' | '/' | '-' | '+');
+    let begins = text
+        .starts_with(|character: char| character.is_alphanumeric() || matches!(character, '_' | '/' | '.'));
+    begins
+        && text.chars().all(|character| is_word(character) || matches!(character, ' ' | '=' | '(' | ')' | '@' | ':'))
+        && !text.contains(": ")
+        && !text.ends_with([' ', ':'])
+        && !text.starts_with("..")
+        && resolve(text).is_some_and(|value| value.is_string())
+        // A float or a time to some readers.
+        && !text.starts_with(|character: char| character.is_ascii_digit() || character == '.')
+        && !matches!(text, "=" | "<<")
+}
+
+/// `strconv.ParseInt` and `ParseUint` with base 0. What starts with a zero is octal.
+fn integer(text: &str) -> Option<Number> {
+    let (negative, digits) = match text.as_bytes() {
+        [b'-', ..] => (true, &text[1..]),
+        [b'+', ..] => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let (radix, digits) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (16, &digits[2..]),
+        [b'0', b'b' | b'B', ..] => (2, &digits[2..]),
+        [b'0', b'o' | b'O', ..] => (8, &digits[2..]),
+        [b'0', _, ..] => (8, &digits[1..]),
+        _ => (10, digits),
+    };
+    if digits.starts_with(['+', '-']) {
+        return None;
+    }
+    let magnitude = u64::from_str_radix(digits, radix).ok()?;
+    if negative { 0i64.checked_sub_unsigned(magnitude).map(Number::from) } else { Some(magnitude.into()) }
+}
+
+/// A float in decimals. A whole one is written to JSON without its fraction, and is an integer from then on.
+fn float(text: &str) -> Option<Number> {
+    let is_decimal = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-');
+    let has_digit =
+        text.trim_start_matches(['+', '-', '.']).as_bytes().first().is_some_and(u8::is_ascii_digit);
+    if !has_digit || !text.bytes().all(is_decimal) {
+        return None;
+    }
+    let float: f64 = text.parse().ok()?;
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    if float.fract() == 0.0 && (-LIMIT..LIMIT).contains(&float) {
+        Some((float as i64).into())
+    } else {
+        Number::from_f64(float)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn means_what_kubectl_reads() {
+        let cases = [
+            ("yes", json!(true)),
+            ("Off", json!(false)),
+            ("~", json!(null)),
+            ("", json!(null)),
+            ("010", json!(8)),
+            ("08", json!(8)),
+            ("0x1F", json!(31)),
+            ("-0b101", json!(-5)),
+            ("1_000", json!(1000)),
+            ("1.0", json!(1)),
+            ("1.50", json!(1.5)),
+            (".5", json!(0.5)),
+            ("1e3", json!(1000)),
+            ("1e400", json!("1e400")),
+            ("18446744073709551615", json!(u64::MAX)),
+            ("-9223372036854775808", json!(i64::MIN)),
+            ("2001-12-14", json!("2001-12-14")),
+            ("1.2.3", json!("1.2.3")),
+            ("1h", json!("1h")),
+            ("+-1", json!("+-1")),
+            ("-", json!("-")),
+            ("0x", json!("0x")),
+            ("1e", json!("1e")),
+            ("tRUE", json!("tRUE")),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(resolve(text), Some(expected), "{text}");
+        }
+        assert_eq!(resolve(".NaN"), None);
+    }
+
+    #[test]
+    fn keys_are_texts() {
+        let cases = [("y", Some("true")), ("8080", Some("8080")), ("a", Some("a")), ("~", None)];
+        for (text, expected) in cases {
+            assert_eq!(key(text).as_deref(), expected, "{text}");
+        }
+    }
+}

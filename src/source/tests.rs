@@ -1,0 +1,140 @@
+use std::fs;
+use std::io;
+
+use super::*;
+
+/// What is read from a text, in short: places and kinds, and the error that ends it.
+fn read(text: &str) -> String {
+    read_bytes(text.as_bytes())
+}
+
+fn read_bytes(mut bytes: &[u8]) -> String {
+    let mut seen = Vec::new();
+    each(&["-".into()], &mut bytes, &mut |document| {
+        seen.push(match document {
+            Ok(document) => {
+                format!("{}: {}", document.origin, String::from_utf8_lossy(&document.json.to_vec()))
+            }
+            Err(error) => format!("error: {error}"),
+        });
+        ControlFlow::Continue(())
+    });
+    seen.join("\n")
+}
+
+#[test]
+fn documents_are_counted_and_blank_ones_are_none() {
+    let text = "# nothing\n---\na: 1\n---\n---\n{}\n---\nb: [x, {c: yes}]\n";
+    assert_eq!(read(text), "stdin: {\"a\":1}\nstdin, document 4: {\"b\":[\"x\",{\"c\":true}]}");
+    assert_eq!(read("{\"a\":1}\n {\"b\":1.0}"), "stdin: {\"a\":1}\nstdin, document 2: {\"b\":1.0}");
+}
+
+#[test]
+fn items_of_lists_are_documents() {
+    let yaml = "apiVersion: v1\nitems:\n- {a: 1}\n- {a: 2}\nkind: List\n---\nkind: K\nitems: [1]\n";
+    let expected = "stdin, item 1: {\"a\":1}\nstdin, item 2: {\"a\":2}\nstdin, document 2: {\"items\":[1],\"kind\":\"K\"}";
+    assert_eq!(read(yaml), expected);
+    let json = r#"{"kind":"KList","items":[{"a":1},{"a":2}]} {"items":[{"a":3}],"kind":"KList"}"#;
+    let expected = "stdin, item 1: {\"a\":1}\nstdin, item 2: {\"a\":2}\nstdin, document 2, item 1: {\"a\":3}";
+    assert_eq!(read(json), expected);
+}
+
+#[test]
+fn anchors_and_merges_are_resolved() {
+    let text = "base: &b {x: 1, y2: 2}\nuse: {<<: *b, x: 3}\nagain: *b\n";
+    assert_eq!(
+        read(text),
+        "stdin: {\"again\":{\"x\":1,\"y2\":2},\"base\":{\"x\":1,\"y2\":2},\"use\":{\"x\":3,\"y2\":2}}"
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let cases = [
+        ("a: 1\na: 2\n", "error: stdin: line 2: the key \"a\" occurs twice"),
+        ("{\"a\":1,\"a\":2}", "error: stdin: is not JSON: the key \"a\" occurs twice at line 1 column 10"),
+        ("{\"a\":", "error: stdin: is not JSON: EOF while parsing a value at line 1 column 5"),
+        ("? [a]\n: 1\n", "error: stdin: line 1: a key is no scalar"),
+        ("a: .nan\n", "error: stdin: line 1: a number that is not finite has no form in JSON"),
+        ("a: &x [*x]\n", "error: stdin: line 1: an alias inside of what it stands for"),
+        (
+            "a: 1\n---\nb: !!binary aGk=\n",
+            "stdin: {\"a\":1}\nerror: stdin, document 2: line 3: !!binary has no form in JSON; write the text itself",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(read(text), expected, "{text}");
+    }
+    assert_eq!(read_bytes(&[0xff, 0xfe]), "error: stdin: is not text in UTF-8");
+    assert_eq!(read_bytes(b"a: \0"), "error: stdin: is not text in UTF-8");
+    assert!(read("a: [").starts_with("error: stdin: line "), "{}", read("a: ["));
+}
+
+#[test]
+fn bombs_are_too_large_and_towers_too_deep() {
+    let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for level in 1..20 {
+        let below = format!("*a{}", level - 1);
+        bomb.push_str(&format!("a{level}: &a{level} [{}]\n", [below.as_str(); 10].join(",")));
+    }
+    assert!(read(&bomb).contains("too large"), "{}", read(&bomb));
+    for deep in [
+        format!("{{\"a\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000)),
+        format!("a: {}{}", "[".repeat(20_000), "]".repeat(20_000)),
+        format!("{{\"a\":{}", "[".repeat(20_000)),
+    ] {
+        assert_eq!(read(&deep), "error: stdin: is nested more than 10000 levels deep");
+    }
+    let fits = format!("{{\"a\":{}{}}}", "[".repeat(9_000), "]".repeat(9_000));
+    assert_eq!(read(&fits), format!("stdin: {fits}"));
+    let fits = format!("a: {}{}", "[".repeat(9_000), "]".repeat(9_000));
+    assert!(read(&fits).starts_with("stdin: {\"a\":[["));
+    let many = format!("{{\"a\":[{}1]}}", "1,".repeat(4 << 20));
+    assert!(read(&many).contains("too large"));
+}
+
+#[test]
+fn folders_are_walked_in_order_and_links_to_them_are_not() -> io::Result<()> {
+    let folder = std::env::temp_dir().join(format!("etch-source-{}", std::process::id()));
+    fs::create_dir_all(folder.join("b/.hidden"))?;
+    fs::create_dir_all(folder.join("empty"))?;
+    for (name, text) in
+        [("c.yaml", "c: 1"), ("b/a.json", "{\"a\":1}"), ("b/.hidden/x.yml", "x: 1"), ("b/readme", "?")]
+    {
+        fs::write(folder.join(name), text)?;
+    }
+    std::os::unix::fs::symlink(&folder, folder.join("b/round"))?;
+    std::os::unix::fs::symlink(folder.join("loop.yaml"), folder.join("loop.yaml"))?;
+    let mut seen = Vec::new();
+    each(&[folder.clone(), folder.join("empty"), folder.join("none")], &mut io::empty(), &mut |document| {
+        let text = document.map_or_else(|error| error.to_string(), |document| document.origin.to_string());
+        seen.push(text.replace(&*folder.to_string_lossy(), ""));
+        ControlFlow::Continue(())
+    });
+    fs::remove_dir_all(&folder)?;
+    let [a, c, looped, empty, none] = seen.as_slice() else { panic!("{seen:?}") };
+    assert_eq!([a.as_str(), c.as_str()], ["/b/a.json", "/c.yaml"]);
+    assert!(looped.starts_with("/loop.yaml: cannot be read: "), "{looped}");
+    assert_eq!(empty, "/empty: no .yaml, .yml or .json file is in this folder");
+    assert!(none.starts_with("/none: cannot be read: No such file"), "{none}");
+    Ok(())
+}
+
+#[test]
+fn documents_become_crds_and_objects() {
+    let of = |text: &str| documents(&["-".into()], &mut text.as_bytes()).expect("YAML").remove(0);
+    let error = |text: &str| of(text).crd().expect_err("no CRD").to_string();
+    assert_eq!(
+        error("kind: Deployment\napiVersion: apps/v1"),
+        "stdin: no CustomResourceDefinition: found Deployment of apps/v1"
+    );
+    assert!(
+        error("kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1beta1").contains("v1beta1")
+    );
+    assert!(
+        error("kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1")
+            .contains("spec is missing")
+    );
+    let lacking = of("kind: K\napiVersion: g/v1\nmetadata: {}").into_object().expect_err("no name");
+    assert_eq!(lacking.to_string(), "stdin: no Kubernetes object: metadata.name is missing");
+}

@@ -1,0 +1,242 @@
+//! Documents of YAML, composed into JSON as kubectl does it.
+//! It must not expand aliases without paying for each copy, nor take one of two values with the same key.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Tag};
+use serde_json::{Map, Value};
+
+use super::budget::{Budget, DEPTH};
+use super::json::begins_list;
+use super::{Found, Piece, Reason, hand_over, scalar};
+use crate::domain::json::{Json, copy};
+
+/// Reads all documents.
+pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> Result<(), Reason> {
+    let mut options = Options::default();
+    options.set_emit_comments(false);
+    options.flow_nesting_limit = DEPTH;
+    options.block_nesting_limit = DEPTH;
+    let mut composer = Composer { budget, found, frames: Vec::new(), anchors: HashMap::new() };
+    let all = composer.budget.left();
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) = event.map_err(|error| match error.kind() {
+            ErrorKind::RecursionLimitExceeded => Reason::TooDeep,
+            _ => Reason::Yaml { line: error.marker().line(), problem: error.info() },
+        })?;
+        if matches!(event, Event::DocumentStart(..)) {
+            composer.anchors.clear();
+            composer.budget.restore(all);
+        }
+        let flow = composer.event(event).map_err(|error| match error {
+            Failure::Exceeded(reason) => reason,
+            Failure::Wrong(problem) => Reason::Yaml { line: span.start.line(), problem },
+        })?;
+        if flow.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Why a document cannot be composed.
+enum Failure {
+    Wrong(String),
+    Exceeded(Reason),
+}
+
+impl From<Reason> for Failure {
+    fn from(reason: Reason) -> Self {
+        Self::Exceeded(reason)
+    }
+}
+
+type Flow = Result<ControlFlow<()>, Failure>;
+
+const GO_ON: Flow = Ok(ControlFlow::Continue(()));
+
+struct Composer<'a, 'f> {
+    budget: &'a mut Budget,
+    found: &'a mut Found<'f>,
+    /// From the document to the part that is being composed.
+    frames: Vec<Frame>,
+    /// What aliases stand for, and what a copy of it costs.
+    anchors: HashMap<usize, (Json, usize)>,
+}
+
+/// A list or a mapping that has not ended yet.
+struct Frame {
+    holder: Holder,
+    anchor: usize,
+    /// What was left when it began.
+    left: usize,
+}
+
+enum Holder {
+    List { items: Vec<Json>, handed_over: usize },
+    Mapping { fields: Json, merged: Vec<Json>, key: Option<Key> },
+}
+
+enum Key {
+    Name(String),
+    /// `<<`
+    Merge,
+}
+
+impl Composer<'_, '_> {
+    fn event(&mut self, event: Event<'_>) -> Flow {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                if let Some(Holder::Mapping { key: key @ None, .. }) =
+                    self.frames.last_mut().map(|frame| &mut frame.holder)
+                {
+                    *key = Some(name(&text, style, tag.as_deref())?);
+                    return GO_ON;
+                }
+                let left = self.budget.left();
+                self.budget.scalar(text.len())?;
+                self.place(value(&text, style, tag.as_deref())?.into(), anchor, left)
+            }
+            Event::SequenceStart(_, anchor, _) => {
+                self.begin(Holder::List { items: Vec::new(), handed_over: 0 }, anchor)
+            }
+            Event::MappingStart(_, anchor, _) => {
+                let fields = Json::from(Value::Object(Map::new()));
+                self.begin(Holder::Mapping { fields, merged: Vec::new(), key: None }, anchor)
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let Some(Frame { holder, anchor, left }) = self.frames.pop() else { return GO_ON };
+                self.place(ended(holder)?, anchor, left)
+            }
+            Event::Alias(anchor) => {
+                let Some((value, cost)) = self.anchors.get(&anchor) else {
+                    return Err(Failure::Wrong("an alias inside of what it stands for".to_owned()));
+                };
+                let left = self.budget.left();
+                self.budget.take(*cost)?;
+                let value = Json::from(copy(value));
+                self.place(value, 0, left)
+            }
+            _ => GO_ON,
+        }
+    }
+
+    fn begin(&mut self, holder: Holder, anchor: usize) -> Flow {
+        if let Some(Holder::Mapping { key: None, .. }) = self.frames.last().map(|frame| &frame.holder) {
+            return Err(Failure::Wrong("a key is no scalar".to_owned()));
+        }
+        if self.frames.len() >= DEPTH {
+            return Err(Failure::Exceeded(Reason::TooDeep));
+        }
+        self.frames.push(Frame { holder, anchor, left: self.budget.left() });
+        GO_ON
+    }
+
+    /// Puts a value where it belongs. `left` is what was left before it.
+    fn place(&mut self, value: Json, anchor: usize, left: usize) -> Flow {
+        if anchor != 0 {
+            let cost = left - self.budget.left();
+            self.budget.take(cost)?;
+            self.anchors.insert(anchor, (value.clone(), cost));
+        }
+        let in_list = self.in_list();
+        let Some(frame) = self.frames.last_mut() else { return Ok(hand_over(value, self.found)) };
+        match &mut frame.holder {
+            Holder::List { handed_over, .. } if in_list => {
+                *handed_over += 1;
+                let flow = (self.found)(Piece::Item(value, *handed_over));
+                if self.anchors.is_empty() {
+                    self.budget.restore(frame.left);
+                }
+                return Ok(flow);
+            }
+            Holder::List { items, .. } => {
+                self.budget.item()?;
+                items.push(value);
+            }
+            Holder::Mapping { fields, merged, key } => match (key.take(), &mut **fields) {
+                (Some(Key::Name(name)), Value::Object(fields)) => {
+                    self.budget.field(name.len(), fields.is_empty())?;
+                    if fields.contains_key(&name) {
+                        return Err(Failure::Wrong(format!("the key {name:?} occurs twice")));
+                    }
+                    fields.insert(name, value.into_inner());
+                }
+                _ => merged.push(value),
+            },
+        }
+        GO_ON
+    }
+
+    /// Whether what is being composed are the items of a list, which can be handed over one by one.
+    fn in_list(&self) -> bool {
+        let [Frame { holder: Holder::Mapping { fields, key: Some(Key::Name(name)), .. }, .. }, _] =
+            self.frames.as_slice()
+        else {
+            return false;
+        };
+        name == "items" && fields.as_object().is_some_and(begins_list)
+    }
+}
+
+fn ended(holder: Holder) -> Result<Json, Failure> {
+    match holder {
+        Holder::List { items, .. } => {
+            Ok(Value::Array(items.into_iter().map(Json::into_inner).collect()).into())
+        }
+        Holder::Mapping { mut fields, merged, .. } => {
+            for source in merged {
+                merge(&mut fields, source)?;
+            }
+            Ok(fields)
+        }
+    }
+}
+
+/// `<<`: the fields of a mapping, or of several, that are not there already. They were paid for as copies.
+fn merge(fields: &mut Json, mut source: Json) -> Result<(), Failure> {
+    match (&mut **fields, &mut *source) {
+        (Value::Object(fields), Value::Object(merged)) => {
+            for (name, value) in std::mem::take(merged) {
+                let value = Json::from(value);
+                if !fields.contains_key(&name) {
+                    fields.insert(name, value.into_inner());
+                }
+            }
+            Ok(())
+        }
+        (_, Value::Array(sources)) if sources.iter().all(Value::is_object) => {
+            let sources: Vec<_> = std::mem::take(sources).into_iter().map(Json::from).collect();
+            sources.into_iter().try_for_each(|source| merge(fields, source))
+        }
+        _ => Err(Failure::Wrong("what `<<` merges is no mapping".to_owned())),
+    }
+}
+
+fn name(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Key, Failure> {
+    let is_text = style != ScalarStyle::Plain || core(tag) == Some("str");
+    if is_text {
+        return Ok(Key::Name(text.to_owned()));
+    }
+    if text == "<<" {
+        return Ok(Key::Merge);
+    }
+    scalar::key(text).map(Key::Name).ok_or_else(|| Failure::Wrong("a key has no form in JSON".to_owned()))
+}
+
+fn value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, Failure> {
+    match core(tag) {
+        Some("str") => Ok(text.into()),
+        Some("binary") => {
+            Err(Failure::Wrong("!!binary has no form in JSON; write the text itself".to_owned()))
+        }
+        None if style != ScalarStyle::Plain => Ok(text.into()),
+        _ => scalar::resolve(text)
+            .ok_or_else(|| Failure::Wrong("a number that is not finite has no form in JSON".to_owned())),
+    }
+}
+
+fn core(tag: Option<&Tag>) -> Option<&str> {
+    tag.filter(|tag| tag.handle() == "tag:yaml.org,2002:").map(Tag::suffix)
+}
