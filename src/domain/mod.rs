@@ -7,6 +7,7 @@ pub mod crd;
 pub mod defaults;
 pub mod finding;
 pub(crate) mod go;
+pub mod impact;
 pub mod json;
 pub mod object;
 pub mod ownership;

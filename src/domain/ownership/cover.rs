@@ -19,17 +19,39 @@ pub fn is_covered<'a>(
     path: &[Step],
 ) -> bool {
     let mut key = String::new();
+    let Some((sets, value, schema)) = followed(owners, object, schema, path, &mut key) else { return false };
+    leaves_are_covered(&sets, value, schema, &mut key)
+}
+
+/// Whether any owner names the place at `path` or something in it; see [`is_covered`].
+pub fn is_named<'a>(
+    owners: impl Iterator<Item = Owner<'a>>,
+    object: &Value,
+    schema: &Schema,
+    path: &[Step],
+) -> bool {
+    followed(owners, object, schema, path, &mut String::new()).is_some_and(|(sets, ..)| !sets.is_empty())
+}
+
+/// The parts of the owners' sets that are about a place, with its value and schema; none where owners do not name parts.
+fn followed<'a, 'v, 's>(
+    owners: impl Iterator<Item = Owner<'a>>,
+    object: &'v Value,
+    schema: &'s Schema,
+    path: &[Step],
+    key: &mut String,
+) -> Option<(Vec<&'a Value>, &'v Value, &'s Schema)> {
     let mut sets: Vec<&Value> = owners.map(|owner| owner.fields).collect();
     let (mut value, mut schema) = (object, schema);
     for step in path {
-        let Some((child, child_schema)) = step_into(value, schema, step) else { return false };
-        if !write_element(&mut key, schema, step, child) {
-            return false;
+        let (child, child_schema) = step_into(value, schema, step)?;
+        if !write_element(key, schema, step, child) {
+            return None;
         }
-        sets.retain_mut(|set| set.get(&key).map(|inner| *set = inner).is_some());
+        sets.retain_mut(|set| set.get(&*key).map(|inner| *set = inner).is_some());
         (value, schema) = (child, child_schema);
     }
-    leaves_are_covered(&sets, value, schema, &mut key)
+    Some((sets, value, schema))
 }
 
 fn leaves_are_covered(sets: &[&Value], value: &Value, schema: &Schema, key: &mut String) -> bool {

@@ -1,0 +1,233 @@
+//! What an upgrade of a CRD will do: to its defaults and fields, and to the objects that are there.
+//! It must not say that a value is stored or not stored beyond what the object's owners tell.
+
+mod difference;
+mod schemas;
+mod stored;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use crate::domain::compile::Compiled;
+use crate::domain::crd::{Crd, Version};
+use crate::domain::defaults::read;
+use crate::domain::finding::Finding;
+use crate::domain::json::{Json, copy};
+use crate::domain::object::Object;
+use crate::domain::path::{Path, Trail};
+use crate::domain::plan::has_gap;
+use crate::domain::prune::prune;
+use crate::domain::validate::Validator;
+use difference::{Difference, difference};
+
+pub use schemas::{Changed, SchemaChanges, compare};
+use stored::holds;
+pub use stored::presumed;
+
+/// An upgrade from one state of a CRD to another, made ready for looking at many objects.
+#[derive(Debug)]
+pub struct Upgrade<'a> {
+    old: &'a Crd,
+    new: &'a Crd,
+    /// The versions of the new CRD with their defaults, by which objects are read that are stored at them.
+    readers: Vec<(&'a Version, Compiled)>,
+    before: Validator<'a>,
+    after: Validator<'a>,
+}
+
+/// What an upgrade does to one object. Places are the object's own, the topmost ones, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Effect {
+    /// Values that it shows afterwards and did not show before.
+    pub appears: Vec<Path>,
+    /// Values that are others afterwards: they were never stored, and their default is another.
+    pub changes: Vec<Path>,
+    /// Values that it no longer shows, and that were never stored.
+    pub disappears: Vec<Path>,
+    /// Values that it no longer shows and that etcd goes on holding, until the next write destroys them (facts R4, W12).
+    pub hidden: Vec<Path>,
+    /// Those of `changes` and `disappears` that would stay as they are if the present defaults were stored first.
+    pub protected: Vec<Path>,
+    /// What makes it invalid afterwards, without values.
+    pub problems: Vec<Problem>,
+}
+
+/// One thing that is wrong with an object after an upgrade.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// It breaks the new schema. Writes that leave the part alone are let through (fact C6); others are refused, and so is
+    /// its creation elsewhere.
+    Invalid {
+        /// The place as the API server writes it.
+        field: String,
+        /// The kind of violation, as the API server names it.
+        kind: &'static str,
+        /// Whether it breaks the old schema in the same way.
+        before: bool,
+    },
+    /// It is stored at a version that the new CRD does not have, and cannot be read any more.
+    VersionGone(String),
+    /// It cannot be read under the new schema, because of its metadata or of a default that is none.
+    Unreadable,
+}
+
+/// What is known of the bytes in etcd.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// What etcd holds, or is taken to hold.
+    pub value: Json,
+    /// The version in whose terms it holds it.
+    pub version: String,
+}
+
+impl Effect {
+    /// Whether the object is the same to its readers and writers, before and after.
+    pub fn is_none(&self) -> bool {
+        self.appears.is_empty()
+            && self.changes.is_empty()
+            && self.disappears.is_empty()
+            && self.hidden.is_empty()
+            && self.problems.is_empty()
+    }
+}
+
+impl<'a> Upgrade<'a> {
+    /// An upgrade from `old` to `new`, which are two states of one CRD.
+    pub fn new(old: &'a Crd, new: &'a Crd) -> Self {
+        let readers = new.versions().iter().map(|version| (version, Compiled::new(&version.schema)));
+        Self {
+            old,
+            new,
+            readers: readers.collect(),
+            before: Validator::new(&old.storage().schema),
+            after: Validator::new(&new.storage().schema),
+        }
+    }
+
+    /// What changes in the schema of the storage version.
+    pub fn schemas(&self) -> SchemaChanges {
+        compare(&self.old.storage().schema, &self.new.storage().schema)
+    }
+
+    /// What happens to an object, by what its owners say is stored.
+    pub fn object(&self, object: &Object) -> Effect {
+        self.effect(object.json(), &self.presumed(object))
+    }
+
+    /// What etcd is taken to hold of an object, at the version at which it is taken to be stored.
+    fn presumed(&self, object: &Object) -> Stored {
+        // Stored at S, it would show all defaults of S (fact R2).
+        let others = self.old.versions().iter().filter(|version| version.name != self.old.storage().name);
+        let version = match has_gap(object, self.old) {
+            true => others.map(|version| &version.name).next_back(),
+            false => None,
+        };
+        Stored {
+            value: presumed(object, self.old),
+            version: version.unwrap_or(&self.old.storage().name).clone(),
+        }
+    }
+
+    /// What happens to an object that is read as `view` at the old storage version, and of which etcd holds `stored`.
+    pub fn effect(&self, view: &Value, stored: &Stored) -> Effect {
+        let mut hidden = Vec::new();
+        let after = match self.read(&stored.value, &stored.version, &mut hidden) {
+            Ok(after) => after,
+            Err(problem) => return Effect { problems: vec![problem], ..Effect::default() },
+        };
+        let Difference { appears, changes, disappears } = self.difference(view, &after);
+        let disappears: Vec<Path> = disappears
+            .into_iter()
+            .filter(|path| !hidden.iter().any(|hidden| hidden.contains(path)))
+            .collect();
+        let protected = self.protected(view, &changes, &disappears);
+        let problems = self.problems(view, &after);
+        Effect { appears, changes, disappears, hidden, protected, problems }
+    }
+
+    /// The object as the new CRD shows it at its storage version, and what that hides.
+    fn read(&self, stored: &Value, version: &str, hidden: &mut Vec<Path>) -> Result<Json, Problem> {
+        let (at, compiled) = self
+            .readers
+            .iter()
+            .find(|(reader, _)| reader.name == version)
+            .ok_or_else(|| Problem::VersionGone(version.to_owned()))?;
+        let mut object = Json::from(copy(stored));
+        let mut hide = |trail: &Trail<'_>| hidden.push(trail.to_path());
+        read(&mut object, &at.schema, compiled, &mut hide).map_err(|_| Problem::Unreadable)?;
+        if self.new.names_fields_alike(version) && version != self.new.storage().name {
+            // Conversion renames nothing and fills in nothing, but what it hands over is pruned once more.
+            prune(&mut object, &self.new.storage().schema, true, &mut hide);
+        }
+        // What reading at the stored version filled in was never there.
+        hidden.retain(|path| holds(stored, path.steps()));
+        hidden.sort();
+        Ok(object)
+    }
+
+    fn difference(&self, before: &Value, after: &Value) -> Difference {
+        difference(before, after, &self.old.storage().schema, &self.new.storage().schema)
+    }
+
+    /// Of these places, those whose value stays if etcd holds all that is shown now.
+    fn protected(&self, view: &Value, changes: &[Path], disappears: &[Path]) -> Vec<Path> {
+        if changes.is_empty() && disappears.is_empty() {
+            return Vec::new();
+        }
+        let mut hidden = Vec::new();
+        let Ok(after) = self.read(view, &self.old.storage().name, &mut hidden) else { return Vec::new() };
+        let left = self.difference(view, &after);
+        let is_lost = |path: &&Path| {
+            let mut lost = left.changes.iter().chain(&left.disappears).chain(&hidden);
+            !lost.any(|lost| lost.contains(path) || path.contains(lost))
+        };
+        let mut protected: Vec<Path> = changes.iter().chain(disappears).filter(is_lost).cloned().collect();
+        protected.sort();
+        protected
+    }
+
+    fn problems(&self, before: &Value, after: &Value) -> Vec<Problem> {
+        let found = self.after.object(after);
+        if found.is_empty() {
+            return Vec::new();
+        }
+        let before = self.before.object(before);
+        let mut problems: Vec<Problem> = Vec::new();
+        for finding in found.iter() {
+            let same = |other: &Finding| other.field == finding.field && other.kind == finding.kind;
+            let problem = Problem::Invalid {
+                field: finding.field.clone(),
+                kind: finding.kind.as_str(),
+                before: before.iter().any(same),
+            };
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+        problems
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Invalid { field, kind, before: false } => {
+                write!(
+                    f,
+                    "{field}: {kind}; a write that touches it is refused, and so is creating the object anew"
+                )
+            }
+            Self::Invalid { field, kind, before: true } => {
+                write!(f, "{field}: {kind}, under the old schema too")
+            }
+            Self::VersionGone(version) => {
+                write!(
+                    f,
+                    "stored at {version}, which the new CRD does not have: it could not be read any more"
+                )
+            }
+            Self::Unreadable => f.write_str("it could not be read under the new schema"),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What etcd is taken to hold of an object, by what its owners name.
+//! It must not be taken for proof: a claim outlives its field, and a value may be stored without an owner.
+
+use serde_json::Value;
+
+use crate::domain::crd::Crd;
+use crate::domain::json::{Json, level};
+use crate::domain::object::Object;
+use crate::domain::ownership::{Owner, is_covered, is_named, owners};
+use crate::domain::path::{Path, Step, Trail};
+use crate::domain::schema::Schema;
+
+/// The object without the values that its defaults give and that no owner names.
+///
+/// An object without a uid was not read from a server but written by somebody: it is taken as it is.
+pub fn presumed(object: &Object, crd: &Crd) -> Json {
+    let mut stored = object.json().clone();
+    if object.uid().is_empty() {
+        return stored;
+    }
+    let presumption = Presumption {
+        object: object.json(),
+        schema: &crd.storage().schema,
+        owners: owners(object).filter(|owner| crd.names_fields_alike(owner.version())).collect(),
+    };
+    let mut phantoms = Vec::new();
+    crd.compiled().filled(object.json(), &mut |at: &Trail<'_>, value: &Value| {
+        presumption.collect(value, at.to_path(), &mut phantoms);
+    });
+    for path in phantoms {
+        remove(&mut stored, path.steps());
+    }
+    stored
+}
+
+/// Whether there is a value at a place.
+pub(super) fn holds(value: &Value, path: &[Step]) -> bool {
+    path.iter()
+        .try_fold(value, |value, step| match step {
+            Step::Field(name) | Step::Key(name) => value.get(name),
+            Step::Index(index) => value.get(index),
+            Step::Items | Step::Values => None,
+        })
+        .is_some()
+}
+
+struct Presumption<'a> {
+    object: &'a Value,
+    schema: &'a Schema,
+    owners: Vec<Owner<'a>>,
+}
+
+impl Presumption<'_> {
+    /// The topmost places here and below that no owner names.
+    fn collect(&self, value: &Value, path: Path, phantoms: &mut Vec<Path>) {
+        let owners = self.owners.iter().copied();
+        if is_covered(owners.clone(), self.object, self.schema, path.steps()) {
+            return;
+        }
+        if !is_named(owners, self.object, self.schema, path.steps()) {
+            return phantoms.push(path);
+        }
+        // Named, and not in whole: somebody wrote a part of it.
+        match value {
+            Value::Object(fields) => level(|| {
+                for (name, value) in fields {
+                    self.collect(value, path.join(Step::Field(name.clone())), phantoms);
+                }
+            }),
+            Value::Array(items) => level(|| {
+                for (index, item) in items.iter().enumerate() {
+                    if item.is_object() || item.is_array() {
+                        self.collect(item, path.join(Step::Index(index)), phantoms);
+                    }
+                }
+            }),
+            _ => phantoms.push(path),
+        }
+    }
+}
+
+/// Removes what is in an object; an item of an array keeps its place.
+fn remove(value: &mut Value, path: &[Step]) {
+    let Some((step, rest)) = path.split_first() else { return };
+    match (value, step) {
+        (Value::Object(fields), Step::Field(name) | Step::Key(name)) => match rest {
+            [] => drop(fields.remove(name).map(Json::from)),
+            rest => {
+                if let Some(value) = fields.get_mut(name) {
+                    level(|| remove(value, rest));
+                }
+            }
+        },
+        (Value::Array(items), Step::Index(index)) => {
+            if let Some(item) = items.get_mut(*index) {
+                match rest {
+                    // Only a null is replaced by an item's default.
+                    [] => drop(Json::from(std::mem::take(item))),
+                    rest => level(|| remove(item, rest)),
+                }
+            }
+        }
+        _ => {}
+    }
+}

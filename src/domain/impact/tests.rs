@@ -1,0 +1,216 @@
+//! Upgrades in short: two schemas, an object, and what becomes of it.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn crd(versions: &[(&str, bool, Value)]) -> Crd {
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|(name, storage, spec)| {
+            json!({
+                "name": name, "served": true, "storage": storage,
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } },
+            })
+        })
+        .collect();
+    let document = json!({
+        "metadata": { "name": "tabs.example.com" },
+        "spec": { "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" }, "versions": versions },
+    });
+    Crd::read(&document.into()).expect("a CRD")
+}
+
+fn spec(properties: Value) -> Value {
+    json!({ "type": "object", "properties": properties })
+}
+
+/// An object that a server has returned, with one manager who owns `fields` of its spec.
+fn tab(spec: Value, fields: Value) -> Object {
+    json!({
+        "apiVersion": "example.com/v1", "kind": "Tab",
+        "metadata": {
+            "name": "a", "uid": "1",
+            "managedFields": [{
+                "manager": "user", "operation": "Apply", "apiVersion": "example.com/v1",
+                "fieldsV1": { "f:spec": fields },
+            }],
+        },
+        "spec": spec,
+    })
+    .into()
+}
+
+/// The effect in short: a line for each list that is not empty.
+fn told(effect: &Effect) -> Vec<String> {
+    let paths = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>().join(" ");
+    let problems: Vec<_> = effect.problems.iter().map(ToString::to_string).collect();
+    [
+        ("appears", paths(&effect.appears)),
+        ("changes", paths(&effect.changes)),
+        ("disappears", paths(&effect.disappears)),
+        ("hidden", paths(&effect.hidden)),
+        ("protected", paths(&effect.protected)),
+        ("problems", problems.join("; ")),
+    ]
+    .iter()
+    .filter(|(_, text)| !text.is_empty())
+    .map(|(name, text)| format!("{name} {text}"))
+    .collect()
+}
+
+fn effect(old: Value, new: Value, object: &Object) -> Vec<String> {
+    let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
+    told(&Upgrade::new(&old, &new).object(object))
+}
+
+#[test]
+fn what_is_stored_stays_and_what_is_not_follows_the_default() {
+    let old = json!({ "a": { "type": "integer", "default": 1 } });
+    let new = json!({ "a": { "type": "integer", "default": 5 } });
+    let phantom = tab(json!({ "a": 1 }), json!({}));
+    assert_eq!(effect(old.clone(), new.clone(), &phantom), ["changes .spec.a", "protected .spec.a"]);
+    let owned = tab(json!({ "a": 1 }), json!({ "f:a": {} }));
+    assert_eq!(effect(old.clone(), new.clone(), &owned), [""; 0]);
+    let other = tab(json!({ "a": 2 }), json!({ "f:a": {} }));
+    assert_eq!(effect(old.clone(), new, &other), [""; 0]);
+    let gone = json!({ "a": { "type": "integer" } });
+    assert_eq!(effect(old, gone, &phantom), ["disappears .spec.a", "protected .spec.a"]);
+}
+
+#[test]
+fn a_document_that_no_server_returned_is_what_will_be_stored() {
+    let (old, new) = (json!({ "a": { "default": 1 } }), json!({ "a": { "default": 5 } }));
+    let written: Object = json!({ "metadata": { "name": "a" }, "spec": { "a": 1 } }).into();
+    assert_eq!(effect(old, new, &written), [""; 0]);
+}
+
+#[test]
+fn a_new_default_appears_where_its_parent_is() {
+    let old = json!({ "l": { "items": spec(json!({ "n": {} })) }, "m": {} });
+    let new = json!({
+        "l": { "items": spec(json!({ "n": {}, "p": { "default": "TCP" } })) },
+        "m": { "additionalProperties": spec(json!({ "q": { "default": true } })) },
+    });
+    let object = tab(json!({ "l": [{ "n": 1 }, {}] }), json!({ "f:l": {} }));
+    assert_eq!(effect(old.clone(), new.clone(), &object), ["appears .spec.l[0].p .spec.l[1].p"]);
+    let map = tab(json!({ "m": {} }), json!({ "f:m": {} }));
+    assert_eq!(effect(old, new, &map), [""; 0]);
+}
+
+#[test]
+fn keys_of_maps_are_told_from_fields() {
+    let old = json!({ "m": { "additionalProperties": spec(json!({ "q": { "default": 1 } })) } });
+    let new = json!({ "m": { "additionalProperties": spec(json!({ "q": { "default": 2 } })) } });
+    let object = tab(json!({ "m": { "k.1": { "q": 1 } } }), json!({ "f:m": { "f:k.1": {} } }));
+    let place = r#".spec.m["k.1"].q"#;
+    assert_eq!(effect(old, new, &object), [format!("changes {place}"), format!("protected {place}")]);
+}
+
+#[test]
+fn what_the_new_schema_does_not_know_is_hidden_where_it_is_stored() {
+    let old = json!({ "a": { "default": 1 }, "b": spec(json!({ "c": {}, "d": {} })) });
+    let new = json!({ "b": spec(json!({ "c": {} })) });
+    let stored = tab(json!({ "a": 1, "b": { "c": 1, "d": 1 } }), json!({ "f:a": {}, "f:b": { "f:d": {} } }));
+    assert_eq!(effect(old.clone(), new.clone(), &stored), ["hidden .spec.a .spec.b.d"]);
+    let phantom = tab(json!({ "a": 1 }), json!({}));
+    assert_eq!(effect(old, new, &phantom), ["disappears .spec.a"]);
+}
+
+#[test]
+fn a_default_that_somebody_wrote_a_part_of_is_stored_in_part() {
+    let part = |default| json!({ "type": "object", "default": {}, "properties": { "x": { "default": default }, "y": { "default": default } } });
+    let (old, new) = (json!({ "o": part(1) }), json!({ "o": part(2) }));
+    let object = tab(json!({ "o": { "x": 1, "y": 1 } }), json!({ "f:o": { "f:x": {} } }));
+    assert_eq!(effect(old.clone(), new.clone(), &object), ["changes .spec.o.y", "protected .spec.o.y"]);
+    let nobody = tab(json!({ "o": { "x": 1, "y": 1 } }), json!({}));
+    assert_eq!(effect(old, new, &nobody), ["changes .spec.o.x .spec.o.y", "protected .spec.o.x .spec.o.y"]);
+    let gone = json!({ "o": spec(json!({ "x": {}, "y": {} })) });
+    assert_eq!(
+        effect(json!({ "o": part(1) }), gone.clone(), &nobody),
+        ["disappears .spec.o", "protected .spec.o"]
+    );
+    let empty = tab(json!({ "o": { "x": 1, "y": 1 } }), json!({ "f:o": {} }));
+    assert_eq!(
+        effect(json!({ "o": part(1) }), gone, &empty),
+        ["disappears .spec.o.x .spec.o.y", "protected .spec.o.x .spec.o.y"]
+    );
+}
+
+#[test]
+fn an_object_that_a_new_default_makes_invalid_is_named_with_the_place_and_no_value() {
+    let rule = json!([{ "rule": "self.min <= self.max" }]);
+    let with = |max: Value| {
+        let mut spec = spec(json!({ "min": { "type": "integer" }, "max": max }));
+        spec["x-kubernetes-validations"] = rule.clone();
+        spec
+    };
+    let old = crd(&[("v1", true, with(json!({ "type": "integer", "default": 50 })))]);
+    let new = crd(&[("v1", true, with(json!({ "type": "integer", "default": 5 })))]);
+    let object = tab(json!({ "min": 10, "max": 50 }), json!({ "f:min": {} }));
+    let effect = Upgrade::new(&old, &new).object(&object);
+    assert_eq!(
+        told(&effect),
+        [
+            "changes .spec.max",
+            "protected .spec.max",
+            "problems spec: FieldValueInvalid; a write that touches it is refused, and so is creating the object anew"
+        ]
+    );
+}
+
+#[test]
+fn what_was_invalid_before_is_told_apart() {
+    let old = json!({ "a": { "type": "integer", "maximum": 1 } });
+    let new = json!({ "a": { "type": "integer", "maximum": 1 }, "b": { "default": 1 } });
+    let object = tab(json!({ "a": 2 }), json!({ "f:a": {} }));
+    assert_eq!(
+        effect(old, new, &object),
+        ["appears .spec.b", "problems spec.a: FieldValueInvalid, under the old schema too"]
+    );
+}
+
+#[test]
+fn an_object_stored_at_the_old_storage_version_is_read_with_that_versions_defaults() {
+    let (plain, color) = (json!({ "a": {} }), json!({ "a": {}, "color": { "default": "red" } }));
+    let old = crd(&[("v1beta1", true, spec(plain.clone()))]);
+    let new = crd(&[("v1beta1", false, spec(plain.clone())), ("v1", true, spec(color.clone()))]);
+    let object = tab(json!({ "a": 1 }), json!({ "f:a": {} }));
+    assert_eq!(told(&Upgrade::new(&old, &new).object(&object)), [""; 0]);
+    assert_eq!(Upgrade::new(&old, &new).schemas().defaults_added.len(), 1);
+    let new = crd(&[("v1beta1", false, spec(color.clone())), ("v1", true, spec(plain))]);
+    let hidden = Upgrade::new(&old, &new).object(&object);
+    assert_eq!(told(&hidden), [""; 0], "what conversion hands over is pruned");
+    let new = crd(&[("v1", true, spec(color))]);
+    assert_eq!(
+        told(&Upgrade::new(&old, &new).object(&object)),
+        ["problems stored at v1beta1, which the new CRD does not have: it could not be read any more"]
+    );
+}
+
+#[test]
+fn schemas_are_compared_by_meaning_and_the_topmost_removed_field_is_named() {
+    let old = spec(json!({
+        "same": { "default": { "x": 1.0 } },
+        "changed": { "default": [1] },
+        "a.b": { "type": "object", "properties": { "c": { "default": 1 } } },
+        "l": { "items": spec(json!({ "gone": {}, "was": { "default": null }, "left": { "default": 2 } })) },
+        "m": { "additionalProperties": spec(json!({ "k": {} })) },
+    }));
+    let new = spec(json!({
+        "same": { "default": { "x": 1 } },
+        "changed": { "default": [2] },
+        "l": { "items": spec(json!({ "was": { "default": 1 }, "left": {} })) },
+        "m": { "additionalProperties": spec(json!({ "k": { "default": "" } })) },
+    }));
+    let (old, new) = (crd(&[("v1", true, old)]), crd(&[("v2", true, new)]));
+    let changes = compare(&old.storage().schema, &new.storage().schema);
+    let places = |list: &[(Path, Json)]| list.iter().map(|(path, _)| path.to_string()).collect::<Vec<_>>();
+    assert_eq!(places(&changes.defaults_added), [".spec.l[].was", ".spec.m{}.k"]);
+    assert_eq!(places(&changes.defaults_removed), [r#".spec."a.b".c"#, ".spec.l[].left"]);
+    assert_eq!(changes.defaults_changed.len(), 1);
+    assert_eq!(changes.defaults_changed[0].path.to_string(), ".spec.changed");
+    let removed: Vec<_> = changes.fields_removed.iter().map(Path::to_string).collect();
+    assert_eq!(removed, [r#".spec."a.b""#, ".spec.l[].gone"]);
+    assert!(compare(&old.storage().schema, &old.storage().schema).is_none());
+}
