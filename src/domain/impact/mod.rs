@@ -9,20 +9,17 @@ mod tests;
 
 use serde_json::Value;
 
-use crate::domain::compile::Compiled;
-use crate::domain::crd::{Crd, Version};
-use crate::domain::defaults::read;
+use crate::domain::crd::Crd;
+use crate::domain::decode::{Decoder, Undecodable, View};
 use crate::domain::finding::Finding;
-use crate::domain::json::{Json, copy};
+use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::path::{Path, Trail};
+use crate::domain::path::Path;
 use crate::domain::plan::has_gap;
-use crate::domain::prune::prune;
 use crate::domain::validate::Validator;
 use difference::{Difference, difference};
 
 pub use schemas::{Changed, SchemaChanges, compare};
-use stored::holds;
 pub use stored::presumed;
 
 /// An upgrade from one state of a CRD to another, made ready for looking at many objects.
@@ -30,8 +27,7 @@ pub use stored::presumed;
 pub struct Upgrade<'a> {
     old: &'a Crd,
     new: &'a Crd,
-    /// The versions of the new CRD with their defaults, by which objects are read that are stored at them.
-    readers: Vec<(&'a Version, Compiled)>,
+    decoder: Decoder<'a>,
     before: Validator<'a>,
     after: Validator<'a>,
 }
@@ -66,10 +62,8 @@ pub enum Problem {
         /// Whether it breaks the old schema in the same way.
         before: bool,
     },
-    /// It is stored at a version that the new CRD does not have, and cannot be read any more.
-    VersionGone(String),
-    /// It cannot be read under the new schema, because of its metadata or of a default that is none.
-    Unreadable,
+    /// It could not be read any more.
+    Unreadable(Undecodable),
 }
 
 /// What is known of the bytes in etcd.
@@ -95,11 +89,10 @@ impl Effect {
 impl<'a> Upgrade<'a> {
     /// An upgrade from `old` to `new`, which are two states of one CRD.
     pub fn new(old: &'a Crd, new: &'a Crd) -> Self {
-        let readers = new.versions().iter().map(|version| (version, Compiled::new(&version.schema)));
         Self {
             old,
             new,
-            readers: readers.collect(),
+            decoder: Decoder::new(new),
             before: Validator::new(&old.storage().schema),
             after: Validator::new(&new.storage().schema),
         }
@@ -131,10 +124,9 @@ impl<'a> Upgrade<'a> {
 
     /// What happens to an object that is read as `view` at the old storage version, and of which etcd holds `stored`.
     pub fn effect(&self, view: &Value, stored: &Stored) -> Effect {
-        let mut hidden = Vec::new();
-        let after = match self.read(&stored.value, &stored.version, &mut hidden) {
-            Ok(after) => after,
-            Err(problem) => return Effect { problems: vec![problem], ..Effect::default() },
+        let View { object: after, hidden } = match self.decoder.view(&stored.value, &stored.version) {
+            Ok(view) => view,
+            Err(why) => return Effect { problems: vec![Problem::Unreadable(why)], ..Effect::default() },
         };
         let Difference { appears, changes, disappears } = self.difference(view, &after);
         let disappears: Vec<Path> = disappears
@@ -146,26 +138,6 @@ impl<'a> Upgrade<'a> {
         Effect { appears, changes, disappears, hidden, protected, problems }
     }
 
-    /// The object as the new CRD shows it at its storage version, and what that hides.
-    fn read(&self, stored: &Value, version: &str, hidden: &mut Vec<Path>) -> Result<Json, Problem> {
-        let (at, compiled) = self
-            .readers
-            .iter()
-            .find(|(reader, _)| reader.name == version)
-            .ok_or_else(|| Problem::VersionGone(version.to_owned()))?;
-        let mut object = Json::from(copy(stored));
-        let mut hide = |trail: &Trail<'_>| hidden.push(trail.to_path());
-        read(&mut object, &at.schema, compiled, &mut hide).map_err(|_| Problem::Unreadable)?;
-        if self.new.names_fields_alike(version) && version != self.new.storage().name {
-            // Conversion renames nothing and fills in nothing, but what it hands over is pruned once more.
-            prune(&mut object, &self.new.storage().schema, true, &mut hide);
-        }
-        // What reading at the stored version filled in was never there.
-        hidden.retain(|path| holds(stored, path.steps()));
-        hidden.sort();
-        Ok(object)
-    }
-
     fn difference(&self, before: &Value, after: &Value) -> Difference {
         difference(before, after, &self.old.storage().schema, &self.new.storage().schema)
     }
@@ -175,8 +147,9 @@ impl<'a> Upgrade<'a> {
         if changes.is_empty() && disappears.is_empty() {
             return Vec::new();
         }
-        let mut hidden = Vec::new();
-        let Ok(after) = self.read(view, &self.old.storage().name, &mut hidden) else { return Vec::new() };
+        let Ok(View { object: after, hidden }) = self.decoder.view(view, &self.old.storage().name) else {
+            return Vec::new();
+        };
         let left = self.difference(view, &after);
         let is_lost = |path: &&Path| {
             let mut lost = left.changes.iter().chain(&left.disappears).chain(&hidden);
@@ -221,13 +194,7 @@ impl std::fmt::Display for Problem {
             Self::Invalid { field, kind, before: true } => {
                 write!(f, "{field}: {kind}, under the old schema too")
             }
-            Self::VersionGone(version) => {
-                write!(
-                    f,
-                    "stored at {version}, which the new CRD does not have: it could not be read any more"
-                )
-            }
-            Self::Unreadable => f.write_str("it could not be read under the new schema"),
+            Self::Unreadable(why) => write!(f, "it could not be read: {why}"),
         }
     }
 }

@@ -33,17 +33,6 @@ pub fn presumed(object: &Object, crd: &Crd) -> Json {
     stored
 }
 
-/// Whether there is a value at a place.
-pub(super) fn holds(value: &Value, path: &[Step]) -> bool {
-    path.iter()
-        .try_fold(value, |value, step| match step {
-            Step::Field(name) | Step::Key(name) => value.get(name),
-            Step::Index(index) => value.get(index),
-            Step::Items | Step::Values => None,
-        })
-        .is_some()
-}
-
 struct Presumption<'a> {
     object: &'a Value,
     schema: &'a Schema,

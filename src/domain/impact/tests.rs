@@ -184,7 +184,7 @@ fn an_object_stored_at_the_old_storage_version_is_read_with_that_versions_defaul
     let new = crd(&[("v1", true, spec(color))]);
     assert_eq!(
         told(&Upgrade::new(&old, &new).object(&object)),
-        ["problems stored at v1beta1, which the new CRD does not have: it could not be read any more"]
+        ["problems it could not be read: stored at v1beta1, which the CRD does not have"]
     );
 }
 

@@ -1,0 +1,60 @@
+//! What the bytes in etcd tell of an object: nothing is left open.
+//! It must not look at owners: who wrote a value does not matter once it is there.
+
+use serde_json::Value;
+
+use super::{Missing, State};
+use crate::domain::crd::Crd;
+use crate::domain::decode::{Decoder, Undecodable, View};
+use crate::domain::json::Json;
+use crate::domain::object::Object;
+use crate::domain::path::{Path, Trail};
+
+/// What is known of an object once its bytes are.
+#[derive(Debug)]
+pub struct Exact {
+    /// The object as it is read.
+    pub object: Object,
+    /// What etcd does not hold, in order. `Possible` only where a webhook converts the object, for what the storage version
+    /// would have is then not known.
+    pub missing: Vec<Missing>,
+    /// The topmost fields that only etcd holds, in order: a write destroys them (fact W12).
+    pub hidden: Vec<Path>,
+}
+
+/// Why nothing is known although there are bytes.
+pub type Unreadable = Undecodable;
+
+/// Looks for the defaults of the storage version in what etcd holds of an object.
+///
+/// # Errors
+/// See [`Undecodable`].
+pub fn by_bytes(stored: &Json, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact, Unreadable> {
+    let version = stored
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .map(|version| version.rsplit('/').next().unwrap_or_default())
+        .unwrap_or_default();
+    let View { object, hidden } = decoder.view(stored, version)?;
+    let mut missing = Vec::new();
+    if crd.names_fields_alike(version) {
+        crd.compiled().gaps(stored, &mut |at: &Trail<'_>, _: &Value| {
+            missing.push(Missing { path: at.to_path(), state: State::Phantom });
+        });
+    } else if let Some(compiled) = decoder.compiled(version) {
+        compiled.gaps(stored, &mut |at: &Trail<'_>, _: &Value| {
+            missing.push(Missing { path: at.to_path(), state: State::Phantom });
+        });
+        if missing.is_empty() && crd.compiled().has_defaults() {
+            missing.push(Missing { path: Path::root(), state: State::Possible });
+        }
+    }
+    if version != crd.storage().name && crd.names_fields_alike(version) {
+        let mut gaps = Vec::new();
+        crd.compiled().gaps(&object, &mut |at: &Trail<'_>, _: &Value| gaps.push(at.to_path()));
+        missing.retain(|missing| !gaps.iter().any(|gap| gap.contains(&missing.path)));
+        missing.extend(gaps.into_iter().map(|path| Missing { path, state: State::Gap }));
+    }
+    missing.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(Exact { object: object.into(), missing, hidden })
+}

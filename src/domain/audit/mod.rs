@@ -1,0 +1,72 @@
+//! Which defaults of an object etcd holds, by whatever evidence there is.
+//! It must not call a default stored that nothing proves to be stored.
+
+mod exact;
+mod places;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::fmt;
+
+use crate::domain::crd::Crd;
+use crate::domain::object::Object;
+use crate::domain::path::Path;
+use crate::domain::plan::{Hold, Plan, Record, Terms, decide};
+
+pub use exact::{Exact, Unreadable, by_bytes};
+pub use places::places;
+pub use view::{Evidence, by_view, schema_time};
+
+/// What is known of one default, or of all defaults of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// etcd holds the value.
+    Stored,
+    /// The value is shown, and whether etcd holds it cannot be told from what is shown.
+    Possible,
+    /// Not even the view has the value: the object is stored at a version without it (fact R2).
+    Gap,
+    /// The value is shown, and etcd does not hold it.
+    Phantom,
+}
+
+/// One default that etcd does not hold, or may not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The topmost place, in the object's own terms.
+    pub path: Path,
+    /// How sure it is; never `Stored`.
+    pub state: State,
+}
+
+/// The state of an object, from that of its defaults: the worst of them.
+pub fn overall(missing: &[Missing]) -> State {
+    missing.iter().map(|missing| missing.state).max().unwrap_or(State::Stored)
+}
+
+/// Why Etch would leave an object alone in which something is missing; none where it would write.
+pub fn held(object: &Object, crd: &Crd, terms: &Terms) -> Option<(Hold, Vec<Path>)> {
+    match decide(object, crd, terms, &Record::default()) {
+        Plan::Hold { reason, paths } => Some((reason, paths)),
+        _ => None,
+    }
+}
+
+impl State {
+    /// The word for it in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::Possible => "possible",
+            Self::Gap => "gap",
+            Self::Phantom => "phantom",
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,161 @@
+//! Objects, the bytes behind them, and what can be told of their defaults.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::domain::decode::Decoder;
+use crate::domain::json::Json;
+
+const CHANGED: &str = "2026-01-01T12:00:00Z";
+
+fn spec(properties: Value) -> Value {
+    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": properties } } })
+}
+
+fn document(versions: &[(&str, bool, Value)]) -> Json {
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|(name, storage, schema)| {
+            json!({ "name": name, "served": true, "storage": storage, "schema": { "openAPIV3Schema": schema } })
+        })
+        .collect();
+    json!({
+        "metadata": {
+            "name": "tabs.example.com", "creationTimestamp": "2025-01-01T00:00:00Z",
+            "managedFields": [
+                { "manager": "author", "time": CHANGED, "fieldsV1": { "f:spec": { "f:versions": {} } } },
+                { "manager": "server", "time": "2027-01-01T00:00:00Z", "fieldsV1": { "f:status": {} } },
+            ],
+        },
+        "spec": { "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" }, "versions": versions },
+    })
+    .into()
+}
+
+fn one_version() -> Crd {
+    let schema = spec(json!({ "a": { "type": "integer", "default": 1 }, "l": { "type": "array", "items": {
+        "type": "object", "properties": { "p": { "type": "string", "default": "TCP" } } } } }));
+    Crd::read(&document(&[("v1", true, schema)])).expect("a CRD")
+}
+
+fn object(spec: Value, fields: Value, written: &str) -> Object {
+    json!({
+        "apiVersion": "example.com/v1", "kind": "Tab",
+        "metadata": {
+            "name": "a", "uid": "1", "resourceVersion": "7", "creationTimestamp": "2025-06-01T00:00:00Z",
+            "managedFields": [{
+                "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "time": written,
+                "fieldsV1": { "f:spec": fields },
+            }],
+        },
+        "spec": spec,
+    })
+    .into()
+}
+
+fn evidence() -> Evidence {
+    Evidence { schema_time: CHANGED.parse().ok(), ..Evidence::default() }
+}
+
+fn told(missing: &[Missing]) -> Vec<String> {
+    missing.iter().map(|missing| format!("{} {}", missing.path, missing.state)).collect()
+}
+
+#[test]
+fn an_owner_is_no_proof_unless_owners_are_trusted() {
+    let owned = object(json!({ "a": 1 }), json!({ "f:a": {} }), "2025-12-01T00:00:00Z");
+    let mut evidence = evidence();
+    assert_eq!(told(&by_view(&owned, &one_version(), &evidence)), [".spec.a possible"]);
+    evidence.trust_owners = true;
+    assert_eq!(told(&by_view(&owned, &one_version(), &evidence)), [""; 0]);
+    let other = object(json!({ "a": 1 }), json!({ "f:b": {} }), "2025-12-01T00:00:00Z");
+    assert_eq!(told(&by_view(&other, &one_version(), &evidence)), [".spec.a possible"]);
+}
+
+#[test]
+fn a_write_after_the_schema_was_served_everywhere_is_proof() {
+    for (written, expected) in [
+        ("2026-01-01T11:59:00Z", "[\".spec.a possible\"]"),
+        ("2026-01-01T12:01:00Z", "[\".spec.a possible\"]"),
+        ("2026-01-01T12:01:01Z", "[]"),
+    ] {
+        let object = object(json!({ "a": 1 }), json!({}), written);
+        let found = by_view(&object, &one_version(), &evidence());
+        assert_eq!(format!("{:?}", told(&found)), expected, "{written}");
+    }
+    let late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z");
+    assert_eq!(told(&by_view(&late, &one_version(), &Evidence::default())), [".spec.a possible"]);
+}
+
+#[test]
+fn a_write_proves_nothing_where_versions_disagree() {
+    let (plain, color) = (spec(json!({ "a": {} })), spec(json!({ "a": { "default": 1 } })));
+    let crd = Crd::read(&document(&[("v1beta1", false, plain), ("v1", true, color)])).expect("a CRD");
+    let late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z");
+    assert_eq!(told(&by_view(&late, &crd, &evidence())), [".spec.a possible"]);
+    let gap = object(json!({}), json!({}), "2026-02-01T00:00:00Z");
+    assert_eq!(told(&by_view(&gap, &crd, &evidence())), [".spec.a gap"]);
+}
+
+#[test]
+fn what_is_on_record_is_proved() {
+    let record = Record { through: Some(7), ..Record::default() };
+    let old = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z");
+    let found = by_view(&old, &one_version(), &Evidence { record, ..evidence() });
+    assert_eq!(told(&found), [""; 0]);
+}
+
+#[test]
+fn the_time_of_a_schema_is_that_of_the_last_change_of_the_spec() {
+    let crd = document(&[("v1", true, spec(json!({})))]);
+    assert_eq!(schema_time(&crd), CHANGED.parse().ok());
+    let mut silent = crd.clone();
+    silent["metadata"]["managedFields"] = json!([]);
+    assert_eq!(schema_time(&silent), None, "who says nothing proves nothing");
+    let mut timeless = crd;
+    timeless["metadata"]["managedFields"][0]["time"] = json!(null);
+    assert_eq!(schema_time(&timeless), None);
+}
+
+#[test]
+fn bytes_leave_nothing_open() {
+    let crd = one_version();
+    let decoder = Decoder::new(&crd);
+    let stored =
+        |spec: Value| Json::from(json!({ "apiVersion": "example.com/v1", "metadata": {}, "spec": spec }));
+    let cases = [
+        (json!({ "a": 1, "l": [{ "p": "TCP" }] }), "[] []"),
+        (json!({ "l": [{ "p": "TCP" }, {}] }), "[\".spec.a phantom\", \".spec.l[1].p phantom\"] []"),
+        (json!({ "a": null }), "[\".spec.a phantom\"] []"),
+        (json!({ "a": 2, "old": 1 }), "[] [\".spec.old\"]"),
+    ];
+    for (spec, expected) in cases {
+        let exact = by_bytes(&stored(spec.clone()), &crd, &decoder).expect("readable");
+        let hidden: Vec<_> = exact.hidden.iter().map(Path::to_string).collect();
+        assert_eq!(format!("{:?} {hidden:?}", told(&exact.missing)), expected, "{spec}");
+    }
+    assert_eq!(
+        by_bytes(&json!({ "apiVersion": "example.com/v0" }).into(), &crd, &decoder).err(),
+        Some(Unreadable::VersionGone("v0".to_owned()))
+    );
+}
+
+#[test]
+fn bytes_at_another_version_show_that_versions_defaults_and_lack_the_others() {
+    let beta = spec(json!({ "a": { "default": 1 }, "only": {} }));
+    let stable = spec(json!({ "a": { "default": 1 }, "color": { "default": "red" } }));
+    let crd = Crd::read(&document(&[("v1beta1", false, beta), ("v1", true, stable)])).expect("a CRD");
+    let stored = json!({ "apiVersion": "example.com/v1beta1", "spec": { "only": 1, "color": "blue" } });
+    let exact = by_bytes(&stored.into(), &crd, &Decoder::new(&crd)).expect("readable");
+    assert_eq!(told(&exact.missing), [".spec.a phantom", ".spec.color gap"]);
+    let hidden: Vec<_> = exact.hidden.iter().map(Path::to_string).collect();
+    assert_eq!(hidden, [".spec.color", ".spec.only"]);
+    assert_eq!(exact.object.json()["apiVersion"], "example.com/v1");
+}
+
+#[test]
+fn places_are_where_a_default_applies() {
+    let found = places(&json!({ "spec": { "l": [{}, { "p": "UDP" }] } }), &one_version());
+    let found: Vec<_> = found.iter().map(Path::to_string).collect();
+    assert_eq!(found, [".spec.a", ".spec.l[0].p", ".spec.l[1].p"]);
+}

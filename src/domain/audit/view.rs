@@ -1,0 +1,89 @@
+//! What the read view of an object tells of the bytes behind it.
+//! It must not take an owner's claim for proof, unless it is told to: a claim outlives its field.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::{Missing, State};
+use crate::domain::crd::Crd;
+use crate::domain::json::Json;
+use crate::domain::object::Object;
+use crate::domain::ownership::{is_covered, owners};
+use crate::domain::path::Trail;
+use crate::domain::plan::Record;
+
+/// After this time every API server serves a changed schema (fact R6), whatever its clock says.
+const SERVED_EVERYWHERE: SignedDuration = SignedDuration::from_secs(60);
+
+/// What is known beside the view.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// What Etch has on record.
+    pub record: Record,
+    /// When the CRD last changed; see [`schema_time`].
+    pub schema_time: Option<Timestamp>,
+    /// Whether a value that an owner names counts as stored.
+    pub trust_owners: bool,
+}
+
+/// The defaults that etcd does not hold or may not hold, in order.
+///
+/// A value that is the default's is stored for certain only where a write is known to have met it: one of Etch's that is on
+/// record, or anybody's after the schema was served, for every write stores what its writer reads (facts W1, W2). Where a
+/// served version has another schema, a later write may have dropped it again (fact W10), and nothing is certain.
+pub fn by_view(object: &Object, crd: &Crd, evidence: &Evidence) -> Vec<Missing> {
+    let mut missing = Vec::new();
+    crd.compiled().gaps(object.json(), &mut |at: &Trail<'_>, _: &Value| {
+        missing.push(Missing { path: at.to_path(), state: State::Gap });
+    });
+    let mut proved = None;
+    let speaking = owners(object).filter(|owner| crd.names_fields_alike(owner.version()));
+    crd.compiled().filled(object.json(), &mut |at: &Trail<'_>, _: &Value| {
+        if *proved.get_or_insert_with(|| evidence.proves(object, crd)) {
+            return;
+        }
+        let path = at.to_path();
+        let schema = &crd.storage().schema;
+        if !evidence.trust_owners || !is_covered(speaking.clone(), object.json(), schema, path.steps()) {
+            missing.push(Missing { path, state: State::Possible });
+        }
+    });
+    missing.sort_by(|a, b| a.path.cmp(&b.path));
+    missing
+}
+
+/// When a CRD's spec was last changed, as its owners tell; none where they do not.
+pub fn schema_time(crd: &Json) -> Option<Timestamp> {
+    let metadata = crd.get("metadata")?;
+    let created = time(metadata.get("creationTimestamp"))?;
+    let entries = metadata.get("managedFields")?.as_array()?;
+    let mut of_spec = entries.iter().filter(|entry| entry["fieldsV1"].get("f:spec").is_some()).peekable();
+    // A spec that nobody owns may have been changed at any time.
+    of_spec.peek()?;
+    of_spec.try_fold(created, |latest, entry| Some(latest.max(time(entry.get("time"))?)))
+}
+
+impl Evidence {
+    /// Whether etcd holds whatever default the object shows.
+    fn proves(&self, object: &Object, crd: &Crd) -> bool {
+        if crd.versions_disagree() {
+            return self.record.covers(object);
+        }
+        let written_since = self.schema_time.is_some_and(|schema| {
+            last_written(object).is_some_and(|written| written.duration_since(schema) > SERVED_EVERYWHERE)
+        });
+        written_since || self.record.covers(object)
+    }
+}
+
+/// When an object was last written for certain; writes that change no owned value leave no trace.
+fn last_written(object: &Object) -> Option<Timestamp> {
+    let metadata = object.json().get("metadata")?;
+    let entries = metadata.get("managedFields").and_then(Value::as_array).into_iter().flatten();
+    let times = entries.filter_map(|entry| time(entry.get("time")));
+    times.chain(time(metadata.get("creationTimestamp"))).max()
+}
+
+fn time(value: Option<&Value>) -> Option<Timestamp> {
+    value?.as_str()?.parse().ok()
+}
