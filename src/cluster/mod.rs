@@ -5,6 +5,7 @@ mod access;
 mod backoff;
 mod call;
 mod connect;
+pub mod etcd;
 mod failure;
 mod feed;
 mod follow;

@@ -1,0 +1,274 @@
+//! A running etcd, through the JSON gateway that it serves beside gRPC on its client port.
+//! It must not ask for more than a page, and asks for reads only.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::BodyExt;
+use k8s_openapi::ByteString;
+use kube::Config;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::RawValue;
+use crate::cluster::PAGE_SIZE;
+
+/// How long a page may take.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// How many times a page is asked for in smaller parts, where it is too large for one answer.
+const HALVINGS: u32 = 9;
+
+/// Which etcd is meant.
+#[derive(Clone, Debug, Default)]
+pub struct EtcdTarget {
+    /// `https://127.0.0.1:2379`; asked in this order until one answers.
+    pub endpoints: Vec<String>,
+    /// The certificate authority in PEM; the system's where there is none.
+    pub cacert: Option<PathBuf>,
+    /// The client's certificate in PEM.
+    pub cert: Option<PathBuf>,
+    /// The client's key in PEM.
+    pub key: Option<PathBuf>,
+}
+
+/// A connection to the members of one etcd.
+pub struct Etcd {
+    members: Vec<(String, kube::Client)>,
+}
+
+/// A part of what is under a prefix, as it was at one revision.
+#[derive(Debug, Default)]
+pub struct EtcdPage {
+    /// Keys and values, in the order of the keys.
+    pub values: Vec<RawValue>,
+    /// Where the next page begins; none after the last.
+    pub next: Option<After>,
+}
+
+/// Where a page begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct After {
+    key: Vec<u8>,
+    revision: String,
+}
+
+/// Why etcd cannot be read. Its answers are not shown: they may hold what is stored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EtcdError {
+    /// An endpoint, a certificate or a key that cannot be used.
+    #[error("the etcd endpoint {endpoint} cannot be used with these certificates: {source}")]
+    Target {
+        /// The endpoint.
+        endpoint: String,
+        /// What is wrong.
+        #[source]
+        source: Unusable,
+    },
+    /// No member answers.
+    #[error("etcd at {endpoint} does not answer: {source}")]
+    Connection {
+        /// The last endpoint that was asked.
+        endpoint: String,
+        /// What happened.
+        #[source]
+        source: Unusable,
+    },
+    /// It did not answer in time.
+    #[error("etcd at {endpoint} did not answer within {} s", DEADLINE.as_secs())]
+    TimedOut {
+        /// The endpoint.
+        endpoint: String,
+    },
+    /// An answer that is not success.
+    #[error("etcd at {endpoint} answered {code}{}", hint(*code))]
+    Refused {
+        /// The endpoint.
+        endpoint: String,
+        /// The HTTP status.
+        code: u16,
+    },
+    /// The revision of the first page is gone: etcd was compacted meanwhile.
+    #[error("etcd was compacted while it was read; run the command again")]
+    Compacted,
+    /// An answer that is none of etcd's.
+    #[error("{0} does not answer as etcd does")]
+    Malformed(String),
+}
+
+type Unusable = Box<dyn std::error::Error + Send + Sync>;
+
+#[derive(Serialize)]
+struct RangeRequest {
+    key: ByteString,
+    range_end: ByteString,
+    limit: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RangeResponse {
+    header: Header,
+    #[serde(default)]
+    kvs: Vec<KeyValue>,
+    #[serde(default)]
+    more: bool,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    /// The gateway writes 64-bit numbers as strings.
+    revision: String,
+}
+
+#[derive(Deserialize)]
+struct KeyValue {
+    key: ByteString,
+    /// Absent when empty.
+    #[serde(default)]
+    value: ByteString,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Failure {
+    message: String,
+}
+
+impl Etcd {
+    /// Prepares connections to all endpoints. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`EtcdError::Target`] only.
+    pub async fn connect(target: &EtcdTarget) -> Result<Self, EtcdError> {
+        let mut members = Vec::new();
+        for endpoint in &target.endpoints {
+            let refused = |source: Unusable| EtcdError::Target { endpoint: endpoint.clone(), source };
+            let config = config(endpoint, target).await.map_err(refused)?;
+            let client = kube::Client::try_from(config).map_err(|error| refused(error.into()))?;
+            members.push((endpoint.clone(), client));
+        }
+        Ok(Self { members })
+    }
+
+    /// Reads a page of what is under a prefix: the first, or the one that begins where the page before ended. All pages
+    /// show the same revision.
+    ///
+    /// # Errors
+    /// See [`EtcdError`].
+    pub async fn page(&self, prefix: &str, after: Option<&After>) -> Result<EtcdPage, EtcdError> {
+        let mut limit = PAGE_SIZE;
+        let mut halvings = 0;
+        loop {
+            match self.page_of(prefix, after, limit).await {
+                // gRPC ends an answer that is too large with "resource exhausted".
+                Err(EtcdError::Refused { code: 429, .. }) if halvings < HALVINGS => {
+                    halvings += 1;
+                    limit = (limit / 2).max(1);
+                }
+                page => return page,
+            }
+        }
+    }
+
+    async fn page_of(&self, prefix: &str, after: Option<&After>, limit: u32) -> Result<EtcdPage, EtcdError> {
+        let key = after.map_or_else(|| prefix.as_bytes().to_vec(), |after| after.key.clone());
+        let request = RangeRequest {
+            key: ByteString(key),
+            range_end: ByteString(end_of_prefix(prefix)),
+            limit: limit.to_string(),
+            revision: after.map(|after| after.revision.clone()),
+        };
+        let body = serde_json::to_vec(&request).expect("texts and bytes have a JSON form");
+        let (endpoint, answer) = self.ask(body).await?;
+        let answer: RangeResponse =
+            serde_json::from_slice(&answer).map_err(|_| EtcdError::Malformed(endpoint.to_owned()))?;
+        let revision = after.map_or(answer.header.revision, |after| after.revision.clone());
+        let next = answer.kvs.last().filter(|_| answer.more).map(|last| {
+            let mut key = last.key.0.clone();
+            key.push(0);
+            After { key, revision }
+        });
+        let values = answer
+            .kvs
+            .into_iter()
+            .map(|kv| RawValue { key: String::from_utf8_lossy(&kv.key.0).into_owned(), bytes: kv.value.0 });
+        Ok(EtcdPage { values: values.collect(), next })
+    }
+
+    /// Asks one member after the other until one answers.
+    async fn ask(&self, body: Vec<u8>) -> Result<(&str, Vec<u8>), EtcdError> {
+        let mut last = EtcdError::Malformed("etcd".to_owned());
+        for (endpoint, client) in &self.members {
+            match tokio::time::timeout(DEADLINE, range(endpoint, client, body.clone())).await {
+                Ok(Ok(answer)) => return Ok((endpoint, answer)),
+                Ok(Err(error @ EtcdError::Connection { .. })) => last = error,
+                Ok(Err(error)) => return Err(error),
+                Err(_) => last = EtcdError::TimedOut { endpoint: endpoint.clone() },
+            }
+        }
+        Err(last)
+    }
+}
+
+async fn range(endpoint: &str, client: &kube::Client, body: Vec<u8>) -> Result<Vec<u8>, EtcdError> {
+    let broken = |source: Unusable| EtcdError::Connection { endpoint: endpoint.to_owned(), source };
+    let request = Request::post("/v3/kv/range")
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(Body::from(body))
+        .expect("method, path and header make a request");
+    let response = client.send(request).await.map_err(|error| broken(error.into()))?;
+    let code = response.status().as_u16();
+    let answer = response.into_body().collect().await.map_err(|error| broken(error.into()))?.to_bytes();
+    if code == 200 {
+        return Ok(answer.to_vec());
+    }
+    let failure: Failure = serde_json::from_slice(&answer).unwrap_or_default();
+    Err(match failure.message.contains("has been compacted") {
+        true => EtcdError::Compacted,
+        false => EtcdError::Refused { endpoint: endpoint.to_owned(), code },
+    })
+}
+
+/// What may be wrong where etcd answers with this status.
+fn hint(code: u16) -> &'static str {
+    match code {
+        404 => ": it serves no JSON gateway, see etcd's --enable-grpc-gateway",
+        401 | 403 => ": it wants another client certificate",
+        _ => "",
+    }
+}
+
+/// The client is that of API servers, so the target is said as a kubeconfig says it.
+async fn config(endpoint: &str, target: &EtcdTarget) -> Result<Config, Unusable> {
+    let kubeconfig: Kubeconfig = serde_json::from_value(json!({
+        "clusters": [{
+            "name": "etcd",
+            "cluster": { "server": endpoint, "certificate-authority": target.cacert },
+        }],
+        "users": [{
+            "name": "etcd",
+            "user": { "client-certificate": target.cert, "client-key": target.key },
+        }],
+        "contexts": [{ "name": "etcd", "context": { "cluster": "etcd", "user": "etcd" } }],
+        "current-context": "etcd",
+    }))?;
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    config.default_retry = false;
+    config.connect_timeout = Some(Duration::from_secs(5));
+    config.read_timeout = None;
+    Ok(config)
+}
+
+/// The first key after all those that begin with `prefix`, which is not empty and ends in ASCII.
+fn end_of_prefix(prefix: &str) -> Vec<u8> {
+    let mut end = prefix.as_bytes().to_vec();
+    if let Some(last) = end.last_mut() {
+        *last += 1;
+    }
+    end
+}

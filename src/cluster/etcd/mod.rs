@@ -1,0 +1,41 @@
+//! What etcd holds: the raw values of custom resources, from a running etcd or from a snapshot of one.
+//! It must not write, and must not guess what it cannot read.
+
+mod cbor;
+mod gateway;
+mod snapshot;
+mod value;
+
+pub use gateway::{Etcd, EtcdError, EtcdPage, EtcdTarget};
+pub use snapshot::{Snapshot, SnapshotError};
+pub use value::{Opaque, decode};
+
+use crate::domain::crd::Resource;
+
+/// The prefix under which API servers keep everything, unless `--etcd-prefix` says otherwise.
+pub const REGISTRY: &str = "/registry";
+
+/// A key with what is stored under it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawValue {
+    /// The whole key, `/registry/…`.
+    pub key: String,
+    /// The stored bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// The prefix of all keys of a resource: `/registry/stable.example.com/crontabs/`.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `crdStorageMap`.
+pub fn prefix_of(registry: &str, resource: &Resource) -> String {
+    format!("{}/{}/{}/", registry.trim_end_matches('/'), resource.group, resource.plural)
+}
+
+/// Namespace and name of the object under a key; none where there is neither.
+pub fn identity_of<'k>(prefix: &str, key: &'k str) -> Option<(Option<&'k str>, &'k str)> {
+    let rest = key.strip_prefix(prefix)?;
+    match rest.split_once('/') {
+        Some((namespace, name)) => Some((Some(namespace), name)),
+        None => Some((None, rest)),
+    }
+}

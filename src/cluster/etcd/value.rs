@@ -1,0 +1,54 @@
+//! A stored value as a document: JSON, or CBOR where that is enabled.
+//! It must not guess: what is encrypted, or of another form, is named and left alone.
+
+use super::cbor;
+use crate::domain::json::Json;
+
+/// How the API server marks a value that it has encrypted.
+///
+/// Source: apiserver `pkg/server/options/encryptionconfig`.
+const ENCRYPTED: &[u8] = b"k8s:enc:";
+/// How CBOR marks itself; API servers write no CBOR without it.
+///
+/// Source: apimachinery `pkg/runtime/serializer/cbor`.
+const CBOR: &[u8] = b"\xd9\xd9\xf7";
+
+/// Why a value cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
+pub enum Opaque {
+    /// The API server encrypts what it stores; only it has the key.
+    #[error("encrypted")]
+    Encrypted,
+    /// Neither JSON nor CBOR.
+    #[error("neither JSON nor CBOR")]
+    Unknown,
+}
+
+/// Reads a stored value.
+///
+/// # Errors
+/// See [`Opaque`].
+pub fn decode(bytes: &[u8]) -> Result<Json, Opaque> {
+    if bytes.starts_with(ENCRYPTED) {
+        return Err(Opaque::Encrypted);
+    }
+    match bytes.strip_prefix(CBOR) {
+        Some(rest) => cbor::parse(rest).ok_or(Opaque::Unknown),
+        None => Json::parse(bytes).map_err(|_| Opaque::Unknown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        assert_eq!(decode(b"k8s:enc:aescbc:v1:key1:xxxx").err(), Some(Opaque::Encrypted));
+        assert_eq!(decode(b"k8s\0\n\x0c").err(), Some(Opaque::Unknown));
+        assert_eq!(decode(b"").err(), Some(Opaque::Unknown));
+        assert_eq!(decode(b"\xd9\xd9\xf7\xa1").err(), Some(Opaque::Unknown));
+        assert_eq!(*decode(br#"{"a":1}"#).expect("JSON"), serde_json::json!({"a": 1}));
+        assert_eq!(*decode(b"\xd9\xd9\xf7\xa1\x41a\x01").expect("CBOR"), serde_json::json!({"a": 1}));
+    }
+}
