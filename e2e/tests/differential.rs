@@ -17,6 +17,7 @@ fn agree(op: Op) {
         pairs: PAIRS,
         until: None,
         kinds: 3,
+        workers: None,
     };
     let report = campaign.run(op).expect("the oracle answers");
     let mismatches: Vec<_> = report

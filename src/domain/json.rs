@@ -100,7 +100,8 @@ pub fn narrow(value: &mut Value) {
     }
 }
 
-fn write(value: &Value, bytes: &mut Vec<u8>) {
+/// Appends a value of any depth, without insignificant space.
+pub(in crate::domain) fn write(value: &Value, bytes: &mut Vec<u8>) {
     level(|| match value {
         Value::Array(items) => {
             bytes.push(b'[');
@@ -128,7 +129,8 @@ fn write(value: &Value, bytes: &mut Vec<u8>) {
     });
 }
 
-fn write_scalar(value: &(impl serde::Serialize + ?Sized), bytes: &mut Vec<u8>) {
+/// Appends a value that holds no others.
+pub(in crate::domain) fn write_scalar(value: &(impl serde::Serialize + ?Sized), bytes: &mut Vec<u8>) {
     serde_json::to_writer(bytes, value)
         .expect("a scalar always has a JSON form, and memory does not refuse bytes");
 }

@@ -143,6 +143,11 @@ impl<'a> Trail<'a> {
         Trail { parent: Some(self), step: Some(step) }
     }
 
+    /// The place above and the last step; none for the whole object.
+    pub fn last(&self) -> Option<(&'a Trail<'a>, TrailStep<'a>)> {
+        self.parent.zip(self.step)
+    }
+
     /// The place as owned data, for a finding.
     pub fn to_path(&self) -> Path {
         let mut steps = Vec::new();
@@ -161,6 +166,18 @@ impl<'a> Trail<'a> {
         }
         steps.reverse();
         Path(steps)
+    }
+}
+
+impl<'a> From<&'a Step> for TrailStep<'a> {
+    fn from(step: &'a Step) -> Self {
+        match step {
+            Step::Field(name) => Self::Field(name),
+            Step::Key(key) => Self::Key(key),
+            Step::Index(index) => Self::Index(*index),
+            Step::Items => Self::Items,
+            Step::Values => Self::Values,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -38,6 +39,9 @@ struct Arguments {
     /// Stop each op after that many kinds of mismatches.
     #[arg(long, default_value_t = 20)]
     kinds: usize,
+    /// Cores to use; all by default.
+    #[arg(long)]
+    workers: Option<NonZeroUsize>,
     /// Append a reproducing vector of each kind of mismatch to this file.
     #[arg(long)]
     out: Option<PathBuf>,
@@ -59,6 +63,7 @@ fn main() -> anyhow::Result<ExitCode> {
             pairs: arguments.pairs,
             until: arguments.seconds.map(|seconds| started + Duration::from_secs(seconds)),
             kinds: arguments.kinds,
+            workers: arguments.workers,
         };
         let report = campaign.run(*op)?;
         clean &= report.mismatches.is_empty();

@@ -1,11 +1,13 @@
 //! Whether the owners of an object cover a value in it.
 //! It must not look at owners that name fields in other terms than the schema's: the caller leaves them out.
 
+use std::str;
+
 use serde_json::Value;
 
 use super::Owner;
-use crate::domain::json::level;
-use crate::domain::path::Step;
+use crate::domain::json::{level, write, write_scalar};
+use crate::domain::path::{Step, Trail, TrailStep};
 use crate::domain::schema::{Schema, SchemaType};
 
 /// Whether every leaf of the value at `path` is named by at least one owner.
@@ -18,9 +20,9 @@ pub fn is_covered<'a>(
     schema: &Schema,
     path: &[Step],
 ) -> bool {
-    let mut key = String::new();
-    let Some((sets, value, schema)) = followed(owners, object, schema, path, &mut key) else { return false };
-    leaves_are_covered(&sets, value, schema, &mut key)
+    let mut claims = Claims::default();
+    claims.take(owners);
+    claims.walk(object, schema, path).is_some_and(|(value, schema)| claims.cover_leaves(0, value, schema))
 }
 
 /// Whether any owner names the place at `path` or something in it; see [`is_covered`].
@@ -30,115 +32,162 @@ pub fn is_named<'a>(
     schema: &Schema,
     path: &[Step],
 ) -> bool {
-    followed(owners, object, schema, path, &mut String::new()).is_some_and(|(sets, ..)| !sets.is_empty())
+    let mut claims = Claims::default();
+    claims.take(owners);
+    claims.walk(object, schema, path).is_some() && !claims.sets.is_empty()
 }
 
-/// The parts of the owners' sets that are about a place, with its value and schema; none where owners do not name parts.
-fn followed<'a, 'v, 's>(
-    owners: impl Iterator<Item = Owner<'a>>,
-    object: &'v Value,
-    schema: &'s Schema,
-    path: &[Step],
-    key: &mut String,
-) -> Option<(Vec<&'a Value>, &'v Value, &'s Schema)> {
-    let mut sets: Vec<&Value> = owners.map(|owner| owner.fields).collect();
-    let (mut value, mut schema) = (object, schema);
-    for step in path {
-        let (child, child_schema) = step_into(value, schema, step)?;
-        if !write_element(key, schema, step, child) {
-            return None;
+/// What is needed to ask about owners, kept from one place to the next: asking about many allocates no more than asking
+/// about the deepest.
+#[derive(Debug, Default)]
+pub struct Claims<'a> {
+    /// The owners' sets for the place in question, above those for the places that lead there.
+    sets: Vec<&'a Value>,
+    /// The FieldsV1 name of a step.
+    key: Vec<u8>,
+}
+
+impl<'a> Claims<'a> {
+    /// As [`is_covered`], for a place that a walk over the object has come to.
+    pub fn cover(
+        &mut self,
+        owners: impl Iterator<Item = Owner<'a>>,
+        object: &Value,
+        schema: &Schema,
+        at: &Trail<'_>,
+    ) -> bool {
+        self.take(owners);
+        self.follow(object, schema, at).is_some_and(|(value, schema)| self.cover_leaves(0, value, schema))
+    }
+
+    fn take(&mut self, owners: impl Iterator<Item = Owner<'a>>) {
+        self.sets.clear();
+        self.sets.extend(owners.map(|owner| owner.fields));
+    }
+
+    /// Goes down a path; none where owners do not name the parts of what is on the way.
+    fn walk<'v, 's>(
+        &mut self,
+        object: &'v Value,
+        schema: &'s Schema,
+        path: &[Step],
+    ) -> Option<(&'v Value, &'s Schema)> {
+        path.iter()
+            .try_fold((object, schema), |(value, schema), step| self.step_into(value, schema, step.into()))
+    }
+
+    /// Goes down to a place that a walk has come to; none where owners do not name the parts of what is on the way.
+    fn follow<'v, 's>(
+        &mut self,
+        object: &'v Value,
+        schema: &'s Schema,
+        at: &Trail<'_>,
+    ) -> Option<(&'v Value, &'s Schema)> {
+        let Some((above, step)) = at.last() else { return Some((object, schema)) };
+        let (value, schema) = level(|| self.follow(object, schema, above))?;
+        self.step_into(value, schema, step)
+    }
+
+    /// Goes one step down, and the owners' sets with it.
+    fn step_into<'v, 's>(
+        &mut self,
+        value: &'v Value,
+        schema: &'s Schema,
+        step: TrailStep<'_>,
+    ) -> Option<(&'v Value, &'s Schema)> {
+        let (child, child_schema) = match step {
+            TrailStep::Field(name) | TrailStep::Key(name) => (value.get(name)?, schema.child(name)?),
+            TrailStep::Index(index) => (value.get(index)?, schema.items.as_deref()?),
+            TrailStep::Items | TrailStep::Values => return None,
+        };
+        let name = element(&mut self.key, schema, step, child)?;
+        self.sets.retain_mut(|set| set.get(name).map(|inner| *set = inner).is_some());
+        Some((child, child_schema))
+    }
+
+    /// Whether the sets from `first` on name every leaf of a value.
+    fn cover_leaves(&mut self, first: usize, value: &Value, schema: &Schema) -> bool {
+        if self.sets.len() == first {
+            return false;
         }
-        sets.retain_mut(|set| set.get(&*key).map(|inner| *set = inner).is_some());
-        (value, schema) = (child, child_schema);
+        match value {
+            Value::Object(fields) if !fields.is_empty() && !is_atomic_map(schema) => level(|| {
+                fields.iter().all(|(name, child)| {
+                    let Some(below) = schema.child(name) else { return false };
+                    self.cover_part(first, schema, TrailStep::Field(name), child, below)
+                })
+            }),
+            Value::Array(items) if !items.is_empty() && is_associative(schema) => level(|| {
+                items.iter().enumerate().all(|(index, child)| {
+                    let Some(below) = schema.items.as_deref() else { return false };
+                    self.cover_part(first, schema, TrailStep::Index(index), child, below)
+                })
+            }),
+            _ => true,
+        }
     }
-    Some((sets, value, schema))
-}
 
-fn leaves_are_covered(sets: &[&Value], value: &Value, schema: &Schema, key: &mut String) -> bool {
-    if sets.is_empty() {
-        return false;
-    }
-    match value {
-        Value::Object(fields) if !fields.is_empty() && !is_atomic_map(schema) => level(|| {
-            fields.iter().all(|(name, child)| {
-                let Some(child_schema) = schema.child(name) else { return false };
-                element_is_covered(sets, schema, &Step::Field(name.clone()), child, child_schema, key)
-            })
-        }),
-        Value::Array(items) if !items.is_empty() && is_associative(schema) => level(|| {
-            items.iter().enumerate().all(|(index, child)| {
-                let Some(child_schema) = schema.items.as_deref() else { return false };
-                element_is_covered(sets, schema, &Step::Index(index), child, child_schema, key)
-            })
-        }),
-        _ => true,
-    }
-}
-
-fn element_is_covered(
-    sets: &[&Value],
-    schema: &Schema,
-    step: &Step,
-    child: &Value,
-    child_schema: &Schema,
-    key: &mut String,
-) -> bool {
-    if !write_element(key, schema, step, child) {
-        return false;
-    }
-    let inner: Vec<&Value> = sets.iter().filter_map(|set| set.get(&*key)).collect();
-    leaves_are_covered(&inner, child, child_schema, key)
-}
-
-fn step_into<'v, 's>(value: &'v Value, schema: &'s Schema, step: &Step) -> Option<(&'v Value, &'s Schema)> {
-    match step {
-        Step::Field(name) | Step::Key(name) => Some((value.get(name)?, schema.child(name)?)),
-        Step::Index(index) => Some((value.get(index)?, schema.items.as_deref()?)),
-        Step::Items | Step::Values => None,
+    fn cover_part(
+        &mut self,
+        first: usize,
+        parent: &Schema,
+        step: TrailStep<'_>,
+        child: &Value,
+        schema: &Schema,
+    ) -> bool {
+        let Some(name) = element(&mut self.key, parent, step, child) else { return false };
+        let end = self.sets.len();
+        for index in first..end {
+            self.sets.extend(self.sets[index].get(name));
+        }
+        let covered = self.cover_leaves(end, child, schema);
+        self.sets.truncate(end);
+        covered
     }
 }
 
-/// Writes the FieldsV1 name of a step; false where owners do not name the parts of this parent.
-fn write_element(key: &mut String, parent: &Schema, step: &Step, child: &Value) -> bool {
+/// The FieldsV1 name of a step; none where owners do not name the parts of this parent.
+fn element<'k>(key: &'k mut Vec<u8>, parent: &Schema, step: TrailStep<'_>, child: &Value) -> Option<&'k str> {
     key.clear();
     match step {
-        Step::Field(name) | Step::Key(name) => {
-            key.push_str("f:");
-            key.push_str(name);
-            !is_atomic_map(parent)
+        TrailStep::Field(name) | TrailStep::Key(name) if !is_atomic_map(parent) => {
+            key.extend_from_slice(b"f:");
+            key.extend_from_slice(name.as_bytes());
         }
-        Step::Index(_) => match parent.list_type.as_deref() {
-            Some("map") => write_list_map_key(key, parent, child),
+        TrailStep::Index(_) => match parent.list_type.as_deref() {
+            Some("map") => list_map_key(key, parent, child)?,
             Some("set") => {
-                key.push_str("v:");
-                push_json(key, child);
-                true
+                key.extend_from_slice(b"v:");
+                write(child, key);
             }
-            _ => false,
+            _ => return None,
         },
-        Step::Items | Step::Values => false,
+        _ => return None,
     }
+    str::from_utf8(key).ok()
 }
 
-fn write_list_map_key(key: &mut String, parent: &Schema, item: &Value) -> bool {
-    let mut names: Vec<&String> = parent.list_map_keys.iter().collect();
-    names.sort();
-    key.push_str("k:{");
-    for (index, name) in names.into_iter().enumerate() {
-        let Some(value) = item.get(name) else { return false };
-        if index > 0 {
-            key.push(',');
-        }
-        push_json(key, &Value::String(name.clone()));
-        key.push(':');
-        push_json(key, value);
+/// The keys of an item, in the order of their names.
+fn list_map_key(key: &mut Vec<u8>, parent: &Schema, item: &Value) -> Option<()> {
+    let after = |last: Option<&str>| {
+        parent
+            .list_map_keys
+            .iter()
+            .map(String::as_str)
+            .filter(|name| last.is_none_or(|last| *name > last))
+            .min()
+    };
+    key.extend_from_slice(b"k:{");
+    let mut name = after(None);
+    while let Some(known) = name {
+        write_scalar(known, key);
+        key.push(b':');
+        write(item.get(known)?, key);
+        name = after(name);
+        key.extend(name.map(|_| b','));
     }
-    key.push('}');
-    true
-}
-
-fn push_json(key: &mut String, value: &Value) {
-    key.push_str(&value.to_string());
+    key.push(b'}');
+    Some(())
 }
 
 fn is_atomic_map(schema: &Schema) -> bool {

@@ -9,7 +9,7 @@ mod unite;
 
 use serde_json::Value;
 
-pub use cover::{is_covered, is_named};
+pub use cover::{Claims, is_covered, is_named};
 pub use unite::unite;
 
 use super::object::Object;

@@ -10,7 +10,7 @@ use super::{
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::ownership::{MANAGER, is_covered, owners};
+use crate::domain::ownership::{Claims, MANAGER, owners};
 use crate::domain::path::{Path, Trail};
 
 /// Decides about one object of a CRD whose storage version has defaults.
@@ -132,11 +132,10 @@ fn gaps(object: &Object, crd: &Crd) -> Vec<Path> {
 fn filled(object: &Object, crd: &Crd, trust_claims: bool) -> Vec<Path> {
     let schema = &crd.storage().schema;
     let speaking = owners(object).filter(|owner| crd.names_fields_alike(owner.version()));
-    let mut paths = Vec::new();
+    let (mut claims, mut paths) = (Claims::default(), Vec::new());
     crd.compiled().filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| {
-        let path = trail.to_path();
-        if !trust_claims || !is_covered(speaking.clone(), object.json(), schema, path.steps()) {
-            paths.push(path);
+        if !trust_claims || !claims.cover(speaking.clone(), object.json(), schema, trail) {
+            paths.push(trail.to_path());
         }
     });
     paths

@@ -51,12 +51,12 @@ impl Generator<'_> {
         let mut schema = Value::Object(schema);
         for _ in 0..self.random.between(20, 150) {
             schema = match self.random.below(3) {
-                0 => json!({"type": "array", "items": schema}),
-                1 => json!({"type": "object", "additionalProperties": schema}),
-                _ => json!({"type": "object", "properties": {"a": schema}}),
+                0 => around("array", "items", schema),
+                1 => around("object", "additionalProperties", schema),
+                _ => around("object", "properties", property(schema)),
             };
         }
-        json!({"type": "object", "properties": {"a": schema}})
+        around("object", "properties", property(schema))
     }
 
     pub(super) fn schema(&mut self, depth: usize) -> Value {
@@ -303,6 +303,15 @@ impl Generator<'_> {
             schema.insert(format!("{bound}{of}"), self.random.below(4).into());
         }
     }
+}
+
+/// A schema of a type with one keyword more; json! would copy the keyword's value.
+fn around(kind: &str, keyword: &str, value: Value) -> Value {
+    Value::Object(Map::from_iter([("type".to_owned(), kind.into()), (keyword.to_owned(), value)]))
+}
+
+fn property(schema: Value) -> Value {
+    Value::Object(Map::from_iter([("a".to_owned(), schema)]))
 }
 
 /// The keywords of a literal schema.

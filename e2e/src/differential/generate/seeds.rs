@@ -57,7 +57,12 @@ impl Seeds {
             entered = true;
         }
         let part = etch::domain::json::copy(part);
-        Some(if entered { json!({"type": "object", "properties": {"spec": part}}) } else { part })
+        if !entered {
+            return Some(part);
+        }
+        let mut schema = json!({"type": "object", "properties": {"spec": null}});
+        schema["properties"]["spec"] = part;
+        Some(schema)
     }
 }
 

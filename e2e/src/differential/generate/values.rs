@@ -22,9 +22,14 @@ impl Generator<'_> {
         object.insert("metadata".to_owned(), metadata);
         if self.random.chance(1) {
             let levels = self.random.between(100, 1500);
-            let (name, mut deep) = (self.name(), json!(null));
+            let (name, mut deep) = (self.name(), Value::Null);
             for _ in 0..levels {
-                deep = if self.random.chance(50) { json!([deep]) } else { json!({"a": deep}) };
+                // json! would copy what it is given.
+                deep = if self.random.chance(50) {
+                    Value::Array(vec![deep])
+                } else {
+                    Value::Object(Map::from_iter([("a".to_owned(), deep)]))
+                };
             }
             if !matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
                 object.insert(name, deep);

@@ -36,7 +36,7 @@ pub(super) fn same(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
         (Value::Timestamp(a), b) => Ok(matches!(b, Value::Timestamp(b) if a.same_instant(*b))),
         (Value::Type(a), b) => Ok(matches!(b, Value::Type(b) if a == b)),
         (Value::Optional(a), Value::Optional(b)) => match (a, b) {
-            (Some(a), Some(b)) => same(a, b),
+            (Some(a), Some(b)) => same(&a.unwrapped()?, &b.unwrapped()?),
             (a, b) => Ok(a.is_none() && b.is_none()),
         },
         (Value::Optional(_), _) => Ok(false),

@@ -83,7 +83,7 @@ impl<'v> Evaluation<'_, 'v> {
                     }
                 }
                 Step::Otherwise { optional, other, unwrap } => match self.step(*optional)? {
-                    Value::Optional(Some(value)) if *unwrap => Ok((*value).clone()),
+                    Value::Optional(Some(value)) if *unwrap => value.unwrapped(),
                     present @ Value::Optional(Some(_)) => Ok(present),
                     Value::Optional(None) => self.step(*other),
                     _ => Err(Fault::NoOverload),
@@ -215,7 +215,9 @@ impl<'v> Evaluation<'_, 'v> {
         for (item, optional) in items {
             match (self.step(*item)?, optional) {
                 (value, false) => values.push(value),
-                (Value::Optional(value), true) => values.extend(value.map(|value| (*value).clone())),
+                (Value::Optional(value), true) => {
+                    values.extend(value.map(|value| value.unwrapped()).transpose()?);
+                }
                 _ => {
                     return Err(Fault::new(
                         "cannot initialize optional list element from non-optional value",
@@ -236,7 +238,7 @@ impl<'v> Evaluation<'_, 'v> {
                     map.insert(key, value);
                 }
                 (Value::Optional(Some(value)), true) => {
-                    map.insert(key, (*value).clone());
+                    map.insert(key, value.unwrapped()?);
                 }
                 (Value::Optional(None), true) => {
                     map.remove(&key);
@@ -346,7 +348,8 @@ impl<'v> Evaluation<'_, 'v> {
         if let Value::Optional(inner) = &value {
             match inner {
                 None => return Ok(value),
-                Some(inner) => value = (**inner).clone(),
+                Some(inner) if qualifiers.is_empty() => value = (**inner).clone(),
+                Some(inner) => value = inner.unwrapped()?,
             }
             optional = true;
         }

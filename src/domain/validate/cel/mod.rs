@@ -27,8 +27,6 @@
 //! - `sort` and `sortBy` keep the order of equals; Go does not promise to.
 //! - `double('0x1p4')`: hexadecimal doubles are not read. Quantities with an exponent beyond 50,000 are refused.
 //! - Keys of a map literal must be `null`, a `bool`, a number or a `string`; the server takes some others.
-//! - Values that do not fit their schema have an error wherever a rule reads them; inside `optionalOldSelf` the server has
-//!   an optional that holds the error.
 //! - A rule on `kind` or `apiVersion` of an embedded resource whose schema gives those another type than `string`.
 //! - The estimate of a rule's cost that the server makes when a CRD is written is not made; nor is an update ratcheted:
 //!   it is judged as if all of it were new, but for the rules that compare with `oldSelf`.

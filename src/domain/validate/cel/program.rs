@@ -436,10 +436,10 @@ fn old_self<'v>(rule: &CompiledRule, old: Option<&Outcome<Value<'v>>>) -> Option
     if !rule.is_optional() {
         return old.cloned();
     }
-    Some(match old {
-        None => Ok(Value::Optional(None)),
-        Some(old) => old.clone().map(Value::some),
-    })
+    Some(Ok(match old {
+        None => Value::Optional(None),
+        Some(old) => Value::some(old.clone().unwrap_or_else(Value::Misfit)),
+    }))
 }
 
 /// The items of an older list by their keys.

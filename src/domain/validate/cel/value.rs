@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::data::{Array, Object};
+use super::fault::{Fault, Outcome};
 use super::library::{Cidr, NamedFormat, Quantity, Url, Version};
 use super::time::Timestamp;
 
@@ -39,6 +40,8 @@ pub(super) enum Value<'v> {
     Object(Object<'v>),
     /// What stands at a place without a type: it can only be compared.
     Untyped(&'v Json),
+    /// What does not fit its schema, inside an optional: an error once it is taken out.
+    Misfit(Fault),
     Optional(Option<Arc<Value<'v>>>),
     Quantity(Arc<Quantity>),
     Url(Arc<Url>),
@@ -107,6 +110,17 @@ impl<'v> Value<'v> {
         Self::Optional(Some(Arc::new(value)))
     }
 
+    /// What an optional holds.
+    ///
+    /// # Errors
+    /// It does not fit its schema.
+    pub(super) fn unwrapped(&self) -> Outcome<Self> {
+        match self {
+            Self::Misfit(fault) => Err(fault.clone()),
+            value => Ok(value.clone()),
+        }
+    }
+
     /// The name of the value's type, as `type(value)` has it.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
@@ -123,6 +137,7 @@ impl<'v> Value<'v> {
             Self::List(_) | Self::Array(_) => "list",
             Self::Map(_) | Self::Object(_) => "map",
             Self::Untyped(_) => "unknown",
+            Self::Misfit(_) => "error",
             Self::Optional(_) => "optional_type",
             Self::Quantity(_) => "kubernetes.Quantity",
             Self::Url(_) => "kubernetes.URL",

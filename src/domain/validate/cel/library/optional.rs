@@ -17,7 +17,7 @@ pub(super) fn declare(table: &mut Table) {
     });
     table.function("optional.none", "optional_none", "-> optional<V>", |_| Ok(Value::Optional(None)));
     table.method("value", "optional_value", "optional<V> -> V", |args| match &args[0] {
-        Value::Optional(Some(value)) => Ok((**value).clone()),
+        Value::Optional(Some(value)) => value.unwrapped(),
         Value::Optional(None) => Err(Fault::new("optional.none() dereference")),
         _ => Err(Fault::NoOverload),
     });
@@ -57,7 +57,7 @@ fn unwrap_all<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
     let mut present = Vec::new();
     for item in compare::items(&args[0])? {
         match item? {
-            Value::Optional(Some(value)) => present.push((*value).clone()),
+            Value::Optional(Some(value)) => present.push(value.unwrapped()?),
             Value::Optional(None) => {}
             _ => return Err(Fault::new("value is not optional")),
         }

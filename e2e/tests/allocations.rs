@@ -1,0 +1,111 @@
+//! Deciding about an object with nothing to do allocates the same for a small and for a large one.
+//! It must not measure time, nor deciding that ends in a write: that is as large as what is missing.
+
+use allocation_counter::measure;
+use etch::domain::crd::Crd;
+use etch::domain::object::Object;
+use etch::domain::plan::{Plan, Record, Terms, decide};
+use serde_json::{Value, json};
+
+/// How many ports the objects have.
+const SIZES: [usize; 3] = [3, 30, 300];
+
+#[test]
+fn an_object_on_record_costs_nothing() {
+    let record = Record { through: Some(5), ..Record::default() };
+    assert_eq!(allocated(&record, &|ports| object(ports, "TCP")), [0; 3]);
+}
+
+#[test]
+fn an_object_that_shows_no_default_costs_nothing() {
+    assert_eq!(allocated(&Record::default(), &|ports| object(ports, "UDP")), [0; 3]);
+}
+
+#[test]
+fn an_object_whose_owners_name_every_default_costs_the_same_at_any_size() {
+    let record = Record { trust_claims: true, ..Record::default() };
+    let [small, medium, large] = allocated(&record, &|ports| object(ports, "TCP"));
+    assert!(small < 1024, "{small} bytes");
+    assert_eq!([medium, large], [small; 2]);
+}
+
+/// The bytes that deciding allocates, at each size.
+fn allocated(record: &Record, object: &dyn Fn(usize) -> Value) -> [u64; 3] {
+    let crd = Crd::read(&crd().into()).expect("a CRD");
+    SIZES.map(|ports| {
+        let object = Object::from(object(ports));
+        let mut plan = None;
+        let info = measure(|| plan = Some(decide(&object, &crd, &Terms::default(), record)));
+        assert_eq!(plan, Some(Plan::Stored), "{ports} ports");
+        info.bytes_total
+    })
+}
+
+fn crd() -> Value {
+    let port = json!({"type": "object", "properties": {
+        "number": {"type": "integer"},
+        "name": {"type": "string"},
+        "protocol": {"type": "string", "default": "TCP"},
+    }});
+    let spec = json!({"type": "object", "properties": {
+        "ports": {
+            "type": "array",
+            "items": port,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["number"],
+        },
+        "notes": {"type": "object", "additionalProperties": {"type": "string"}},
+    }});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.stable.example.com", "uid": "a", "generation": 1},
+        "spec": {
+            "group": "stable.example.com",
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+            }],
+        },
+        "status": {"storedVersions": ["v1"]},
+    })
+}
+
+/// An object with a number of ports and of notes, all of whose fields one manager has applied.
+fn object(ports: usize, protocol: &str) -> Value {
+    let numbers = || 1000..1000 + ports;
+    let set = |names: &[&str]| -> Value {
+        names.iter().map(|name| ((*name).to_owned(), json!({}))).collect::<serde_json::Map<_, _>>().into()
+    };
+    let owned: serde_json::Map<_, _> = numbers()
+        .map(|number| {
+            (format!(r#"k:{{"number":{number}}}"#), set(&[".", "f:number", "f:name", "f:protocol"]))
+        })
+        .collect();
+    let notes: serde_json::Map<_, _> =
+        numbers().map(|number| (format!("note-{number}"), json!("text"))).collect();
+    json!({
+        "apiVersion": "stable.example.com/v1",
+        "kind": "Thing",
+        "metadata": {
+            "name": "x", "namespace": "default", "uid": "b", "resourceVersion": "5",
+            "managedFields": [{
+                "manager": "kubectl",
+                "operation": "Apply",
+                "apiVersion": "stable.example.com/v1",
+                "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:spec": {"f:ports": owned, "f:notes": {}}},
+            }],
+        },
+        "spec": {
+            "ports": numbers()
+                .map(|number| json!({"number": number, "name": format!("port-{number}"), "protocol": protocol}))
+                .collect::<Vec<_>>(),
+            "notes": notes,
+        },
+    })
+}
