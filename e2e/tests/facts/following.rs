@@ -1,99 +1,122 @@
 //! Moving a stored value to another default, and what that leaves in managedFields (F1 to F4).
 //!
-//! What makes the server store a default is in `applying`.
+//! How the value was stored without an owner is in `applying`.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
     cluster::Cluster,
     rows,
-    tabs::{Stored, Tabs, defaulted, text, v1},
+    tabs::{Tabs, defaulted, text, v1},
 };
 
 rows! {
-    f0: "experiment",
+    f1: "a JSON patch of a value makes us its owner; without our entry everything else is as it was",
+    f2: "a removed value leaves no entry, and what the schema defaults comes back as ours",
+    f3: "a value in an atomic list takes the list from its owner",
+    f4: "a JSON patch that puts uid and resourceVersion where they are obeys them",
 }
 
-async fn show(tabs: &Tabs<'_>, what: &str, name: &str) -> Result<()> {
-    let stored: Stored = tabs.stored(name).await?;
-    println!("{what}: {stored:?} rv {}", tabs.revision(name).await?);
+const OWNER: &str = "owner Apply v1: .spec.a";
+
+/// Objects with a stored `color: red` that nobody owns, and a schema that gives `blue` now, or nothing.
+async fn moving<'a>(cluster: &'a Cluster, row: &str, names: &[&str], now: Value) -> Result<Tabs<'a>> {
+    let tabs = Tabs::new(cluster, row);
+    tabs.define(v1(json!({"a": text(), "color": defaulted("red")}))).await?;
+    for name in names {
+        tabs.apply("v1", name, "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
+    }
+    tabs.define(v1(json!({"a": text(), "color": now}))).await?;
+    for name in names {
+        ensure!(tabs.raw(name).await?["spec"] == json!({"a": "x", "color": "red"}), "{name} stores red");
+    }
+    Ok(tabs)
+}
+
+async fn patch(tabs: &Tabs<'_>, name: &str, operation: Value) -> Result<()> {
+    let operations = [conditions(&tabs.precondition("v1", name).await?), vec![operation]].concat();
+    tabs.json_patch("v1", name, operations.into()).await?.ok().map(drop)
+}
+
+fn conditions(metadata: &Value) -> Vec<Value> {
+    let put =
+        |key: &str| json!({"op": "replace", "path": format!("/metadata/{key}"), "value": metadata[key]});
+    vec![put("uid"), put("resourceVersion")]
+}
+
+async fn f1(cluster: &Cluster) -> Result<()> {
+    let tabs = moving(cluster, "f1", &["a"], defaulted("blue")).await?;
+    patch(&tabs, "a", json!({"op": "replace", "path": "/spec/color", "value": "blue"})).await?;
+    let stored = tabs.stored("a").await?;
+    assert_eq!(stored.spec, json!({"a": "x", "color": "blue"}));
+    assert_eq!(
+        (stored.generation, &stored.owners[..]),
+        (2, &["etch Update v1: .spec.color".to_owned(), OWNER.into()][..])
+    );
+
+    let entries = &tabs.read("v1", "a").await?["metadata"]["managedFields"];
+    let ours = entries.as_array().and_then(|all| all.iter().position(|entry| entry["manager"] == "etch"));
+    let entry = format!("/metadata/managedFields/{}", ours.unwrap_or_default());
+    patch(&tabs, "a", json!({"op": "remove", "path": entry})).await?;
+    let released = tabs.stored("a").await?;
+    assert_eq!((released.spec, released.generation), (stored.spec, 2));
+    assert_eq!(released.owners, [OWNER]);
+    tabs.settled("v1", "a").await?;
+    tabs.apply("v1", "a", "other", json!({"spec": {"color": "green"}})).await?.ok()?;
     Ok(())
 }
 
-async fn f0(cluster: &Cluster) -> Result<()> {
-    let tabs = Tabs::new(cluster, "f0");
-    let schema = |keep: Option<i64>, color: Option<&str>| -> Value {
-        let mut history = json!({"type": "integer"});
-        if let Some(keep) = keep {
-            history["default"] = keep.into();
-        }
-        json!({"a": text(), "color": color.map_or_else(text, defaulted),
-            "policy": {"type":"object", "default": {}, "properties": {"mode": text(), "keep": history.clone()}},
-            "items": {"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],
-                "items":{"type":"object","required":["name"],"properties":{"name":text(),"keep":history.clone()}}},
-            "atomic": {"type":"array","items":{"type":"object","properties":{"name":text(),"keep":history.clone()}}},
-            "map": {"type":"object","additionalProperties":{"type":"object","properties":{"name":text(),"keep":history}}},
-        })
+async fn f2(cluster: &Cluster) -> Result<()> {
+    let remove = json!({"op": "remove", "path": "/spec/color"});
+    let tabs = moving(cluster, "f2-gone", &["a"], text()).await?;
+    patch(&tabs, "a", remove.clone()).await?;
+    let stored = tabs.stored("a").await?;
+    assert_eq!((stored.spec, stored.generation), (json!({"a": "x"}), 2));
+    assert_eq!(stored.owners, [OWNER]);
+
+    let tabs = moving(cluster, "f2-changed", &["a"], defaulted("blue")).await?;
+    patch(&tabs, "a", remove).await?;
+    let stored = tabs.stored("a").await?;
+    assert_eq!(stored.spec, json!({"a": "x", "color": "blue"}));
+    assert_eq!(stored.owners, ["etch Update v1: .spec.color", OWNER]);
+    Ok(())
+}
+
+async fn f3(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "f3");
+    let list = |keep: Value| {
+        v1(json!({"list": {"type": "array", "items": {
+            "type": "object", "properties": {"name": text(), "keep": keep}}}}))
     };
-    tabs.define(v1(schema(None, None))).await?;
-    let fields = json!({"spec": {"a": "x", "items": [{"name":"i"}], "atomic":[{"name":"i"}], "map": {"k/~": {"name":"i"}}}});
-    let names = ["replace", "remove", "gone", "apply", "merge"];
-    for name in names {
-        tabs.apply("v1", name, "owner", fields.clone()).await?.ok()?;
-    }
-    tabs.define(v1(schema(Some(3), Some("red")))).await?;
-    for name in names {
-        tabs.identity("v1", name).await?.ok()?;
-        show(&tabs, "stored", name).await?;
-    }
-    tabs.define(v1(schema(Some(5), Some("blue")))).await?;
-    let tests = async |name: &str| -> Result<Vec<Value>> {
-        let pre = tabs.precondition("v1", name).await?;
-        Ok(vec![
-            json!({"op":"test","path":"/metadata/uid","value":pre["uid"]}),
-            json!({"op":"test","path":"/metadata/resourceVersion","value":pre["resourceVersion"]}),
-        ])
-    };
-    for (name, replace) in [("replace", true), ("remove", false)] {
-        let mut ops = tests(name).await?;
-        for (path, value) in [
-            ("/spec/color", json!("blue")),
-            ("/spec/policy/keep", json!(5)),
-            ("/spec/items/0/keep", json!(5)),
-            ("/spec/atomic/0/keep", json!(5)),
-            ("/spec/map/k~1~0/keep", json!(5)),
-        ] {
-            ops.push(if replace {
-                json!({"op":"replace","path":path,"value":value})
-            } else {
-                json!({"op":"remove","path":path})
-            });
+    tabs.define(list(defaulted("red"))).await?;
+    tabs.apply("v1", "a", "owner", json!({"spec": {"list": [{"name": "x"}]}})).await?.ok()?;
+    assert_eq!(tabs.stored("a").await?.owners, ["owner Apply v1: .spec.list"]);
+    tabs.define(list(defaulted("blue"))).await?;
+    patch(&tabs, "a", json!({"op": "replace", "path": "/spec/list/0/keep", "value": "blue"})).await?;
+    let owners = tabs.stored("a").await?.owners;
+    assert_eq!(owners, ["etch Update v1: .spec.list"], "the owner has nothing left, and so no entry");
+    Ok(())
+}
+
+async fn f4(cluster: &Cluster) -> Result<()> {
+    let tabs = moving(cluster, "f4", &["edited", "recreated"], defaulted("blue")).await?;
+    for name in ["edited", "recreated"] {
+        let read = tabs.precondition("v1", name).await?;
+        if name == "edited" {
+            tabs.merge("v1", name, "user", json!({"spec": {"a": "y"}})).await?.ok()?;
+        } else {
+            cluster.delete(&tabs.path("v1", name)).await?.ok()?;
+            tabs.apply("v1", name, "user", json!({"spec": {"a": "y", "color": "red"}})).await?.ok()?;
         }
-        tabs.json_patch("v1", name, ops.into()).await?.ok()?;
-        show(&tabs, "after", name).await?;
-        let answer = tabs.identity("v1", name).await?;
-        println!("identity {}", answer.code);
-        show(&tabs, "then", name).await?;
+        let before = tabs.raw(name).await?;
+        let replace = json!({"op": "replace", "path": "/spec/color", "value": "blue"});
+        let answer = tabs.json_patch("v1", name, [conditions(&read), vec![replace]].concat().into()).await?;
+        assert_eq!(answer.code, 409, "{name}: {}", *answer.body);
+        assert_eq!(tabs.raw(name).await?, before, "{name}");
     }
-    let name = "apply";
-    tabs.apply("v1", name, "etch", json!({"spec":{"color":"red"}})).await?.ok()?;
-    show(&tabs, "own A", name).await?;
-    tabs.identity("v1", name).await?.ok()?;
-    show(&tabs, "gave up", name).await?;
-    tabs.define(v1(schema(None, None))).await?;
-    let name = "gone";
-    let mut ops = tests(name).await?;
-    for path in [
-        "/spec/color",
-        "/spec/policy/keep",
-        "/spec/items/0/keep",
-        "/spec/atomic/0/keep",
-        "/spec/map/k~1~0/keep",
-    ] {
-        ops.push(json!({"op":"remove","path":path}));
-    }
-    tabs.json_patch("v1", name, ops.into()).await?.ok()?;
-    show(&tabs, "after", name).await?;
+    cluster.delete(&tabs.path("v1", "edited")).await?.ok()?;
+    let gone = tabs.json_patch("v1", "edited", json!([])).await?;
+    assert_eq!((gone.code, tabs.exists("edited").await?), (404, false));
     Ok(())
 }
