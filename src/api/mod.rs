@@ -15,7 +15,8 @@ pub use policy::{
     CrdSelector, DefaultsPolicy, DefaultsPolicySpec, HiddenFieldsPolicy, Mode, OwnershipPolicy, Settings,
 };
 pub use report::{
-    Counts, DefaultPath, DefaultsReport, DefaultsReportSpec, DefaultsReportStatus, ObjectProblem,
+    Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec, DefaultsReportStatus,
+    ObjectProblem, PreviousDefaults,
 };
 
 /// The API group of Etch's own resources.

@@ -19,11 +19,15 @@ use serde::{Deserialize, Serialize};
     category = "etch",
     status = "DefaultsReportStatus",
     printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
+    printcolumn(name = "Policy", type_ = "string", json_path = ".status.policy"),
     printcolumn(name = "Objects", type_ = "integer", json_path = ".status.counts.objects"),
     printcolumn(name = "Written", type_ = "integer", json_path = ".status.counts.written"),
     printcolumn(name = "Stored", type_ = "integer", json_path = ".status.counts.alreadyStored"),
+    printcolumn(name = "Due", type_ = "integer", json_path = ".status.counts.due"),
     printcolumn(name = "Held", type_ = "integer", json_path = ".status.counts.held"),
     printcolumn(name = "Rejected", type_ = "integer", json_path = ".status.counts.rejected"),
+    printcolumn(name = "Unknown", type_ = "integer", json_path = ".status.counts.unknown", priority = 1),
+    printcolumn(name = "Settles", type_ = "string", json_path = ".status.settlesAt", priority = 1),
     printcolumn(name = "Finished", type_ = "date", json_path = ".status.finished")
 )]
 #[serde(rename_all = "camelCase")]
@@ -41,6 +45,9 @@ pub struct DefaultsReportStatus {
     /// The reason of the CRD's `DefaultsPersisted` condition.
     #[serde(default)]
     pub state: String,
+    /// The `DefaultsPolicy` that the CRD falls under.
+    #[serde(default)]
+    pub policy: String,
     /// The CRD's generation that this is about.
     #[serde(default)]
     pub generation: i64,
@@ -52,6 +59,8 @@ pub struct DefaultsReportStatus {
     pub digest: String,
     /// When these defaults were first seen; they are stored `settle` later.
     pub first_seen: Option<Time>,
+    /// From when on objects are written; set while the schema is given time to settle.
+    pub settles_at: Option<Time>,
     /// When the pass over the objects began.
     pub started: Option<Time>,
     /// When it ended; not set while it is under way.
@@ -61,15 +70,21 @@ pub struct DefaultsReportStatus {
     /// How many objects there were, and what became of them.
     #[serde(default)]
     pub counts: Counts,
-    /// The defaults of the storage version, and how many objects each was missing in, or may have been.
+    /// The defaults of the storage version, in the order of their paths: as many as fit.
     #[serde(default)]
     pub defaults: Vec<DefaultPath>,
+    /// How many more defaults there are than `defaults` lists.
+    #[serde(default)]
+    pub more_defaults: u64,
     /// Objects that were not written because it would do harm: the first 50 of `counts.held`.
     #[serde(default)]
     pub held: Vec<ObjectProblem>,
     /// Objects whose write was refused: the first 50 of `counts.rejected`.
     #[serde(default)]
     pub rejected: Vec<ObjectProblem>,
+    /// What the schema gave before, newest first; at most three.
+    #[serde(default)]
+    pub previous: Vec<PreviousDefaults>,
 }
 
 /// How many objects there were, and what became of them.
@@ -85,6 +100,11 @@ pub struct Counts {
     /// Objects that had nothing missing.
     #[serde(default)]
     pub already_stored: u64,
+    /// Objects that would be written if the policy allowed it. To know for certain one would have to write, so this is an
+    /// estimate: a default counts as stored where an owner names it, or where the object was last written after the
+    /// schema had it.
+    #[serde(default)]
+    pub due: u64,
     /// Objects that were not written because it would do harm.
     #[serde(default)]
     pub held: u64,
@@ -105,9 +125,57 @@ pub struct Counts {
 pub struct DefaultPath {
     /// Its place in the schema: `.spec.ports[].protocol`.
     pub path: String,
-    /// How many objects had it missing in etcd, or may have had.
+    /// What is filled in there, the defaults below it included, as JSON. It is the schema's, and no object's, value; left
+    /// out where it is long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// The CRD's resource version at which this default was first seen here: what was written later holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// How many objects it was missing in.
     #[serde(default)]
     pub objects: u64,
+}
+
+/// What an earlier schema gave.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PreviousDefaults {
+    /// The digest of these defaults.
+    #[serde(default)]
+    pub digest: String,
+    /// The CRD's storage version then.
+    #[serde(default)]
+    pub storage_version: String,
+    /// The last generation of the CRD that had them.
+    #[serde(default)]
+    pub generation: i64,
+    /// When they were first seen.
+    pub first_seen: Option<Time>,
+    /// When the pass that stored them ended; not set if none did.
+    pub finished: Option<Time>,
+    /// The resource version up to which every object was seen to, apart from `exceptions`.
+    pub through: Option<String>,
+    /// The uids of the objects that were held or rejected then.
+    #[serde(default)]
+    pub exceptions: Vec<String>,
+    /// Their places and values: as many as fit.
+    #[serde(default)]
+    pub defaults: Vec<DefaultValue>,
+    /// How many more there were than `defaults` lists.
+    #[serde(default)]
+    pub more_defaults: u64,
+}
+
+/// One default of an earlier schema.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DefaultValue {
+    /// Its place in the schema.
+    pub path: String,
+    /// What was filled in there, as JSON; left out where it was long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
 }
 
 /// One object, and why its defaults are not stored.

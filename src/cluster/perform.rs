@@ -9,7 +9,9 @@ use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::ownership::lost;
-use crate::domain::plan::{Strategy, Terms, Write, ahead_of_rewrite, has_gap, proof, release, rewritten};
+use crate::domain::plan::{
+    Strategy, Terms, Write, ahead_of_rewrite, has_followed, has_gap, proof, release, rewritten,
+};
 
 /// What came of a write.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub enum Outcome {
         /// The object's resource version after the last write.
         resource_version: String,
     },
+    /// Old defaults were moved; the object as it is now. What else it lacks is for another decision.
+    Followed(Box<Object>),
     /// Nothing was missing in etcd: the write changed nothing.
     AlreadyStored,
     /// The object is gone, or another one has its name.
@@ -90,6 +94,7 @@ impl Cluster {
             Strategy::Apply | Strategy::Merge => {
                 self.patched(&path, object.uid(), patch_type(write.strategy), &write.body).await?
             }
+            Strategy::Follow => return self.followed(&path, object, write).await,
             Strategy::Rewrite => match self.rewrite(&path, crd, object, write, terms).await? {
                 Some(answer) => answer,
                 None => return Ok(Outcome::Conflict),
@@ -138,8 +143,28 @@ impl Cluster {
         }
         let body = answer.as_ref().map_or(&write.body, |write| &write.body);
         let answer = self.patched(path, object.uid(), PatchType::Merge, body).await?;
+        self.released(path, answer).await
+    }
+
+    /// Moves old defaults in up to two requests.
+    ///
+    /// Ended in between, this leaves an entry of ours for what was moved, which the next decision removes.
+    async fn followed(&self, path: &str, object: &Object, write: &Write) -> Result<Outcome, CallError> {
+        let answer = self.patched(path, object.uid(), PatchType::Json, &write.body).await?;
+        let Some(answer) = self.released(path, answer).await? else { return Ok(Outcome::Conflict) };
+        let managers: Vec<String> = lost(object, &answer).map(|owner| owner.manager.to_owned()).collect();
+        match managers.is_empty() {
+            false => Ok(Outcome::OwnersLost { managers }),
+            // A server that does not serve the schema yet has filled the old default in again.
+            true if !has_followed(object, &answer, write) => Ok(Outcome::Unproved),
+            true => Ok(Outcome::Followed(Box::new(answer))),
+        }
+    }
+
+    /// The object without an entry of ours that a write has left; none if somebody else wrote in between.
+    async fn released(&self, path: &str, answer: Object) -> Result<Option<Object>, CallError> {
         let Some(body) = release(&answer) else { return Ok(Some(answer)) };
-        match self.patched(path, object.uid(), PatchType::Json, &body).await {
+        match self.patched(path, answer.uid(), PatchType::Json, &body).await {
             // A test of the patch failed: the entry is no longer where it was.
             Err(error) if error.code() == Some(422) => Ok(None),
             answer => answer.map(Some),
@@ -167,6 +192,7 @@ fn patch_type(strategy: Strategy) -> PatchType {
     match strategy {
         Strategy::Apply => PatchType::Apply,
         Strategy::Merge | Strategy::Rewrite => PatchType::Merge,
+        Strategy::Follow => PatchType::Json,
     }
 }
 

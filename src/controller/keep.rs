@@ -8,12 +8,14 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::attend::{Attendance, Done};
-use super::charge::{Charge, Halt, Standing, UPDATES, tender};
+use super::charge::{Charge, UPDATES, tender};
+use super::halt::Halt;
+use super::memory::record_of;
 use super::pass::Interruption;
-use super::record::{now, record_of};
+use super::record::now;
+use super::rounds::Standing;
 use super::tally::Fate;
 use crate::cluster::{Backoff, Follow, News, Pace};
-use crate::domain::plan::Record;
 
 /// Waits before objects that could not be written are tried again, from the first to the last.
 const RETRY_FIRST: Duration = Duration::from_secs(20);
@@ -22,19 +24,14 @@ const RETRY_LAST: Duration = Duration::from_secs(3600);
 const GATHER: Duration = Duration::from_millis(500);
 
 impl Charge {
-    /// Watches, and sees to whatever changes. `known` follows what is on record.
-    pub(super) async fn keep(
-        &mut self,
-        mut standing: Standing,
-        known: &mut Option<Record>,
-    ) -> Result<Infallible, Halt> {
+    /// Watches, and sees to whatever changes.
+    pub(super) async fn keep(&mut self, standing: &mut Standing) -> Result<Infallible, Halt> {
         let (cluster, pace, crd) = (self.cluster.clone(), self.pace.clone(), self.crd.clone());
         let own_pace = self.settings.max_writes_per_second.map(|rate| Pace::new(usize::MAX, Some(rate)));
         let tender = tender(&cluster, &pace, own_pace.as_ref(), &crd, &self.settings);
         let mut attendance = Attendance::new(tender, standing.record.clone());
         let mut follow = Follow::new(cluster.clone(), crd.resource(), standing.watch_from.clone());
-        let mut retries = Retries::new();
-        retries.arm(&standing);
+        self.retries.arm(standing);
         let mut updates = Updates::default();
         loop {
             tokio::select! {
@@ -52,16 +49,20 @@ impl Charge {
                     News::Failed(error, again_in) => debug!(%error, ?again_in, "the watch broke"),
                 },
                 done = attendance.next() => {
-                    if self.account(done, &mut standing, &mut attendance)? {
-                        *known = Some(standing.record.clone());
-                        retries.arm(&standing);
+                    if self.account(done, standing, &mut attendance)? {
+                        self.retries.arm(standing);
                         updates.want();
                     }
                 },
-                () = retries.due() => attendance.read_again(standing.tally.to_retry()),
+                () = self.retries.due() => {
+                    if standing.tally.overflows() {
+                        return Err(Halt::Overflow);
+                    }
+                    attendance.read_again(standing.tally.to_retry());
+                }
                 () = updates.due() => {
                     standing.times.finished = Some(now());
-                    attendance.meanwhile(self.publish(&standing)).await;
+                    attendance.meanwhile(self.publish(standing)).await;
                     updates.made();
                 },
                 () = self.recorder.due() => attendance.meanwhile(self.recorder.repeat()).await,
@@ -92,18 +93,18 @@ impl Charge {
 }
 
 /// When to try again what could not be written: ever more seldom, for as long as there is such a thing.
-struct Retries {
+pub(super) struct Retries {
     backoff: Backoff,
     at: Option<Instant>,
 }
 
 impl Retries {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { backoff: Backoff::new(RETRY_FIRST, RETRY_LAST), at: None }
     }
 
     fn arm(&mut self, standing: &Standing) {
-        if standing.tally.to_retry().is_empty() {
+        if standing.tally.to_retry().is_empty() && !standing.tally.overflows() {
             self.at = None;
             self.backoff.succeeded();
         } else if self.at.is_none() {

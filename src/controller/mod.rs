@@ -4,10 +4,14 @@
 mod assign;
 mod attend;
 mod charge;
+mod halt;
 mod judge;
 mod keep;
+mod ledger;
+mod memory;
 mod pass;
 mod record;
+mod rounds;
 mod supervisor;
 mod tally;
 mod tend;

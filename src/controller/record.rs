@@ -1,24 +1,17 @@
 //! Saying on the CRD and in its report what was found and done.
 //! It must not say anything twice: what stands there already is not written again.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::tally::Tally;
-use crate::api::{DefaultPath, DefaultsReportStatus};
+use crate::api::DefaultsReportStatus;
 use crate::cluster::{Backoff, CallError, Cluster};
 use crate::domain::condition::{Condition, Reason, Verdict, same};
-use crate::domain::crd::Crd;
-use crate::domain::plan::Record;
 
-/// How many objects in trouble the report names.
-const LISTED: usize = 50;
 /// How long after a change of our conditions they are looked at.
 const RECHECK: Duration = Duration::from_secs(10);
 
@@ -196,74 +189,6 @@ impl Recorder {
             self.recheck = Some(Instant::now() + self.patience.failed(None));
         }
     }
-}
-
-/// What a report keeps for the next run, if it is about these very defaults and complete.
-pub(super) fn record(status: &DefaultsReportStatus, crd: &Crd) -> Option<Record> {
-    let about_this =
-        status.digest == crd.compiled().digest().to_string() && status.storage_version == crd.storage().name;
-    let troubles = status.held.len() + status.rejected.len();
-    let complete = status.finished.is_some()
-        && status.counts.unknown == 0
-        && status.counts.held + status.counts.rejected == troubles as u64;
-    let through = status.through.as_deref()?.parse().ok()?;
-    (about_this && complete).then(|| Record {
-        through: Some(through),
-        exceptions: status.held.iter().chain(&status.rejected).map(|problem| problem.uid.clone()).collect(),
-        versions_disagree: crd.versions_disagree(),
-        trust_claims: false,
-    })
-}
-
-/// The record after a sweep that saw to every object.
-pub(super) fn record_of(tally: &Tally, through: Option<u64>, crd: &Crd) -> Record {
-    let exceptions: HashSet<String> = tally.troubles().map(|(identity, _)| identity.uid.clone()).collect();
-    let through = through.filter(|_| !tally.overflows());
-    Record { through, exceptions, versions_disagree: crd.versions_disagree(), trust_claims: false }
-}
-
-/// The report that says so.
-pub(super) fn report(
-    crd: &Crd,
-    tally: &Tally,
-    reason: Reason,
-    through: Option<u64>,
-    times: Times,
-) -> DefaultsReportStatus {
-    let problems = |reasons: &[&str]| {
-        let all = tally.troubles().map(|(identity, trouble)| trouble.describe(identity));
-        all.filter(|problem| reasons.contains(&problem.reason.as_str())).take(LISTED).collect()
-    };
-    DefaultsReportStatus {
-        state: reason.as_str().to_owned(),
-        generation: crd.generation(),
-        storage_version: crd.storage().name.clone(),
-        digest: crd.compiled().digest().to_string(),
-        first_seen: times.first_seen.map(Time),
-        started: times.started.map(Time),
-        finished: times.finished.map(Time),
-        through: through.map(|through| through.to_string()),
-        counts: tally.counts(),
-        defaults: crd
-            .compiled()
-            .defaults()
-            .into_iter()
-            .map(|default| {
-                let path = default.path.to_string();
-                DefaultPath { objects: tally.missing(&path), path }
-            })
-            .collect(),
-        held: problems(&["HiddenFields", "Misfit", "InvalidDefault"]),
-        rejected: problems(&["Invalid", "Admission", "TooLarge", "Refused"]),
-    }
-}
-
-/// The times of a report.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Times {
-    pub(super) first_seen: Option<Timestamp>,
-    pub(super) started: Option<Timestamp>,
-    pub(super) finished: Option<Timestamp>,
 }
 
 /// The time of day, to the second, as Kubernetes keeps it.

@@ -12,6 +12,8 @@ use super::Options;
 use super::assign::{Assignment, Policies, assign};
 use super::charge::Charge;
 use super::judge::{Judged, judge};
+use super::keep::Retries;
+use super::ledger::Ledger;
 use super::record::{Recorder, Subject};
 use super::verdict;
 use crate::api::{DefaultsPolicy, Settings};
@@ -78,6 +80,8 @@ struct Known {
     group: String,
     generation: i64,
     labels: BTreeMap<String, String>,
+    /// Its resource version when this generation was first seen.
+    revision: String,
     /// None where a schema cannot be read.
     crd: Option<Arc<Crd>>,
     judged: Judged,
@@ -205,6 +209,7 @@ impl Supervisor {
             group: document["spec"]["group"].as_str().unwrap_or_default().to_owned(),
             generation,
             labels,
+            revision: object.resource_version().to_owned(),
             crd: crd.map(Arc::new),
             judged,
             conditions: watch::Sender::new(conditions),
@@ -256,11 +261,16 @@ impl Supervisor {
         }
         let mut recorder = known.recorder(&self.cluster, name);
         let (uid, generation, judged) = (known.uid.clone(), known.generation, known.judged.clone());
+        let revision = known.revision.clone();
         let span = info_span!("crd", name);
         let task = match known.crd.clone() {
             Some(crd) => {
                 let (cluster, pace) = (self.cluster.clone(), self.pace.clone());
-                let charge = Charge { cluster, pace, crd, settings: settings.clone(), judged, recorder };
+                let ledger = Ledger::open(None, &crd, &settings, &revision);
+                let settings = settings.clone();
+                let retries = Retries::new();
+                let charge =
+                    Charge { cluster, pace, crd, settings, judged, recorder, revision, ledger, retries };
                 self.tasks.spawn(charge.run().instrument(span))
             }
             None => self.tasks.spawn(

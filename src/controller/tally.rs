@@ -53,7 +53,6 @@ impl Fate {
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     counts: Counts,
-    due: u64,
     missing: BTreeMap<String, u64>,
     troubles: BTreeMap<Identity, Trouble>,
 }
@@ -81,10 +80,7 @@ impl Tally {
             Fate::Stored | Fate::AlreadyStored => self.counts.already_stored += 1,
             Fate::Written(_) => self.counts.written += 1,
             Fate::Skipped => self.counts.skipped += 1,
-            Fate::Due => {
-                self.due += 1;
-                self.counts.unknown += 1;
-            }
+            Fate::Due => self.counts.due += 1,
             Fate::Unknown => self.counts.unknown += 1,
             Fate::Held(reason, paths) => {
                 self.counts.held += 1;
@@ -172,11 +168,6 @@ impl Tally {
         self.counts
     }
 
-    /// Objects that would be written if the policy allowed it.
-    pub(super) fn due(&self) -> u64 {
-        self.due
-    }
-
     /// In how many objects a default, by its place in the schema, was missing or may have been.
     pub(super) fn missing(&self, place: &str) -> u64 {
         self.missing.get(place).copied().unwrap_or_default()
@@ -194,8 +185,7 @@ impl Tally {
 
     /// Whether there are more objects in trouble than are remembered.
     pub(super) fn overflows(&self) -> bool {
-        let unknown = self.counts.unknown.saturating_sub(self.due);
-        self.counts.held + self.counts.rejected + unknown > self.troubles.len() as u64
+        self.counts.held + self.counts.rejected + self.counts.unknown > self.troubles.len() as u64
     }
 
     fn remember(&mut self, identity: Identity, trouble: Trouble) {

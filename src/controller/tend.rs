@@ -82,6 +82,10 @@ impl Tender<'_> {
                     Fate::Written(resource_version)
                 }
                 Outcome::AlreadyStored => Fate::AlreadyStored,
+                Outcome::Followed(moved) => {
+                    object = *moved;
+                    continue;
+                }
                 Outcome::Gone => Fate::Skipped,
                 Outcome::Rejected(rejection) => {
                     warn!(object = %object.identity(), reason = %rejection.message, "write refused");

@@ -77,9 +77,9 @@ pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict
     let unknown = named(|trouble| matches!(trouble, Trouble::Unknown));
     let stored = counts.written + counts.already_stored;
     let mut sentences = vec![format!("{stored} of {} objects store their defaults", counts.objects)];
-    if tally.due() > 0 {
+    if counts.due > 0 {
         let why = if settings.paused { "the policy is paused" } else { "the policy asks for an audit only" };
-        sentences.push(format!("{} would be written, but {why}", tally.due()));
+        sentences.push(format!("{} would be written, but {why}", counts.due));
     }
     if counts.rejected > 0 {
         sentences.push(list(&rejected, &format!("{} refused", counts.rejected)));
@@ -106,19 +106,20 @@ pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict
         () if !invalid.is_empty() => Reason::InvalidDefaults,
         // Of more objects than are remembered, some are held for whatever reason.
         () if counts.held > 0 => Reason::HiddenFields,
-        () if counts.unknown > tally.due() => Reason::InProgress,
-        () if settings.mode == Mode::Audit || tally.due() > 0 => Reason::AuditOnly,
+        () if counts.unknown > 0 => Reason::InProgress,
+        () if settings.mode == Mode::Audit || counts.due > 0 => Reason::AuditOnly,
         () => Reason::AllPersisted,
     };
     let persisted = match reason {
         Reason::AllPersisted => Some(true),
-        Reason::AuditOnly if tally.due() == 0 => None,
+        Reason::AuditOnly if counts.due == 0 => None,
         _ => Some(false),
     };
     verdict(judged, persisted, reason, sentences.join("; "))
 }
 
-fn verdict(judged: &Judged, persisted: Option<bool>, reason: Reason, message: String) -> Verdict {
+/// What is wrong with the CRD itself, and this about its objects.
+pub(super) fn verdict(judged: &Judged, persisted: Option<bool>, reason: Reason, message: String) -> Verdict {
     Verdict {
         non_structural: judged.non_structural.clone(),
         invalid_defaults: judged.invalid_defaults.clone(),

@@ -83,12 +83,30 @@ impl Compiled {
     /// All defaults, in the order of their paths.
     ///
     /// The paths of a chain of nested defaults grow with the square of its depth: of a schema that nobody has looked at, take
-    /// what is needed through [`Self::each_default`].
+    /// what is needed through [`Self::each_default`] or [`Self::first_defaults`].
     pub fn defaults(&self) -> Vec<DefaultSite<'_>> {
         let mut sites = Vec::new();
         self.root
             .each_default(&Trail::ROOT, &mut |at, node| sites.push(DefaultSite { path: at.to_path(), node }));
         sites
+    }
+
+    /// The first defaults in the order of their paths, at most `limit` of them, and how many more there are.
+    ///
+    /// Paths that together would be very long count as more.
+    pub fn first_defaults(&self, limit: usize) -> (Vec<DefaultSite<'_>>, usize) {
+        const STEPS: usize = 32;
+        let (mut sites, mut more, mut steps) = (Vec::new(), 0, 0);
+        self.root.each_default(&Trail::ROOT, &mut |at, node| {
+            if sites.len() < limit && steps < limit * STEPS {
+                let path = at.to_path();
+                steps += path.steps().len();
+                sites.push(DefaultSite { path, node });
+            } else {
+                more += 1;
+            }
+        });
+        (sites, more)
     }
 
     /// Visits all defaults, in the order of their paths, each as it stands in the schema.

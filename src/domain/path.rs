@@ -1,7 +1,11 @@
 //! Places in schemas and objects, and the three ways in which Kubernetes and Etch write them down.
 //! It must not look at values.
 
+mod read;
+
 use std::fmt;
+
+pub use read::PathError;
 
 /// One step down from a value or a schema to a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

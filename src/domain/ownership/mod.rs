@@ -4,11 +4,13 @@
 //! The form is structured-merge-diff's FieldsV1: `f:` a field, `k:` an item of a list map by its keys, `v:` a member of a
 //! set by its value, `i:` an item by its index, and `.` the thing itself.
 
+mod claim;
 mod cover;
 mod unite;
 
 use serde_json::Value;
 
+pub use claim::is_claimed;
 pub use cover::{Claims, is_covered, is_named};
 pub use unite::unite;
 

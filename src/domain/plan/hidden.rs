@@ -35,6 +35,13 @@ pub(super) fn hidden(object: &Object, crd: &Crd) -> Vec<Path> {
     found.into_iter().collect()
 }
 
+/// Whether an object has a field that a schema does not know.
+pub(super) fn would_be_pruned(object: &Object, schema: &Schema) -> bool {
+    let mut found = BTreeSet::new();
+    unknown_values(object.json(), Place::root(schema), &Trail::ROOT, &mut found);
+    !found.is_empty()
+}
+
 /// The version at which a document was sent.
 fn version_of(applied: &Value) -> &str {
     let group_version = applied.get("apiVersion").and_then(Value::as_str).unwrap_or_default();

@@ -3,6 +3,7 @@
 
 mod body;
 mod decide;
+mod follow;
 mod hidden;
 mod misfit;
 mod own;
@@ -16,6 +17,7 @@ use crate::domain::object::Object;
 use crate::domain::path::Path;
 
 pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten};
+pub use follow::{Change, Following, Past, changes, follow, has_followed, is_followable, past};
 pub use proof::proof;
 pub use rewrite::release;
 
@@ -80,6 +82,8 @@ pub enum Strategy {
     /// A merge patch that names the owners anew, in the terms of the storage version (facts W9, W17, W18), or without our
     /// own entry.
     Rewrite,
+    /// A JSON patch that moves old defaults which nobody owns to the new ones, and our entry for them removed after it.
+    Follow,
 }
 
 /// What a policy allows for the objects of a CRD.

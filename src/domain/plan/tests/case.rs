@@ -1,13 +1,15 @@
 //! The form of a file of cases: one CRD in short, and objects of it with what is to be decided about them.
 //! It must not decide anything itself.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::plan::{HiddenFields, Ownership, Record, Terms};
+use crate::domain::plan::{Change, HiddenFields, Ownership, Past, Record, Terms, changes};
 
 /// One CRD and what is decided about its objects.
 #[derive(Deserialize)]
@@ -18,6 +20,12 @@ pub(super) struct File {
     #[serde(default)]
     conversion_webhook: bool,
     versions: Vec<Version>,
+    /// The paths that a policy asks to follow.
+    #[serde(default)]
+    follow: Vec<String>,
+    /// What defaults gave before, by their paths.
+    #[serde(default)]
+    past: BTreeMap<String, Vec<Value>>,
     pub(super) cases: Vec<Case>,
 }
 
@@ -53,6 +61,9 @@ pub(super) struct Case {
     #[serde(default)]
     record: RecordInShort,
     pub(super) plan: Expected,
+    /// What changed defaults mean for it; nothing where this is not given.
+    #[serde(default)]
+    pub(super) following: ExpectedFollowing,
 }
 
 #[derive(Debug, Deserialize)]
@@ -90,6 +101,16 @@ pub(super) enum Expected {
     },
     #[serde(untagged)]
     Write(ExpectedWrite),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ExpectedFollowing {
+    /// The moved places and the operations at them.
+    pub(super) moved: BTreeMap<String, Value>,
+    pub(super) kept: Vec<String>,
+    /// The reason of a hold, and its places.
+    pub(super) hold: Option<(String, Vec<String>)>,
 }
 
 /// A write, by what its body holds beyond the identity.
@@ -133,6 +154,19 @@ impl File {
             },
         });
         Crd::read(&Json::from(document)).expect("a CRD")
+    }
+
+    pub(super) fn changes(&self, crd: &Crd) -> Vec<Change> {
+        let path = |text: &String| text.parse().expect("a path");
+        let past: Vec<Past> = self
+            .past
+            .iter()
+            .map(|(text, values)| Past {
+                path: path(text),
+                values: values.iter().cloned().map(Json::from).collect(),
+            })
+            .collect();
+        changes(&past, crd, &self.follow.iter().map(path).collect::<Vec<_>>())
     }
 }
 

@@ -2,6 +2,7 @@
 //! It must not hold a case: those are data, in `src/domain/plan/cases`.
 
 mod case;
+mod following;
 mod laws;
 mod model;
 
@@ -57,14 +58,23 @@ fn trusts_claims_where_it_must_not_ask() {
     run(include_str!("../cases/claims.yaml"));
 }
 
+#[test]
+fn follows_changed_defaults() {
+    run(include_str!("../cases/follow.yaml"));
+    run(include_str!("../cases/follow_versions.yaml"));
+    run(include_str!("../cases/follow_removed.yaml"));
+}
+
 fn run(text: &str) {
     let file: File = serde_yaml_ng::from_str(text).expect("a file of cases");
     let crd = file.crd();
+    let changes = file.changes(&crd);
     for case in &file.cases {
         let (object, terms, record) = (case.object(), case.terms(), case.record());
         let plan = decide(&object, &crd, &terms, &record);
         assert_plan(case, &crd, &plan);
         laws::assert_hold(&case.name, &crd, &object, &terms, &record, &plan);
+        following::assert_case(case, &crd, &changes);
     }
 }
 

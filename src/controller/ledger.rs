@@ -1,0 +1,216 @@
+//! What the report on a CRD says, and what it keeps for the next run.
+//! It must not write anything: that is the recorder's work.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::record::now;
+use super::tally::{Tally, Trouble};
+use crate::api::{DefaultPath, DefaultValue, DefaultsReportStatus, PreviousDefaults, Settings};
+use crate::domain::condition::Reason;
+use crate::domain::crd::Crd;
+use crate::domain::json::Json;
+
+/// How many objects in trouble the report names.
+const LISTED: usize = 50;
+/// How many defaults the report lists, at most.
+const DEFAULTS: usize = 500;
+/// The longest value that it shows, and all of them together, in bytes of JSON.
+const VALUE: usize = 2 * 1024;
+const VALUES: usize = 64 * 1024;
+/// How many earlier schemas it remembers.
+const PREVIOUS: usize = 3;
+
+/// The part of a report that does not depend on what becomes of the objects.
+#[derive(Clone, Debug)]
+pub(super) struct Ledger {
+    policy: String,
+    generation: i64,
+    storage_version: String,
+    digest: String,
+    first_seen: Timestamp,
+    defaults: Vec<DefaultPath>,
+    more_defaults: u64,
+    previous: Vec<PreviousDefaults>,
+}
+
+/// The times of a pass.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Times {
+    pub(super) started: Option<Timestamp>,
+    pub(super) finished: Option<Timestamp>,
+}
+
+impl Ledger {
+    /// Goes on from the last report, if there is one. `revision` is the resource version of the CRD as it was read.
+    pub(super) fn open(
+        noted: Option<&DefaultsReportStatus>,
+        crd: &Crd,
+        settings: &Settings,
+        revision: &str,
+    ) -> Self {
+        let digest = crd.compiled().digest().to_string();
+        let storage_version = crd.storage().name.clone();
+        let is_this = |other: &str, version: &str| (other, version) == (&digest, &storage_version);
+        let still = noted.filter(|noted| is_this(&noted.digest, &noted.storage_version));
+        let mut previous = noted.map(|noted| noted.previous.clone()).unwrap_or_default();
+        let again = previous.iter().position(|past| is_this(&past.digest, &past.storage_version));
+        let again = again.map(|index| previous.remove(index));
+        if let Some(noted) = noted.filter(|noted| still.is_none() && !noted.defaults.is_empty()) {
+            previous.insert(0, past(noted));
+            previous.truncate(PREVIOUS);
+        }
+        let first_seen = match (still, &again) {
+            (Some(noted), _) => noted.first_seen.as_ref(),
+            // What has stood its time before need not do so again; what has not, starts afresh.
+            (None, Some(past)) => past.first_seen.as_ref().filter(|_| past.finished.is_some()),
+            (None, None) => None,
+        };
+        let (mut defaults, more_defaults) = list(crd);
+        date(&mut defaults, noted, revision);
+        Self {
+            policy: settings.policy.clone(),
+            generation: crd.generation(),
+            first_seen: first_seen.map_or_else(now, |time| time.0),
+            digest,
+            storage_version,
+            defaults,
+            more_defaults,
+            previous,
+        }
+    }
+
+    /// When these defaults were first seen.
+    pub(super) fn first_seen(&self) -> Timestamp {
+        self.first_seen
+    }
+
+    /// What earlier schemas gave, newest first.
+    pub(super) fn previous(&self) -> &[PreviousDefaults] {
+        &self.previous
+    }
+
+    /// The CRD's resource version at which each default was first seen, by its place in the schema.
+    pub(super) fn since(&self) -> BTreeMap<String, u64> {
+        let dated = self.defaults.iter();
+        dated.filter_map(|known| Some((known.path.clone(), known.since.as_ref()?.parse().ok()?))).collect()
+    }
+
+    /// The report while these defaults are given time.
+    pub(super) fn settling(&self, until: Timestamp) -> DefaultsReportStatus {
+        let settles_at = Some(Time(until));
+        DefaultsReportStatus {
+            settles_at,
+            ..self.status(Reason::Settling.as_str(), None, None, Times::default())
+        }
+    }
+
+    /// The report where no object is looked at, whatever the state says.
+    pub(super) fn idle(&self, state: &str) -> DefaultsReportStatus {
+        self.status(state, None, None, Times::default())
+    }
+
+    /// The report about objects that were seen to up to a resource version.
+    pub(super) fn status<'a>(
+        &self,
+        state: &str,
+        tally: impl Into<Option<&'a Tally>>,
+        through: Option<u64>,
+        times: Times,
+    ) -> DefaultsReportStatus {
+        let tally = tally.into();
+        let problems = |wanted: fn(&Trouble) -> bool| {
+            let all = tally.into_iter().flat_map(Tally::troubles).filter(|(_, trouble)| wanted(trouble));
+            all.map(|(identity, trouble)| trouble.describe(identity)).take(LISTED).collect()
+        };
+        DefaultsReportStatus {
+            state: state.to_owned(),
+            policy: self.policy.clone(),
+            generation: self.generation,
+            storage_version: self.storage_version.clone(),
+            digest: self.digest.clone(),
+            first_seen: Some(Time(self.first_seen)),
+            settles_at: None,
+            started: times.started.map(Time),
+            finished: times.finished.map(Time),
+            through: through.map(|through| through.to_string()),
+            counts: tally.map(Tally::counts).unwrap_or_default(),
+            defaults: self
+                .defaults
+                .iter()
+                .map(|default| {
+                    let objects = tally.map_or(0, |tally| tally.missing(&default.path));
+                    DefaultPath { objects, ..default.clone() }
+                })
+                .collect(),
+            more_defaults: self.more_defaults,
+            held: problems(|trouble| matches!(trouble, Trouble::Held(..))),
+            rejected: problems(|trouble| matches!(trouble, Trouble::Rejected(_))),
+            previous: self.previous.clone(),
+        }
+    }
+}
+
+/// The defaults of a CRD, as many as a report bears, and how many more there are.
+fn list(crd: &Crd) -> (Vec<DefaultPath>, u64) {
+    let (sites, more) = crd.compiled().first_defaults(DEFAULTS);
+    let mut room = VALUES;
+    let listed = sites.iter().map(|site| {
+        let value = if room == 0 { None } else { String::from_utf8(site.value().to_vec()).ok() };
+        // What is too long to be shown costs room as well: it was computed.
+        room = room.saturating_sub(value.as_ref().map_or(0, String::len));
+        let value = value.filter(|value| value.len() <= VALUE);
+        DefaultPath { path: site.path.to_string(), value, since: None, objects: 0 }
+    });
+    (listed.collect(), more as u64)
+}
+
+/// Says since when each default has stood: as long as the last report knows it with this value, else since now.
+fn date(defaults: &mut [DefaultPath], noted: Option<&DefaultsReportStatus>, revision: &str) {
+    let noted = noted.map(|noted| &noted.defaults[..]).unwrap_or_default();
+    let known: BTreeMap<&str, &DefaultPath> =
+        noted.iter().map(|known| (known.path.as_str(), known)).collect();
+    for default in defaults {
+        let known = known.get(default.path.as_str()).filter(|known| is_same(known, default));
+        default.since = match known {
+            Some(known) => known.since.clone(),
+            None => Some(revision.to_owned()).filter(|revision| !revision.is_empty()),
+        };
+    }
+}
+
+fn is_same(one: &DefaultPath, other: &DefaultPath) -> bool {
+    let parsed = |default: &DefaultPath| Json::parse(default.value.as_ref()?.as_bytes()).ok();
+    matches!((parsed(one), parsed(other)), (Some(one), Some(other)) if one == other)
+}
+
+/// What a report on other defaults becomes.
+fn past(noted: &DefaultsReportStatus) -> PreviousDefaults {
+    let troubled = noted.held.iter().chain(&noted.rejected);
+    let is_complete = is_complete(noted);
+    PreviousDefaults {
+        digest: noted.digest.clone(),
+        storage_version: noted.storage_version.clone(),
+        generation: noted.generation,
+        first_seen: noted.first_seen.clone(),
+        finished: noted.finished.clone(),
+        through: noted.through.clone().filter(|_| is_complete),
+        exceptions: troubled.map(|problem| problem.uid.clone()).collect(),
+        defaults: noted
+            .defaults
+            .iter()
+            .map(|default| DefaultValue { path: default.path.clone(), value: default.value.clone() })
+            .collect(),
+        more_defaults: noted.more_defaults,
+    }
+}
+
+/// Whether a report names every object that was not seen to.
+pub(super) fn is_complete(noted: &DefaultsReportStatus) -> bool {
+    let troubles = noted.held.len() + noted.rejected.len();
+    noted.finished.is_some()
+        && noted.counts.unknown + noted.counts.due == 0
+        && noted.counts.held + noted.counts.rejected == troubles as u64
+}

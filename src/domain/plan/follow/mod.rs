@@ -1,0 +1,145 @@
+//! Following changed defaults: which values are an old default, belong to nobody, and are moved to the new one.
+//! It must not move what anybody may own: where that cannot be told, the value is kept.
+
+mod change;
+mod free;
+mod places;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{HiddenFields, Hold, Plan, Strategy, Terms, Write, hidden, misfit};
+use crate::domain::crd::Crd;
+use crate::domain::json::{Json, copy, same};
+use crate::domain::object::Object;
+use crate::domain::path::{Path, Step};
+
+pub use change::{Change, Past, changes, is_followable, past};
+
+/// The most values that one write moves: a server takes a JSON patch of 10,000 operations, and an object is looked at again
+/// after each write.
+const MOST: usize = 5_000;
+
+/// What changed defaults mean for one object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Following {
+    /// The places whose value is an old default, and is moved: to the new one, or away with a default that is gone.
+    pub moved: Vec<Path>,
+    /// The places whose value is an old default, and stays: somebody owns it or may, or the policy does not ask to follow.
+    /// The lowest ones only.
+    pub kept: Vec<Path>,
+    /// The write that moves, or why it would do harm; none where nothing is to be moved.
+    pub plan: Option<Plan>,
+}
+
+/// Decides about one object of a CRD whose defaults have changed. An object that is not ours to touch is left out.
+///
+/// To be asked where [`super::decide`] plans no rewrite of owners: a write of a value that an owner's version cannot express
+/// would cost the object all its owners (fact W8).
+pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> Following {
+    if object.is_terminating() || object.is_opted_out() {
+        return Following::default();
+    }
+    let mut found = Vec::new();
+    for change in changes {
+        places::each(object.json(), change.path(), &mut |place, value| {
+            if change.is_past(value) {
+                found.push((place, change));
+            }
+        });
+    }
+    if found.is_empty() {
+        return Following::default();
+    }
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let free = free::Free::of(object, crd);
+    let mut moves: Vec<(Path, Option<&Json>)> = Vec::new();
+    let mut kept = BTreeSet::new();
+    for (place, change) in found {
+        let is_moved_already = moves.last().is_some_and(|(above, _)| above.contains(&place));
+        if is_moved_already {
+            continue;
+        }
+        if change.is_followed() && moves.len() < MOST && free.has(&place) {
+            moves.push((place, change.present()));
+        } else {
+            kept.insert(place);
+        }
+    }
+    let kept = lowest(kept, &moves);
+    let plan = (!moves.is_empty()).then(|| plan(object, crd, terms, &moves));
+    Following { moved: moves.into_iter().map(|(place, _)| place).collect(), kept, plan }
+}
+
+/// What stays, without the places that another one or a moved one lies below: those tell more.
+fn lowest(kept: BTreeSet<Path>, moves: &[(Path, Option<&Json>)]) -> Vec<Path> {
+    let all: Vec<Path> = kept.into_iter().collect();
+    let is_above = |path: &Path, next: Option<&Path>| next.is_some_and(|next| path.contains(next));
+    let is_lowest = |index: usize, path: &Path| {
+        let first_after = moves.partition_point(|(place, _)| place < path);
+        !is_above(path, all.get(index + 1)) && !is_above(path, moves.get(first_after).map(|(place, _)| place))
+    };
+    all.iter()
+        .enumerate()
+        .filter(|(index, path)| is_lowest(*index, path))
+        .map(|(_, path)| path.clone())
+        .collect()
+}
+
+fn plan(object: &Object, crd: &Crd, terms: &Terms, moves: &[(Path, Option<&Json>)]) -> Plan {
+    if terms.hidden_fields == HiddenFields::Hold {
+        let paths = hidden::hidden(object, crd);
+        if !paths.is_empty() {
+            return Plan::Hold { reason: Hold::HiddenFields, paths };
+        }
+    }
+    let paths = misfit::misfits(object.json(), &crd.storage().schema);
+    if !paths.is_empty() {
+        return Plan::Hold { reason: Hold::Misfit, paths };
+    }
+    let missing = moves.iter().map(|(place, _)| place.clone()).collect();
+    Plan::Write(Write { strategy: Strategy::Follow, body: body(object, moves), prove: false, missing })
+}
+
+/// A JSON patch of this very object: its uid and resource version are put where they are, which the server takes as
+/// conditions. A list or map item is named by where it stands, for the condition makes sure that it stands there still.
+fn body(object: &Object, moves: &[(Path, Option<&Json>)]) -> Json {
+    let mut operations = vec![
+        json!({ "op": "replace", "path": "/metadata/uid", "value": object.uid() }),
+        json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version() }),
+    ];
+    operations.extend(moves.iter().map(|(place, present)| match present {
+        Some(value) => json!({ "op": "replace", "path": pointer(place), "value": copy(value) }),
+        None => json!({ "op": "remove", "path": pointer(place) }),
+    }));
+    Json::from(Value::from(operations))
+}
+
+/// The place as RFC 6901 writes it.
+fn pointer(place: &Path) -> String {
+    let mut text = String::new();
+    for step in place.steps() {
+        text.push('/');
+        match step {
+            Step::Field(name) | Step::Key(name) => text.push_str(&name.replace('~', "~0").replace('/', "~1")),
+            Step::Index(index) => text.push_str(&index.to_string()),
+            Step::Items | Step::Values => text.push('-'),
+        }
+    }
+    text
+}
+
+/// Whether a write that followed has left what it should: no moved place still has the value that it had before.
+pub fn has_followed(before: &Object, after: &Object, write: &Write) -> bool {
+    let value = |object: &Object, path: &Path| {
+        path.steps()
+            .iter()
+            .try_fold(object.json() as &Value, |value, step| places::part(value, step))
+            .map(copy)
+    };
+    write.missing.iter().all(|path| match (value(before, path), value(after, path)) {
+        (Some(before), Some(after)) => !same(&before, &after),
+        _ => true,
+    })
+}
