@@ -1,12 +1,16 @@
 //! What can be counted, by names that are promised to alerts and dashboards.
 //! It must not have a label that grows with the number of objects, nor hold a value of one.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 /// The counters of one process.
@@ -15,12 +19,18 @@ pub struct Metrics {
     registry: Registry,
     /// Objects looked at, by what became of them.
     pub objects: Family<ObjectLabels, Counter>,
+    /// Writes to objects, by what came of them.
+    writes: Family<WriteLabels, Counter>,
     /// Requests to the API server, by verb and outcome.
     pub requests: Family<RequestLabels, Counter>,
     /// How long passes took, in seconds.
     pub pass_duration: Histogram,
     /// Objects of a CRD that do not hold their defaults, or may not.
     pub phantom: Family<CrdLabels, Gauge>,
+    /// 1 for the reason of each CRD's `DefaultsPersisted`.
+    states: Family<StateLabels, Gauge>,
+    /// The reasons that `states` shows, so that there is one for each CRD.
+    reasons: Mutex<BTreeMap<String, &'static str>>,
     /// Writes under way.
     pub in_flight: Gauge,
     /// Whether this process is at work.
@@ -44,6 +54,48 @@ pub enum ObjectOutcome {
     Due,
     /// Nothing is known yet.
     Unknown,
+}
+
+/// What came of one write to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub enum WriteOutcome {
+    /// Something was missing in etcd, and is there now.
+    Written,
+    /// Nothing was missing.
+    AlreadyStored,
+    /// The object is gone.
+    Gone,
+    /// Somebody else wrote first.
+    Conflict,
+    /// It is not proved that the defaults are stored; the object is read and decided about again.
+    Unproved,
+    /// The object was refused.
+    Rejected,
+    /// A permission is missing.
+    Forbidden,
+    /// The server forgot owners.
+    OwnersLost,
+    /// The server could not answer.
+    Failed,
+}
+
+impl ObjectOutcome {
+    const ALL: [Self; 7] =
+        [Self::Stored, Self::Written, Self::Held, Self::Rejected, Self::Skipped, Self::Due, Self::Unknown];
+}
+
+impl WriteOutcome {
+    const ALL: [Self; 9] = [
+        Self::Written,
+        Self::AlreadyStored,
+        Self::Gone,
+        Self::Conflict,
+        Self::Unproved,
+        Self::Rejected,
+        Self::Forbidden,
+        Self::OwnersLost,
+        Self::Failed,
+    ];
 }
 
 /// What was asked of the API server.
@@ -91,6 +143,12 @@ pub struct ObjectLabels {
     pub outcome: ObjectOutcome,
 }
 
+/// See [`Metrics::write`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WriteLabels {
+    outcome: WriteOutcome,
+}
+
 /// See [`Metrics::requests`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
@@ -107,45 +165,88 @@ pub struct CrdLabels {
     pub crd: String,
 }
 
+/// See [`Metrics::state`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    crd: String,
+    reason: &'static str,
+}
+
 impl Default for Metrics {
     fn default() -> Self {
-        let mut registry = Registry::with_prefix("etch");
         let metrics = Self {
+            registry: Registry::default(),
             objects: Family::default(),
+            writes: Family::default(),
             requests: Family::default(),
             pass_duration: Histogram::new(exponential_buckets(0.05, 4.0, 10)),
             phantom: Family::default(),
+            states: Family::default(),
+            reasons: Mutex::default(),
             in_flight: Gauge::default(),
             leader: Gauge::default(),
-            registry: Registry::default(),
         };
-        registry.register("objects", "Objects looked at, by what became of them", metrics.objects.clone());
-        registry.register(
-            "requests",
-            "Requests to the API server, by verb and outcome",
-            metrics.requests.clone(),
-        );
-        registry.register_with_unit(
-            "pass_duration",
-            "How long sweeps over all objects of a CRD took",
-            Unit::Seconds,
-            metrics.pass_duration.clone(),
-        );
-        registry.register(
-            "phantom_objects",
-            "Objects of a CRD that do not hold their defaults in etcd, or may not",
-            metrics.phantom.clone(),
-        );
-        registry.register("writes_in_flight", "Writes to objects under way", metrics.in_flight.clone());
-        registry.register("leader", "Whether this process is at work: 1 or 0", metrics.leader.clone());
-        Self { registry, ..metrics }
+        // From zero on, or the first of each would not be seen as an increase.
+        for outcome in ObjectOutcome::ALL {
+            drop(metrics.objects.get_or_create(&ObjectLabels { outcome }));
+        }
+        for outcome in WriteOutcome::ALL {
+            drop(metrics.writes.get_or_create(&WriteLabels { outcome }));
+        }
+        Self { registry: metrics.registered(), ..metrics }
     }
 }
 
 impl Metrics {
+    /// A registry of all metrics. A counter's name gets `_total` when it is shown, and a unit is added to the name.
+    fn registered(&self) -> Registry {
+        let Self {
+            registry: _,
+            objects,
+            writes,
+            requests,
+            pass_duration,
+            phantom,
+            states,
+            reasons: _,
+            in_flight,
+            leader,
+        } = self;
+        let mut registry = Registry::with_prefix("etch");
+        registry.register("objects", "Objects looked at, by what became of them", objects.clone());
+        registry.register("writes", "Writes to objects, by what came of them", writes.clone());
+        registry.register("requests", "Requests to the API server, by verb and outcome", requests.clone());
+        registry.register_with_unit(
+            "pass_duration",
+            "How long sweeps over all objects of a CRD took",
+            Unit::Seconds,
+            pass_duration.clone(),
+        );
+        registry.register(
+            "phantom_objects",
+            "Objects of a CRD that do not hold their defaults in etcd, or may not",
+            phantom.clone(),
+        );
+        registry.register(
+            "crd_state",
+            "1 for the reason that the condition DefaultsPersisted of a CRD gives",
+            states.clone(),
+        );
+        registry.register("writes_in_flight", "Writes to objects under way", in_flight.clone());
+        registry.register("leader", "Whether this process is at work: 1 or 0", leader.clone());
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "Which Etch this is", build);
+        registry
+    }
+
     /// Counts one object.
     pub fn object(&self, outcome: ObjectOutcome) {
         self.objects.get_or_create(&ObjectLabels { outcome }).inc();
+    }
+
+    /// Counts one write to an object.
+    pub fn write(&self, outcome: WriteOutcome) {
+        self.writes.get_or_create(&WriteLabels { outcome }).inc();
     }
 
     /// Counts one request.
@@ -159,9 +260,31 @@ impl Metrics {
         self.phantom.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
+    /// Says which reason the condition of a CRD gives.
+    pub fn state(&self, crd: &str, reason: &'static str) {
+        let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = reasons.insert(crd.to_owned(), reason)
+            && before != reason
+        {
+            self.states.remove(&StateLabels { crd: crd.to_owned(), reason: before });
+        }
+        self.states.get_or_create(&StateLabels { crd: crd.to_owned(), reason }).set(1);
+    }
+
     /// Forgets a CRD.
     pub fn forget(&self, crd: &str) {
         self.phantom.remove(&CrdLabels { crd: crd.to_owned() });
+        let before = self.reasons.lock().unwrap_or_else(PoisonError::into_inner).remove(crd);
+        if let Some(reason) = before {
+            self.states.remove(&StateLabels { crd: crd.to_owned(), reason });
+        }
+    }
+
+    /// Forgets all CRDs: who does not lead has nothing to say about them.
+    pub fn forget_all(&self) {
+        self.phantom.clear();
+        self.reasons.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.states.clear();
     }
 
     /// All of it in the OpenMetrics text format.
@@ -170,5 +293,46 @@ impl Metrics {
         // Writing to a string does not fail.
         let _ = encode(&mut text, &self.registry);
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Metrics, WriteOutcome};
+
+    fn lines<'a>(text: &'a str, start: &str) -> Vec<&'a str> {
+        text.lines().filter(|line| line.starts_with(start)).collect()
+    }
+
+    #[test]
+    fn a_crd_has_one_reason_at_a_time() {
+        let metrics = Metrics::default();
+        metrics.state("a.example.com", "InProgress");
+        metrics.state("a.example.com", "AllPersisted");
+        metrics.state("b.example.com", "Forbidden");
+        let text = metrics.text();
+        let expected = [
+            r#"etch_crd_state{crd="a.example.com",reason="AllPersisted"} 1"#,
+            r#"etch_crd_state{crd="b.example.com",reason="Forbidden"} 1"#,
+        ];
+        let mut found = lines(&text, "etch_crd_state{");
+        found.sort_unstable();
+        assert_eq!(found, expected);
+        metrics.forget("b.example.com");
+        assert_eq!(lines(&metrics.text(), "etch_crd_state{"), expected[..1]);
+        metrics.phantom_objects("a.example.com", 3);
+        metrics.forget_all();
+        let text = metrics.text();
+        assert!(
+            lines(&text, "etch_crd_state{").is_empty() && lines(&text, "etch_phantom_objects{").is_empty()
+        );
+    }
+
+    #[test]
+    fn counters_are_shown_before_they_count() {
+        let metrics = Metrics::default();
+        assert!(metrics.text().contains(r#"etch_writes_total{outcome="Gone"} 0"#), "{}", metrics.text());
+        metrics.write(WriteOutcome::Gone);
+        assert!(metrics.text().contains(r#"etch_writes_total{outcome="Gone"} 1"#));
     }
 }

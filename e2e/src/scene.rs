@@ -179,6 +179,7 @@ pub async fn apply(cluster: &Cluster, object: &Value) -> Result<()> {
     let name = object["metadata"]["name"].as_str().context("a name")?;
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let flow_control = "/apis/flowcontrol.apiserver.k8s.io/v1";
     let path = match kind {
         "Namespace" => format!("/api/v1/namespaces/{name}"),
         "ServiceAccount" => format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}"),
@@ -187,6 +188,16 @@ pub async fn apply(cluster: &Cluster, object: &Value) -> Result<()> {
         "Role" => format!("{rbac}/namespaces/{namespace}/roles/{name}"),
         "RoleBinding" => format!("{rbac}/namespaces/{namespace}/rolebindings/{name}"),
         "Deployment" => format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}"),
+        "Service" => format!("/api/v1/namespaces/{namespace}/services/{name}"),
+        "PodDisruptionBudget" => {
+            format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/{name}")
+        }
+        "PriorityClass" => format!("/apis/scheduling.k8s.io/v1/priorityclasses/{name}"),
+        "NetworkPolicy" => {
+            format!("/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies/{name}")
+        }
+        "FlowSchema" => format!("{flow_control}/flowschemas/{name}"),
+        "PriorityLevelConfiguration" => format!("{flow_control}/prioritylevelconfigurations/{name}"),
         "DefaultsPolicy" => format!("/apis/etch-operator.io/v1alpha1/defaultspolicies/{name}"),
         "CustomResourceDefinition" => format!("{CRDS}/{name}"),
         other => anyhow::bail!("{other} is not part of an installation"),

@@ -6,7 +6,8 @@ use std::fmt;
 use http::Method;
 use serde_json::json;
 
-use super::call::send;
+use super::call::{get, send};
+use super::read::collection;
 use super::{CallError, Cluster};
 use crate::domain::crd::Resource;
 use crate::domain::json::Json;
@@ -71,6 +72,14 @@ impl Cluster {
         }
         let (group, plural) = (resource.group.clone(), resource.plural.clone());
         Ok((!missing.is_empty()).then_some(Missing { group, plural, verbs: missing }))
+    }
+
+    /// Tries to list a resource, for as little as that costs.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn can_list(&self, resource: &Resource) -> Result<(), CallError> {
+        self.call(get(&format!("{}?limit=1", collection(resource, None)))).await.map(drop)
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Lease {
 /// The lease as it was last seen to change.
 struct Seen {
     resource_version: String,
+    /// How long it is to be respected from then on.
+    duration: Duration,
     at: Instant,
 }
 
@@ -67,8 +69,14 @@ impl Lease {
                 Ok(Err(error)) => warn!(%error, "the lease cannot be taken"),
                 Err(_) => warn!("the lease cannot be taken: no answer"),
             }
-            tokio::time::sleep(PERIOD).await;
+            tokio::time::sleep(self.until_run_out().map_or(PERIOD, |left| left.min(PERIOD))).await;
         }
+    }
+
+    /// How long the lease of another lasts, if it is not renewed; none where it is not known, or has run out.
+    fn until_run_out(&self) -> Option<Duration> {
+        let seen = self.seen.as_ref()?;
+        seen.duration.checked_sub(seen.at.elapsed()).filter(|left| !left.is_zero())
     }
 
     /// Renews the lease for as long as that succeeds in time. When this returns, nothing more may be written.
@@ -94,18 +102,19 @@ impl Lease {
         }
     }
 
-    /// Gives the lease up, so that another need not wait for it to run out.
+    /// Gives the lease up if it is ours, so that another need not wait for it to run out.
     pub async fn release(&mut self) {
         let given_up = async {
             let lease = self.read().await?;
             let Some(lease) = lease.filter(|lease| lease["spec"]["holderIdentity"] == self.identity.as_str())
             else {
-                return Ok(());
+                return Ok(false);
             };
-            self.write(&lease, "", 1).await
+            self.write(&lease, "", 1).await.map(|()| true)
         };
         match timeout(PATIENCE, given_up).await {
-            Ok(Ok(())) => info!("the lease is given up"),
+            Ok(Ok(true)) => info!("the lease is given up"),
+            Ok(Ok(false)) => {}
             Ok(Err(error)) => warn!(%error, "the lease cannot be given up"),
             Err(_) => warn!("the lease cannot be given up: no answer"),
         }
@@ -118,11 +127,13 @@ impl Lease {
         };
         let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
         let resource_version = lease["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-        if self.seen.as_ref().is_none_or(|seen| seen.resource_version != resource_version) {
-            self.seen = Some(Seen { resource_version: resource_version.to_owned(), at: Instant::now() });
-        }
-        let duration = lease["spec"]["leaseDurationSeconds"].as_u64().map_or(DURATION, Duration::from_secs);
-        let run_out = self.seen.as_ref().is_some_and(|seen| seen.at.elapsed() >= duration);
+        let known = self.seen.take().filter(|seen| seen.resource_version == resource_version);
+        self.seen = Some(known.unwrap_or_else(|| Seen {
+            resource_version: resource_version.to_owned(),
+            duration: lease["spec"]["leaseDurationSeconds"].as_u64().map_or(DURATION, Duration::from_secs),
+            at: Instant::now(),
+        }));
+        let run_out = self.until_run_out().is_none();
         if !holder.is_empty() && holder != self.identity && !run_out {
             return Ok(false);
         }

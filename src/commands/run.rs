@@ -1,18 +1,19 @@
 //! `etch run`: the operator.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::{ArgAction, Args};
-use etch::cluster::{Cluster, Lease, Target};
+use etch::cluster::{Backoff, Cluster, Lease, Target, crds};
 use etch::controller::{self, Options};
 use etch::server::{self, Readiness};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::cli::Outcome;
 
@@ -57,6 +58,7 @@ impl Run {
         if self.leader_elect {
             self.lead(&cluster, &options, &ready, &ended).await;
         } else {
+            ready.knows_the_leader();
             cluster.metrics().leader.set(1);
             controller::run(cluster, options, ready, ended.cancelled_owned()).await;
         }
@@ -76,10 +78,12 @@ impl Run {
         let mut lease = Lease::new(cluster.clone(), &self.lease_namespace, "etch", &identity());
         loop {
             tokio::select! {
-                () = ended.cancelled() => return,
-                () = lease.acquire(|| ready.set(true)) => {},
+                // It may have become ours in this very moment.
+                () = ended.cancelled() => return lease.release().await,
+                () = lease.acquire(|| ready.knows_the_leader()) => {},
+                never = stand_by(cluster, ready) => match never {},
             }
-            ready.set(false);
+            ready.set_listed(false);
             cluster.metrics().leader.set(1);
             let over = async {
                 tokio::select! {
@@ -89,11 +93,23 @@ impl Run {
             };
             controller::run(cluster.clone(), options.clone(), ready.clone(), over).await;
             cluster.metrics().leader.set(0);
+            cluster.metrics().forget_all();
             if ended.is_cancelled() {
                 return lease.release().await;
             }
         }
     }
+}
+
+/// Finds out once that the CRDs can be listed, so that a replica which could not take over is not taken for ready.
+async fn stand_by(cluster: &Cluster, ready: &Readiness) -> Infallible {
+    let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
+    while let Err(error) = cluster.can_list(&crds()).await {
+        warn!(%error, "the CRDs cannot be listed");
+        tokio::time::sleep(backoff.failed(error.retry_after())).await;
+    }
+    ready.set_listed(true);
+    std::future::pending().await
 }
 
 /// A name that no other process has: the pod's, and a part that changes with every start.

@@ -75,6 +75,7 @@ impl Recorder {
 
     /// Puts the conditions on the CRD, unless they stand there already.
     pub(super) async fn say(&mut self, verdict: Verdict) {
+        self.cluster.metrics().state(&self.subject.name, verdict.reason.as_str());
         let present = self.seen.borrow_and_update().clone();
         let conditions = verdict.conditions(self.subject.generation, &present, &now().to_string());
         self.said = Said::Verdict(verdict);
@@ -91,6 +92,7 @@ impl Recorder {
     /// Takes our conditions off the CRD, if there are any.
     pub(super) async fn unsay(&mut self) {
         self.said = Said::Silence;
+        self.cluster.metrics().forget(&self.subject.name);
         if !self.seen.borrow_and_update().is_empty() {
             self.put(&[]).await;
         }

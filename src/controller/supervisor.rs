@@ -229,7 +229,7 @@ impl Supervisor {
         if !self.policies.complete {
             return;
         }
-        self.ready.set(self.crds.complete);
+        self.ready.set_listed(self.crds.complete);
         let wanted = self.crds.items.get(name).and_then(|known| {
             let readable =
                 self.policies.items.iter().filter_map(|(name, spec)| Some((name, spec.as_ref().ok()?)));

@@ -12,7 +12,7 @@ use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
 use crate::domain::plan::{Plan, Record, Terms, Write, decide, rewritten};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, WriteOutcome};
 
 /// How often an object is decided about anew, or a write repeated that the server could not answer.
 const ATTEMPTS: u32 = 6;
@@ -143,6 +143,7 @@ impl Tender<'_> {
         let under_way = UnderWay::new(self.cluster.metrics());
         let outcome = self.cluster.perform(self.crd, object, write, &self.terms).await;
         drop(under_way);
+        self.cluster.metrics().write(counted(&outcome));
         permit.finish(pressure(&outcome));
         if let Some(own) = own {
             own.finish(pressure(&outcome));
@@ -164,6 +165,21 @@ impl<'a> UnderWay<'a> {
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         self.0.in_flight.dec();
+    }
+}
+
+/// The outcome as it is counted.
+fn counted(outcome: &Outcome) -> WriteOutcome {
+    match outcome {
+        Outcome::Written { .. } => WriteOutcome::Written,
+        Outcome::AlreadyStored => WriteOutcome::AlreadyStored,
+        Outcome::Gone => WriteOutcome::Gone,
+        Outcome::Conflict => WriteOutcome::Conflict,
+        Outcome::NeedsRewrite | Outcome::Unproved => WriteOutcome::Unproved,
+        Outcome::Rejected(_) => WriteOutcome::Rejected,
+        Outcome::Forbidden { .. } => WriteOutcome::Forbidden,
+        Outcome::OwnersLost { .. } => WriteOutcome::OwnersLost,
+        Outcome::Failed(_) => WriteOutcome::Failed,
     }
 }
 

@@ -1,9 +1,10 @@
 //! Health and metrics over HTTP.
 //! It must not serve anything about objects but counts.
 
+mod readiness;
+
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
 use axum::extract::State;
@@ -14,23 +15,11 @@ use tokio::net::TcpListener;
 
 use crate::metrics::Metrics;
 
-/// Whether the process knows its cluster and its place in it.
-#[derive(Debug, Default)]
-pub struct Readiness(AtomicBool);
-
-impl Readiness {
-    /// Says whether it does.
-    pub fn set(&self, ready: bool) {
-        self.0.store(ready, Ordering::Relaxed);
-    }
-
-    /// Whether it does.
-    pub fn get(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+pub use readiness::Readiness;
 
 /// Serves `/livez`, `/readyz` and `/metrics` for as long as it is polled.
+///
+/// `/livez` says that requests are answered at all; `/readyz` is as [`Readiness`] has it.
 ///
 /// # Errors
 /// The listener fails.
@@ -43,9 +32,9 @@ pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>, ready: Arc<Read
 }
 
 async fn readyz(State(ready): State<Arc<Readiness>>) -> (StatusCode, &'static str) {
-    match ready.get() {
-        true => (StatusCode::OK, "ok\n"),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "the CRDs have not been listed yet\n"),
+    match ready.lacks() {
+        None => (StatusCode::OK, "ok\n"),
+        Some(what) => (StatusCode::SERVICE_UNAVAILABLE, what),
     }
 }
 
