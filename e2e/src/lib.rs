@@ -10,3 +10,4 @@ pub mod generate;
 pub mod install;
 pub mod operator;
 pub mod scene;
+pub mod webhook;

@@ -44,11 +44,44 @@ impl Scene {
         let control_plane = ControlPlane::start(options).await?;
         let cluster = Cluster::of(&control_plane).await?;
         install(&cluster).await?;
-        for group in groups {
-            grant(&cluster, group).await?;
-        }
         let kubeconfig = control_plane.service_account_kubeconfig(0, NAMESPACE, "etch").await?;
-        Ok(Self { cluster, control_plane, kubeconfig, dir })
+        let scene = Self { cluster, control_plane, kubeconfig, dir };
+        for group in groups {
+            scene.grant(group).await?;
+        }
+        Ok(scene)
+    }
+
+    /// Lets the operator see to the objects of a group: the rule that its users add.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub async fn grant(&self, group: &str) -> Result<()> {
+        let name = format!("etch-{group}");
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": { "name": name },
+            "rules": [{ "apiGroups": [group], "resources": ["*"], "verbs": ["get", "list", "watch", "patch"] }],
+        });
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": { "name": name },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
+            "subjects": [{ "kind": "ServiceAccount", "name": "etch", "namespace": NAMESPACE }],
+        });
+        apply(&self.cluster, &role).await?;
+        apply(&self.cluster, &binding).await
+    }
+
+    /// Takes back what [`Self::grant`] gave.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub async fn revoke(&self, group: &str) -> Result<()> {
+        let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/etch-{group}");
+        self.cluster.delete(&path).await.map(drop)
     }
 
     /// Starts the operator with its own service account; `flags` come after a short `--settle`.
@@ -141,26 +174,6 @@ async fn install(cluster: &Cluster) -> Result<()> {
         apply_file(cluster, &config.join("rbac").join(file)).await?;
     }
     apply_file(cluster, &config.join("policy/policy.yaml")).await
-}
-
-/// Lets the operator see to the objects of a group: the rule that its users add.
-async fn grant(cluster: &Cluster, group: &str) -> Result<()> {
-    let name = format!("etch-{group}");
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": { "name": name },
-        "rules": [{ "apiGroups": [group], "resources": ["*"], "verbs": ["get", "list", "watch", "patch"] }],
-    });
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": { "name": name },
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
-        "subjects": [{ "kind": "ServiceAccount", "name": "etch", "namespace": NAMESPACE }],
-    });
-    apply(cluster, &role).await?;
-    apply(cluster, &binding).await
 }
 
 async fn apply_file(cluster: &Cluster, path: &Path) -> Result<()> {

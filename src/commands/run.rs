@@ -50,11 +50,12 @@ impl Run {
         };
         let listener =
             TcpListener::bind(self.listen).await.with_context(|| format!("--listen {}", self.listen))?;
+        let listening = listener.local_addr()?;
         let ready = Arc::new(Readiness::default());
         let server = tokio::spawn(server::serve(listener, cluster.metrics().clone(), ready.clone()));
         let ended = CancellationToken::new();
         let signals = tokio::spawn(ended_by_signal(ended.clone())?);
-        info!(version = env!("CARGO_PKG_VERSION"), "etch begins");
+        info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch begins");
         if self.leader_elect {
             self.lead(&cluster, &options, &ready, &ended).await;
         } else {

@@ -1,0 +1,132 @@
+//! An HTTPS server on loopback that API servers call as a webhook, and that goes down and comes back at one address.
+//! It must not know any scenario: what it answers is given to it.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use k8s_openapi::ByteString;
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+
+/// What is answered to the `request` of a review: its `response`, without the uid.
+type Answer = dyn Fn(&Value) -> Value + Send + Sync;
+
+/// A webhook for admission or conversion.
+pub struct Webhook {
+    address: SocketAddr,
+    certificate: ByteString,
+    acceptor: TlsAcceptor,
+    answer: Arc<Answer>,
+    serving: Option<JoinHandle<()>>,
+}
+
+impl Webhook {
+    /// Starts a server that gives these answers.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub async fn start(answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Result<Self> {
+        let CertifiedKey { cert, signing_key } = generate_simple_self_signed(vec!["127.0.0.1".to_owned()])?;
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
+        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(vec![cert.der().clone()], key)?;
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let mut webhook = Self {
+            address: listener.local_addr()?,
+            certificate: ByteString(cert.pem().into_bytes()),
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            answer: Arc::new(answer),
+            serving: None,
+        };
+        webhook.serve(listener);
+        Ok(webhook)
+    }
+
+    /// The `clientConfig` of a webhook's configuration.
+    pub fn client_config(&self) -> Value {
+        json!({ "url": format!("https://{}/", self.address), "caBundle": self.certificate })
+    }
+
+    /// Refuses connections from now on, and ends those that there are.
+    pub fn go_down(&mut self) {
+        if let Some(serving) = self.serving.take() {
+            serving.abort();
+        }
+    }
+
+    /// Answers again.
+    ///
+    /// # Errors
+    /// Somebody else has taken the port.
+    pub async fn come_back(&mut self) -> Result<()> {
+        self.go_down();
+        let listener = TcpListener::bind(self.address).await.context("the webhook's port")?;
+        self.serve(listener);
+        Ok(())
+    }
+
+    fn serve(&mut self, listener: TcpListener) {
+        let (acceptor, answer) = (self.acceptor.clone(), self.answer.clone());
+        self.serving = Some(tokio::spawn(async move {
+            // Ends with this task, and all connections with it.
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.spawn(converse(stream, acceptor.clone(), answer.clone()));
+            }
+        }));
+    }
+}
+
+impl Drop for Webhook {
+    fn drop(&mut self) {
+        self.go_down();
+    }
+}
+
+/// What a conversion webhook answers that changes nothing but the version.
+pub fn renamed(request: &Value) -> Value {
+    let objects = request["objects"].as_array().into_iter().flatten().map(|object| {
+        let mut object = object.clone();
+        object["apiVersion"] = request["desiredAPIVersion"].clone();
+        object
+    });
+    json!({ "convertedObjects": objects.collect::<Vec<_>>(), "result": { "status": "Success" } })
+}
+
+async fn converse(stream: TcpStream, acceptor: TlsAcceptor, answer: Arc<Answer>) {
+    let Ok(stream) = acceptor.accept(stream).await else { return };
+    let service = service_fn(|request| reviewed(request, answer.clone()));
+    // Whoever hangs up has heard enough.
+    let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
+
+async fn reviewed(
+    request: Request<Incoming>,
+    answer: Arc<Answer>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let review: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let mut response = answer(&review["request"]);
+    response["uid"] = review["request"]["uid"].clone();
+    let answer =
+        json!({ "apiVersion": review["apiVersion"], "kind": review["kind"], "response": response });
+    let mut response = Response::new(Full::new(Bytes::from(answer.to_string())));
+    response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
+    Ok(response)
+}

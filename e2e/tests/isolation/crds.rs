@@ -1,0 +1,156 @@
+//! CRDs that are odd in themselves: not structural, without conditions, going away, coming back as something else.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::{CRDS, Patch, crd, eventually};
+use serde_json::{Value, json};
+
+use crate::cases;
+use crate::stage::{SOON, Stage, defaulted, plain};
+
+cases![not_structural, without_conditions, being_deleted, recreated_with_another_scope, same_plural];
+
+async fn not_structural(stage: &Stage, name: &'static str) -> Result<()> {
+    let widgets = stage.widgets(name).await?;
+    widgets.define(plain()).await?;
+    widgets.create("widget").await?;
+    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{}", widgets.crd());
+    let (bytes, _) = widgets.cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
+    let mut legacy: Value = serde_json::from_slice(&bytes)?;
+    ensure!(legacy["apiVersion"] == "apiextensions.k8s.io/v1beta1");
+    legacy["spec"]["preserveUnknownFields"] = json!(true);
+    legacy["spec"]["validation"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"] =
+        json!({ "description": "has no type", "default": 3 });
+    let generation = legacy["metadata"]["generation"].as_i64().context("a generation")?;
+    legacy["metadata"]["generation"] = json!(generation + 1);
+    let object = widgets.raw("widget").await?;
+    widgets.cluster.etcd().put(&key, &serde_json::to_vec(&legacy)?).await?;
+
+    let servers = eventually(SOON, "NonStructuralSchema", async || {
+        let condition = widgets.cluster.condition(&widgets.crd(), "NonStructuralSchema").await?;
+        Ok(condition.filter(|condition| condition.status == "True"))
+    })
+    .await?;
+    let ours = eventually(SOON, "NonStructural", async || {
+        let condition = widgets.cluster.condition(&widgets.crd(), "NonStructural").await?;
+        Ok(condition.filter(|condition| condition.status == "True"))
+    })
+    .await?;
+    println!("server {servers:?}\nours {ours:?}");
+    for violation in servers.message.trim_matches(['[', ']']).split(", spec.") {
+        let violation = violation.trim_start_matches("spec.");
+        ensure!(ours.message.contains(violation), "{violation:?} is missing: {}", ours.message);
+    }
+    widgets.persisted("NonStructural", SOON).await?;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let still = widgets.cluster.condition(&widgets.crd(), "NonStructuralSchema").await?;
+    ensure!(still.as_ref() == Some(&servers), "{still:?}");
+    ensure!(widgets.raw("widget").await? == object);
+    let writes = stage.scene.requests(|event| {
+        event["objectRef"]["apiGroup"] == widgets.group.as_str() && event["verb"] != "watch"
+    })?;
+    ensure!(writes.is_empty(), "{writes:?}");
+
+    // Put right, it is like any other.
+    widgets.define(defaulted()).await?;
+    widgets.persisted("AllPersisted", SOON).await?;
+    ensure!(widgets.is_stored("widget").await?);
+    Ok(())
+}
+
+async fn without_conditions(stage: &Stage, name: &'static str) -> Result<()> {
+    let widgets = stage.widgets(name).await?;
+    widgets.define(plain()).await?;
+    widgets.create("widget").await?;
+    widgets.define(defaulted()).await?;
+    widgets.persisted("AllPersisted", SOON).await?;
+    // As a restored backup or a careless writer leaves it.
+    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{}", widgets.crd());
+    let (bytes, _) = widgets.cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
+    let mut bare: Value = serde_json::from_slice(&bytes)?;
+    bare["status"].as_object_mut().context("a status")?.remove("conditions");
+    widgets.cluster.etcd().put(&key, &serde_json::to_vec(&bare)?).await?;
+    let condition = eventually(SOON, "our conditions are back", async || {
+        widgets.cluster.condition(&widgets.crd(), "DefaultsPersisted").await
+    })
+    .await?;
+    ensure!(condition.reason == "AllPersisted", "{condition:?}");
+    Ok(())
+}
+
+async fn being_deleted(stage: &Stage, name: &'static str) -> Result<()> {
+    let widgets = stage.widgets(name).await?;
+    widgets.define(plain()).await?;
+    let mut stuck = widgets.widget("v1", "stuck");
+    stuck["metadata"]["finalizers"] = json!(["example.com/wait"]);
+    widgets.cluster.create(&widgets.collection("v1"), "owner", &stuck).await?;
+    let crd = format!("{CRDS}/{}", widgets.crd());
+    widgets.cluster.delete(&crd).await?;
+    eventually(SOON, "the widget is being deleted", async || {
+        Ok(widgets.raw("stuck").await?["metadata"]["deletionTimestamp"].is_string().then_some(()))
+    })
+    .await?;
+    let upgrade = e2e::cluster::crd(&widgets.group, "Widget", &[("v1", true, defaulted())]);
+    let upgrade = json!({ "spec": { "versions": upgrade["spec"]["versions"] } });
+    widgets.cluster.patch(&crd, Patch::Merge, "author", &upgrade).await?.ok()?;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    ensure!(!widgets.is_stored("stuck").await?);
+    let requests = widgets.requests()?;
+    ensure!(widgets.cluster.condition(&widgets.crd(), "DefaultsPersisted").await?.is_none());
+    let free = json!({ "metadata": { "finalizers": null } });
+    widgets.cluster.patch(&widgets.path("stuck"), Patch::Merge, "owner", &free).await?.ok()?;
+    eventually(SOON, "the CRD is gone", async || {
+        Ok(widgets.cluster.get(&crd).await.is_err().then_some(()))
+    })
+    .await?;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    ensure!(widgets.requests()? == requests, "asked about what is gone");
+    Ok(())
+}
+
+async fn recreated_with_another_scope(stage: &Stage, name: &'static str) -> Result<()> {
+    let widgets = stage.widgets(name).await?;
+    widgets.define(defaulted()).await?;
+    widgets.create("widget").await?;
+    let first = widgets.persisted("AllPersisted", SOON).await?;
+    let path = format!("{CRDS}/{}", widgets.crd());
+    widgets.cluster.delete(&path).await?;
+    eventually(SOON, "the CRD is gone", async || Ok(widgets.cluster.get(&path).await.is_err().then_some(())))
+        .await?;
+    let mut second = crd(&widgets.group, "Widget", &[("v1", true, plain())]);
+    second["spec"]["scope"] = json!("Cluster");
+    widgets.cluster.apply_crd(&second).await?;
+    let collection = format!("/apis/{}/v1/widgets", widgets.group);
+    widgets.cluster.create(&collection, "owner", &widgets.widget("v1", "wide")).await?;
+    let mut third = crd(&widgets.group, "Widget", &[("v1", true, defaulted())]);
+    third["spec"]["scope"] = json!("Cluster");
+    let applied = widgets.cluster.apply_crd(&third).await?;
+    let condition = widgets.persisted("AllPersisted", SOON).await?;
+    ensure!(condition != first);
+    let raw = widgets.cluster.raw(&widgets.group, "widgets", None, "wide").await?;
+    ensure!(raw["spec"]["size"] == 3, "{raw}");
+    let report = stage.scene.report(&widgets.crd()).await?;
+    let uid = &applied["metadata"]["uid"];
+    ensure!(&report["spec"]["crdUid"] == uid, "the report is about {}", report["spec"]["crdUid"]);
+    ensure!(&report["metadata"]["ownerReferences"][0]["uid"] == uid, "{}", report["metadata"]);
+    ensure!(report["status"]["counts"]["objects"] == 1, "{}", report["status"]);
+    Ok(())
+}
+
+async fn same_plural(stage: &Stage, name: &'static str) -> Result<()> {
+    let broken = stage.forbidden_widgets(name);
+    let healthy = stage.widgets(&format!("{name}_too")).await?;
+    for widgets in [&broken, &healthy] {
+        widgets.define(plain()).await?;
+        widgets.create("widget").await?;
+        widgets.define(defaulted()).await?;
+    }
+    let condition = broken.persisted("Forbidden", SOON).await?;
+    ensure!(condition.message.contains(&broken.group) && !condition.message.contains(&healthy.group));
+    healthy.persisted("AllPersisted", SOON).await?;
+    ensure!(healthy.is_stored("widget").await? && !broken.is_stored("widget").await?);
+    let reports = [healthy.report().await?, broken.report().await.unwrap_or_default()];
+    ensure!(reports[0]["state"] == "AllPersisted" && reports[1]["state"] != "AllPersisted", "{reports:?}");
+    Ok(())
+}

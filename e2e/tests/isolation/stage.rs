@@ -1,0 +1,201 @@
+//! The cluster and the operator that all cases share, the widgets of one case, and the search for values that leaked.
+//! It must not know what any case is about.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::{CRDS, Cluster, Condition, Patch, crd};
+use e2e::operator::Operator;
+use e2e::scene::Scene;
+use http::Request;
+use kube::client::Body;
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use tokio::sync::RwLock;
+
+use crate::Case;
+
+/// How long the operator may take for anything that is not said to take longer.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+/// Values of objects and of defaults. Whatever else objects hold is too common to be searched for.
+pub(crate) const CANARY: &str = "hunter2";
+pub(crate) const CANARY_NUMBER: i64 = 730_588_193;
+
+/// A cluster with an operator at work.
+pub(crate) struct Stage {
+    pub(crate) scene: Scene,
+    operator: Operator,
+    metrics: Client,
+    /// Held for writing by a case that measures.
+    turn: RwLock<()>,
+}
+
+/// The widgets of one API group, in the namespace `default`.
+pub(crate) struct Widgets<'a> {
+    pub(crate) stage: &'a Stage,
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) group: String,
+}
+
+impl Stage {
+    pub(crate) async fn set() -> Result<Self> {
+        let scene = Scene::start(&[]).await?;
+        let operator = scene.operator(&[])?;
+        let listening = e2e::cluster::eventually(SOON, "the operator listens", async || {
+            let log = operator.log()?;
+            let address = log.split_once("listening=").map(|(_, rest)| rest);
+            Ok(address.and_then(|rest| rest.split_whitespace().next()).map(str::to_owned))
+        })
+        .await?;
+        let metrics = Client::try_from(Config::new(format!("http://{listening}").parse()?))?;
+        Ok(Self { scene, operator, metrics, turn: RwLock::default() })
+    }
+
+    /// Plays one case, and looks for values in everything that was said until then.
+    pub(crate) async fn play(&self, case: &Case) -> Result<()> {
+        let (mut shared, mut alone) = (None, None);
+        match case.alone {
+            true => alone = Some(self.turn.write().await),
+            false => shared = Some(self.turn.read().await),
+        }
+        (case.play)(self, case.name).await?;
+        drop((shared.take(), alone.take()));
+        self.keeps_secrets().await
+    }
+
+    /// The widgets of a case, which the operator may see to.
+    pub(crate) async fn widgets(&self, name: &str) -> Result<Widgets<'_>> {
+        let widgets = self.forbidden_widgets(name);
+        self.scene.grant(&widgets.group).await?;
+        Ok(widgets)
+    }
+
+    /// The same, without permission for the operator.
+    pub(crate) fn forbidden_widgets(&self, name: &str) -> Widgets<'_> {
+        let group = format!("{}.example.com", name.replace('_', "-"));
+        Widgets { stage: self, cluster: &self.scene.cluster, group }
+    }
+
+    /// Fails if anything that Etch has said holds a value of an object.
+    async fn keeps_secrets(&self) -> Result<()> {
+        let cluster = &self.scene.cluster;
+        let crds = cluster.get(CRDS).await?;
+        let conditions = crds["items"].as_array().into_iter().flatten().map(|crd| &crd["status"]["conditions"]);
+        let metrics = Request::get("/metrics").body(Body::empty())?;
+        let metrics = self.metrics.send(metrics).await?.into_body().collect_bytes().await?;
+        let said = [
+            ("the log", self.operator.log()?),
+            ("a condition", json!(conditions.collect::<Vec<_>>()).to_string()),
+            ("a report", cluster.get("/apis/etch-operator.io/v1alpha1/defaultsreports").await?.to_string()),
+            ("an event", cluster.get("/apis/events.k8s.io/v1/events").await?.to_string()),
+            ("the metrics", String::from_utf8(metrics.to_vec())?),
+        ];
+        for (whence, text) in said {
+            ensure!(!text.is_empty(), "{whence} cannot be searched");
+            for canary in [CANARY.to_owned(), CANARY_NUMBER.to_string()] {
+                if let Some(at) = text.find(&canary) {
+                    let begin = text[..at].rfind('\n').unwrap_or(at.saturating_sub(300));
+                    let around: String = text[begin..].chars().take(800).collect();
+                    anyhow::bail!("{whence} holds a value: {around}");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Widgets<'_> {
+    pub(crate) fn crd(&self) -> String {
+        format!("widgets.{}", self.group)
+    }
+
+    /// Defines the CRD with one version.
+    pub(crate) async fn define(&self, schema: Value) -> Result<()> {
+        self.define_versions(&[("v1", true, schema)]).await
+    }
+
+    pub(crate) async fn define_versions(&self, versions: &[(&str, bool, Value)]) -> Result<()> {
+        self.cluster.apply_crd(&crd(&self.group, "Widget", versions)).await.map(drop)
+    }
+
+    /// The collection at a version.
+    pub(crate) fn collection(&self, version: &str) -> String {
+        format!("/apis/{}/{version}/namespaces/default/widgets", self.group)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.collection("v1"))
+    }
+
+    /// A widget that holds the canaries.
+    pub(crate) fn widget(&self, version: &str, name: &str) -> Value {
+        json!({
+            "apiVersion": format!("{}/{version}", self.group),
+            "kind": "Widget",
+            "metadata": { "name": name, "annotations": { "note": CANARY } },
+            "spec": { "secret": CANARY, "number": CANARY_NUMBER },
+        })
+    }
+
+    pub(crate) async fn create(&self, name: &str) -> Result<Value> {
+        self.cluster.create(&self.collection("v1"), "owner", &self.widget("v1", name)).await
+    }
+
+    /// Changes a widget in a way that means nothing.
+    pub(crate) async fn touch(&self, name: &str) -> Result<()> {
+        let labels = json!({ "metadata": { "labels": { "touched": fastrand::u32(..).to_string() } } });
+        self.cluster.patch(&self.path(name), Patch::Merge, "user", &labels).await?.ok().map(drop)
+    }
+
+    /// What etcd holds of a widget.
+    pub(crate) async fn raw(&self, name: &str) -> Result<Value> {
+        self.cluster.raw(&self.group, "widgets", Some("default"), name).await
+    }
+
+    /// Whether etcd holds the default of a widget.
+    pub(crate) async fn is_stored(&self, name: &str) -> Result<bool> {
+        Ok(!self.raw(name).await?["spec"]["size"].is_null())
+    }
+
+    pub(crate) async fn persisted(&self, reason: &str, limit: Duration) -> Result<Condition> {
+        self.cluster.persisted(&self.crd(), reason, limit).await
+    }
+
+    /// The status of the report.
+    pub(crate) async fn report(&self) -> Result<Value> {
+        Ok(self.stage.scene.report(&self.crd()).await?["status"].clone())
+    }
+
+    /// The one widget that the report names under `held` or `rejected`.
+    pub(crate) async fn problem(&self, list: &str) -> Result<Value> {
+        let report = self.report().await?;
+        let problems = report[list].as_array().context("a list of problems")?;
+        ensure!(problems.len() == 1, "not one problem: {problems:?}");
+        Ok(problems[0].clone())
+    }
+
+    /// How many requests about these widgets the operator has made.
+    pub(crate) fn requests(&self) -> Result<usize> {
+        let ours = |event: &Value| event["objectRef"]["apiGroup"] == self.group.as_str();
+        Ok(self.stage.scene.requests(ours)?.len())
+    }
+}
+
+/// A schema without defaults.
+pub(crate) fn plain() -> Value {
+    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
+        "secret": { "type": "string" }, "number": { "type": "integer" },
+    }}}})
+}
+
+/// The same with a default, `spec.size`.
+pub(crate) fn defaulted() -> Value {
+    with("size", json!({ "type": "integer", "default": 3 }))
+}
+
+/// The same with another property.
+pub(crate) fn with(name: &str, property: Value) -> Value {
+    let mut schema = plain();
+    schema["properties"]["spec"]["properties"][name] = property;
+    schema
+}
