@@ -61,6 +61,8 @@ pub enum ObjectOutcome {
 pub enum WriteOutcome {
     /// Something was missing in etcd, and is there now.
     Written,
+    /// A stored default was moved to the new one, as a policy says.
+    Followed,
     /// Nothing was missing.
     AlreadyStored,
     /// The object is gone.
@@ -85,8 +87,9 @@ impl ObjectOutcome {
 }
 
 impl WriteOutcome {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Written,
+        Self::Followed,
         Self::AlreadyStored,
         Self::Gone,
         Self::Conflict,

@@ -172,6 +172,7 @@ impl Drop for UnderWay<'_> {
 fn counted(outcome: &Outcome) -> WriteOutcome {
     match outcome {
         Outcome::Written { .. } => WriteOutcome::Written,
+        Outcome::Followed(_) => WriteOutcome::Followed,
         Outcome::AlreadyStored => WriteOutcome::AlreadyStored,
         Outcome::Gone => WriteOutcome::Gone,
         Outcome::Conflict => WriteOutcome::Conflict,
