@@ -5,8 +5,7 @@ use serde_json::{Map, Value};
 use super::super::compile::Compiled;
 use super::super::finding::Finding;
 use super::super::json::{Json, level};
-use super::super::path::Path;
-use super::super::schema::{Constraints, Schema, SchemaType};
+use super::super::schema::{self, Constraints, Schema, SchemaType};
 use super::super::validate::cel::{Program, RUNTIME_BUDGET};
 use super::site::{Site, each};
 use super::{Report, Rule, Severity, Subject};
@@ -21,34 +20,29 @@ The server validates each default by itself, and never the object that they make
 (x-kubernetes-validations, oneOf, not, maxProperties), an object that says nothing is refused, and so is, after an upgrade
 that adds such a default, the next write to objects that were fine.
 
-Choose defaults that go together, or have the rule look at what a user can change.",
+Choose defaults that go together, or have the rule look at what a user can change. Not reported are rules that ask for a
+field without a default, unless the object itself comes by default.",
     check,
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for version in &subject.versions {
-        let mut found: Vec<(Path, String)> = Vec::new();
         each(&version.schema, &mut |site| {
             if site.schema.kind == SchemaType::Object {
-                let at = site.path();
-                found.extend(broken(site).into_iter().map(|message| (at.clone(), message)));
+                for message in broken(site) {
+                    report.add(&version.name, site.path(), message);
+                }
             }
         });
-        // A rule is run for every object around it as well; it belongs to the innermost.
-        let is_outer = |at: &Path, message: &String| {
-            found.iter().any(|(inner, same)| same == message && inner != at && at.contains(inner))
-        };
-        for (at, message) in &found {
-            if !is_outer(at, message) {
-                report.add(&version.name, at.clone(), message.clone());
-            }
-        }
     }
 }
 
 /// What the emptiest object of a place breaks with its defaults and not without them.
 fn broken(site: &Site<'_>) -> Vec<String> {
     let schema = site.schema;
+    if schema.rules.is_empty() && schema.constraints.is_none() {
+        return Vec::new();
+    }
     let compiled = Compiled::new(schema);
     if !compiled.has_defaults() {
         return Vec::new();
@@ -61,7 +55,7 @@ fn broken(site: &Site<'_>) -> Vec<String> {
         messages.extend(clauses(constraints, &filled, &empty));
     }
     let is_whole = site.up.is_none() || schema.embedded_resource;
-    if let Some(rules) = Program::compile(schema, is_whole) {
+    if let Some(rules) = Program::compile(schema, is_whole).filter(|_| !schema.rules.is_empty()) {
         let run = |value: &Value| {
             let mut findings = Vec::new();
             rules.validate(value, None, "", RUNTIME_BUDGET, &mut findings);
@@ -71,12 +65,41 @@ fn broken(site: &Site<'_>) -> Vec<String> {
         // An evaluation that fails is about fields that are missing here and need not be elsewhere.
         let is_decided = |finding: &Finding| !finding.detail.contains(" evaluating rule: ");
         for finding in run(&filled).into_iter().filter(is_decided) {
-            if !without.iter().any(|known| known.detail == finding.detail) {
+            let is_new = !without.iter().any(|known| known.detail == finding.detail);
+            if is_new
+                && schema.rules.iter().any(|rule| said(rule, &finding) && is_settled(rule, site, &filled))
+            {
                 messages.push(format!("its defaults break a rule: {}", finding.detail));
             }
         }
     }
     messages
+}
+
+/// Whether a finding may be a rule's. One with an expression for its message may have said anything.
+fn said(rule: &schema::Rule, finding: &Finding) -> bool {
+    let detail = finding.detail.trim();
+    match rule.message.trim() {
+        _ if !rule.message_expression.is_empty() => true,
+        "" => detail.strip_prefix("failed rule: ").is_some_and(|text| text == rule.rule.trim()),
+        message => detail == message,
+    }
+}
+
+/// Whether nobody is asked for more: all fields that the rule names have a default, or the object itself comes by default.
+/// Otherwise the rule may be the one that asks for the field that is missing.
+fn is_settled(rule: &schema::Rule, site: &Site<'_>, filled: &Value) -> bool {
+    site.default().is_some() || fields(&rule.rule).all(|name| filled.get(name).is_some())
+}
+
+/// The fields of `self` that a rule names.
+fn fields(rule: &str) -> impl Iterator<Item = &str> {
+    rule.match_indices("self.").map(|(start, found)| {
+        let below = &rule[start + found.len()..];
+        let end =
+            below.find(|next: char| !next.is_ascii_alphanumeric() && next != '_').unwrap_or(below.len());
+        &below[..end]
+    })
 }
 
 /// Clauses that ask only which fields are there.

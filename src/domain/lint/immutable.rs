@@ -22,6 +22,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for version in &subject.versions {
         each(&version.schema, &mut |site| {
             if site.default().is_some()
+                && !site.is_copy_of_core()
                 && let Some(holder) = compared_at(site)
             {
                 let message = format!("a rule of {holder} compares the field with its old value");

@@ -1,7 +1,5 @@
 //! ETCH008: defaults of the keys of lists of type map.
 
-use serde_json::Value;
-
 use super::super::path::TrailStep;
 use super::site::{Site, each, shown};
 use super::{Report, Rule, Severity, Subject};
@@ -24,7 +22,7 @@ name of a reference in lists such as imagePullSecrets.",
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for version in &subject.versions {
         each(&version.schema, &mut |site| {
-            if let Some(default) = site.default().filter(|default| !is_of_core(site, default))
+            if let Some(default) = site.default().filter(|_| !site.is_copy_of_core())
                 && is_key(site)
             {
                 let message = format!("a key of the list's items has the default {}", shown(default));
@@ -39,13 +37,4 @@ pub(super) fn is_key(site: &Site<'_>) -> bool {
     let (Some(name), Some(item)) = (site.name(), site.up) else { return false };
     let Some(list) = item.up.filter(|_| matches!(item.step, TrailStep::Items)) else { return false };
     list.schema.list_type.as_deref() == Some("map") && list.schema.list_map_keys.iter().any(|key| key == name)
-}
-
-/// Copies of core types, which nobody but Kubernetes could change.
-fn is_of_core(site: &Site<'_>, default: &Value) -> bool {
-    match site.name() {
-        Some("protocol") => default == "TCP",
-        Some("name") => default == "",
-        _ => false,
-    }
 }

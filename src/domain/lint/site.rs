@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::super::json::level;
+use super::super::json::{Json, copy, level};
 use super::super::path::{Path, Step, TrailStep};
 use super::super::schema::Schema;
 
@@ -75,6 +75,20 @@ impl Site<'_> {
         }
     }
 
+    /// Whether it is below `.status`, which a controller writes and no user.
+    pub(super) fn is_in_status(&self) -> bool {
+        self.is_top_level("status") || self.up.is_some_and(Site::is_in_status)
+    }
+
+    /// Whether it has a default that Kubernetes itself gives it in its own types, which are copied into many CRDs.
+    pub(super) fn is_copy_of_core(&self) -> bool {
+        match (self.name(), self.default()) {
+            (Some("protocol"), Some(default)) => default == "TCP",
+            (Some("name"), Some(default)) => default == "",
+            _ => false,
+        }
+    }
+
     /// Whether it is the `name` of the whole object.
     pub(super) fn is_top_level(&self, name: &str) -> bool {
         self.name() == Some(name) && self.up.is_some_and(|up| up.up.is_none())
@@ -89,12 +103,22 @@ pub(super) fn requires(schema: &Schema, name: &str) -> bool {
         .is_some_and(|constraints| constraints.required.iter().any(|known| known == name))
 }
 
+/// Whether a default is what a program takes an absent field for anyway.
+pub(super) fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}
+
 /// A default in a message, cut where it is long.
 pub(super) fn shown(value: &Value) -> String {
     const LONGEST: usize = 60;
-    let text =
-        String::from_utf8_lossy(&super::super::json::Json::from(super::super::json::copy(value)).to_vec())
-            .into_owned();
+    let text = String::from_utf8_lossy(&Json::from(copy(value)).to_vec()).into_owned();
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::super::compile::Compiled;
 use super::super::path::Path;
 use super::super::schema::{Schema, SchemaType};
-use super::site::{Site, each, shown};
+use super::site::{Site, each, is_zero, shown};
 use super::{Report, Rule, Severity, Subject};
 
 pub(super) const RULE: Rule = Rule {
@@ -29,7 +29,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for version in &subject.versions {
         let mut waiting: BTreeMap<Path, (String, Path)> = BTreeMap::new();
         each(&version.schema, &mut |site| {
-            if let Some(default) = site.default().filter(|default| !is_zero(default))
+            if let Some(default) = site.default().filter(|default| !is_zero(default) && !site.is_in_status())
                 && let Some(parent) = missing_parent(site)
             {
                 waiting.insert(site.path(), (shown(default), parent));
@@ -50,10 +50,8 @@ fn missing_parent(site: &Site<'_>) -> Option<Path> {
     loop {
         // What is in a list or a map is there when it is written.
         at.name()?;
-        if at.is_top_level("status") || at.is_top_level("spec") || at.is_top_level("metadata") {
-            return None;
-        }
-        if at.default().is_some() {
+        // Every object has a spec, required or not.
+        if at.is_top_level("spec") || at.default().is_some() {
             return None;
         }
         if !at.is_required() {
@@ -72,15 +70,4 @@ fn can_be_empty(schema: &Schema) -> bool {
     Compiled::new(schema).fill(&mut empty);
     let required = schema.constraints.iter().flat_map(|constraints| constraints.required.iter());
     required.into_iter().all(|name| empty.get(name).is_some())
-}
-
-fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(flag) => !flag,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::compile::Compiled;
 use super::super::json::{Json, same};
 use super::super::path::Path;
-use super::site::shown;
+use super::site::{is_zero, shown};
 use super::subject::Version;
 use super::{Report, Rule, Severity, Subject};
 
@@ -20,7 +20,7 @@ request is made. Where they differ, an object's value depends on the version thr
 that was. Reading an object at another version than it is stored in shows none of the defaults that only this other version
 has.
 
-Give all versions the same defaults for the fields that they share.",
+Give all versions the same defaults for the fields that they share. Not reported is a zero value beside no default.",
     check,
 };
 
@@ -38,7 +38,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
                         format!("the default is {own}, but {other} at the storage version {}", storage.name);
                     report.add(&version.name, path.clone(), message);
                 }
-                None if storage.schema.knows(path.steps()) => {
+                None if storage.schema.knows(path.steps()) && !is_zero(default) => {
                     let own = shown(default);
                     let message =
                         format!("the default is {own}; the storage version {} has none", storage.name);
@@ -48,7 +48,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             }
         }
         for (path, default) in stored.iter().filter(|(path, _)| !own.contains_key(*path)) {
-            if version.schema.knows(path.steps()) {
+            if version.schema.knows(path.steps()) && !is_zero(default) {
                 let other = shown(default);
                 let message =
                     format!("there is no default; at the storage version {} it is {other}", storage.name);
