@@ -10,6 +10,7 @@ use etch::report::Style;
 
 use crate::commands::completions::Completions;
 use crate::commands::crds::Crds;
+use crate::commands::fill::Fill;
 use crate::commands::lint::Lint;
 use crate::commands::run::Run;
 use crate::commands::version::Version;
@@ -71,6 +72,7 @@ pub(crate) enum Output {
 pub(crate) enum Command {
     Run(Run),
     Lint(Lint),
+    Fill(Fill),
     Crds(Crds),
     Completions(Completions),
     Version(Version),

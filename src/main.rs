@@ -30,6 +30,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     let outcome = match command {
         Command::Run(run) => asynchronous()?.block_on(run.run(&global.target()))?,
         Command::Lint(lint) => lint.run(&global, &mut out)?,
+        Command::Fill(fill) => fill.run(&mut out)?,
         Command::Crds(crds) => crds.run(&mut out)?,
         Command::Completions(completions) => completions.run(&mut out)?,
         Command::Version(version) => version.run(&mut out)?,

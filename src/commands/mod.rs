@@ -3,6 +3,7 @@
 
 pub(crate) mod completions;
 pub(crate) mod crds;
+pub(crate) mod fill;
 pub(crate) mod lint;
 pub(crate) mod run;
 pub(crate) mod version;

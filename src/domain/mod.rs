@@ -13,6 +13,7 @@ pub mod impact;
 pub mod json;
 pub mod lint;
 pub mod object;
+pub mod openapi;
 pub mod ownership;
 pub mod path;
 pub mod pattern;
