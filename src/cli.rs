@@ -10,6 +10,8 @@ use etch::report::Style;
 
 use crate::commands::completions::Completions;
 use crate::commands::crds::Crds;
+use crate::commands::fill::Fill;
+use crate::commands::lint::Lint;
 use crate::commands::run::Run;
 use crate::commands::version::Version;
 
@@ -69,6 +71,8 @@ pub(crate) enum Output {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Run),
+    Lint(Lint),
+    Fill(Fill),
     Crds(Crds),
     Completions(Completions),
     Version(Version),

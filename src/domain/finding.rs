@@ -68,7 +68,7 @@ impl Finding {
         Self { field: field.into(), kind, detail: detail.into() }
     }
 
-    /// The place in the schema of the default that a finding about defaults is about.
+    /// The place in the schema of the default that a finding about defaults is about, or of the node that a structural rule is.
     ///
     /// The server writes it `openAPIV3Schema.properties[spec].items.default`, with the place inside the default after that.
     pub fn default_site(&self) -> Path {
@@ -81,7 +81,7 @@ impl Finding {
                 let end = after.match_indices(']').map(|(index, _)| index).find(|index| {
                     ends.iter().any(|end| after[index + 1..].starts_with(end)) || *index + 1 == after.len()
                 });
-                let Some(end) = end else { return path };
+                let Some(end) = end.or_else(|| after.find("].")) else { return path };
                 path.push(Step::Field(after[..end].to_owned()));
                 rest = &after[end + 1..];
             } else if let Some(after) = rest.strip_prefix(".items") {
@@ -111,6 +111,7 @@ mod tests {
                 ".spec{}.x-y",
             ),
             ("openAPIV3Schema.properties[a]b].default", ".a]b"),
+            ("openAPIV3Schema.properties[a].x-kubernetes-validations[0].rule", ".a"),
         ];
         for (field, expected) in cases {
             assert_eq!(Finding::new(Kind::Invalid, field, "").default_site().to_string(), expected);

@@ -1,6 +1,7 @@
 //! What the API server makes of an object on its way from etcd to the reader.
 //! It must not know who owns a value or whether it should be stored.
 
+mod added;
 mod digest;
 mod fill;
 mod find;
@@ -10,6 +11,7 @@ mod own;
 mod read;
 mod tree;
 
+pub use added::added;
 pub use digest::Digest;
 pub use fill::fill;
 pub use find::{filled, gaps};

@@ -1,0 +1,220 @@
+//! `etch fill`: objects as an API server would read them.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
+use std::path::{Path as FilePath, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use etch::domain::compile::Compiled;
+use etch::domain::crd::Crd;
+use etch::domain::defaults::{added, read};
+use etch::domain::json::Json;
+use etch::domain::object::Object;
+use etch::domain::openapi::{Document, TypeName};
+use etch::domain::path::{Path, Trail};
+use etch::report;
+use etch::source::{self, Origin};
+use serde_json::json;
+
+use super::failure;
+use crate::cli::Outcome;
+
+/// Prints objects as the API server would read them: unknown fields and nulls dropped, defaults filled in
+///
+/// The schema is that of the version in the object's apiVersion; nothing is converted. Built-in types are read with their
+/// published defaults: those that the server sets in Go code, such as a Deployment's replicas, are in no document.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  etch fill --crd crds.yaml object.yaml
+  etch fill --crd crds.yaml --show-defaults object.yaml
+  kubectl get crontabs -A -o yaml | etch fill --crd crds.yaml -o json -
+  kubectl get --raw /openapi/v3/apis/apps/v1 > apps-v1.json
+  etch fill --openapi apps-v1.json deployment.yaml")]
+pub(crate) struct Fill {
+    /// The objects: files, folders, or - for standard input
+    #[arg(value_name = "OBJECT", required = true)]
+    objects: Vec<PathBuf>,
+    /// A file or folder with CRDs; may be given more than once
+    #[arg(long, value_name = "FILE", required_unless_present = "openapi")]
+    crd: Vec<PathBuf>,
+    /// An OpenAPI v3 document of an API server; may be given more than once
+    #[arg(long, value_name = "FILE")]
+    openapi: Vec<PathBuf>,
+    /// Mark what came from the schema, and name what was dropped. As JSON, each object comes as {object, defaults, dropped}
+    #[arg(long)]
+    show_defaults: bool,
+    /// How to print the objects
+    #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// One YAML document each
+    Yaml,
+    /// One object, or a list of several
+    Json,
+}
+
+/// All types that are known.
+#[derive(Default)]
+struct Types {
+    crds: Vec<Crd>,
+    documents: Vec<Document>,
+    /// The schemas that were needed so far, ready for filling, by CRD and version.
+    compiled: HashMap<(usize, String), Compiled>,
+}
+
+/// An object as it is read.
+struct Filled {
+    object: Json,
+    /// The topmost places that were filled in.
+    defaults: Vec<Path>,
+    /// The topmost fields that the schema does not know.
+    dropped: Vec<Path>,
+}
+
+impl Fill {
+    pub(crate) fn run(self, out: &mut dyn Write) -> Result<Outcome> {
+        let inputs = [&self.objects, &self.crd, &self.openapi];
+        if inputs.iter().flat_map(|paths| paths.iter()).filter(|path| *path == FilePath::new("-")).count() > 1
+        {
+            bail!("- can be read only once");
+        }
+        let mut types = Types::read(&self.crd, &self.openapi)?;
+        let (mut failures, mut printed, mut broken) = (Vec::new(), Vec::new(), Ok(()));
+        source::each(&self.objects, &mut io::stdin().lock(), &mut |document| {
+            let filled = document
+                .and_then(source::Document::into_object)
+                .map_err(|error| error.to_string())
+                .and_then(|(origin, object)| types.fill(&origin, &object));
+            match filled {
+                Ok(filled) if self.output == Output::Yaml => {
+                    broken = self.yaml(&filled, out);
+                    if broken.is_err() {
+                        return ControlFlow::Break(());
+                    }
+                }
+                Ok(filled) => printed.push(filled),
+                Err(failure) => failures.push(failure),
+            }
+            ControlFlow::Continue(())
+        });
+        broken?;
+        if self.output == Output::Json {
+            self.json(printed, out)?;
+        }
+        if failures.is_empty() {
+            Ok(Outcome::Clean)
+        } else {
+            out.flush()?;
+            Err(failure(failures))
+        }
+    }
+
+    fn yaml(&self, filled: &Filled, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "---")?;
+        if !self.show_defaults {
+            return report::write_document(out, &filled.object, &|_| None);
+        }
+        for path in &filled.dropped {
+            writeln!(
+                out,
+                "# dropped, for the schema does not know it: {}",
+                report::plain(&path.to_string())
+            )?;
+        }
+        let note = |at: &Trail<'_>| filled.defaults.binary_search(&at.to_path()).is_ok().then_some("default");
+        report::write_document(out, &filled.object, &note)
+    }
+
+    fn json(&self, filled: Vec<Filled>, out: &mut dyn Write) -> io::Result<()> {
+        let texts = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>();
+        let mut items: Vec<Json> = filled
+            .into_iter()
+            .map(|Filled { object, defaults, dropped }| match self.show_defaults {
+                false => object,
+                true => {
+                    let mut shown =
+                        Json::from(json!({"defaults": texts(&defaults), "dropped": texts(&dropped)}));
+                    shown["object"] = object.into_inner();
+                    shown
+                }
+            })
+            .collect();
+        if items.len() == 1 {
+            return report::write_json(out, &items.remove(0));
+        }
+        let items = items.into_iter().map(Json::into_inner).collect();
+        let mut list = Json::from(json!({"apiVersion": "v1", "kind": "List"}));
+        list["items"] = serde_json::Value::Array(items);
+        report::write_json(out, &list)
+    }
+}
+
+impl Types {
+    fn read(crds: &[PathBuf], documents: &[PathBuf]) -> Result<Self> {
+        let mut types = Self::default();
+        let mut stdin = io::stdin().lock();
+        let stdin: &mut dyn Read = &mut stdin;
+        for path in crds {
+            let found = source::documents(std::slice::from_ref(path), stdin)?;
+            let before = types.crds.len();
+            for document in found.iter().filter(|document| document.is_crd()) {
+                types.crds.push(document.crd()?);
+            }
+            if types.crds.len() == before {
+                let found =
+                    found.first().map(|first| format!(": found {}", first.what())).unwrap_or_default();
+                bail!("{}: no CustomResourceDefinition{found}", path.display());
+            }
+        }
+        for document in source::documents(documents, stdin)? {
+            let read = Document::read(document.json);
+            types.documents.push(read.map_err(|error| anyhow::anyhow!("{}: {error}", document.origin))?);
+        }
+        Ok(types)
+    }
+
+    /// The object as it is read, or why it cannot be.
+    fn fill(&mut self, origin: &Origin, object: &Object) -> Result<Filled, String> {
+        let text = |field: &str| object.json()[field].as_str().unwrap_or_default().to_owned();
+        let name = TypeName { api_version: text("apiVersion"), kind: text("kind") };
+        let (mut filled, mut dropped) = (object.json().clone(), Vec::new());
+        let mut drop = |at: &Trail<'_>| dropped.push(at.to_path());
+        let place = |problem: String| format!("{origin}: {problem}");
+        if let Some(document) = self.documents.iter().find(|document| document.describes(&name)) {
+            document.fill(&mut filled, &name, &mut drop).map_err(|error| place(error.to_string()))?;
+        } else {
+            let (group, version) = name.api_version.rsplit_once('/').unwrap_or(("", &name.api_version));
+            let known = self.crds.iter().position(|crd| crd.group() == group && crd.kind() == name.kind);
+            let index = known.ok_or_else(|| place(self.unknown(&name)))?;
+            let crd = &self.crds[index];
+            let schema = crd.version(version).map(|version| &version.schema).ok_or_else(|| {
+                let versions: Vec<_> = crd.versions().iter().map(|version| version.name.as_str()).collect();
+                place(format!("{} has no version {version}; it has {}", crd.name(), versions.join(", ")))
+            })?;
+            let compiled =
+                self.compiled.entry((index, version.to_owned())).or_insert_with(|| Compiled::new(schema));
+            read(&mut filled, schema, compiled, &mut drop).map_err(|error| place(error.to_string()))?;
+        }
+        let defaults = added(object.json(), &filled);
+        Ok(Filled { object: filled, defaults, dropped })
+    }
+
+    fn unknown(&self, name: &TypeName) -> String {
+        let crds = self.crds.iter().map(|crd| format!("{} of {}", crd.kind(), crd.group()));
+        let documents = self.documents.iter().flat_map(Document::types);
+        let mut known: Vec<String> =
+            crds.chain(documents.map(|name| format!("{} of {}", name.kind, name.api_version))).collect();
+        known.sort();
+        known.dedup();
+        const SHOWN: usize = 8;
+        let more =
+            if known.len() > SHOWN { format!(" and {} more", known.len() - SHOWN) } else { String::new() };
+        known.truncate(SHOWN);
+        format!("no schema of {} of {}: given are {}{more}", name.kind, name.api_version, known.join(", "))
+    }
+}
