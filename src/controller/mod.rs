@@ -15,6 +15,7 @@ mod rounds;
 mod supervisor;
 mod tally;
 mod tend;
+mod trouble;
 mod verdict;
 
 use std::time::Duration;

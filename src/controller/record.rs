@@ -73,6 +73,39 @@ impl Recorder {
         Ok(self.noted.clone())
     }
 
+    /// The same, however long it takes.
+    pub(super) async fn insist_on_recall(&mut self) -> Option<DefaultsReportStatus> {
+        loop {
+            match self.recall().await {
+                Ok(noted) => return noted,
+                Err(error) => {
+                    debug!(%error, "the report cannot be read");
+                    tokio::time::sleep(self.patience.failed(error.retry_after())).await;
+                    self.repeat().await;
+                }
+            }
+        }
+    }
+
+    /// Gives the report another state, if there is one. With `forget`, it does not count as done any more.
+    pub(super) async fn restate(&mut self, state: &str, policy: &str, forget: bool) {
+        let Some(noted) = self.insist_on_recall().await else { return };
+        let status = DefaultsReportStatus {
+            state: state.to_owned(),
+            policy: policy.to_owned(),
+            generation: self.subject.generation,
+            settles_at: None,
+            through: noted.through.clone().filter(|_| !forget),
+            ..noted
+        };
+        self.note(status).await;
+    }
+
+    /// The report as it was last read or written.
+    pub(super) fn noted(&self) -> Option<&DefaultsReportStatus> {
+        self.noted.as_ref()
+    }
+
     /// Puts the conditions on the CRD, unless they stand there already.
     pub(super) async fn say(&mut self, verdict: Verdict) {
         self.cluster.metrics().state(&self.subject.name, verdict.reason.as_str());

@@ -24,6 +24,9 @@ use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::server::Readiness;
 
+/// The state of the report on a CRD that no policy selects any more.
+const NOT_SELECTED: &str = "NotSelected";
+
 /// Runs the operator until `shutdown` is ready, then ends every task.
 ///
 /// `ready` is told as soon as all CRDs and policies are known.
@@ -273,13 +276,19 @@ impl Supervisor {
                     Charge { cluster, pace, crd, settings, judged, recorder, revision, ledger, retries };
                 self.tasks.spawn(charge.run().instrument(span))
             }
-            None => self.tasks.spawn(
-                async move {
-                    recorder.say(verdict::unreadable(&judged)).await;
-                    recorder.insist().await;
-                }
-                .instrument(span),
-            ),
+            None => {
+                let policy = settings.policy.clone();
+                self.tasks.spawn(
+                    async move {
+                        let verdict = verdict::unreadable(&judged);
+                        let state = verdict.reason.as_str();
+                        recorder.say(verdict).await;
+                        recorder.restate(state, &policy, true).await;
+                        recorder.insist().await;
+                    }
+                    .instrument(span),
+                )
+            }
         };
         if let Some(before) =
             self.charges.insert(name.to_owned(), Running { uid, generation, settings, task })
@@ -292,7 +301,11 @@ impl Supervisor {
     fn release(&mut self, name: &str) {
         let Some(known) = self.crds.items.get(name) else { return };
         let mut recorder = known.recorder(&self.cluster, name);
-        self.tasks.spawn(async move { recorder.unsay().await }.instrument(info_span!("crd", name)));
+        let leave = async move {
+            recorder.unsay().await;
+            recorder.restate(NOT_SELECTED, "", false).await;
+        };
+        self.tasks.spawn(leave.instrument(info_span!("crd", name)));
     }
 
     fn task_ended(&mut self, ended: Result<(), tokio::task::JoinError>) {

@@ -11,7 +11,7 @@ use crate::cluster::{Backoff, CallError, Cluster, Outcome, Pace, Pressure};
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
-use crate::domain::plan::{Plan, Record, Terms, Write, decide, rewritten};
+use crate::domain::plan::{Plan, Record, Since, Terms, Write, decide, likely, rewritten};
 use crate::metrics::{Metrics, WriteOutcome};
 
 /// How often an object is decided about anew, or a write repeated that the server could not answer.
@@ -27,6 +27,8 @@ pub(super) struct Tender<'a> {
     pub(super) crd: &'a Crd,
     pub(super) terms: Terms,
     pub(super) mode: Mode,
+    /// Since when each default has been in the schema.
+    pub(super) since: &'a Since,
 }
 
 /// What became of an object, and what was missing in it.
@@ -72,16 +74,25 @@ impl Tender<'_> {
                 (None, Plan::Write(write)) => write,
                 (_, plan) => return Ok(Tended { fate: self.passive(&object, plan), missing }),
             };
-            missing.clone_from(&write.missing);
+            let likely = likely(&object, self.crd, &self.terms, &write, self.since);
             if self.mode == Mode::Audit {
-                return Ok(Tended { fate: Fate::Due, missing });
+                let fate = if likely.changes { Fate::Due } else { Fate::Stored };
+                return Ok(Tended { fate, missing: likely.missing });
             }
+            missing = likely.missing;
             let fate = match self.perform(&object, &write).await {
                 Outcome::Written { resource_version } => {
+                    if missing.is_empty() {
+                        // What seemed to be stored was not; which of it is not told.
+                        missing.clone_from(&write.missing);
+                    }
                     info!(object = %object.identity(), strategy = ?write.strategy, "stored defaults");
                     Fate::Written(resource_version)
                 }
-                Outcome::AlreadyStored => Fate::AlreadyStored,
+                Outcome::AlreadyStored => {
+                    missing.clear();
+                    Fate::AlreadyStored
+                }
                 Outcome::Followed(moved) => {
                     object = *moved;
                     continue;
