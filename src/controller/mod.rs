@@ -1,6 +1,7 @@
 //! The operator: one task per CRD that a policy gives to Etch, each read → decide → perform → record.
 //! It must not talk to an API server but through `cluster`, nor decide about objects but through `domain::plan`.
 
+mod announce;
 mod assign;
 mod attend;
 mod charge;
@@ -31,4 +32,6 @@ pub struct Options {
     pub max_in_flight: usize,
     /// Writes begun per second, at most; none for no limit.
     pub max_writes_per_second: Option<u32>,
+    /// The name of this process in its events.
+    pub instance: String,
 }

@@ -1,6 +1,7 @@
 //! Saying on the CRD and in its report what was found and done.
 //! It must not say anything twice: what stands there already is not written again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,9 +9,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
+use super::announce;
 use crate::api::DefaultsReportStatus;
-use crate::cluster::{Backoff, CallError, Cluster};
+use crate::cluster::{Backoff, CallError, Cluster, Events, Regarding};
 use crate::domain::condition::{Condition, Reason, Verdict, same};
+use crate::domain::crd::Crd;
 
 /// How long after a change of our conditions they are looked at.
 const RECHECK: Duration = Duration::from_secs(10);
@@ -21,11 +24,26 @@ pub(super) struct Subject {
     pub(super) name: String,
     pub(super) uid: String,
     pub(super) generation: i64,
+    /// None where it cannot be read.
+    pub(super) crd: Option<Arc<Crd>>,
+}
+
+impl Subject {
+    fn regarding(&self) -> Regarding {
+        Regarding {
+            api_version: "apiextensions.k8s.io/v1".to_owned(),
+            kind: "CustomResourceDefinition".to_owned(),
+            namespace: None,
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+        }
+    }
 }
 
 /// The pen of one CRD's task.
 pub(super) struct Recorder {
     cluster: Cluster,
+    events: Events,
     subject: Subject,
     /// Our conditions as the CRD carries them.
     seen: watch::Receiver<Vec<Condition>>,
@@ -34,6 +52,8 @@ pub(super) struct Recorder {
     /// How long to wait after nothing could be written.
     patience: Backoff,
     said: Said,
+    /// The conditions as they were last said; those that stood there before are in the CRD.
+    last: Option<Vec<Condition>>,
     /// The report as it was last read or written.
     noted: Option<DefaultsReportStatus>,
     /// A report that could not be written.
@@ -52,15 +72,22 @@ enum Said {
 }
 
 impl Recorder {
-    pub(super) fn new(cluster: Cluster, subject: Subject, seen: watch::Receiver<Vec<Condition>>) -> Self {
+    pub(super) fn new(
+        cluster: Cluster,
+        events: Events,
+        subject: Subject,
+        seen: watch::Receiver<Vec<Condition>>,
+    ) -> Self {
         let patience = Backoff::new(RECHECK, Duration::from_secs(300));
         Self {
             cluster,
+            events,
             subject,
             seen,
             recheck: None,
             patience,
             said: Said::Nothing,
+            last: None,
             noted: None,
             unwritten: None,
         }
@@ -112,9 +139,13 @@ impl Recorder {
         let present = self.seen.borrow_and_update().clone();
         let conditions = verdict.conditions(self.subject.generation, &present, &now().to_string());
         self.said = Said::Verdict(verdict);
+        let before = self.last.get_or_insert_with(|| present.clone());
+        let news = announce::about_crd(&self.subject.regarding(), before, &conditions);
+        before.clone_from(&conditions);
         if !same(&conditions, &present) {
             self.put(&conditions).await;
         }
+        news.into_iter().for_each(|event| self.events.tell(event));
     }
 
     /// Whether this reason is the last that was given.
@@ -126,6 +157,7 @@ impl Recorder {
     pub(super) async fn unsay(&mut self) {
         self.said = Said::Silence;
         self.cluster.metrics().forget(&self.subject.name);
+        self.last = None;
         if !self.seen.borrow_and_update().is_empty() {
             self.put(&[]).await;
         }
@@ -184,6 +216,7 @@ impl Recorder {
             };
             match answer {
                 Ok(()) => {
+                    self.announce(&status);
                     self.noted = Some(status);
                     self.patience.succeeded();
                     return;
@@ -196,6 +229,13 @@ impl Recorder {
         }
         self.unwritten = Some(status);
         self.recheck_later();
+    }
+
+    /// Tells the objects of a new report what it says of them.
+    fn announce(&self, status: &DefaultsReportStatus) {
+        let Some(crd) = &self.subject.crd else { return };
+        let news = announce::about_objects(crd, self.noted.as_ref(), status);
+        news.into_iter().for_each(|event| self.events.tell(event));
     }
 
     async fn put(&mut self, conditions: &[Condition]) {

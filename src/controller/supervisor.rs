@@ -17,7 +17,7 @@ use super::ledger::Ledger;
 use super::record::{Recorder, Subject};
 use super::verdict;
 use crate::api::{DefaultsPolicy, Settings};
-use crate::cluster::{Cluster, Feed, FeedEvent, Pace, crds, policies};
+use crate::cluster::{Cluster, Events, Feed, FeedEvent, Pace, crds, policies};
 use crate::domain::condition::{self, Condition};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
@@ -37,8 +37,10 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) {
     let pace = Arc::new(Pace::new(options.max_in_flight, options.max_writes_per_second));
+    let (events, dispatch) = Events::new(cluster.clone(), &options.instance);
     let mut supervisor = Supervisor {
         cluster: cluster.clone(),
+        events,
         pace,
         options,
         policies: Listed::default(),
@@ -50,6 +52,7 @@ pub async fn run(
     let (crd_sender, mut crd_events) = mpsc::channel(64);
     let (policy_sender, mut policy_events) = mpsc::channel(64);
     let mut feeds = JoinSet::new();
+    feeds.spawn(dispatch.run());
     feeds.spawn(Feed::new(cluster.clone(), crds()).run(crd_sender));
     feeds.spawn(Feed::new(cluster, policies()).run(policy_sender));
     let mut shutdown = std::pin::pin!(shutdown);
@@ -68,6 +71,7 @@ pub async fn run(
 
 struct Supervisor {
     cluster: Cluster,
+    events: Events,
     pace: Arc<Pace>,
     options: Options,
     policies: Listed<Result<crate::api::DefaultsPolicySpec, ()>>,
@@ -92,9 +96,10 @@ struct Known {
 }
 
 impl Known {
-    fn recorder(&self, cluster: &Cluster, name: &str) -> Recorder {
-        let subject = Subject { name: name.to_owned(), uid: self.uid.clone(), generation: self.generation };
-        Recorder::new(cluster.clone(), subject, self.conditions.subscribe())
+    fn recorder(&self, cluster: &Cluster, events: &Events, name: &str) -> Recorder {
+        let (uid, crd) = (self.uid.clone(), self.crd.clone());
+        let subject = Subject { name: name.to_owned(), uid, generation: self.generation, crd };
+        Recorder::new(cluster.clone(), events.clone(), subject, self.conditions.subscribe())
     }
 }
 
@@ -262,7 +267,7 @@ impl Supervisor {
                 "several policies select this CRD as specifically"
             );
         }
-        let mut recorder = known.recorder(&self.cluster, name);
+        let mut recorder = known.recorder(&self.cluster, &self.events, name);
         let (uid, generation, judged) = (known.uid.clone(), known.generation, known.judged.clone());
         let revision = known.revision.clone();
         let span = info_span!("crd", name);
@@ -300,7 +305,7 @@ impl Supervisor {
     /// Takes our conditions off a CRD that no policy selects any more.
     fn release(&mut self, name: &str) {
         let Some(known) = self.crds.items.get(name) else { return };
-        let mut recorder = known.recorder(&self.cluster, name);
+        let mut recorder = known.recorder(&self.cluster, &self.events, name);
         let leave = async move {
             recorder.unsay().await;
             recorder.restate(NOT_SELECTED, "", false).await;
