@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
+use super::changes::Changes;
 use super::halt::Halt;
 use super::judge::Judged;
 use super::keep::Retries;
@@ -14,6 +15,7 @@ use super::ledger::Ledger;
 use super::memory::Memory;
 use super::pass::Interruption;
 use super::record::{Recorder, now};
+use super::rounds::Standing;
 use super::tend::{Stop, Tender};
 use super::verdict;
 use crate::api::{Mode, Settings};
@@ -40,6 +42,8 @@ pub(super) struct Charge {
     pub(super) revision: String,
     /// What the report says whatever becomes of the objects.
     pub(super) ledger: Ledger,
+    /// The defaults that have changed; none until the report was read.
+    pub(super) changes: Option<Arc<Changes>>,
     pub(super) retries: Retries,
 }
 
@@ -49,7 +53,7 @@ impl Charge {
         if let Some(verdict) = verdict::without_objects(&self.crd, &self.settings, &self.judged) {
             return self.rest(Some(verdict)).await;
         }
-        if !self.crd.compiled().has_defaults() {
+        if !self.crd.compiled().has_defaults() && !self.recorder.stands_there() {
             return self.rest(None).await;
         }
         let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(120));
@@ -75,6 +79,7 @@ impl Charge {
                     backoff.failed(error.retry_after())
                 }
                 Halt::Incomplete(_) => backoff.failed(None),
+                Halt::NothingLeft => return self.rest(None).await,
                 // The wait is over already.
                 Halt::Overflow => Duration::ZERO,
             };
@@ -92,6 +97,13 @@ impl Charge {
     ) -> Result<Infallible, Halt> {
         let noted = self.recorder.recall().await?;
         self.ledger = Ledger::open(noted.as_ref(), &self.crd, &self.settings, &self.revision);
+        let about_this = noted.as_ref().filter(|noted| self.ledger.is_about(noted));
+        let open = || Arc::new(Changes::open(about_this, self.ledger.previous(), &self.crd, &self.settings));
+        let changes = self.changes.get_or_insert_with(open).clone();
+        // Where the last defaults were taken back, one more pass tells what becomes of their values.
+        if !self.crd.compiled().has_defaults() && !changes.are_due() {
+            return Err(Halt::NothingLeft);
+        }
         let memory = known.take().or_else(|| Memory::recall(noted.as_ref()?, &self.crd));
         if memory.is_none() {
             self.settle().await;
@@ -99,10 +111,21 @@ impl Charge {
         let memory = known.insert(memory.unwrap_or_else(|| Memory::none(&self.crd)));
         self.ask().await?;
         let mut standing = self.pass(memory, noted.as_ref()).await?;
+        changes.seen_to();
         backoff.works();
+        if self.is_left(&standing) {
+            return Err(Halt::NothingLeft);
+        }
         let Err(halt) = self.keep(&mut standing).await;
         *known = Memory::of(standing);
         Err(halt)
+    }
+
+    /// Whether nothing is to be done for a CRD without defaults: no object waits for what its last ones left behind.
+    pub(super) fn is_left(&self, standing: &Standing) -> bool {
+        let counts = standing.tally.counts();
+        !self.crd.compiled().has_defaults()
+            && counts.held + counts.rejected + counts.unknown + counts.due == 0
     }
 
     /// Says what there is to say without a look at any object, and nothing else for ever.
@@ -117,6 +140,10 @@ impl Charge {
         let status = match (state, noted) {
             // A CRD without defaults has no report, unless it had defaults once.
             (None, None) => None,
+            // What became of the values when the last defaults were taken back.
+            (None, Some(noted)) if self.ledger.is_about(&noted) => {
+                Some(self.ledger.renewed(&noted, Reason::NoDefaults.as_str()))
+            }
             (None, Some(_)) => Some(self.ledger.idle(Reason::NoDefaults.as_str())),
             // These defaults are in force still, and what is known of the objects stays true.
             (Some(Reason::Ignored), Some(noted)) if self.ledger.is_about(&noted) => {
@@ -189,7 +216,8 @@ pub(super) fn tender<'a>(
     crd: &'a Crd,
     settings: &Settings,
     since: &'a Since,
+    changes: &'a Changes,
 ) -> Tender<'a> {
     let mode = if settings.paused { Mode::Audit } else { settings.mode };
-    Tender { cluster, pace, own_pace, crd, terms: settings.terms, mode, since }
+    Tender { cluster, pace, own_pace, crd, terms: settings.terms, mode, since, changes }
 }

@@ -60,7 +60,7 @@ impl Ledger {
         let mut previous = noted.map(|noted| noted.previous.clone()).unwrap_or_default();
         let again = previous.iter().position(|past| is_this(&past.digest, &past.storage_version));
         let again = again.map(|index| previous.remove(index));
-        if let Some(noted) = noted.filter(|noted| still.is_none() && !noted.defaults.is_empty()) {
+        if let Some(noted) = noted.filter(|noted| still.is_none() && !noted.digest.is_empty()) {
             previous.insert(0, past(noted));
             previous.truncate(PREVIOUS);
         }
@@ -166,6 +166,7 @@ impl Ledger {
             more_defaults: self.more_defaults,
             held: problems(|trouble| matches!(trouble, Trouble::Held(..))),
             rejected: problems(|trouble| matches!(trouble, Trouble::Rejected(_))),
+            changed: Vec::new(),
             previous: self.previous.clone(),
         }
     }

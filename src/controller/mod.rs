@@ -4,6 +4,7 @@
 mod announce;
 mod assign;
 mod attend;
+mod changes;
 mod charge;
 mod halt;
 mod judge;
@@ -11,6 +12,7 @@ mod keep;
 mod ledger;
 mod memory;
 mod pass;
+mod pursuit;
 mod record;
 mod rounds;
 mod supervisor;

@@ -17,7 +17,7 @@ use super::tally::Tally;
 use super::verdict;
 use crate::api::{Counts, DefaultsReportStatus, Mode};
 use crate::cluster::Pace;
-use crate::domain::condition::Reason;
+use crate::domain::condition::{Reason, Verdict};
 use crate::domain::plan::Record;
 
 /// How often a sweep that wrote something is verified by another, at most.
@@ -135,7 +135,8 @@ impl Charge {
         let (cluster, pace, crd) = (self.cluster.clone(), self.pace.clone(), self.crd.clone());
         let own_pace = self.settings.max_writes_per_second.map(|rate| Pace::new(usize::MAX, Some(rate)));
         let since = self.ledger.since();
-        let tender = tender(&cluster, &pace, own_pace.as_ref(), &crd, &self.settings, &since);
+        let changes = self.changes.clone().unwrap_or_default();
+        let tender = tender(&cluster, &pace, own_pace.as_ref(), &crd, &self.settings, &since, &changes);
         let tally = Mutex::new(Tally::default());
         let beyond = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
         let orders = Orders {
@@ -199,13 +200,14 @@ impl Charge {
         };
         let verified = earlier.map(|_| counts.objects);
         self.recorder.say(verdict::in_progress(&self.judged, &shown, verified)).await;
-        self.recorder.note(self.ledger.status(Reason::InProgress.as_str(), &shown, None, times)).await;
+        let status = self.status(Reason::InProgress, &shown, None, times);
+        self.recorder.note(status).await;
     }
 
     /// Says again what a finished report says: it stays as it is, save for what it is about.
     async fn confirm(&mut self, standing: &Standing, noted: &DefaultsReportStatus) {
         self.count_phantoms(standing);
-        let verdict = verdict::of(&self.judged, &self.settings, &standing.tally);
+        let verdict = self.verdict(standing);
         let state = verdict.reason.as_str();
         self.recorder.say(verdict).await;
         self.recorder.note(self.ledger.renewed(noted, state)).await;
@@ -214,11 +216,41 @@ impl Charge {
     /// Says what is known now.
     pub(super) async fn publish(&mut self, standing: &Standing) {
         self.count_phantoms(standing);
-        let verdict = verdict::of(&self.judged, &self.settings, &standing.tally);
-        let reason = verdict.reason;
-        self.recorder.say(verdict).await;
+        let verdict = self.verdict(standing);
+        // Conditions of a CRD without defaults are about to go.
+        let is_left = self.is_left(standing);
+        let reason = if is_left { Reason::NoDefaults } else { verdict.reason };
+        if !is_left {
+            self.recorder.say(verdict).await;
+        }
         let (through, times) = (standing.finished_through, standing.times);
-        self.recorder.note(self.ledger.status(reason.as_str(), &standing.tally, through, times)).await;
+        let status = self.status(reason, &standing.tally, through, times);
+        self.recorder.note(status).await;
+    }
+
+    /// The verdict on the CRD, with what became of the values of changed defaults.
+    fn verdict(&self, standing: &Standing) -> Verdict {
+        let mut verdict = verdict::of(&self.judged, &self.settings, &standing.tally);
+        let changes =
+            self.changes.as_ref().map(|changes| changes.sentence(self.writes())).unwrap_or_default();
+        if !changes.is_empty() {
+            verdict.message = format!("{}; {changes}", verdict.message);
+        }
+        verdict
+    }
+
+    fn status(
+        &self,
+        reason: Reason,
+        tally: &Tally,
+        through: Option<u64>,
+        times: Times,
+    ) -> DefaultsReportStatus {
+        let mut status = self.ledger.status(reason.as_str(), tally, through, times);
+        if let Some(changes) = &self.changes {
+            changes.enter(&mut status);
+        }
+        status
     }
 
     fn count_phantoms(&self, standing: &Standing) {

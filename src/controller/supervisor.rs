@@ -277,8 +277,19 @@ impl Supervisor {
                 let ledger = Ledger::open(None, &crd, &settings, &revision);
                 let settings = settings.clone();
                 let retries = Retries::new();
-                let charge =
-                    Charge { cluster, pace, crd, settings, judged, recorder, revision, ledger, retries };
+                let changes = None;
+                let charge = Charge {
+                    cluster,
+                    pace,
+                    crd,
+                    settings,
+                    judged,
+                    recorder,
+                    revision,
+                    ledger,
+                    changes,
+                    retries,
+                };
                 self.tasks.spawn(charge.run().instrument(span))
             }
             None => {
