@@ -124,8 +124,7 @@ async fn reviewed(
     let review: Value = serde_json::from_slice(&body).unwrap_or_default();
     let mut response = answer(&review["request"]);
     response["uid"] = review["request"]["uid"].clone();
-    let answer =
-        json!({ "apiVersion": review["apiVersion"], "kind": review["kind"], "response": response });
+    let answer = json!({ "apiVersion": review["apiVersion"], "kind": review["kind"], "response": response });
     let mut response = Response::new(Full::new(Bytes::from(answer.to_string())));
     response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
     Ok(response)

@@ -1,6 +1,7 @@
 //! The two resources of Etch's own API group, `etch-operator.io/v1alpha1`.
 //! They must not hold logic: they are what users write and read.
 
+mod change;
 mod policy;
 mod report;
 
@@ -11,12 +12,13 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
+pub use change::{ChangeAction, ChangeRule};
 pub use policy::{
     CrdSelector, DefaultsPolicy, DefaultsPolicySpec, HiddenFieldsPolicy, Mode, OwnershipPolicy, Settings,
 };
 pub use report::{
-    Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec, DefaultsReportStatus,
-    ObjectProblem, PreviousDefaults,
+    ChangedDefault, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
+    DefaultsReportStatus, ObjectProblem, PreviousDefaults,
 };
 
 /// The API group of Etch's own resources.

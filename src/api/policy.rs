@@ -10,6 +10,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::change::{ChangeRule, followed};
+use crate::domain::path::Path;
 use crate::domain::plan::{HiddenFields, Ownership, Terms};
 
 /// Says which CRDs Etch cares for, and how. A CRD that no policy selects is left alone.
@@ -50,6 +52,13 @@ pub struct DefaultsPolicySpec {
     pub stop_after_rejected: Option<u32>,
     /// Stop writing for the CRDs of this policy until this is taken back.
     pub paused: Option<bool>,
+    /// What is done when a default changes or is taken back. Values of defaults that are not named here stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 200),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["path"])
+    )]
+    pub on_change: Vec<ChangeRule>,
 }
 
 /// Which CRDs a policy is for. Everything that is given must hold.
@@ -119,6 +128,8 @@ pub struct Settings {
     pub stop_after_rejected: Option<u32>,
     /// Whether writing is stopped for now.
     pub paused: bool,
+    /// The places of defaults whose changes are followed.
+    pub follow: Vec<Path>,
 }
 
 impl CrdSelector {
@@ -165,6 +176,7 @@ impl DefaultsPolicySpec {
             max_writes_per_second: self.max_writes_per_second,
             stop_after_rejected: self.stop_after_rejected,
             paused: self.paused.unwrap_or_default(),
+            follow: followed(&self.on_change),
         }
     }
 }

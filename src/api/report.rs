@@ -82,6 +82,9 @@ pub struct DefaultsReportStatus {
     /// Objects whose write was refused: the first 50 of `counts.rejected`.
     #[serde(default)]
     pub rejected: Vec<ObjectProblem>,
+    /// The defaults that have changed or gone since the pass before, and what became of their old values.
+    #[serde(default)]
+    pub changed: Vec<ChangedDefault>,
     /// What the schema gave before, newest first; at most three.
     #[serde(default)]
     pub previous: Vec<PreviousDefaults>,
@@ -117,6 +120,13 @@ pub struct Counts {
     /// Objects of which it is not known yet.
     #[serde(default)]
     pub unknown: u64,
+    /// Objects in which a value has followed a changed default, or would if the policy allowed writes.
+    #[serde(default)]
+    pub followed: u64,
+    /// Objects that keep a value which a changed default gave before: somebody owns it or may, or the policy does not ask to
+    /// follow.
+    #[serde(default)]
+    pub kept: u64,
 }
 
 /// One default of the schema.
@@ -165,6 +175,20 @@ pub struct PreviousDefaults {
     /// How many more there were than `defaults` lists.
     #[serde(default)]
     pub more_defaults: u64,
+}
+
+/// A default that is no longer what it was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangedDefault {
+    /// Its place in the schema.
+    pub path: String,
+    /// In how many objects a value has followed it.
+    #[serde(default)]
+    pub followed: u64,
+    /// How many objects keep what it gave before.
+    #[serde(default)]
+    pub kept: u64,
 }
 
 /// One default of an earlier schema.

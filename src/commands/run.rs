@@ -47,6 +47,7 @@ impl Run {
             settle: self.settle,
             max_in_flight: self.max_in_flight,
             max_writes_per_second: self.max_writes_per_second,
+            instance: host(),
         };
         let listener =
             TcpListener::bind(self.listen).await.with_context(|| format!("--listen {}", self.listen))?;
@@ -115,8 +116,12 @@ async fn stand_by(cluster: &Cluster, ready: &Readiness) -> Infallible {
 
 /// A name that no other process has: the pod's, and a part that changes with every start.
 fn identity() -> String {
-    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "etch".to_owned());
-    format!("{host}_{}-{}", std::process::id(), jiff::Timestamp::now().as_nanosecond())
+    format!("{}_{}-{}", host(), std::process::id(), jiff::Timestamp::now().as_nanosecond())
+}
+
+/// The pod's name.
+fn host() -> String {
+    std::env::var("HOSTNAME").unwrap_or_else(|_| "etch".to_owned())
 }
 
 fn ended_by_signal(ended: CancellationToken) -> std::io::Result<impl Future<Output = ()>> {

@@ -7,18 +7,22 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
+use super::changes::Changes;
 use super::halt::Halt;
 use super::judge::Judged;
 use super::keep::Retries;
-use super::ledger::{Ledger, Times};
-use super::memory::{Memory, recorded};
-use super::pass::{Interruption, Proved};
+use super::ledger::Ledger;
+use super::memory::Memory;
+use super::pass::Interruption;
 use super::record::{Recorder, now};
+use super::rounds::Standing;
 use super::tend::{Stop, Tender};
 use super::verdict;
 use crate::api::{Mode, Settings};
 use crate::cluster::{Backoff, Cluster, Pace, Verb};
+use crate::domain::condition::{Reason, Verdict};
 use crate::domain::crd::Crd;
+use crate::domain::plan::Since;
 
 /// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
@@ -38,6 +42,8 @@ pub(super) struct Charge {
     pub(super) revision: String,
     /// What the report says whatever becomes of the objects.
     pub(super) ledger: Ledger,
+    /// The defaults that have changed; none until the report was read.
+    pub(super) changes: Option<Arc<Changes>>,
     pub(super) retries: Retries,
 }
 
@@ -45,12 +51,10 @@ impl Charge {
     /// Sees to the CRD until the task is ended.
     pub(super) async fn run(mut self) {
         if let Some(verdict) = verdict::without_objects(&self.crd, &self.settings, &self.judged) {
-            self.recorder.say(verdict).await;
-            return self.recorder.insist().await;
+            return self.rest(Some(verdict)).await;
         }
-        if !self.crd.compiled().has_defaults() {
-            self.recorder.unsay().await;
-            return self.recorder.insist().await;
+        if !self.crd.compiled().has_defaults() && !self.recorder.stands_there() {
+            return self.rest(None).await;
         }
         let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(120));
         let mut known: Option<Memory> = None;
@@ -75,6 +79,7 @@ impl Charge {
                     backoff.failed(error.retry_after())
                 }
                 Halt::Incomplete(_) => backoff.failed(None),
+                Halt::NothingLeft => return self.rest(None).await,
                 // The wait is over already.
                 Halt::Overflow => Duration::ZERO,
             };
@@ -92,23 +97,64 @@ impl Charge {
     ) -> Result<Infallible, Halt> {
         let noted = self.recorder.recall().await?;
         self.ledger = Ledger::open(noted.as_ref(), &self.crd, &self.settings, &self.revision);
-        let on_record = known.take().or_else(|| {
-            let record = recorded(noted.as_ref()?, &self.crd)?;
-            Some(Memory { record, proved: Proved::default() })
-        });
-        if on_record.is_none() {
+        let about_this = noted.as_ref().filter(|noted| self.ledger.is_about(noted));
+        let open = || Arc::new(Changes::open(about_this, self.ledger.previous(), &self.crd, &self.settings));
+        let changes = self.changes.get_or_insert_with(open).clone();
+        // Where the last defaults were taken back, one more pass tells what becomes of their values.
+        if !self.crd.compiled().has_defaults() && !changes.are_due() {
+            return Err(Halt::NothingLeft);
+        }
+        let memory = known.take().or_else(|| Memory::recall(noted.as_ref()?, &self.crd));
+        if memory.is_none() {
             self.settle().await;
         }
+        let memory = known.insert(memory.unwrap_or_else(|| Memory::none(&self.crd)));
         self.ask().await?;
-        let times = Times { started: Some(now()), finished: None };
-        let mut standing = match on_record {
-            Some(memory) => self.resume(memory, noted, times).await?,
-            None => self.pass(times).await?,
-        };
+        let mut standing = self.pass(memory, noted.as_ref()).await?;
+        changes.seen_to();
         backoff.works();
+        if self.is_left(&standing) {
+            return Err(Halt::NothingLeft);
+        }
         let Err(halt) = self.keep(&mut standing).await;
         *known = Memory::of(standing);
         Err(halt)
+    }
+
+    /// Whether nothing is to be done for a CRD without defaults: no object waits for what its last ones left behind.
+    pub(super) fn is_left(&self, standing: &Standing) -> bool {
+        let counts = standing.tally.counts();
+        !self.crd.compiled().has_defaults()
+            && counts.held + counts.rejected + counts.unknown + counts.due == 0
+    }
+
+    /// Says what there is to say without a look at any object, and nothing else for ever.
+    async fn rest(mut self, verdict: Option<Verdict>) {
+        let state = verdict.as_ref().map(|verdict| verdict.reason);
+        match verdict {
+            Some(verdict) => self.recorder.say(verdict).await,
+            None => self.recorder.unsay().await,
+        }
+        let noted = self.recorder.insist_on_recall().await;
+        self.ledger = Ledger::open(noted.as_ref(), &self.crd, &self.settings, &self.revision);
+        let status = match (state, noted) {
+            // A CRD without defaults has no report, unless it had defaults once.
+            (None, None) => None,
+            // What became of the values when the last defaults were taken back.
+            (None, Some(noted)) if self.ledger.is_about(&noted) => {
+                Some(self.ledger.renewed(&noted, Reason::NoDefaults.as_str()))
+            }
+            (None, Some(_)) => Some(self.ledger.idle(Reason::NoDefaults.as_str())),
+            // These defaults are in force still, and what is known of the objects stays true.
+            (Some(Reason::Ignored), Some(noted)) if self.ledger.is_about(&noted) => {
+                Some(self.ledger.renewed(&noted, Reason::Ignored.as_str()))
+            }
+            (Some(state), _) => Some(self.ledger.idle(state.as_str())),
+        };
+        if let Some(status) = status {
+            self.recorder.note(status).await;
+        }
+        self.recorder.insist().await;
     }
 
     /// Waits until the schema has stood long enough.
@@ -118,7 +164,7 @@ impl Charge {
         if left.is_zero() {
             return;
         }
-        let until = now() + left;
+        let until = now().saturating_add(left).unwrap_or(jiff::Timestamp::MAX);
         self.recorder.say(verdict::settling(&self.judged, until)).await;
         self.recorder.note(self.ledger.settling(until)).await;
         tokio::time::sleep(left).await;
@@ -151,7 +197,14 @@ impl Charge {
     /// Says why it does not go on.
     async fn halted(&mut self, halt: &Halt) {
         if let Some(verdict) = halt.verdict(&self.judged) {
+            let state = verdict.reason.as_str();
             self.recorder.say(verdict).await;
+            let about_this = self.recorder.noted().filter(|noted| self.ledger.is_about(noted));
+            let status = match about_this {
+                Some(noted) => self.ledger.renewed(noted, state),
+                None => self.ledger.idle(state),
+            };
+            self.recorder.note(status).await;
         }
     }
 }
@@ -162,7 +215,9 @@ pub(super) fn tender<'a>(
     own_pace: Option<&'a Pace>,
     crd: &'a Crd,
     settings: &Settings,
+    since: &'a Since,
+    changes: &'a Changes,
 ) -> Tender<'a> {
     let mode = if settings.paused { Mode::Audit } else { settings.mode };
-    Tender { cluster, pace, own_pace, crd, terms: settings.terms, mode }
+    Tender { cluster, pace, own_pace, crd, terms: settings.terms, mode, since, changes }
 }

@@ -19,6 +19,8 @@ pub(super) enum Halt {
     Incomplete(u64),
     #[error("more objects are in trouble than are remembered by name; all are looked at again")]
     Overflow,
+    #[error("the CRD has no defaults any more, and no object waits for what they left behind")]
+    NothingLeft,
     #[error("the watch ended: {0}")]
     Watch(CallError),
     #[error(transparent)]
@@ -43,7 +45,7 @@ impl Halt {
             Self::Interrupted(Interruption::TooManyRejected(_)) => {
                 say(Reason::ObjectsRejected, self.to_string())
             }
-            Self::Overflow => None,
+            Self::Overflow | Self::NothingLeft => None,
             Self::Watch(error) if error.is_expired() => None,
             Self::Interrupted(Interruption::List(CallError::Refused(refusal)))
             | Self::Watch(CallError::Refused(refusal))

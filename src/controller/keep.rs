@@ -28,7 +28,9 @@ impl Charge {
     pub(super) async fn keep(&mut self, standing: &mut Standing) -> Result<Infallible, Halt> {
         let (cluster, pace, crd) = (self.cluster.clone(), self.pace.clone(), self.crd.clone());
         let own_pace = self.settings.max_writes_per_second.map(|rate| Pace::new(usize::MAX, Some(rate)));
-        let tender = tender(&cluster, &pace, own_pace.as_ref(), &crd, &self.settings);
+        let since = self.ledger.since();
+        let changes = self.changes.clone().unwrap_or_default();
+        let tender = tender(&cluster, &pace, own_pace.as_ref(), &crd, &self.settings, &since, &changes);
         let mut attendance = Attendance::new(tender, standing.record.clone());
         let mut follow = Follow::new(cluster.clone(), crd.resource(), standing.watch_from.clone());
         self.retries.arm(standing);
@@ -63,6 +65,9 @@ impl Charge {
                 () = updates.due() => {
                     standing.times.finished = Some(now());
                     attendance.meanwhile(self.publish(standing)).await;
+                    if self.is_left(standing) {
+                        return Err(Halt::NothingLeft);
+                    }
                     updates.made();
                 },
                 () = self.recorder.due() => attendance.meanwhile(self.recorder.repeat()).await,
@@ -86,7 +91,9 @@ impl Charge {
         if !standing.tally.settle(&identity, tended.fate) {
             return Ok(false);
         }
-        standing.record = record_of(&standing.tally, standing.finished_through, &self.crd);
+        if self.writes() {
+            standing.record = record_of(&standing.tally, standing.finished_through, &self.crd);
+        }
         attendance.go_by(standing.record.clone());
         Ok(true)
     }

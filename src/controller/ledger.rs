@@ -7,11 +7,13 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::record::now;
-use super::tally::{Tally, Trouble};
+use super::tally::Tally;
+use super::trouble::Trouble;
 use crate::api::{DefaultPath, DefaultValue, DefaultsReportStatus, PreviousDefaults, Settings};
 use crate::domain::condition::Reason;
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
+use crate::domain::plan::Since;
 
 /// How many objects in trouble the report names.
 const LISTED: usize = 50;
@@ -58,7 +60,7 @@ impl Ledger {
         let mut previous = noted.map(|noted| noted.previous.clone()).unwrap_or_default();
         let again = previous.iter().position(|past| is_this(&past.digest, &past.storage_version));
         let again = again.map(|index| previous.remove(index));
-        if let Some(noted) = noted.filter(|noted| still.is_none() && !noted.defaults.is_empty()) {
+        if let Some(noted) = noted.filter(|noted| still.is_none() && !noted.digest.is_empty()) {
             previous.insert(0, past(noted));
             previous.truncate(PREVIOUS);
         }
@@ -93,7 +95,7 @@ impl Ledger {
     }
 
     /// The CRD's resource version at which each default was first seen, by its place in the schema.
-    pub(super) fn since(&self) -> BTreeMap<String, u64> {
+    pub(super) fn since(&self) -> Since {
         let dated = self.defaults.iter();
         dated.filter_map(|known| Some((known.path.clone(), known.since.as_ref()?.parse().ok()?))).collect()
     }
@@ -110,6 +112,22 @@ impl Ledger {
     /// The report where no object is looked at, whatever the state says.
     pub(super) fn idle(&self, state: &str) -> DefaultsReportStatus {
         self.status(state, None, None, Times::default())
+    }
+
+    /// Whether a report is about these very defaults.
+    pub(super) fn is_about(&self, noted: &DefaultsReportStatus) -> bool {
+        (&noted.digest, &noted.storage_version) == (&self.digest, &self.storage_version)
+    }
+
+    /// A report on these very defaults with another state: what it says of the objects stays.
+    pub(super) fn renewed(&self, noted: &DefaultsReportStatus, state: &str) -> DefaultsReportStatus {
+        DefaultsReportStatus {
+            state: state.to_owned(),
+            policy: self.policy.clone(),
+            generation: self.generation,
+            settles_at: None,
+            ..noted.clone()
+        }
     }
 
     /// The report about objects that were seen to up to a resource version.
@@ -148,6 +166,7 @@ impl Ledger {
             more_defaults: self.more_defaults,
             held: problems(|trouble| matches!(trouble, Trouble::Held(..))),
             rejected: problems(|trouble| matches!(trouble, Trouble::Rejected(_))),
+            changed: Vec::new(),
             previous: self.previous.clone(),
         }
     }
@@ -205,6 +224,13 @@ fn past(noted: &DefaultsReportStatus) -> PreviousDefaults {
             .collect(),
         more_defaults: noted.more_defaults,
     }
+}
+
+/// Whether a report tells of a pass for these very defaults that has ended.
+pub(super) fn is_finished(noted: &DefaultsReportStatus, crd: &Crd) -> bool {
+    noted.finished.is_some()
+        && noted.digest == crd.compiled().digest().to_string()
+        && noted.storage_version == crd.storage().name
 }
 
 /// Whether a report names every object that was not seen to.

@@ -4,55 +4,91 @@
 use std::collections::HashSet;
 
 use super::ledger::is_complete;
-use super::pass::Proved;
+use super::pass::{Place, Proved, Sweep};
 use super::rounds::Standing;
-use super::tally::Tally;
+use super::tally::{Done, Tally};
 use crate::api::DefaultsReportStatus;
 use crate::domain::crd::Crd;
 use crate::domain::plan::Record;
 
 /// What a task keeps from one way through to the next.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Memory {
     /// Which objects need no look.
     pub(super) record: Record,
+    /// Up to which object that is known; none if of all of them.
+    pub(super) upto: Option<Place>,
     /// States of objects that were proved since.
     pub(super) proved: Proved,
+    /// What was written in the course of this pass.
+    pub(super) done: Done,
 }
 
 impl Memory {
+    /// What a report keeps for the next run, if it is about these very defaults and complete.
+    pub(super) fn recall(status: &DefaultsReportStatus, crd: &Crd) -> Option<Self> {
+        let digest = crd.compiled().digest().to_string();
+        let is_this = |other: &str, version: &str| (other, version) == (&digest, &crd.storage().name);
+        if is_this(&status.digest, &status.storage_version) {
+            let through = status.through.as_deref()?.parse().ok()?;
+            let troubled = status.held.iter().chain(&status.rejected);
+            let record = Record {
+                through: Some(through),
+                exceptions: troubled.map(|problem| problem.uid.clone()).collect(),
+                // Of a generation that nobody has seen, nobody knows whether it had these defaults.
+                versions_disagree: crd.versions_disagree() || crd.generation() > status.generation + 1,
+                trust_claims: false,
+            };
+            let done = Done::of_report(status);
+            return is_complete(status).then(|| Self { record, done, ..Self::default() });
+        }
+        // Defaults that are back: what has not been written since holds them still, and of what has been nothing is known.
+        let past = status.previous.iter().find(|past| is_this(&past.digest, &past.storage_version))?;
+        let record = Record {
+            through: Some(past.through.as_deref()?.parse().ok()?),
+            exceptions: past.exceptions.iter().cloned().collect(),
+            versions_disagree: true,
+            trust_claims: false,
+        };
+        Some(Self { record, ..Self::default() })
+    }
+
+    /// What is known before anything is.
+    pub(super) fn none(crd: &Crd) -> Self {
+        let record = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
+        Self { record, ..Self::default() }
+    }
+
     /// What remains of what was known after a pass; nothing where it does not say which objects were seen to.
     pub(super) fn of(standing: Standing) -> Option<Self> {
-        let Standing { record, proved, .. } = standing;
-        record.through.is_some().then_some(Self { record, proved })
+        let Standing { record, proved, tally, .. } = standing;
+        record.through.is_some().then(|| Self { record, proved, upto: None, done: tally.done() })
+    }
+
+    /// What is known after a sweep to the end, whose numbers come to be those of the whole pass.
+    pub(super) fn after(&mut self, sweep: &mut Sweep, through: Option<u64>, crd: &Crd) -> Self {
+        sweep.tally.credit(&self.done);
+        let mut proved = std::mem::take(&mut self.proved);
+        proved.extend(std::mem::take(&mut sweep.proved));
+        Self { record: record_of(&sweep.tally, through, crd), upto: None, proved, done: sweep.tally.done() }
+    }
+
+    /// Takes in what a sweep has done that did not come to its end.
+    pub(super) fn interrupted(&mut self, sweep: Sweep, crd: &Crd, writes: bool) {
+        self.proved.extend(sweep.proved);
+        self.done.add(&sweep.tally.done());
+        let is_further = match &self.upto {
+            Some(upto) => sweep.upto.as_ref() > Some(upto),
+            None => self.record.through.is_none() && sweep.upto.is_some(),
+        };
+        let record = record_of(&sweep.tally, sweep.through, crd);
+        if writes && is_further && record.through.is_some() {
+            (self.record, self.upto) = (record, sweep.upto);
+        }
     }
 }
 
-/// What a report keeps for the next run, if it is about these very defaults and complete.
-pub(super) fn recorded(status: &DefaultsReportStatus, crd: &Crd) -> Option<Record> {
-    let digest = crd.compiled().digest().to_string();
-    let is_this = |other: &str, version: &str| (other, version) == (&digest, &crd.storage().name);
-    if is_this(&status.digest, &status.storage_version) {
-        let through = status.through.as_deref()?.parse().ok()?;
-        let troubled = status.held.iter().chain(&status.rejected);
-        return is_complete(status).then(|| Record {
-            through: Some(through),
-            exceptions: troubled.map(|problem| problem.uid.clone()).collect(),
-            versions_disagree: crd.versions_disagree(),
-            trust_claims: false,
-        });
-    }
-    // Defaults that are back: what has not been written since holds them still, and of what has been nothing is known.
-    let past = status.previous.iter().find(|past| is_this(&past.digest, &past.storage_version))?;
-    Some(Record {
-        through: Some(past.through.as_deref()?.parse().ok()?),
-        exceptions: past.exceptions.iter().cloned().collect(),
-        versions_disagree: true,
-        trust_claims: false,
-    })
-}
-
-/// The record after a sweep that saw to every object.
+/// The record after a sweep that saw to every object, or to every one of those that it is used for.
 pub(super) fn record_of(tally: &Tally, through: Option<u64>, crd: &Crd) -> Record {
     let exceptions: HashSet<String> = tally.troubles().map(|(identity, _)| identity.uid.clone()).collect();
     let through = through.filter(|_| !tally.overflows());

@@ -1,8 +1,10 @@
 //! The operator: one task per CRD that a policy gives to Etch, each read → decide → perform → record.
 //! It must not talk to an API server but through `cluster`, nor decide about objects but through `domain::plan`.
 
+mod announce;
 mod assign;
 mod attend;
+mod changes;
 mod charge;
 mod halt;
 mod judge;
@@ -10,11 +12,13 @@ mod keep;
 mod ledger;
 mod memory;
 mod pass;
+mod pursuit;
 mod record;
 mod rounds;
 mod supervisor;
 mod tally;
 mod tend;
+mod trouble;
 mod verdict;
 
 use std::time::Duration;
@@ -30,4 +34,6 @@ pub struct Options {
     pub max_in_flight: usize,
     /// Writes begun per second, at most; none for no limit.
     pub max_writes_per_second: Option<u32>,
+    /// The name of this process in its events.
+    pub instance: String,
 }

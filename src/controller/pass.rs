@@ -1,8 +1,9 @@
 //! One sweep over all objects of a CRD.
-//! It must not remember more than the tally does, nor say that anything is proved that was not.
+//! It must not remember more of an object than a hash, unless the tally does, nor say that anything is proved that was not.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -19,7 +20,7 @@ const AT_ONCE: usize = 64;
 /// A list of all objects, page by page, and what became of them.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
-    /// What became of the objects.
+    /// What became of the objects, once the sweep has ended; until then see [`Orders::tally`].
     pub(super) tally: Tally,
     /// The resource version at which the sweep began: all that is older was seen to.
     pub(super) through: Option<u64>,
@@ -27,10 +28,24 @@ pub(super) struct Sweep {
     pub(super) watch_from: String,
     /// Objects that this sweep wrote and proved, as they were left; hashes, since there may be many.
     pub(super) proved: Proved,
+    /// Objects in trouble, in the state in which they were found to be.
+    pub(super) left: Left,
     /// How many objects needed a request.
     pub(super) asked: u64,
+    /// The last object of the last page of which every object was seen to; none if the list is in no order.
+    pub(super) upto: Option<Place>,
     /// Where the next page begins.
     after: Option<String>,
+}
+
+/// Where an object stands in a list: namespace, a slash, and name, as etcd orders them.
+pub(super) type Place = String;
+
+/// Which states of which objects were found to be in trouble.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    held: Proved,
+    rejected: Proved,
 }
 
 /// Why a sweep was not completed.
@@ -56,10 +71,16 @@ pub(super) struct Proved(HashSet<u64>);
 pub(super) struct Orders<'a> {
     /// What is on record.
     pub(super) record: &'a Record,
+    /// Up to which object the record goes; none if it is about all of them.
+    pub(super) upto: Option<&'a Place>,
+    /// What is on record of the others: nothing.
+    pub(super) beyond: &'a Record,
     /// States that were proved since.
     pub(super) proved: &'a Proved,
-    /// What an earlier sweep found: objects in trouble then are not tried again.
-    pub(super) known: Option<&'a Tally>,
+    /// The sweep that this one verifies: what was in trouble then, and has not changed, is not tried again.
+    pub(super) earlier: Option<&'a Sweep>,
+    /// What became of the objects so far, for whoever tells of it meanwhile.
+    pub(super) tally: &'a Mutex<Tally>,
     /// Rejections after which the sweep stops.
     pub(super) stop_after_rejected: Option<u32>,
 }
@@ -92,6 +113,30 @@ impl Proved {
     }
 }
 
+impl Left {
+    fn insert(&mut self, is_held: bool, uid: &str, resource_version: &str) {
+        let states = if is_held { &mut self.held } else { &mut self.rejected };
+        states.insert(uid, resource_version);
+    }
+}
+
+impl Orders<'_> {
+    /// What is on record of an object.
+    fn record_of(&self, object: &Object) -> &Record {
+        match self.upto {
+            Some(upto) if place(object) > *upto => self.beyond,
+            _ => self.record,
+        }
+    }
+
+    /// Whether an object is in the same trouble as an earlier sweep has found, and whether it is held.
+    fn is_left(&self, object: &Object) -> Option<(bool, &Tally)> {
+        let Sweep { left, tally, .. } = self.earlier?;
+        let (held, rejected) = (left.held.contains(object), left.rejected.contains(object));
+        (held || rejected).then_some((held, tally))
+    }
+}
+
 impl Sweep {
     /// Reads one more page and sees to each of its objects; whether there are more.
     ///
@@ -109,10 +154,23 @@ impl Sweep {
             self.through = resource_version.parse().ok();
             self.watch_from = resource_version;
         }
+        let places: Vec<Place> = objects.iter().map(place).collect();
         see_to_page(tender, orders, objects, self).await?;
+        let in_order = places.is_sorted() && (self.after.is_none() || self.upto <= places.first().cloned());
+        self.upto = places.into_iter().next_back().filter(|_| in_order);
         self.after = next;
         Ok(self.after.is_some())
     }
+}
+
+/// The numbers of a sweep that is under way.
+pub(super) fn look_at(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+    // Counting does not panic half way; and numbers that may be off by one are better than none.
+    tally.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn place(object: &Object) -> Place {
+    format!("{}/{}", object.namespace().unwrap_or_default(), object.name())
 }
 
 async fn see_to_page(
@@ -127,29 +185,41 @@ async fn see_to_page(
         while under_way.len() < AT_ONCE
             && let Some(object) = queue.next()
         {
-            let troubled = orders.known.is_some_and(|known| known.is_troubled(&object.identity()));
-            if troubled || orders.proved.contains(&object) {
-                sweep.tally.add(object.identity(), Fate::Stored, &[]);
+            if let Some((is_held, earlier)) = orders.is_left(&object) {
+                sweep.left.insert(is_held, object.uid(), object.resource_version());
+                look_at(orders.tally).carry(object.identity(), earlier, is_held);
+                continue;
+            }
+            if orders.proved.contains(&object) {
+                look_at(orders.tally).add(object.identity(), Fate::Stored, &[]);
                 continue;
             }
             under_way.push(async move {
                 let identity = object.identity();
-                (identity, tender.tend(object, orders.record).await)
+                let resource_version = object.resource_version().to_owned();
+                let record = orders.record_of(&object);
+                (identity, resource_version, tender.tend(object, record).await)
             });
         }
-        let Some((identity, tended)) = under_way.next().await else { return Ok(()) };
+        let Some((identity, seen, tended)) = under_way.next().await else { return Ok(()) };
         let tended = tended?;
         tender.cluster.metrics().object(tended.fate.outcome());
-        if !matches!(tended.fate, Fate::Stored | Fate::Skipped | Fate::Held(..)) {
+        if !matches!(tended.fate, Fate::Stored | Fate::Skipped | Fate::Held(..) | Fate::Due) {
             sweep.asked += 1;
         }
-        if let Fate::Written(resource_version) = &tended.fate
-            && orders.record.versions_disagree
-        {
-            sweep.proved.insert(&identity.uid, resource_version);
+        match &tended.fate {
+            Fate::Written(resource_version) if orders.record.versions_disagree => {
+                sweep.proved.insert(&identity.uid, resource_version);
+            }
+            Fate::Held(..) => sweep.left.insert(true, &identity.uid, &seen),
+            Fate::Rejected(_) => sweep.left.insert(false, &identity.uid, &seen),
+            _ => {}
         }
-        sweep.tally.add(identity, tended.fate, &tended.missing);
-        let rejected = sweep.tally.counts().rejected;
+        let rejected = {
+            let mut tally = look_at(orders.tally);
+            tally.add(identity, tended.fate, &tended.missing);
+            tally.counts().rejected
+        };
         if orders.stop_after_rejected.is_some_and(|limit| rejected >= u64::from(limit)) {
             return Err(Interruption::TooManyRejected(rejected));
         }

@@ -1,6 +1,7 @@
 //! Saying on the CRD and in its report what was found and done.
 //! It must not say anything twice: what stands there already is not written again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,9 +9,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
+use super::announce;
 use crate::api::DefaultsReportStatus;
-use crate::cluster::{Backoff, CallError, Cluster};
+use crate::cluster::{Backoff, CallError, Cluster, Events, Regarding};
 use crate::domain::condition::{Condition, Reason, Verdict, same};
+use crate::domain::crd::Crd;
 
 /// How long after a change of our conditions they are looked at.
 const RECHECK: Duration = Duration::from_secs(10);
@@ -21,11 +24,26 @@ pub(super) struct Subject {
     pub(super) name: String,
     pub(super) uid: String,
     pub(super) generation: i64,
+    /// None where it cannot be read.
+    pub(super) crd: Option<Arc<Crd>>,
+}
+
+impl Subject {
+    fn regarding(&self) -> Regarding {
+        Regarding {
+            api_version: "apiextensions.k8s.io/v1".to_owned(),
+            kind: "CustomResourceDefinition".to_owned(),
+            namespace: None,
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+        }
+    }
 }
 
 /// The pen of one CRD's task.
 pub(super) struct Recorder {
     cluster: Cluster,
+    events: Events,
     subject: Subject,
     /// Our conditions as the CRD carries them.
     seen: watch::Receiver<Vec<Condition>>,
@@ -34,6 +52,8 @@ pub(super) struct Recorder {
     /// How long to wait after nothing could be written.
     patience: Backoff,
     said: Said,
+    /// The conditions as they were last said; those that stood there before are in the CRD.
+    last: Option<Vec<Condition>>,
     /// The report as it was last read or written.
     noted: Option<DefaultsReportStatus>,
     /// A report that could not be written.
@@ -52,15 +72,22 @@ enum Said {
 }
 
 impl Recorder {
-    pub(super) fn new(cluster: Cluster, subject: Subject, seen: watch::Receiver<Vec<Condition>>) -> Self {
+    pub(super) fn new(
+        cluster: Cluster,
+        events: Events,
+        subject: Subject,
+        seen: watch::Receiver<Vec<Condition>>,
+    ) -> Self {
         let patience = Backoff::new(RECHECK, Duration::from_secs(300));
         Self {
             cluster,
+            events,
             subject,
             seen,
             recheck: None,
             patience,
             said: Said::Nothing,
+            last: None,
             noted: None,
             unwritten: None,
         }
@@ -73,15 +100,52 @@ impl Recorder {
         Ok(self.noted.clone())
     }
 
+    /// The same, however long it takes.
+    pub(super) async fn insist_on_recall(&mut self) -> Option<DefaultsReportStatus> {
+        loop {
+            match self.recall().await {
+                Ok(noted) => return noted,
+                Err(error) => {
+                    debug!(%error, "the report cannot be read");
+                    tokio::time::sleep(self.patience.failed(error.retry_after())).await;
+                    self.repeat().await;
+                }
+            }
+        }
+    }
+
+    /// Gives the report another state, if there is one. With `forget`, it does not count as done any more.
+    pub(super) async fn restate(&mut self, state: &str, policy: &str, forget: bool) {
+        let Some(noted) = self.insist_on_recall().await else { return };
+        let status = DefaultsReportStatus {
+            state: state.to_owned(),
+            policy: policy.to_owned(),
+            generation: self.subject.generation,
+            settles_at: None,
+            through: noted.through.clone().filter(|_| !forget),
+            ..noted
+        };
+        self.note(status).await;
+    }
+
+    /// The report as it was last read or written.
+    pub(super) fn noted(&self) -> Option<&DefaultsReportStatus> {
+        self.noted.as_ref()
+    }
+
     /// Puts the conditions on the CRD, unless they stand there already.
     pub(super) async fn say(&mut self, verdict: Verdict) {
         self.cluster.metrics().state(&self.subject.name, verdict.reason.as_str());
         let present = self.seen.borrow_and_update().clone();
         let conditions = verdict.conditions(self.subject.generation, &present, &now().to_string());
         self.said = Said::Verdict(verdict);
+        let before = self.last.get_or_insert_with(|| present.clone());
+        let news = announce::about_crd(&self.subject.regarding(), before, &conditions);
+        before.clone_from(&conditions);
         if !same(&conditions, &present) {
             self.put(&conditions).await;
         }
+        news.into_iter().for_each(|event| self.events.tell(event));
     }
 
     /// Whether this reason is the last that was given.
@@ -89,10 +153,16 @@ impl Recorder {
         matches!(&self.said, Said::Verdict(verdict) if verdict.reason == reason)
     }
 
+    /// Whether the CRD carries conditions of ours.
+    pub(super) fn stands_there(&self) -> bool {
+        !self.seen.borrow().is_empty()
+    }
+
     /// Takes our conditions off the CRD, if there are any.
     pub(super) async fn unsay(&mut self) {
         self.said = Said::Silence;
         self.cluster.metrics().forget(&self.subject.name);
+        self.last = None;
         if !self.seen.borrow_and_update().is_empty() {
             self.put(&[]).await;
         }
@@ -151,6 +221,7 @@ impl Recorder {
             };
             match answer {
                 Ok(()) => {
+                    self.announce(&status);
                     self.noted = Some(status);
                     self.patience.succeeded();
                     return;
@@ -163,6 +234,13 @@ impl Recorder {
         }
         self.unwritten = Some(status);
         self.recheck_later();
+    }
+
+    /// Tells the objects of a new report what it says of them.
+    fn announce(&self, status: &DefaultsReportStatus) {
+        let Some(crd) = &self.subject.crd else { return };
+        let news = announce::about_objects(crd, self.noted.as_ref(), status);
+        news.into_iter().for_each(|event| self.events.tell(event));
     }
 
     async fn put(&mut self, conditions: &[Condition]) {

@@ -1,21 +1,27 @@
-//! A CRD's passes: sweeps over all its objects, verified by further sweeps, and what is told about them.
+//! A CRD's pass: a sweep over all its objects, verified by further sweeps, and what is told about it.
 //! It must not say that a pass has ended before every object was seen to.
 
-use tokio::time::Instant;
+use std::pin::pin;
+use std::sync::Mutex;
+
+use tokio::time::{Instant, sleep_until};
 use tracing::info;
 
 use super::charge::{Charge, UPDATES, tender};
 use super::halt::Halt;
-use super::ledger::Times;
-use super::memory::{Memory, record_of};
-use super::pass::{Orders, Proved, Sweep};
+use super::ledger::{Times, is_finished};
+use super::memory::Memory;
+use super::pass::{Interruption, Orders, Proved, Sweep, look_at};
 use super::record::now;
 use super::tally::Tally;
 use super::verdict;
-use crate::api::{DefaultsReportStatus, Mode};
+use crate::api::{Counts, DefaultsReportStatus, Mode};
 use crate::cluster::Pace;
-use crate::domain::condition::Reason;
+use crate::domain::condition::{Reason, Verdict};
 use crate::domain::plan::Record;
+
+/// How often a sweep that wrote something is verified by another, at most.
+const VERIFICATIONS: u32 = 3;
 
 /// What is known after a pass.
 pub(super) struct Standing {
@@ -27,137 +33,229 @@ pub(super) struct Standing {
     pub(super) finished_through: Option<u64>,
 }
 
+/// Where a sweep has its place in a pass.
+#[derive(Clone, Copy)]
+struct Stage<'a> {
+    memory: &'a Memory,
+    /// The sweep that is verified.
+    earlier: Option<&'a Sweep>,
+    /// Whether the work was found done before: then nothing is told until something is written.
+    quiet: bool,
+    times: Times,
+}
+
 impl Charge {
-    /// The first sweep for these defaults, and the sweeps that verify it.
-    pub(super) async fn pass(&mut self, times: Times) -> Result<Standing, Halt> {
-        info!(digest = %self.crd.compiled().digest(), "pass begins");
-        if !self.recorder.says(Reason::InProgress) {
-            // Otherwise it says already what an earlier attempt has met, and that holds until there is something better.
-            self.recorder.say(verdict::in_progress(&self.judged, &Tally::default())).await;
-        }
-        let began = Instant::now();
-        let fresh = Record {
-            versions_disagree: self.crd.versions_disagree(),
-            trust_claims: self.settings.mode == Mode::Audit,
-            ..Record::default()
-        };
-        let mut first = self.sweep(&fresh, &Proved::default(), None, times).await?;
-        let through = first.through;
-        let mut left = 3;
-        while first.tally.counts().written > 0 && left > 0 {
-            left -= 1;
-            let seen = record_of(&Tally::default(), through, &self.crd);
-            let again = self.sweep(&seen, &first.proved, Some(&first.tally), times).await?;
-            let verified = again.asked == 0;
-            first.watch_from = again.watch_from;
-            first.proved.extend(again.proved);
-            first.tally.amend(again.tally);
-            if verified {
-                break;
-            }
-        }
-        let unknown = first.tally.counts().unknown;
-        if unknown > 0 {
-            return Err(Halt::Incomplete(unknown));
-        }
-        let Sweep { tally, watch_from, proved, .. } = first;
-        let times = Times { finished: Some(now()), ..times };
-        let standing = Standing {
-            record: record_of(&tally, through, &self.crd),
-            tally,
-            proved,
-            watch_from,
-            times,
-            finished_through: through,
-        };
-        self.publish(&standing).await;
-        self.cluster.metrics().pass_duration.observe(began.elapsed().as_secs_f64());
-        info!(counts = ?standing.tally.counts(), "pass ends");
-        Ok(standing)
+    /// Whether objects may be written.
+    pub(super) fn writes(&self) -> bool {
+        self.settings.mode == Mode::Persist && !self.settings.paused
     }
 
-    /// The list of a run that finds its work done: whatever the record covers needs no request.
-    pub(super) async fn resume(
+    /// A pass over all objects, of which those that `memory` covers need no request. What is known when it cannot be ended
+    /// is left in `memory`.
+    pub(super) async fn pass(
         &mut self,
-        memory: Memory,
-        noted: Option<DefaultsReportStatus>,
-        times: Times,
+        memory: &mut Memory,
+        noted: Option<&DefaultsReportStatus>,
     ) -> Result<Standing, Halt> {
-        let Memory { record, proved } = memory;
-        let sweep = self.sweep(&record, &proved, None, times).await?;
-        let unknown = sweep.tally.counts().unknown;
-        if unknown > 0 {
-            return Err(Halt::Incomplete(unknown));
+        info!(digest = %self.crd.compiled().digest(), "pass begins");
+        let began = Instant::now();
+        let noted = noted.filter(|noted| is_finished(noted, &self.crd));
+        let times = Times { started: Some(now()), finished: None };
+        let quiet = noted.is_some();
+        // It may say already what an earlier attempt has met, and that holds until there is something better.
+        if !quiet && !self.recorder.says(Reason::InProgress) {
+            self.recorder.say(verdict::in_progress(&self.judged, &Tally::default(), None)).await;
         }
-        let Sweep { tally, watch_from, asked, through, proved: newly, .. } = sweep;
-        let mut proved = proved;
-        proved.extend(newly);
-        let troubled = tally.counts().held + tally.counts().rejected;
-        let was_troubled = noted.as_ref().map_or(0, |noted| noted.counts.held + noted.counts.rejected);
-        let unchanged = asked == 0 && troubled == was_troubled;
-        let finished_through = if unchanged { record.through } else { through };
-        let times = Times { finished: Some(now()), ..times };
+        let (mut last, ended) = self.sweep(Stage { memory, earlier: None, quiet, times }).await;
+        if let Err(interruption) = ended {
+            memory.interrupted(last, &self.crd, self.writes());
+            return Err(interruption.into());
+        }
+        let covered = memory.record.through;
+        let (mut asked, written) = (last.asked, last.tally.counts().written);
+        let through = last.through.filter(|_| self.writes());
+        let mut verified = Memory::default();
+        if self.writes() {
+            verified = memory.after(&mut last, through, &self.crd);
+            let mut left = if written > 0 { VERIFICATIONS } else { 0 };
+            while left > 0 {
+                left -= 1;
+                let stage = Stage { memory: &verified, earlier: Some(&last), quiet: false, times };
+                let (mut again, ended) = self.sweep(stage).await;
+                if let Err(interruption) = ended {
+                    verified.proved.extend(std::mem::take(&mut again.proved));
+                    *memory = verified;
+                    return Err(interruption.into());
+                }
+                asked += again.asked;
+                if again.asked == 0 {
+                    left = 0;
+                }
+                verified = verified.after(&mut again, through, &self.crd);
+                last = again;
+            }
+        } else {
+            last.tally.credit(&memory.done);
+            verified.record = memory.record.clone();
+            verified.proved = std::mem::take(&mut memory.proved);
+        }
+        let counts = last.tally.counts();
+        if counts.unknown > 0 {
+            *memory = verified;
+            return Err(Halt::Incomplete(counts.unknown));
+        }
+        let unchanged = noted.filter(|noted| {
+            let troubled = |counts: Counts| (counts.held, counts.rejected, counts.due);
+            asked == 0 && troubled(counts) == troubled(noted.counts)
+        });
+        let finished_through = if unchanged.is_some() { covered } else { through };
+        if let Some(through) = finished_through {
+            verified.record.through = verified.record.through.map(|_| through);
+        }
         let standing = Standing {
-            record: record_of(&tally, finished_through, &self.crd),
-            tally,
-            proved,
-            watch_from,
-            times,
+            record: verified.record,
+            proved: verified.proved,
+            tally: last.tally,
+            watch_from: last.watch_from,
+            times: Times { finished: Some(now()), ..times },
             finished_through,
         };
-        if let Some(noted) = noted.filter(|_| unchanged) {
-            self.recorder.say(verdict::of(&self.judged, &self.settings, &standing.tally)).await;
-            // The report of the pass stays, for it tells more than this list could; only what it is about may be newer.
-            self.recorder.note(DefaultsReportStatus { generation: self.crd.generation(), ..noted }).await;
-        } else {
-            self.publish(&standing).await;
+        match unchanged {
+            Some(noted) => self.confirm(&standing, noted).await,
+            None => self.publish(&standing).await,
         }
-        info!(counts = ?standing.tally.counts(), asked, "resumed");
+        self.cluster.metrics().pass_duration.observe(began.elapsed().as_secs_f64());
+        info!(counts = ?standing.tally.counts(), asked, "pass ends");
         Ok(standing)
     }
 
-    /// One sweep; conditions and report follow it at a bounded rate.
-    async fn sweep(
-        &mut self,
-        record: &Record,
-        proved: &Proved,
-        known: Option<&Tally>,
-        times: Times,
-    ) -> Result<Sweep, Halt> {
+    /// One sweep, and how it ended; conditions and report follow it at a bounded rate.
+    async fn sweep(&mut self, stage: Stage<'_>) -> (Sweep, Result<(), Interruption>) {
+        let Stage { memory, earlier, .. } = stage;
         let (cluster, pace, crd) = (self.cluster.clone(), self.pace.clone(), self.crd.clone());
         let own_pace = self.settings.max_writes_per_second.map(|rate| Pace::new(usize::MAX, Some(rate)));
-        let tender = tender(&cluster, &pace, own_pace.as_ref(), &crd, &self.settings);
-        let orders = Orders { record, proved, known, stop_after_rejected: self.settings.stop_after_rejected };
-        let quiet = record.through.is_some();
+        let since = self.ledger.since();
+        let changes = self.changes.clone().unwrap_or_default();
+        let tender = tender(&cluster, &pace, own_pace.as_ref(), &crd, &self.settings, &since, &changes);
+        let tally = Mutex::new(Tally::default());
+        let beyond = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
+        let orders = Orders {
+            record: &memory.record,
+            upto: memory.upto.as_ref(),
+            beyond: &beyond,
+            proved: &memory.proved,
+            earlier,
+            tally: &tally,
+            stop_after_rejected: self.settings.stop_after_rejected,
+        };
         let mut sweep = Sweep::default();
-        let mut updated = Instant::now();
-        loop {
-            let more = sweep.page(tender, orders).await;
-            let is_due = !quiet && updated.elapsed() >= UPDATES;
-            if is_due && more.is_ok() {
-                self.recorder.say(verdict::in_progress(&self.judged, &sweep.tally)).await;
+        let ended = {
+            let mut work = pin!(async {
+                while sweep.page(tender, orders).await? {}
+                Ok::<_, Interruption>(())
+            });
+            let mut next = Instant::now() + UPDATES;
+            loop {
+                tokio::select! {
+                    ended = &mut work => break ended,
+                    () = sleep_until(next) => {}
+                }
+                let so_far = look_at(&tally).clone();
+                let mut telling = pin!(self.tell(&so_far, stage));
+                let mut ended = None;
+                loop {
+                    tokio::select! {
+                        () = &mut telling => break,
+                        // What is under way holds places that other CRDs wait for.
+                        end = &mut work, if ended.is_none() => ended = Some(end),
+                    }
+                }
+                if let Some(ended) = ended {
+                    break ended;
+                }
+                next = Instant::now() + UPDATES;
             }
-            if is_due || more.is_err() {
-                self.recorder
-                    .note(self.ledger.status(Reason::InProgress.as_str(), &sweep.tally, None, times))
-                    .await;
-                updated = Instant::now();
-            }
-            if !more? {
-                return Ok(sweep);
-            }
+        };
+        sweep.tally = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if ended.is_err() {
+            self.tell(&sweep.tally, stage).await;
         }
+        (sweep, ended)
     }
 
-    pub(super) async fn publish(&mut self, standing: &Standing) {
-        let counts = standing.tally.counts();
-        self.cluster
-            .metrics()
-            .phantom_objects(self.crd.name(), counts.held + counts.rejected + counts.unknown);
-        let verdict = verdict::of(&self.judged, &self.settings, &standing.tally);
-        let reason = verdict.reason;
+    /// Tells how far a sweep has come.
+    async fn tell(&mut self, so_far: &Tally, Stage { memory, earlier, quiet, times }: Stage<'_>) {
+        let counts = so_far.counts();
+        let told_before = quiet && counts.written + counts.rejected + counts.unknown == 0;
+        if counts.objects == 0 || told_before {
+            return;
+        }
+        let shown = match earlier {
+            Some(earlier) => earlier.tally.clone(),
+            None => {
+                let mut shown = so_far.clone();
+                shown.credit(&memory.done);
+                shown
+            }
+        };
+        let verified = earlier.map(|_| counts.objects);
+        self.recorder.say(verdict::in_progress(&self.judged, &shown, verified)).await;
+        let status = self.status(Reason::InProgress, &shown, None, times);
+        self.recorder.note(status).await;
+    }
+
+    /// Says again what a finished report says: it stays as it is, save for what it is about.
+    async fn confirm(&mut self, standing: &Standing, noted: &DefaultsReportStatus) {
+        self.count_phantoms(standing);
+        let verdict = self.verdict(standing);
+        let state = verdict.reason.as_str();
         self.recorder.say(verdict).await;
+        self.recorder.note(self.ledger.renewed(noted, state)).await;
+    }
+
+    /// Says what is known now.
+    pub(super) async fn publish(&mut self, standing: &Standing) {
+        self.count_phantoms(standing);
+        let verdict = self.verdict(standing);
+        // Conditions of a CRD without defaults are about to go.
+        let is_left = self.is_left(standing);
+        let reason = if is_left { Reason::NoDefaults } else { verdict.reason };
+        if !is_left {
+            self.recorder.say(verdict).await;
+        }
         let (through, times) = (standing.finished_through, standing.times);
-        self.recorder.note(self.ledger.status(reason.as_str(), &standing.tally, through, times)).await;
+        let status = self.status(reason, &standing.tally, through, times);
+        self.recorder.note(status).await;
+    }
+
+    /// The verdict on the CRD, with what became of the values of changed defaults.
+    fn verdict(&self, standing: &Standing) -> Verdict {
+        let mut verdict = verdict::of(&self.judged, &self.settings, &standing.tally);
+        let changes =
+            self.changes.as_ref().map(|changes| changes.sentence(self.writes())).unwrap_or_default();
+        if !changes.is_empty() {
+            verdict.message = format!("{}; {changes}", verdict.message);
+        }
+        verdict
+    }
+
+    fn status(
+        &self,
+        reason: Reason,
+        tally: &Tally,
+        through: Option<u64>,
+        times: Times,
+    ) -> DefaultsReportStatus {
+        let mut status = self.ledger.status(reason.as_str(), tally, through, times);
+        if let Some(changes) = &self.changes {
+            changes.enter(&mut status);
+        }
+        status
+    }
+
+    fn count_phantoms(&self, standing: &Standing) {
+        let counts = standing.tally.counts();
+        let phantoms = counts.held + counts.rejected + counts.unknown + counts.due;
+        self.cluster.metrics().phantom_objects(self.crd.name(), phantoms);
     }
 }

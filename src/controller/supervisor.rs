@@ -17,12 +17,15 @@ use super::ledger::Ledger;
 use super::record::{Recorder, Subject};
 use super::verdict;
 use crate::api::{DefaultsPolicy, Settings};
-use crate::cluster::{Cluster, Feed, FeedEvent, Pace, crds, policies};
+use crate::cluster::{Cluster, Events, Feed, FeedEvent, Pace, crds, policies};
 use crate::domain::condition::{self, Condition};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::server::Readiness;
+
+/// The state of the report on a CRD that no policy selects any more.
+const NOT_SELECTED: &str = "NotSelected";
 
 /// Runs the operator until `shutdown` is ready, then ends every task.
 ///
@@ -34,8 +37,10 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) {
     let pace = Arc::new(Pace::new(options.max_in_flight, options.max_writes_per_second));
+    let (events, dispatch) = Events::new(cluster.clone(), &options.instance);
     let mut supervisor = Supervisor {
         cluster: cluster.clone(),
+        events,
         pace,
         options,
         policies: Listed::default(),
@@ -47,6 +52,7 @@ pub async fn run(
     let (crd_sender, mut crd_events) = mpsc::channel(64);
     let (policy_sender, mut policy_events) = mpsc::channel(64);
     let mut feeds = JoinSet::new();
+    feeds.spawn(dispatch.run());
     feeds.spawn(Feed::new(cluster.clone(), crds()).run(crd_sender));
     feeds.spawn(Feed::new(cluster, policies()).run(policy_sender));
     let mut shutdown = std::pin::pin!(shutdown);
@@ -65,6 +71,7 @@ pub async fn run(
 
 struct Supervisor {
     cluster: Cluster,
+    events: Events,
     pace: Arc<Pace>,
     options: Options,
     policies: Listed<Result<crate::api::DefaultsPolicySpec, ()>>,
@@ -89,9 +96,10 @@ struct Known {
 }
 
 impl Known {
-    fn recorder(&self, cluster: &Cluster, name: &str) -> Recorder {
-        let subject = Subject { name: name.to_owned(), uid: self.uid.clone(), generation: self.generation };
-        Recorder::new(cluster.clone(), subject, self.conditions.subscribe())
+    fn recorder(&self, cluster: &Cluster, events: &Events, name: &str) -> Recorder {
+        let (uid, crd) = (self.uid.clone(), self.crd.clone());
+        let subject = Subject { name: name.to_owned(), uid, generation: self.generation, crd };
+        Recorder::new(cluster.clone(), events.clone(), subject, self.conditions.subscribe())
     }
 }
 
@@ -259,7 +267,7 @@ impl Supervisor {
                 "several policies select this CRD as specifically"
             );
         }
-        let mut recorder = known.recorder(&self.cluster, name);
+        let mut recorder = known.recorder(&self.cluster, &self.events, name);
         let (uid, generation, judged) = (known.uid.clone(), known.generation, known.judged.clone());
         let revision = known.revision.clone();
         let span = info_span!("crd", name);
@@ -269,17 +277,34 @@ impl Supervisor {
                 let ledger = Ledger::open(None, &crd, &settings, &revision);
                 let settings = settings.clone();
                 let retries = Retries::new();
-                let charge =
-                    Charge { cluster, pace, crd, settings, judged, recorder, revision, ledger, retries };
+                let changes = None;
+                let charge = Charge {
+                    cluster,
+                    pace,
+                    crd,
+                    settings,
+                    judged,
+                    recorder,
+                    revision,
+                    ledger,
+                    changes,
+                    retries,
+                };
                 self.tasks.spawn(charge.run().instrument(span))
             }
-            None => self.tasks.spawn(
-                async move {
-                    recorder.say(verdict::unreadable(&judged)).await;
-                    recorder.insist().await;
-                }
-                .instrument(span),
-            ),
+            None => {
+                let policy = settings.policy.clone();
+                self.tasks.spawn(
+                    async move {
+                        let verdict = verdict::unreadable(&judged);
+                        let state = verdict.reason.as_str();
+                        recorder.say(verdict).await;
+                        recorder.restate(state, &policy, true).await;
+                        recorder.insist().await;
+                    }
+                    .instrument(span),
+                )
+            }
         };
         if let Some(before) =
             self.charges.insert(name.to_owned(), Running { uid, generation, settings, task })
@@ -291,8 +316,12 @@ impl Supervisor {
     /// Takes our conditions off a CRD that no policy selects any more.
     fn release(&mut self, name: &str) {
         let Some(known) = self.crds.items.get(name) else { return };
-        let mut recorder = known.recorder(&self.cluster, name);
-        self.tasks.spawn(async move { recorder.unsay().await }.instrument(info_span!("crd", name)));
+        let mut recorder = known.recorder(&self.cluster, &self.events, name);
+        let leave = async move {
+            recorder.unsay().await;
+            recorder.restate(NOT_SELECTED, "", false).await;
+        };
+        self.tasks.spawn(leave.instrument(info_span!("crd", name)));
     }
 
     fn task_ended(&mut self, ended: Result<(), tokio::task::JoinError>) {

@@ -1,16 +1,17 @@
 //! Counting what became of the objects of a CRD.
 //! It must not hold more than a bounded number of objects, nor any value of one.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use crate::api::{Counts, ObjectProblem};
-use crate::cluster::{Rejection, RejectionKind};
+use super::trouble::Trouble;
+use crate::api::{Counts, DefaultsReportStatus};
+use crate::cluster::Rejection;
 use crate::domain::object::Identity;
 use crate::domain::path::Path;
 use crate::domain::plan::Hold;
 use crate::metrics::ObjectOutcome;
 
-/// How many held and rejected objects are remembered by name, for the report and to be tried again.
+/// How many objects in trouble are remembered by name, for the report and to be tried again; and how many that are due.
 pub(super) const REMEMBERED: usize = 1000;
 
 /// What became of one object.
@@ -50,22 +51,38 @@ impl Fate {
 }
 
 /// What became of all objects.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     counts: Counts,
     missing: BTreeMap<String, u64>,
     troubles: BTreeMap<Identity, Trouble>,
+    due: BTreeSet<Identity>,
 }
 
-/// Why the defaults of one object are not stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// A write would do harm.
-    Held(Hold, Vec<Path>),
-    /// A write was refused.
-    Rejected(Rejection),
-    /// It changed, and could not be seen to since.
-    Unknown,
+/// How many objects were written, and how many lacked each default, by its place in the schema.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Done {
+    written: u64,
+    missing: BTreeMap<String, u64>,
+}
+
+impl Done {
+    /// What a report says about it.
+    pub(super) fn of_report(status: &DefaultsReportStatus) -> Self {
+        let missing = status.defaults.iter().filter(|default| default.objects > 0);
+        Self {
+            written: status.counts.written,
+            missing: missing.map(|default| (default.path.clone(), default.objects)).collect(),
+        }
+    }
+
+    /// This, and what was written besides.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.written += other.written;
+        for (place, objects) in &other.missing {
+            *self.missing.entry(place.clone()).or_default() += objects;
+        }
+    }
 }
 
 impl Tally {
@@ -80,37 +97,60 @@ impl Tally {
             Fate::Stored | Fate::AlreadyStored => self.counts.already_stored += 1,
             Fate::Written(_) => self.counts.written += 1,
             Fate::Skipped => self.counts.skipped += 1,
-            Fate::Due => self.counts.due += 1,
-            Fate::Unknown => self.counts.unknown += 1,
-            Fate::Held(reason, paths) => {
-                self.counts.held += 1;
-                self.remember(identity, Trouble::Held(reason, paths));
+            Fate::Due => {
+                self.counts.due += 1;
+                if self.due.len() < REMEMBERED {
+                    self.due.insert(identity);
+                }
             }
-            Fate::Rejected(rejection) => {
-                self.counts.rejected += 1;
-                self.remember(identity, Trouble::Rejected(rejection));
-            }
+            Fate::Unknown => self.trouble(identity, Trouble::Unknown),
+            Fate::Held(reason, paths) => self.trouble(identity, Trouble::Held(reason, paths)),
+            Fate::Rejected(rejection) => self.trouble(identity, Trouble::Rejected(rejection)),
         }
+    }
+
+    /// Counts one object that is in the same trouble as an earlier sweep has found.
+    pub(super) fn carry(&mut self, identity: Identity, earlier: &Self, is_held: bool) {
+        self.counts.objects += 1;
+        match earlier.troubles.get(&identity) {
+            Some(trouble) => self.trouble(identity, trouble.clone()),
+            None if is_held => self.counts.held += 1,
+            None => self.counts.rejected += 1,
+        }
+    }
+
+    /// Counts as written what was written before this sweep began, which found it stored.
+    pub(super) fn credit(&mut self, before: &Done) {
+        let written = before.written.min(self.counts.already_stored);
+        self.counts.already_stored -= written;
+        self.counts.written += written;
+        for (place, objects) in &before.missing {
+            *self.missing.entry(place.clone()).or_default() += objects;
+        }
+    }
+
+    /// What was written.
+    pub(super) fn done(&self) -> Done {
+        Done { written: self.counts.written, missing: self.missing.clone() }
     }
 
     /// Replaces what is known of one object after it changed or was tried again; whether there is something new to say.
     pub(super) fn settle(&mut self, identity: &Identity, fate: Fate) -> bool {
-        let trouble = match &fate {
+        let (was_due, before) = (self.due.contains(identity), self.troubles.get(identity));
+        let (is_due, trouble) = match &fate {
             // What could not be found out changes nothing of what is known.
-            Fate::Unknown if self.is_troubled(identity) => return false,
-            Fate::Unknown => Some(Trouble::Unknown),
-            Fate::Held(reason, paths) => Some(Trouble::Held(*reason, paths.clone())),
-            Fate::Rejected(rejection) => Some(Trouble::Rejected(rejection.clone())),
-            _ => None,
+            Fate::Unknown if was_due || before.is_some() => return false,
+            Fate::Unknown => (false, Some(Trouble::Unknown)),
+            Fate::Held(reason, paths) => (false, Some(Trouble::Held(*reason, paths.clone()))),
+            Fate::Rejected(rejection) => (false, Some(Trouble::Rejected(rejection.clone()))),
+            Fate::Due => (true, None),
+            _ => (false, None),
         };
-        if self.troubles.get(identity) == trouble.as_ref() {
+        if (was_due, before) == (is_due, trouble.as_ref()) {
             return false;
         }
         if !self.forget(identity) {
             self.uncount();
-        }
-        if matches!(fate, Fate::Unknown) {
-            self.remember(identity.clone(), Trouble::Unknown);
         }
         self.add(identity.clone(), fate, &[]);
         true
@@ -126,30 +166,17 @@ impl Tally {
         }
     }
 
-    /// Adds what a later sweep found, in which objects that were in trouble before count as stored.
-    pub(super) fn amend(&mut self, later: Self) {
-        let troubled = self.counts.held + self.counts.rejected;
-        self.counts.objects = later.counts.objects;
-        self.counts.written += later.counts.written;
-        self.counts.held += later.counts.held;
-        self.counts.rejected += later.counts.rejected;
-        self.counts.unknown = later.counts.unknown;
-        self.counts.skipped = later.counts.skipped;
-        let others = self.counts.written + self.counts.held + self.counts.rejected + self.counts.unknown;
-        self.counts.already_stored = self.counts.objects.saturating_sub(others + self.counts.skipped);
-        debug_assert!(troubled <= self.counts.held + self.counts.rejected);
-        for (identity, trouble) in later.troubles {
-            self.remember(identity, trouble);
-        }
-    }
-
-    /// Forgets an object in trouble; whether it was one.
+    /// Forgets an object that is due or in trouble; whether it was one.
     pub(super) fn forget(&mut self, identity: &Identity) -> bool {
-        match self.troubles.remove(identity) {
-            Some(Trouble::Held(..)) => self.counts.held -= 1,
-            Some(Trouble::Rejected(_)) => self.counts.rejected -= 1,
-            Some(Trouble::Unknown) => self.counts.unknown -= 1,
-            None => return false,
+        if self.due.remove(identity) {
+            self.counts.due -= 1;
+        } else {
+            match self.troubles.remove(identity) {
+                Some(Trouble::Held(..)) => self.counts.held -= 1,
+                Some(Trouble::Rejected(_)) => self.counts.rejected -= 1,
+                Some(Trouble::Unknown) => self.counts.unknown -= 1,
+                None => return false,
+            }
         }
         self.counts.objects -= 1;
         true
@@ -168,7 +195,7 @@ impl Tally {
         self.counts
     }
 
-    /// In how many objects a default, by its place in the schema, was missing or may have been.
+    /// In how many objects a default, by its place in the schema, was missing.
     pub(super) fn missing(&self, place: &str) -> u64 {
         self.missing.get(place).copied().unwrap_or_default()
     }
@@ -178,9 +205,9 @@ impl Tally {
         self.troubles.iter()
     }
 
-    /// Whether an object is known to be in trouble.
-    pub(super) fn is_troubled(&self, identity: &Identity) -> bool {
-        self.troubles.contains_key(identity)
+    /// The first objects that are due, in order.
+    pub(super) fn due(&self) -> impl Iterator<Item = &Identity> {
+        self.due.iter()
     }
 
     /// Whether there are more objects in trouble than are remembered.
@@ -188,54 +215,14 @@ impl Tally {
         self.counts.held + self.counts.rejected + self.counts.unknown > self.troubles.len() as u64
     }
 
-    fn remember(&mut self, identity: Identity, trouble: Trouble) {
+    fn trouble(&mut self, identity: Identity, trouble: Trouble) {
+        match trouble {
+            Trouble::Held(..) => self.counts.held += 1,
+            Trouble::Rejected(_) => self.counts.rejected += 1,
+            Trouble::Unknown => self.counts.unknown += 1,
+        }
         if self.troubles.len() < REMEMBERED {
             self.troubles.insert(identity, trouble);
-        }
-    }
-}
-
-impl Trouble {
-    /// The trouble of an object, as the report has it.
-    pub(super) fn describe(&self, identity: &Identity) -> ObjectProblem {
-        let (reason, message, paths) = match self {
-            Self::Held(Hold::HiddenFields, paths) => (
-                "HiddenFields",
-                "etcd may still hold these fields, which the schema no longer knows; a write would destroy them"
-                    .to_owned(),
-                paths.iter().map(Path::to_string).collect(),
-            ),
-            Self::Held(Hold::Misfit, paths) => (
-                "Misfit",
-                "these values have another type than the schema says; a write would make the server forget who owns what"
-                    .to_owned(),
-                paths.iter().map(Path::to_string).collect(),
-            ),
-            Self::Held(Hold::InvalidDefault, paths) => (
-                "InvalidDefault",
-                "these defaults are themselves invalid; correct them in the CRD".to_owned(),
-                paths.iter().map(Path::to_string).collect(),
-            ),
-            Self::Rejected(rejection) => {
-                let reason = match rejection.kind {
-                    RejectionKind::Invalid => "Invalid",
-                    RejectionKind::Admission => "Admission",
-                    RejectionKind::TooLarge => "TooLarge",
-                    RejectionKind::Other => "Refused",
-                };
-                (reason, rejection.message.clone(), rejection.fields.clone())
-            }
-            Self::Unknown => {
-                ("Unknown", "the API server could not be asked about it; tried again by itself".to_owned(), Vec::new())
-            }
-        };
-        ObjectProblem {
-            namespace: identity.namespace.clone(),
-            name: identity.name.clone(),
-            uid: identity.uid.clone(),
-            reason: reason.to_owned(),
-            message,
-            paths,
         }
     }
 }

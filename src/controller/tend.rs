@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use tracing::{debug, error, info, warn};
 
+use super::changes::Changes;
+use super::pursuit::Pursuit;
 use super::tally::Fate;
 use crate::api::Mode;
 use crate::cluster::{Backoff, CallError, Cluster, Outcome, Pace, Pressure};
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
-use crate::domain::plan::{Plan, Record, Terms, Write, decide, rewritten};
+use crate::domain::plan::{Plan, Record, Since, Strategy, Terms, Write, decide, likely, rewritten};
 use crate::metrics::{Metrics, WriteOutcome};
 
 /// How often an object is decided about anew, or a write repeated that the server could not answer.
@@ -27,6 +29,10 @@ pub(super) struct Tender<'a> {
     pub(super) crd: &'a Crd,
     pub(super) terms: Terms,
     pub(super) mode: Mode,
+    /// Since when each default has been in the schema.
+    pub(super) since: &'a Since,
+    /// The defaults that have changed.
+    pub(super) changes: &'a Changes,
 }
 
 /// What became of an object, and what was missing in it.
@@ -62,31 +68,63 @@ impl Tender<'_> {
     ///
     /// # Errors
     /// [`Stop`], if no further object should be seen to. Anything else stays with the object.
-    pub(super) async fn tend(self, mut object: Object, record: &Record) -> Result<Tended, Stop> {
+    pub(super) async fn tend(self, object: Object, record: &Record) -> Result<Tended, Stop> {
+        let mut pursuit = Pursuit::of(self.changes, &object, record);
+        let Tended { fate, missing } = self.tend_and_follow(object, record, &mut pursuit).await?;
+        Ok(Tended { fate: pursuit.end(fate), missing })
+    }
+
+    async fn tend_and_follow(
+        self,
+        mut object: Object,
+        record: &Record,
+        pursuit: &mut Pursuit<'_>,
+    ) -> Result<Tended, Stop> {
+        let is_audit = self.mode == Mode::Audit;
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
         let mut missing = Vec::new();
         let mut refused: Option<Write> = None;
         for _ in 0..ATTEMPTS {
-            let write = match (refused.take(), decide(&object, self.crd, &self.terms, record)) {
+            let plan = decide(&object, self.crd, &self.terms, record);
+            let plan = pursuit.instead_of(plan, &object, self.crd, &self.terms, is_audit);
+            let write = match (refused.take(), plan) {
                 (Some(refused), Plan::Write(_)) => rewritten(&object, self.crd, &self.terms, &refused),
                 (None, Plan::Write(write)) => write,
                 (_, plan) => return Ok(Tended { fate: self.passive(&object, plan), missing }),
             };
-            missing.clone_from(&write.missing);
-            if self.mode == Mode::Audit {
-                return Ok(Tended { fate: Fate::Due, missing });
+            if write.strategy != Strategy::Follow {
+                let likely = likely(&object, self.crd, &self.terms, &write, self.since);
+                if is_audit {
+                    let fate = if likely.changes { Fate::Due } else { Fate::Stored };
+                    return Ok(Tended { fate, missing: likely.missing });
+                }
+                missing = likely.missing;
             }
             let fate = match self.perform(&object, &write).await {
                 Outcome::Written { resource_version } => {
+                    if missing.is_empty() {
+                        // What seemed to be stored was not; which of it is not told.
+                        missing.clone_from(&write.missing);
+                    }
                     info!(object = %object.identity(), strategy = ?write.strategy, "stored defaults");
                     Fate::Written(resource_version)
                 }
-                Outcome::AlreadyStored => Fate::AlreadyStored,
-                Outcome::Followed(moved) => {
-                    object = *moved;
+                Outcome::AlreadyStored => {
+                    missing.clear();
+                    Fate::AlreadyStored
+                }
+                Outcome::Followed(after) => {
+                    info!(object = %after.identity(), values = write.missing.len(), "followed changed defaults");
+                    pursuit.moved(&after, write);
+                    object = *after;
                     continue;
                 }
                 Outcome::Gone => Fate::Skipped,
+                Outcome::Rejected(rejection) if write.strategy == Strategy::Follow => {
+                    warn!(object = %object.identity(), reason = %rejection.message, "following refused");
+                    pursuit.refused(rejection);
+                    continue;
+                }
                 Outcome::Rejected(rejection) => {
                     warn!(object = %object.identity(), reason = %rejection.message, "write refused");
                     Fate::Rejected(rejection)

@@ -4,7 +4,8 @@
 use jiff::Timestamp;
 
 use super::judge::Judged;
-use super::tally::{Tally, Trouble};
+use super::tally::Tally;
+use super::trouble::Trouble;
 use crate::api::{Mode, Settings};
 use crate::domain::condition::{Reason, Verdict, list};
 use crate::domain::crd::Crd;
@@ -50,13 +51,16 @@ pub(super) fn settling(judged: &Judged, until: Timestamp) -> Verdict {
     )
 }
 
-/// While a pass is under way.
-pub(super) fn in_progress(judged: &Judged, tally: &Tally) -> Verdict {
+/// While a pass is under way. `verified` is the number of objects that were looked at once more.
+pub(super) fn in_progress(judged: &Judged, tally: &Tally, verified: Option<u64>) -> Verdict {
     let counts = tally.counts();
-    let message = match counts.objects {
+    let mut message = match counts.objects {
         0 => "the objects are being looked at".to_owned(),
         objects => format!("{objects} objects looked at, {} written", counts.written),
     };
+    if let Some(verified) = verified {
+        message.push_str(&format!("; {verified} looked at once more"));
+    }
     verdict(judged, Some(false), Reason::InProgress, message)
 }
 

@@ -12,7 +12,14 @@ use crate::cases;
 use crate::refused::{ADMISSION, everything, in_force};
 use crate::stage::{SOON, Stage, Widgets, defaulted, plain};
 
-cases![webhook_down, conversion_down, conversion_down_while_watched, permission_lost, never_permitted, not_served];
+cases![
+    webhook_down,
+    conversion_down,
+    conversion_down_while_watched,
+    permission_lost,
+    never_permitted,
+    not_served
+];
 
 /// Within this, what is away is reported.
 const REPORTED: Duration = Duration::from_secs(30);

@@ -100,10 +100,8 @@ async fn being_deleted(stage: &Stage, name: &'static str) -> Result<()> {
     ensure!(widgets.cluster.condition(&widgets.crd(), "DefaultsPersisted").await?.is_none());
     let free = json!({ "metadata": { "finalizers": null } });
     widgets.cluster.patch(&widgets.path("stuck"), Patch::Merge, "owner", &free).await?.ok()?;
-    eventually(SOON, "the CRD is gone", async || {
-        Ok(widgets.cluster.get(&crd).await.is_err().then_some(()))
-    })
-    .await?;
+    eventually(SOON, "the CRD is gone", async || Ok(widgets.cluster.get(&crd).await.is_err().then_some(())))
+        .await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
     ensure!(widgets.requests()? == requests, "asked about what is gone");
     Ok(())

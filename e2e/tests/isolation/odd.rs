@@ -80,7 +80,10 @@ async fn odd_owners(stage: &Stage, name: &'static str) -> Result<()> {
     println!("{:#}", widgets.report().await?);
     for (name, owners) in &odd {
         let raw = widgets.raw(name).await?;
-        println!("{name}: size {} owners before {owners} now {}", raw["spec"]["size"], raw["metadata"]["managedFields"]);
+        println!(
+            "{name}: size {} owners before {owners} now {}",
+            raw["spec"]["size"], raw["metadata"]["managedFields"]
+        );
     }
     ensure!(widgets.is_stored("even").await?);
     let _ = odd.first().context("")?;

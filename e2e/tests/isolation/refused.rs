@@ -74,7 +74,10 @@ async fn freeze(widgets: &Widgets<'_>, names: &[&str]) -> Result<()> {
         "policyName": "freeze", "validationActions": ["Deny"],
     }});
     widgets.cluster.create(&format!("{ADMISSION}/validatingadmissionpolicies"), "admin", &policy).await?;
-    widgets.cluster.create(&format!("{ADMISSION}/validatingadmissionpolicybindings"), "admin", &binding).await?;
+    widgets
+        .cluster
+        .create(&format!("{ADMISSION}/validatingadmissionpolicybindings"), "admin", &binding)
+        .await?;
     in_force(widgets, names[0]).await
 }
 
@@ -85,10 +88,7 @@ pub(crate) fn everything(widgets: &Widgets<'_>) -> Value {
 
 /// Waits until a widget cannot be changed any more.
 pub(crate) async fn in_force(widgets: &Widgets<'_>, name: &str) -> Result<()> {
-    eventually(SOON, "admission refuses", async || {
-        Ok(widgets.touch(name).await.is_err().then_some(()))
-    })
-    .await
+    eventually(SOON, "admission refuses", async || Ok(widgets.touch(name).await.is_err().then_some(()))).await
 }
 
 async fn webhook_refuses(stage: &Stage, name: &'static str) -> Result<()> {
@@ -169,7 +169,8 @@ async fn too_large(stage: &Stage, name: &'static str) -> Result<()> {
     widgets.cluster.create(&widgets.collection("v1"), "owner", &large).await?;
     widgets.create("small").await?;
     let mut schema = with("blob", json!({ "type": "string" }));
-    schema["properties"]["spec"]["properties"]["size"] = json!({ "type": "string", "default": "y".repeat(20_000) });
+    schema["properties"]["spec"]["properties"]["size"] =
+        json!({ "type": "string", "default": "y".repeat(20_000) });
     widgets.define(schema).await?;
     let condition = widgets.persisted("ObjectsRejected", SOON).await?;
     ensure!(condition.message.contains("default/large"), "{condition:?}");

@@ -80,7 +80,8 @@ impl Stage {
     async fn keeps_secrets(&self) -> Result<()> {
         let cluster = &self.scene.cluster;
         let crds = cluster.get(CRDS).await?;
-        let conditions = crds["items"].as_array().into_iter().flatten().map(|crd| &crd["status"]["conditions"]);
+        let conditions =
+            crds["items"].as_array().into_iter().flatten().map(|crd| &crd["status"]["conditions"]);
         let metrics = Request::get("/metrics").body(Body::empty())?;
         let metrics = self.metrics.send(metrics).await?.into_body().collect_bytes().await?;
         let said = [

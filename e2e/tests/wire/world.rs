@@ -46,6 +46,8 @@ struct State {
     unfilled: BTreeSet<String>,
     /// Reports by the name of their CRD.
     reports: BTreeMap<String, Value>,
+    /// Events by their name.
+    events: BTreeMap<String, Value>,
     fault: Option<Fault>,
 }
 
@@ -58,6 +60,7 @@ impl World {
             history: Vec::new(),
             unfilled: BTreeSet::new(),
             reports: BTreeMap::new(),
+            events: BTreeMap::new(),
             fault: None,
         };
         let state = Arc::new(Mutex::new(state));
@@ -135,6 +138,30 @@ impl World {
         self.lock().reports.get(crd).cloned()
     }
 
+    /// Forgets all reports.
+    pub(crate) fn lose_reports(&self) {
+        self.lock().reports.clear();
+    }
+
+    /// All events, as `Type Reason kind/name: note` and how often they were told, in order.
+    pub(crate) fn events(&self) -> Vec<(String, u64)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let shown = |event: &Value| {
+            let (kind, name) = (&event["regarding"]["kind"], &event["regarding"]["name"]);
+            let about = format!("{}/{}", text(kind), text(name));
+            let shown = format!(
+                "{} {} {about}: {}",
+                text(&event["type"]),
+                text(&event["reason"]),
+                text(&event["note"])
+            );
+            (shown, event["series"]["count"].as_u64().unwrap_or(1))
+        };
+        let mut events: Vec<_> = self.lock().events.values().map(shown).collect();
+        events.sort();
+        events
+    }
+
     /// A connection to this world, and the log of what is asked through it.
     pub(crate) fn serve(&self) -> (Cluster, Log) {
         let world = self.clone();
@@ -160,6 +187,9 @@ impl World {
         match segments[1..] {
             ["authorization.k8s.io", ..] => Answer::json(json!({ "status": { "allowed": true } })),
             ["etch-operator.io", _, "defaultsreports", crd, ..] => self.report_answer(crd, request),
+            ["events.k8s.io", "v1", "namespaces", namespace, "events", ..] => {
+                self.event_answer(namespace, segments.get(6).copied(), request)
+            }
             ["apiextensions.k8s.io", _, CRDS] => self.collection(CRDS, request),
             ["apiextensions.k8s.io", _, CRDS, name, "status"] => self.set_conditions(name, request),
             ["etch-operator.io", _, POLICIES] => self.collection(POLICIES, request),
@@ -242,6 +272,25 @@ impl World {
         Answer::json(json!({}))
     }
 
+    fn event_answer(&self, namespace: &str, name: Option<&str>, request: &Request) -> Answer {
+        let mut state = self.lock();
+        let given = request.body["metadata"]["name"].as_str();
+        let Some(name) = name.or(given).map(str::to_owned) else { return Answer::text(400, "no name") };
+        match (request.method.as_str(), state.events.get_mut(&name)) {
+            ("POST", Some(_)) => Answer::status(409, "AlreadyExists", "it is there"),
+            ("POST", None) => {
+                assert_eq!(request.body["metadata"]["namespace"], namespace);
+                state.events.insert(name, request.body.clone());
+                Answer::json(json!({}))
+            }
+            ("PATCH", Some(event)) => {
+                event["series"] = request.body["series"].clone();
+                Answer::json(json!({}))
+            }
+            _ => not_found(&name),
+        }
+    }
+
     fn report_answer(&self, crd: &str, request: &Request) -> Answer {
         let mut state = self.lock();
         let report = state.reports.get_mut(crd);
@@ -271,7 +320,12 @@ impl State {
 
 /// Runs the operator for a time, and ends it.
 pub(crate) async fn operate(cluster: Cluster, time: Duration) {
-    let options = Options { settle: Duration::ZERO, max_in_flight: 16, max_writes_per_second: None };
+    let options = Options {
+        settle: Duration::ZERO,
+        max_in_flight: 16,
+        max_writes_per_second: None,
+        instance: "wire".to_owned(),
+    };
     controller::run(cluster, options, Arc::default(), tokio::time::sleep(time)).await;
 }
 

@@ -120,7 +120,7 @@ fn apply(object: &Object, crd: &Crd, terms: &Terms, record: &Record, missing: Ve
 }
 
 /// The defaults that even the read view lacks: the object is stored at a version without them (fact R2).
-fn gaps(object: &Object, crd: &Crd) -> Vec<Path> {
+pub(super) fn gaps(object: &Object, crd: &Crd) -> Vec<Path> {
     let mut paths = Vec::new();
     crd.compiled().gaps(object.json(), &mut |trail: &Trail<'_>, _: &Value| paths.push(trail.to_path()));
     paths

@@ -5,6 +5,7 @@ mod body;
 mod decide;
 mod follow;
 mod hidden;
+mod likely;
 mod misfit;
 mod own;
 mod proof;
@@ -18,6 +19,7 @@ use crate::domain::path::Path;
 
 pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten};
 pub use follow::{Change, Following, Past, changes, follow, has_followed, is_followable, past};
+pub use likely::{Likely, Since, likely};
 pub use proof::proof;
 pub use rewrite::release;
 

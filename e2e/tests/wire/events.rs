@@ -1,0 +1,79 @@
+//! What is told as events: once, counted up where it is told again, and never at the price of anything else.
+
+use std::time::Duration;
+
+use super::server::{Answer, Request};
+use super::world::{World, is_write};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+fn is_event(request: &Request) -> bool {
+    request.path.starts_with("/apis/events.k8s.io/")
+}
+
+/// A webhook that refuses the object `bad`.
+fn refuses_bad(request: &Request) -> Option<Answer> {
+    let denied = "admission webhook \"v.example.com\" denied the request: hunter2";
+    (is_write(request) && request.path.ends_with("/bad")).then(|| Answer::status(403, "Forbidden", denied))
+}
+
+fn told(world: &World) -> Vec<String> {
+    world.events().into_iter().map(|(event, count)| format!("{count}x {event}")).collect()
+}
+
+const REFUSED: [&str; 2] = [
+    "1x Warning Admission Thing/bad: its defaults are not stored: webhook v.example.com refused it",
+    "1x Warning ObjectsRejected CustomResourceDefinition/things.example.com: \
+     2 of 3 objects store their defaults; 1 refused: ns/bad",
+];
+const DONE: &str = "1x Normal AllPersisted CustomResourceDefinition/things.example.com: \
+                    3 of 3 objects store their defaults";
+
+#[tokio::test(start_paused = true)]
+async fn an_end_and_a_refusal_are_told_once_although_it_is_tried_for_a_day() {
+    let world = World::with(&["a", "bad", "c"]);
+    world.fails(refuses_bad);
+    let log = world.operate(DAY).await;
+    assert_eq!(told(&world), REFUSED);
+    assert_eq!(log.count(is_event), 2, "{:?}", log.of(is_event));
+    // Nor after a restart.
+    let log = world.operate(DAY).await;
+    assert_eq!(log.count(is_event), 0, "{:?}", log.of(is_event));
+    world.heals();
+    world.operate(2 * MINUTE).await;
+    assert_eq!(told(&world), [DONE, REFUSED[0], REFUSED[1]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_told_again_is_counted_up() {
+    let world = World::with(&["a", "bad", "c"]);
+    world.fails(refuses_bad);
+    for count in 1..=2 {
+        world.operate(MINUTE).await;
+        let object = format!("{count}x{}", &REFUSED[0][2..]);
+        assert!(told(&world).contains(&object), "{:?}", told(&world));
+        // What has been told is forgotten.
+        world.lose_reports();
+    }
+    assert_eq!(world.events().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_takes_no_events_stops_nothing() {
+    let faults: [fn() -> Answer; 4] = [
+        || Answer::Hang,
+        || Answer::Refuse,
+        || Answer::status(403, "Forbidden", "no"),
+        || Answer::status(500, "InternalError", "no"),
+    ];
+    for fault in faults {
+        let world = World::with(&["a", "b", "c"]);
+        world.fails(move |request| is_event(request).then(fault));
+        let log = world.operate(10 * MINUTE).await;
+        assert_eq!(world.persisted(), "True AllPersisted: 3 of 3 objects store their defaults");
+        let said = log.of(|request| request.path.ends_with("things.example.com/status"));
+        assert!(said.iter().all(|request| request.at - log.all()[0].at < MINUTE), "{said:?}");
+        assert_eq!(log.count(is_event), 1, "an event is not worth a second try");
+    }
+}

@@ -1,0 +1,47 @@
+//! What a policy says about defaults that change.
+//! It must not know which defaults a CRD has: a rule for one that is not there waits for it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::domain::path::Path;
+
+/// What is done when one default changes or is taken back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {
+        "rule": r#"self.path.matches('^([.]([^.{}"\\[\\]]+|"[^"]+")([\\[][\\]]|[{][}])*)*[.]([^.{}"\\[\\]]+|"[^"]+")$')"#,
+        "message": "path is the place of a field in the schema such as .spec.image, .spec.ports[].protocol or .spec.pools{}.size",
+        "fieldPath": ".path",
+    },
+    {
+        "rule": r#"!self.path.matches('^[.](apiVersion|kind|metadata|status)([.\\[{]|$)')"#,
+        "message": "path is in what belongs to the object's controller or to the API server: values there keep what they are",
+        "fieldPath": ".path",
+    },
+]))]
+pub struct ChangeRule {
+    /// The default's place in the schema: `.spec.foo[].bar{}.baz`, `[]` being any item of a list, `{}` any value of a map.
+    #[schemars(length(min = 2, max = 1024))]
+    pub path: String,
+    /// `Keep` (as for every default without a rule) or `Follow`.
+    pub action: ChangeAction,
+}
+
+/// What is done with values that a default gave and gives no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ChangeAction {
+    /// They stay.
+    #[default]
+    Keep,
+    /// Those that nobody owns become what the default gives now, or go with it.
+    Follow,
+}
+
+/// The paths to follow.
+pub(super) fn followed(rules: &[ChangeRule]) -> Vec<Path> {
+    let followed = rules.iter().filter(|rule| rule.action == ChangeAction::Follow);
+    // The CRD's schema refuses a path that cannot be read before it gets here.
+    followed.filter_map(|rule| rule.path.parse().ok()).collect()
+}

@@ -1,0 +1,239 @@
+//! Events about CRDs and objects, through `events.k8s.io/v1`.
+//! It must not hold anybody up, nor insist: what cannot be sent soon is dropped, for conditions and reports tell the same.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use http::Method;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
+use tracing::{debug, warn};
+
+use super::call::{PatchType, encoded, patch, send};
+use super::{CallError, Cluster};
+use crate::domain::json::Json;
+
+/// Who reports: a name that no other controller has.
+const CONTROLLER: &str = "etch-operator.io/etch";
+/// Notes are cut at this many bytes: the server takes no more.
+const LONGEST_NOTE: usize = 1024;
+/// How many events wait at most; the others are dropped.
+const WAITING: usize = 1024;
+/// The least time between two events, from the moment on that more come than that.
+const GAP: Duration = Duration::from_millis(100);
+/// How long one may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How many events are remembered to be counted up rather than told again.
+const REMEMBERED: usize = 4096;
+
+/// What happened to whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// To whom.
+    pub regarding: Regarding,
+    /// Whether somebody should look at it.
+    pub warning: bool,
+    /// Why, in one word.
+    pub reason: String,
+    /// What was being done, in one word.
+    pub action: &'static str,
+    /// What happened, in a sentence without values.
+    pub note: String,
+}
+
+/// The object that an event is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Regarding {
+    /// `stable.example.com/v1`
+    pub api_version: String,
+    /// `CronTab`
+    pub kind: String,
+    /// None for cluster-scoped objects, whose events are in `default`.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+}
+
+/// Where events are told.
+#[derive(Clone, Debug)]
+pub struct Events(mpsc::Sender<Event>);
+
+/// Sends the events that are told, one by one.
+pub struct Dispatch {
+    cluster: Cluster,
+    instance: String,
+    told: mpsc::Receiver<Event>,
+    /// How often each event was told, by its name.
+    counts: HashMap<String, u64>,
+    failing: bool,
+}
+
+impl Events {
+    /// A place to tell events, and what sends them for as long as it runs. `instance` tells this process from its replicas.
+    pub fn new(cluster: Cluster, instance: &str) -> (Self, Dispatch) {
+        let (sender, told) = mpsc::channel(WAITING);
+        let instance = cut(instance, 128);
+        (Self(sender), Dispatch { cluster, instance, told, counts: HashMap::new(), failing: false })
+    }
+
+    /// Tells an event. Where too many wait already, it is dropped.
+    pub fn tell(&self, event: Event) {
+        if self.0.try_send(event).is_err() {
+            debug!("an event is dropped");
+        }
+    }
+}
+
+impl Dispatch {
+    /// Runs until nobody can tell anything any more.
+    pub async fn run(mut self) {
+        while let Some(event) = self.told.recv().await {
+            let sent = tokio::time::timeout(PATIENCE, self.send(&event)).await;
+            match sent.unwrap_or(Err(CallError::TimedOut(PATIENCE))) {
+                Ok(()) => self.failing = false,
+                Err(error) if self.failing => debug!(%error, "an event cannot be sent"),
+                Err(error) => {
+                    warn!(%error, "events cannot be sent; conditions and reports tell the same");
+                    self.failing = true;
+                }
+            }
+            tokio::time::sleep(GAP).await;
+        }
+    }
+
+    /// Creates the event, or counts it up where it is there already: its name is made of all that it says.
+    async fn send(&mut self, event: &Event) -> Result<(), CallError> {
+        let name = event.name();
+        let namespace = event.regarding.namespace.as_deref().unwrap_or("default");
+        let collection = format!("/apis/events.k8s.io/v1/namespaces/{}/events", encoded(namespace));
+        let now = format!("{:.6}", Timestamp::now());
+        let count = self.counts.get(&name).copied().unwrap_or_default();
+        let created = match count {
+            0 => {
+                let body = event.body(&name, namespace, &self.instance, &now);
+                self.cluster.call(send(Method::POST, &collection, Json::from(body).to_vec())).await
+            }
+            _ => self.count_up(&collection, &name, count + 1, &now).await,
+        };
+        let count = match created {
+            Ok(_) => count + 1,
+            // A process before this one has told it.
+            Err(error) if count == 0 && error.code() == Some(409) => {
+                self.count_up(&collection, &name, 2, &now).await?;
+                2
+            }
+            // Events are kept for an hour or so.
+            Err(error) if count > 0 && error.code() == Some(404) => {
+                self.counts.remove(&name);
+                return Box::pin(self.send(event)).await;
+            }
+            Err(error) => return Err(error),
+        };
+        if self.counts.len() >= REMEMBERED {
+            self.counts.clear();
+        }
+        self.counts.insert(name, count);
+        Ok(())
+    }
+
+    async fn count_up(
+        &self,
+        collection: &str,
+        name: &str,
+        count: u64,
+        now: &str,
+    ) -> Result<Vec<u8>, CallError> {
+        let body = json!({ "series": { "count": count, "lastObservedTime": now } });
+        let path = format!("{collection}/{}", encoded(name));
+        self.cluster.call(patch(&path, PatchType::Merge, Json::from(body).to_vec())).await
+    }
+}
+
+impl Event {
+    /// `NAME.HASH`, the same for the same event whoever tells it.
+    fn name(&self) -> String {
+        let Self { regarding, warning, reason, action, note } = self;
+        let mut hash = Sha256::new();
+        for part in [regarding.uid.as_str(), &regarding.api_version, reason, action, note] {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+        hash.update([u8::from(*warning)]);
+        let hash: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        format!("{}.{hash}", cut(&regarding.name, 200).trim_end_matches(['.', '-']))
+    }
+
+    fn body(&self, name: &str, namespace: &str, instance: &str, now: &str) -> Value {
+        let Self { regarding, warning, reason, action, note } = self;
+        let mut object = json!({
+            "apiVersion": regarding.api_version,
+            "kind": regarding.kind,
+            "name": regarding.name,
+            "uid": regarding.uid,
+        });
+        if let Some(namespace) = &regarding.namespace {
+            object["namespace"] = Value::from(namespace.as_str());
+        }
+        json!({
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": { "name": name, "namespace": namespace },
+            "type": if *warning { "Warning" } else { "Normal" },
+            "reason": reason,
+            "action": action,
+            "note": cut(note, LONGEST_NOTE),
+            "regarding": object,
+            "eventTime": now,
+            "reportingController": CONTROLLER,
+            "reportingInstance": instance,
+        })
+    }
+}
+
+/// As much of a text as fits.
+fn cut(text: &str, most: usize) -> String {
+    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    text[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(name: &str, note: &str) -> Event {
+        Event {
+            regarding: Regarding {
+                api_version: "example.com/v1".to_owned(),
+                kind: "Thing".to_owned(),
+                namespace: Some("ns".to_owned()),
+                name: name.to_owned(),
+                uid: "u".to_owned(),
+            },
+            warning: true,
+            reason: "Admission".to_owned(),
+            action: "PersistDefaults",
+            note: note.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_name_is_the_same_for_the_same_event_and_fits() {
+        assert_eq!(event("a", "x").name(), event("a", "x").name());
+        assert_ne!(event("a", "x").name(), event("a", "y").name());
+        assert_ne!(event("a", "x").name(), Event { warning: false, ..event("a", "x") }.name());
+        let long = event(&format!("{}.{}", "a".repeat(199), "b".repeat(53)), "x").name();
+        assert!(long.len() <= 253 && !long.contains(".."), "{long}");
+    }
+
+    #[test]
+    fn a_note_is_cut_where_a_character_ends() {
+        let body = event("a", &"ü".repeat(600)).body("n", "ns", "i", "now");
+        assert_eq!(body["note"].as_str().map(str::len), Some(1024));
+        let body = event("a", &format!("x{}", "ü".repeat(600))).body("n", "ns", "i", "now");
+        assert_eq!(body["note"].as_str().map(str::len), Some(1023));
+    }
+}

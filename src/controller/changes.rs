@@ -1,0 +1,245 @@
+//! The defaults of a CRD that are no longer what they were: which values follow, which are kept, and how many.
+//! It must not hold a value of an object.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::ledger::is_complete;
+use crate::api::{ChangedDefault, DefaultsReportStatus, PreviousDefaults, Settings};
+use crate::domain::crd::Crd;
+use crate::domain::json::Json;
+use crate::domain::object::Object;
+use crate::domain::path::Path;
+use crate::domain::plan::{Change, Past, Record, changes, past};
+
+/// How many changed defaults the report names, at most.
+const LISTED: usize = 500;
+
+/// What has changed since the pass before, and what became of it so far.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    list: Vec<Change>,
+    told: Mutex<Told>,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    /// Whether every object has been seen to since the change.
+    over: bool,
+    followed: u64,
+    kept: u64,
+    /// How many values followed and how many objects kept one, by the default's place in the schema.
+    places: BTreeMap<String, (u64, u64)>,
+    /// Hashes of the uids of objects that are counted already.
+    counted: HashSet<u64>,
+}
+
+impl Changes {
+    /// What is due by the last report, whose `previous` defaults are given apart. Where that report is about the defaults in
+    /// force, what it counted stays counted; what is kept is counted anew as long as no pass has ended.
+    pub(super) fn open(
+        noted: Option<&DefaultsReportStatus>,
+        previous: &[PreviousDefaults],
+        crd: &Crd,
+        settings: &Settings,
+    ) -> Self {
+        let list = changes(&history(previous), crd, &settings.follow);
+        let over = noted.is_some_and(is_complete);
+        let mut told = Told { over, ..Told::default() };
+        if let Some(noted) = noted {
+            told.followed = noted.counts.followed;
+            told.kept = if over { noted.counts.kept } else { 0 };
+            let places = noted.changed.iter();
+            told.places = places
+                .map(|place| (place.path.clone(), (place.followed, if over { place.kept } else { 0 })))
+                .collect();
+        }
+        Self { list, told: Mutex::new(told) }
+    }
+
+    /// Whether there are objects to be seen to for a default that has changed.
+    pub(super) fn are_due(&self) -> bool {
+        !self.list.is_empty() && !self.told().over
+    }
+
+    /// Says that every object has been seen to, apart from those that the record excepts.
+    pub(super) fn seen_to(&self) {
+        let mut told = self.told();
+        told.over = true;
+        told.counted = HashSet::new();
+    }
+
+    /// The changes that concern an object: all of them until every object was seen to, and later for those that were not.
+    /// Whoever sets the old value after that means it.
+    pub(super) fn for_object(&self, object: &Object, record: &Record) -> &[Change] {
+        let concerned = !self.told().over || record.exceptions.contains(object.uid());
+        if concerned { &self.list } else { &[] }
+    }
+
+    /// Counts what became of one object, once.
+    pub(super) fn count(&self, uid: &str, moved: &[Path], kept: &[Path]) {
+        if moved.is_empty() && kept.is_empty() {
+            return;
+        }
+        let mut hasher = DefaultHasher::new();
+        uid.hash(&mut hasher);
+        let mut told = self.told();
+        if !told.counted.insert(hasher.finish()) {
+            return;
+        }
+        told.followed += u64::from(!moved.is_empty());
+        told.kept += u64::from(!kept.is_empty());
+        let places =
+            |paths: &[Path]| paths.iter().map(|path| path.to_schema().to_string()).collect::<BTreeSet<_>>();
+        for place in places(moved) {
+            told.places.entry(place).or_default().0 += 1;
+        }
+        for place in places(kept) {
+            told.places.entry(place).or_default().1 += 1;
+        }
+    }
+
+    /// Puts the numbers into a report.
+    pub(super) fn enter(&self, status: &mut DefaultsReportStatus) {
+        let told = self.told();
+        (status.counts.followed, status.counts.kept) = (told.followed, told.kept);
+        let counted = |path: String| {
+            let (followed, kept) = told.places.get(&path).copied().unwrap_or_default();
+            ChangedDefault { path, followed, kept }
+        };
+        status.changed =
+            self.list.iter().take(LISTED).map(|change| counted(change.path().to_string())).collect();
+    }
+
+    /// The numbers in a sentence; empty where there are none. `written` says whether objects may be written.
+    pub(super) fn sentence(&self, written: bool) -> String {
+        let told = self.told();
+        let mut sentences = Vec::new();
+        match (told.followed, written) {
+            (0, _) => {}
+            (followed, true) => sentences.push(format!("{followed} followed a changed default")),
+            (followed, false) => sentences.push(format!("{followed} would follow a changed default")),
+        }
+        if told.kept > 0 {
+            sentences.push(format!("{} keep the default of before", told.kept));
+        }
+        sentences.join("; ")
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the defaults gave before: back to the last schema for which a pass was made.
+fn history(previous: &[PreviousDefaults]) -> Vec<Past> {
+    previous.iter().rev().fold(Vec::new(), |older, schema| {
+        let values = schema.defaults.iter().filter_map(|default| {
+            let value = Json::parse(default.value.as_ref()?.as_bytes()).ok()?;
+            Some(Past { path: default.path.parse().ok()?, values: vec![value] })
+        });
+        past(values.collect(), schema.through.is_some(), older)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::{Counts, DefaultValue};
+
+    fn crd(default: Value) -> Crd {
+        let spec =
+            json!({ "type": "object", "properties": { "a": { "type": "integer", "default": default } } });
+        let schema = json!({ "type": "object", "properties": { "spec": spec } });
+        let document = json!({
+            "metadata": { "name": "things.example.com", "uid": "crd" },
+            "spec": {
+                "group": "example.com", "scope": "Namespaced", "names": { "kind": "Thing", "plural": "things" },
+                "versions": [
+                    { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } },
+                ],
+            },
+        });
+        Crd::read(&document.into()).expect("a CRD")
+    }
+
+    fn schema(value: &str, through: Option<&str>) -> PreviousDefaults {
+        PreviousDefaults {
+            through: through.map(str::to_owned),
+            defaults: vec![DefaultValue { path: ".spec.a".to_owned(), value: Some(value.to_owned()) }],
+            ..PreviousDefaults::default()
+        }
+    }
+
+    fn settings() -> Settings {
+        let spec: crate::api::DefaultsPolicySpec =
+            serde_json::from_value(json!({ "onChange": [{ "path": ".spec.a", "action": "Follow" }] }))
+                .expect("a policy");
+        spec.settings("default", std::time::Duration::ZERO)
+    }
+
+    fn object(value: i64) -> Object {
+        Object::from(json!({ "metadata": { "uid": "u" }, "spec": { "a": value } }))
+    }
+
+    #[test]
+    fn the_past_goes_back_to_the_last_schema_that_was_seen_to() {
+        let values = |previous: &[PreviousDefaults]| -> Vec<String> {
+            let past = history(previous);
+            past.iter().flat_map(|past| &past.values).map(|value| value.to_string()).collect()
+        };
+        assert_eq!(values(&[schema("3", Some("7")), schema("2", Some("5"))]), ["3"]);
+        assert_eq!(values(&[schema("3", None), schema("2", Some("5")), schema("1", Some("2"))]), ["3", "2"]);
+        assert_eq!(values(&[schema("3", None), schema("2", None), schema("3.0", None)]), ["3", "2"]);
+    }
+
+    #[test]
+    fn a_change_concerns_every_object_until_all_are_seen_to_and_then_those_that_were_not() {
+        let previous = [schema("3", Some("7"))];
+        let changes = Changes::open(None, &previous, &crd(json!(5)), &settings());
+        assert!(changes.are_due());
+        let mut record = Record { through: Some(9), ..Record::default() };
+        assert_eq!(changes.for_object(&object(3), &record).len(), 1);
+        changes.seen_to();
+        assert!(!changes.are_due());
+        assert_eq!(changes.for_object(&object(3), &record), []);
+        record.exceptions.insert("u".to_owned());
+        assert_eq!(changes.for_object(&object(3), &record).len(), 1);
+        assert!(
+            !Changes::open(None, &previous, &crd(json!(3)), &settings()).are_due(),
+            "nothing has changed"
+        );
+    }
+
+    #[test]
+    fn an_object_is_counted_once_and_a_restart_goes_on_counting() {
+        let previous = [schema("3", Some("7"))];
+        let crd = crd(json!(5));
+        let changes = Changes::open(None, &previous, &crd, &settings());
+        let place: Path = ".spec.a".parse().expect("a path");
+        changes.count("u", std::slice::from_ref(&place), &[]);
+        changes.count("u", std::slice::from_ref(&place), &[]);
+        changes.count("v", &[], std::slice::from_ref(&place));
+        let mut status = DefaultsReportStatus::default();
+        changes.enter(&mut status);
+        let changed = ChangedDefault { path: ".spec.a".to_owned(), followed: 1, kept: 1 };
+        assert_eq!((status.counts.followed, status.counts.kept), (1, 1));
+        assert_eq!(status.changed, [changed]);
+        assert_eq!(changes.sentence(true), "1 followed a changed default; 1 keep the default of before");
+        // In the middle of the pass: what followed is not seen again, what is kept is.
+        let again = Changes::open(Some(&status), &previous, &crd, &settings());
+        assert_eq!(again.sentence(true), "1 followed a changed default");
+        again.count("v", &[], std::slice::from_ref(&place));
+        assert!(again.are_due());
+        // After it.
+        status.finished =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH));
+        let after = Changes::open(Some(&status), &previous, &crd, &settings());
+        assert_eq!(after.sentence(false), "1 would follow a changed default; 1 keep the default of before");
+        assert!(!after.are_due());
+        assert_eq!(status.counts, Counts { followed: 1, kept: 1, ..Counts::default() });
+    }
+}

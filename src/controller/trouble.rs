@@ -1,0 +1,64 @@
+//! Why the defaults of one object are not stored.
+//! It must not show a value of the object.
+
+use crate::api::ObjectProblem;
+use crate::cluster::{Rejection, RejectionKind};
+use crate::domain::object::Identity;
+use crate::domain::path::Path;
+use crate::domain::plan::Hold;
+
+/// Why the defaults of one object are not stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// A write would do harm.
+    Held(Hold, Vec<Path>),
+    /// A write was refused.
+    Rejected(Rejection),
+    /// It changed, and could not be seen to since.
+    Unknown,
+}
+
+impl Trouble {
+    /// The trouble of an object, as the report has it.
+    pub(super) fn describe(&self, identity: &Identity) -> ObjectProblem {
+        let (reason, message, paths) = match self {
+            Self::Held(Hold::HiddenFields, paths) => (
+                "HiddenFields",
+                "etcd may still hold these fields, which the schema no longer knows; a write would destroy them"
+                    .to_owned(),
+                paths.iter().map(Path::to_string).collect(),
+            ),
+            Self::Held(Hold::Misfit, paths) => (
+                "Misfit",
+                "these values have another type than the schema says; a write would make the server forget who owns what"
+                    .to_owned(),
+                paths.iter().map(Path::to_string).collect(),
+            ),
+            Self::Held(Hold::InvalidDefault, paths) => (
+                "InvalidDefault",
+                "these defaults are themselves invalid; correct them in the CRD".to_owned(),
+                paths.iter().map(Path::to_string).collect(),
+            ),
+            Self::Rejected(rejection) => {
+                let reason = match rejection.kind {
+                    RejectionKind::Invalid => "Invalid",
+                    RejectionKind::Admission => "Admission",
+                    RejectionKind::TooLarge => "TooLarge",
+                    RejectionKind::Other => "Refused",
+                };
+                (reason, rejection.message.clone(), rejection.fields.clone())
+            }
+            Self::Unknown => {
+                ("Unknown", "the API server could not be asked about it; tried again by itself".to_owned(), Vec::new())
+            }
+        };
+        ObjectProblem {
+            namespace: identity.namespace.clone(),
+            name: identity.name.clone(),
+            uid: identity.uid.clone(),
+            reason: reason.to_owned(),
+            message,
+            paths,
+        }
+    }
+}
