@@ -8,6 +8,7 @@ pub mod defaults;
 pub mod finding;
 pub(crate) mod go;
 pub mod json;
+pub mod lint;
 pub mod object;
 pub mod ownership;
 pub mod path;
