@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Cli, Command, FAILURE, LogFormat, Outcome};
+use crate::commands::asynchronous;
 
 fn main() -> ExitCode {
     let cli = Cli::read();
@@ -28,16 +29,13 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     let mut out = BufWriter::new(io::stdout().lock());
     let outcome = match command {
         Command::Run(run) => asynchronous()?.block_on(run.run(&global.target()))?,
+        Command::Lint(lint) => lint.run(&global, &mut out)?,
         Command::Crds(crds) => crds.run(&mut out)?,
         Command::Completions(completions) => completions.run(&mut out)?,
         Command::Version(version) => version.run(&mut out)?,
     };
     out.flush()?;
     Ok(outcome)
-}
-
-fn asynchronous() -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }
 
 fn log_to_stderr(format: LogFormat) {

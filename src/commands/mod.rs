@@ -3,5 +3,18 @@
 
 pub(crate) mod completions;
 pub(crate) mod crds;
+pub(crate) mod lint;
 pub(crate) mod run;
 pub(crate) mod version;
+
+use std::io;
+
+/// What runs requests.
+pub(crate) fn asynchronous() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
+/// Several failures as one error; each of them on a line of its own.
+pub(crate) fn failure(failures: Vec<String>) -> anyhow::Error {
+    anyhow::Error::msg(failures.join("\nerror: "))
+}

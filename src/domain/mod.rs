@@ -11,6 +11,7 @@ pub mod finding;
 pub(crate) mod go;
 pub mod impact;
 pub mod json;
+pub mod lint;
 pub mod object;
 pub mod ownership;
 pub mod path;

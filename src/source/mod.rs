@@ -242,7 +242,7 @@ impl Document {
     }
 
     /// What the document is, in words: its kind and API version, or that it is no Kubernetes object.
-    fn what(&self) -> String {
+    pub fn what(&self) -> String {
         match (self.kind(), self.api_version()) {
             ("", _) => "something without a kind".to_owned(),
             (kind, "") => kind.to_owned(),

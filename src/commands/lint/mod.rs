@@ -1,0 +1,340 @@
+//! `etch lint`: rules about defaults, over CRDs from files or a cluster.
+
+mod sarif;
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use etch::cluster::Cluster;
+use etch::domain::crd::Resource;
+use etch::domain::json::Json;
+use etch::domain::lint::{self, Finding, RULES, Rule, Severity};
+use etch::report::{self, Align, Cell, Table, Tone};
+use etch::source::{self, Origin};
+use serde::Serialize;
+
+use super::{asynchronous, failure};
+use crate::cli::{Global, Outcome};
+
+/// Checks CRDs for defaults that are wrong, surprise, or could be said better
+///
+/// Exit status: 0 where nothing but infos was found, 1 where there are warnings or errors, 2 where something could not be
+/// read; what could be read is checked all the same.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  etch lint crds.yaml
+  etch lint config/crd/ --severity error
+  kustomize build config/crd | etch lint -
+  etch lint --live --allow ETCH012
+  etch lint crds.yaml -o github
+  etch lint --explain ETCH005")]
+pub(crate) struct Lint {
+    /// Files, folders, or - for standard input
+    #[arg(value_name = "FILE", required_unless_present_any = ["live", "explain"], conflicts_with = "live")]
+    files: Vec<PathBuf>,
+    /// Check the CRDs of the cluster instead
+    #[arg(long)]
+    live: bool,
+    /// The least severity that is shown and counted [default: info; in a table warning]
+    #[arg(long, value_enum)]
+    severity: Option<Level>,
+    /// A rule that is not applied, by code or name; may be given more than once
+    #[arg(long, value_name = "CODE", value_parser = rule)]
+    allow: Vec<&'static Rule>,
+    /// Explain a rule, by code or name, and check nothing; `all` lists the rules
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["files", "live"])]
+    explain: Option<String>,
+    /// How to print the findings
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people
+    #[default]
+    Table,
+    /// For programs; the keys do not change
+    Json,
+    /// As JSON
+    Yaml,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Annotations in the log of a GitHub workflow
+    Github,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Level {
+    Info,
+    Warning,
+    Error,
+}
+
+/// A finding, and the CRD that it is about.
+struct Located {
+    /// The document; none where the CRD is from the cluster.
+    origin: Option<Origin>,
+    crd: String,
+    finding: Finding,
+}
+
+/// The findings of a run, and what kept CRDs from being checked.
+#[derive(Default)]
+struct Checked {
+    findings: Vec<Located>,
+    failures: Vec<String>,
+    crds: usize,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    findings: Vec<Entry<'a>>,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    code: &'static str,
+    rule: &'static str,
+    severity: &'static str,
+    crd: &'a str,
+    version: &'a str,
+    path: String,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    document: Option<usize>,
+}
+
+impl Lint {
+    pub(crate) fn run(self, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
+        if let Some(code) = &self.explain {
+            explain(code, out)?;
+            return Ok(Outcome::Clean);
+        }
+        let mut checked = if self.live { live(global)? } else { files(&self.files) };
+        checked
+            .findings
+            .retain(|located| !self.allow.iter().any(|rule| rule.code == located.finding.rule.code));
+        let least = self.severity.map_or(Severity::Info, Severity::from);
+        checked.findings.retain(|located| located.finding.rule.severity >= least);
+        match self.output {
+            Output::Table => self.table(&checked, global, out)?,
+            Output::Json => report::write_json(out, &document(&checked))?,
+            Output::Yaml => report::write_yaml(out, &document(&checked))?,
+            Output::Sarif => report::write_json(out, &sarif::log(&checked.findings))?,
+            Output::Github => github(&checked, out)?,
+        }
+        if !checked.failures.is_empty() {
+            out.flush()?;
+            return Err(failure(checked.failures));
+        }
+        let is_serious = |located: &Located| located.finding.rule.severity > Severity::Info;
+        Ok(if checked.findings.iter().any(is_serious) { Outcome::Findings } else { Outcome::Clean })
+    }
+
+    /// Infos are counted only, unless they are asked for: a CRD with copies of core types has dozens.
+    fn table(&self, checked: &Checked, global: &Global, out: &mut dyn Write) -> io::Result<()> {
+        let least = self.severity.map_or(Severity::Warning, Severity::from);
+        let mut table = Table::new(
+            ["SEVERITY", "CODE", "CRD", "VERSION", "PATH", "MESSAGE"].map(|head| (head, Align::Left)),
+        );
+        let (shown, hidden): (Vec<_>, Vec<_>) =
+            checked.findings.iter().partition(|located| located.finding.rule.severity >= least);
+        for Located { crd, finding, .. } in &shown {
+            let Finding { rule, version, path, message } = finding;
+            table.row([
+                Cell::new(rule.severity.as_str(), tone(rule.severity)),
+                rule.code.into(),
+                crd.into(),
+                version.into(),
+                path.to_string().into(),
+                message.into(),
+            ]);
+        }
+        if !table.is_empty() {
+            table.write(out, &global.style())?;
+            writeln!(out)?;
+        }
+        let count =
+            |severity| shown.iter().filter(|located| located.finding.rule.severity == severity).count();
+        write!(out, "{}: ", counted(checked.crds, "CRD"))?;
+        match (count(Severity::Error), count(Severity::Warning), count(Severity::Info)) {
+            (0, 0, 0) => write!(out, "nothing found")?,
+            (errors, warnings, infos) => {
+                let parts = [(errors, "error"), (warnings, "warning"), (infos, "info")];
+                let parts: Vec<_> =
+                    parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| counted(n, what)).collect();
+                write!(out, "{}", parts.join(", "))?;
+            }
+        }
+        if hidden.is_empty() {
+            writeln!(out)
+        } else {
+            writeln!(out, "; {} not shown (--severity info)", counted(hidden.len(), "info"))
+        }
+    }
+}
+
+/// Checks the CRDs in files; whatever else they hold is passed over.
+fn files(paths: &[PathBuf]) -> Checked {
+    let mut checked = Checked::default();
+    for path in paths {
+        let (mut crds, mut others) = (0, BTreeSet::new());
+        source::each(std::slice::from_ref(path), &mut io::stdin().lock(), &mut |document| {
+            match document {
+                Ok(document) if document.is_crd() => {
+                    crds += 1;
+                    // Its version is asked for here, so that an old CRD is not taken for a malformed one.
+                    match document.crd().err().filter(|error| !matches!(error.reason, source::Reason::Crd(_)))
+                    {
+                        None => checked.crd(&document.json, Some(document.origin)),
+                        Some(error) => checked.failures.push(error.to_string()),
+                    }
+                }
+                Ok(document) => {
+                    others.insert(document.what());
+                }
+                Err(error) => {
+                    crds += 1;
+                    checked.failures.push(error.to_string());
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        if crds == 0 {
+            let found = match others.first() {
+                Some(first) => format!(": found {first}"),
+                None => String::new(),
+            };
+            checked.failures.push(format!("{}: no CustomResourceDefinition{found}", path.display()));
+        }
+    }
+    checked
+}
+
+/// Checks the CRDs of the cluster.
+fn live(global: &Global) -> Result<Checked> {
+    let mut checked = Checked::default();
+    let crds = Resource {
+        group: "apiextensions.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        plural: "customresourcedefinitions".to_owned(),
+    };
+    asynchronous()?.block_on(async {
+        let cluster = Cluster::connect(&global.target()).await?;
+        let mut after = None;
+        loop {
+            let page = cluster.page(&crds, after.as_deref()).await.context("the CRDs cannot be listed")?;
+            page.objects.iter().for_each(|object| checked.crd(object.json(), None));
+            after = page.next;
+            if after.is_none() {
+                return anyhow::Ok(());
+            }
+        }
+    })?;
+    Ok(checked)
+}
+
+impl Checked {
+    fn crd(&mut self, json: &Json, origin: Option<Origin>) {
+        self.crds += 1;
+        let crd = json["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        match lint::lint(json) {
+            Ok(findings) => self.findings.extend(findings.into_iter().map(|finding| Located {
+                origin: origin.clone(),
+                crd: crd.clone(),
+                finding,
+            })),
+            Err(error) => {
+                let place = origin.map_or(crd, |origin| origin.to_string());
+                self.failures.push(format!("{place}: CustomResourceDefinition: {error}"));
+            }
+        }
+    }
+}
+
+fn document(checked: &Checked) -> Document<'_> {
+    let findings = checked.findings.iter().map(|Located { origin, crd, finding }| Entry {
+        code: finding.rule.code,
+        rule: finding.rule.name,
+        severity: finding.rule.severity.as_str(),
+        crd,
+        version: &finding.version,
+        path: finding.path.to_string(),
+        message: &finding.message,
+        file: origin.as_ref().map(|origin| &*origin.file),
+        document: origin.as_ref().map(|origin| origin.document),
+    });
+    Document { findings: findings.collect() }
+}
+
+/// Commands of the workflow log: <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>.
+fn github(checked: &Checked, out: &mut dyn Write) -> io::Result<()> {
+    let escaped = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");
+    for Located { origin, crd, finding } in &checked.findings {
+        let Finding { rule, version, path, message } = finding;
+        let command = match rule.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Info => "notice",
+        };
+        write!(out, "::{command} ")?;
+        if let Some(origin) = origin {
+            write!(out, "file={},", property(&origin.file))?;
+        }
+        let title = property(&format!("{} {}", rule.code, rule.name));
+        let place = escaped(&format!("{crd} {version} {path}: {message}"));
+        writeln!(out, "title={title}::{place}")?;
+    }
+    Ok(())
+}
+
+fn explain(code: &str, out: &mut dyn Write) -> Result<()> {
+    if code == "all" {
+        let mut table = Table::new(["CODE", "NAME", "SEVERITY", "FINDS"].map(|head| (head, Align::Left)));
+        for rule in RULES {
+            table.row([
+                rule.code.into(),
+                rule.name.into(),
+                rule.severity.as_str().into(),
+                rule.summary.into(),
+            ]);
+        }
+        return Ok(table.write(out, &report::Style::default())?);
+    }
+    let Rule { code, name, severity, summary, help, .. } = rule(code).map_err(anyhow::Error::msg)?;
+    Ok(writeln!(out, "{code} {name} ({severity}): {summary}\n\n{help}")?)
+}
+
+fn rule(code: &str) -> Result<&'static Rule, String> {
+    lint::rule(code).ok_or_else(|| format!("no rule is called {code}; see `etch lint --explain all`"))
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn tone(severity: Severity) -> Tone {
+    match severity {
+        Severity::Error => Tone::Bad,
+        Severity::Warning => Tone::Warning,
+        Severity::Info => Tone::Faint,
+    }
+}
+
+impl From<Level> for Severity {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Info => Self::Info,
+            Level::Warning => Self::Warning,
+            Level::Error => Self::Error,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! ETCH013: defaults that together break a rule of the object they are in.
+
+use serde_json::{Map, Value};
+
+use super::super::compile::Compiled;
+use super::super::finding::Finding;
+use super::super::json::{Json, level};
+use super::super::path::Path;
+use super::super::schema::{Constraints, Schema, SchemaType};
+use super::super::validate::cel::{Program, RUNTIME_BUDGET};
+use super::site::{Site, each};
+use super::{Report, Rule, Severity, Subject};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH013",
+    name: "default-breaks-parent-rule",
+    severity: Severity::Warning,
+    summary: "defaults that are filled in together break a rule of the object around them",
+    help: "\
+The server validates each default by itself, and never the object that they make together. Where that object breaks a rule
+(x-kubernetes-validations, oneOf, not, maxProperties), an object that says nothing is refused, and so is, after an upgrade
+that adds such a default, the next write to objects that were fine.
+
+Choose defaults that go together, or have the rule look at what a user can change.",
+    check,
+};
+
+fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    for version in &subject.versions {
+        let mut found: Vec<(Path, String)> = Vec::new();
+        each(&version.schema, &mut |site| {
+            if site.schema.kind == SchemaType::Object {
+                let at = site.path();
+                found.extend(broken(site).into_iter().map(|message| (at.clone(), message)));
+            }
+        });
+        // A rule is run for every object around it as well; it belongs to the innermost.
+        let is_outer = |at: &Path, message: &String| {
+            found.iter().any(|(inner, same)| same == message && inner != at && at.contains(inner))
+        };
+        for (at, message) in &found {
+            if !is_outer(at, message) {
+                report.add(&version.name, at.clone(), message.clone());
+            }
+        }
+    }
+}
+
+/// What the emptiest object of a place breaks with its defaults and not without them.
+fn broken(site: &Site<'_>) -> Vec<String> {
+    let schema = site.schema;
+    let compiled = Compiled::new(schema);
+    if !compiled.has_defaults() {
+        return Vec::new();
+    }
+    let empty = Json::from(emptiest(schema, site.up.is_none()));
+    let mut filled = empty.clone();
+    compiled.fill(&mut filled);
+    let mut messages = Vec::new();
+    if let Some(constraints) = &schema.constraints {
+        messages.extend(clauses(constraints, &filled, &empty));
+    }
+    let is_whole = site.up.is_none() || schema.embedded_resource;
+    if let Some(rules) = Program::compile(schema, is_whole) {
+        let run = |value: &Value| {
+            let mut findings = Vec::new();
+            rules.validate(value, None, "", RUNTIME_BUDGET, &mut findings);
+            findings
+        };
+        let without = run(&empty);
+        // An evaluation that fails is about fields that are missing here and need not be elsewhere.
+        let is_decided = |finding: &Finding| !finding.detail.contains(" evaluating rule: ");
+        for finding in run(&filled).into_iter().filter(is_decided) {
+            if !without.iter().any(|known| known.detail == finding.detail) {
+                messages.push(format!("its defaults break a rule: {}", finding.detail));
+            }
+        }
+    }
+    messages
+}
+
+/// Clauses that ask only which fields are there.
+fn clauses(constraints: &Constraints, filled: &Value, empty: &Value) -> Option<String> {
+    let (Value::Object(filled), Value::Object(empty)) = (filled, empty) else { return None };
+    let met = |clause: &Schema| {
+        let names = clause.constraints.as_ref().map(|constraints| &*constraints.required);
+        names.is_some_and(|names| !names.is_empty() && names.iter().all(|name| filled.contains_key(name)))
+            && asks_only_for_fields(clause)
+    };
+    if let Some(max) = constraints.max_properties
+        && i64::try_from(filled.len()).is_ok_and(|count| count > max)
+        && i64::try_from(empty.len()).is_ok_and(|count| count <= max)
+    {
+        return Some(format!("its defaults are more fields than maxProperties: {max}"));
+    }
+    if constraints.one_of.iter().filter(|clause| met(clause)).count() > 1 {
+        return Some("its defaults meet more than one clause of oneOf".to_owned());
+    }
+    constraints
+        .not
+        .as_deref()
+        .filter(|clause| met(clause))
+        .map(|_| "its defaults meet the clause of not".to_owned())
+}
+
+fn asks_only_for_fields(clause: &Schema) -> bool {
+    let Some(constraints) = &clause.constraints else { return false };
+    clause.properties.is_empty()
+        && constraints.not.is_none()
+        && [&constraints.all_of, &constraints.any_of, &constraints.one_of]
+            .iter()
+            .all(|clauses| clauses.is_empty())
+}
+
+/// An object with the required objects and nothing else; a whole one has a `spec` as well.
+fn emptiest(schema: &Schema, is_root: bool) -> Value {
+    level(|| {
+        let mut fields = Map::new();
+        for (name, property) in schema.properties.iter() {
+            let is_there = super::site::requires(schema, name) || is_root && name == "spec";
+            if is_there && property.default.is_none() && property.kind == SchemaType::Object {
+                fields.insert(name.to_owned(), emptiest(property, false));
+            }
+        }
+        Value::Object(fields)
+    })
+}

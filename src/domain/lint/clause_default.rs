@@ -1,0 +1,39 @@
+//! ETCH011: defaults inside of `allOf`, `anyOf`, `oneOf` and `not`.
+
+use super::super::schema::rules::crd::Verdict;
+use super::non_structural::place;
+use super::{Report, Rule, Severity, Subject};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH011",
+    name: "clause-default",
+    severity: Severity::Error,
+    summary: "a default stands inside of allOf, anyOf, oneOf or not",
+    help: "\
+The clauses of a structural schema restrict values and describe none, so the server refuses a default in them. In a CRD
+that was stored before it has no effect.
+
+Move the default to the same place outside of the clause.",
+    check,
+};
+
+const CLAUSES: [&str; 4] = [".allOf[", ".anyOf[", ".oneOf[", ".not"];
+
+fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    if let Verdict::Violations(violations) = subject.verdict() {
+        for field in violations.into_iter().map(|violation| violation.finding.field) {
+            if is_about(&field) {
+                let (version, path) = place(subject, &field);
+                let clause = field.rfind("openAPIV3Schema").map_or("", |start| &field[start..]);
+                let start = CLAUSES.iter().filter_map(|clause_name| clause.find(clause_name)).min();
+                let inside = start.map_or(clause, |start| &clause[start + 1..]);
+                report.add(version, path, format!("{inside} has no effect and is refused"));
+            }
+        }
+    }
+}
+
+/// Whether a field of the server's is such a default.
+pub(super) fn is_about(field: &str) -> bool {
+    field.ends_with(".default") && CLAUSES.iter().any(|clause| field.contains(clause))
+}

@@ -1,0 +1,39 @@
+//! ETCH002: defaults that the server refuses as invalid.
+
+use super::super::finding::Finding;
+use super::{Report, Rule, Severity, Subject, unpruned};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH002",
+    name: "invalid-default",
+    severity: Severity::Error,
+    summary: "a default breaks its own schema",
+    help: "\
+The server validates every default against the schema of its place when the CRD is written, and refuses the CRD where one
+does not fit: wrong type, outside of an enum or a range, without a required field, against a validation rule.
+
+A default for an object has to hold its required fields itself: their own defaults are not filled in before it is
+validated.",
+    check,
+};
+
+fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    for version in &subject.versions {
+        for finding in &version.default_findings().by_server {
+            if !unpruned::is_about(finding) {
+                report.add(&version.name, finding.default_site(), message(finding));
+            }
+        }
+    }
+}
+
+/// What is wrong, and where inside of the default.
+pub(super) fn message(finding: &Finding) -> String {
+    let inside = finding.field.rsplit_once(".default").map_or("", |(_, inside)| inside);
+    let inside = inside.trim_start_matches('.');
+    if inside.is_empty() {
+        format!("the default is invalid: {}", finding.detail)
+    } else {
+        format!("the default is invalid at {inside}: {}", finding.detail)
+    }
+}

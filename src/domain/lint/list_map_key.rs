@@ -1,0 +1,51 @@
+//! ETCH008: defaults of the keys of lists of type map.
+
+use serde_json::Value;
+
+use super::super::path::TrailStep;
+use super::site::{Site, each, shown};
+use super::{Report, Rule, Severity, Subject};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH008",
+    name: "defaulted-list-map-key",
+    severity: Severity::Warning,
+    summary: "a key of a list of type map has a default",
+    help: "\
+The keys of a list of type map say which item is which, to server-side apply and to the check for duplicates. With a default
+for a key, items that leave it out become the same item as one that spells it out; and if the default is added or changed
+later, existing items become other items, and their owners lose track of them.
+
+Require the key instead. Not reported are the keys that Kubernetes itself gives a default: the protocol of a port, and the
+name of a reference in lists such as imagePullSecrets.",
+    check,
+};
+
+fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    for version in &subject.versions {
+        each(&version.schema, &mut |site| {
+            if let Some(default) = site.default().filter(|default| !is_of_core(site, default))
+                && is_key(site)
+            {
+                let message = format!("a key of the list's items has the default {}", shown(default));
+                report.add(&version.name, site.path(), message);
+            }
+        });
+    }
+}
+
+/// Whether a place is a key of the items of a list of type map.
+pub(super) fn is_key(site: &Site<'_>) -> bool {
+    let (Some(name), Some(item)) = (site.name(), site.up) else { return false };
+    let Some(list) = item.up.filter(|_| matches!(item.step, TrailStep::Items)) else { return false };
+    list.schema.list_type.as_deref() == Some("map") && list.schema.list_map_keys.iter().any(|key| key == name)
+}
+
+/// Copies of core types, which nobody but Kubernetes could change.
+fn is_of_core(site: &Site<'_>, default: &Value) -> bool {
+    match site.name() {
+        Some("protocol") => default == "TCP",
+        Some("name") => default == "",
+        _ => false,
+    }
+}

@@ -1,0 +1,32 @@
+//! ETCH004: bad defaults below `additionalProperties`, where no server looks for them.
+
+use super::{Report, Rule, Severity, Subject, invalid, unpruned};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH004",
+    name: "bad-default-under-map",
+    severity: Severity::Error,
+    summary: "a default under a map is invalid or has unknown fields, and the server does not notice",
+    help: "\
+When a CRD is written, the server validates its defaults, save those below additionalProperties. It fills them in all the
+same, and then refuses every object that got one. Unknown fields of such a default are dropped without a word.
+
+Make the default fit its schema, as anywhere else.",
+    check,
+};
+
+fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    for version in &subject.versions {
+        for finding in &version.default_findings().beyond_server {
+            let message = if unpruned::is_about(finding) {
+                "the default has fields that the schema does not know; they are dropped silently".to_owned()
+            } else {
+                format!(
+                    "{}; the server accepts it, and refuses the objects that get it",
+                    invalid::message(finding)
+                )
+            };
+            report.add(&version.name, finding.default_site(), message);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Rules about the defaults of a CRD: what a server refuses, what surprises, and what is a matter of style.
+//! It must not know where a CRD is from, nor how findings are printed.
+
+mod breaks_parent_rule;
+mod clause_default;
+mod immutable;
+mod invalid;
+mod list_map_key;
+mod map_value;
+mod non_structural;
+mod nullable;
+mod parent_disagrees;
+mod required;
+mod site;
+mod subject;
+mod unpruned;
+mod unreachable;
+mod version_or_image;
+mod versions_disagree;
+
+use std::fmt;
+
+use super::crd::CrdError;
+use super::json::Json;
+use super::path::Path;
+use subject::Subject;
+
+/// All rules, in the order of their codes. A code is never given to another rule.
+pub const RULES: [&Rule; 14] = [
+    &non_structural::RULE,
+    &invalid::RULE,
+    &unpruned::RULE,
+    &map_value::RULE,
+    &unreachable::RULE,
+    &parent_disagrees::RULE,
+    &required::RULE,
+    &list_map_key::RULE,
+    &versions_disagree::RULE,
+    &nullable::RULE,
+    &clause_default::RULE,
+    &version_or_image::RULE,
+    &breaks_parent_rule::RULE,
+    &immutable::RULE,
+];
+
+/// One rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// `ETCH001`
+    pub code: &'static str,
+    /// `non-structural`
+    pub name: &'static str,
+    /// How bad it is to break it.
+    pub severity: Severity,
+    /// What is wrong where it is broken, in one line.
+    pub summary: &'static str,
+    /// Why that matters and what to do, in some lines.
+    pub help: &'static str,
+    check: fn(&Subject<'_>, &mut Report<'_>),
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Nothing goes wrong; it could be said better.
+    Info,
+    /// It is accepted and does something that its author may not expect.
+    Warning,
+    /// The server refuses the CRD, or every object that the default reaches.
+    Error,
+}
+
+/// A rule that is broken somewhere.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// The version of the CRD; empty where it is about the CRD as a whole.
+    pub version: String,
+    /// The place in the schema.
+    pub path: Path,
+    /// What is wrong there. It may quote what the schema says.
+    pub message: String,
+}
+
+/// Collects the findings of one rule.
+struct Report<'a> {
+    rule: &'static Rule,
+    findings: &'a mut Vec<Finding>,
+}
+
+impl Report<'_> {
+    fn add(&mut self, version: &str, path: Path, message: impl Into<String>) {
+        let (rule, version) = (self.rule, version.to_owned());
+        self.findings.push(Finding { rule, version, path, message: message.into() });
+    }
+}
+
+/// Applies every rule to a CRD. Findings are in the order of the versions, then of places, then of codes.
+///
+/// # Errors
+/// The document is no CRD of `apiextensions.k8s.io/v1`. A schema that cannot be read is a finding.
+pub fn lint(crd: &Json) -> Result<Vec<Finding>, CrdError> {
+    let subject = Subject::read(crd)?;
+    let mut findings = Vec::new();
+    for rule in RULES {
+        (rule.check)(&subject, &mut Report { rule, findings: &mut findings });
+    }
+    let order = |version: &str| subject.versions.iter().position(|known| known.name == version);
+    findings.sort_by(|a, b| {
+        let place =
+            |finding: &Finding| (order(&finding.version), finding.path.to_string(), finding.rule.code);
+        place(a).cmp(&place(b))
+    });
+    findings.dedup_by(|a, b| {
+        a.rule.code == b.rule.code && a.version == b.version && a.path == b.path && a.message == b.message
+    });
+    Ok(findings)
+}
+
+/// The rule with a code or a name, in whatever case.
+pub fn rule(code_or_name: &str) -> Option<&'static Rule> {
+    let is_it = |text: &str| text.eq_ignore_ascii_case(code_or_name);
+    RULES.into_iter().find(|rule| is_it(rule.code) || is_it(rule.name))
+}
+
+impl Severity {
+    /// `error`, `warning` or `info`
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! ETCH001: schemas that are not structural.
+
+use super::super::finding::Finding;
+use super::super::path::Path;
+use super::super::schema::ParseError;
+use super::super::schema::rules::crd::Verdict;
+use super::{Report, Rule, Severity, Subject, clause_default};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH001",
+    name: "non-structural",
+    severity: Severity::Error,
+    summary: "the schema is not structural",
+    help: "\
+A structural schema says of every place what type it has, and says so outside of allOf, anyOf, oneOf and not. The server
+refuses a CRD of apiextensions.k8s.io/v1 without one. It still serves CRDs that were stored before, with the condition
+NonStructuralSchema, and neither prunes nor fills in anything for them: no default of such a schema has any effect.
+
+Give every place a type, and move types, properties and defaults out of the clauses.",
+    check,
+};
+
+fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    match subject.verdict() {
+        Verdict::Structural => {}
+        Verdict::Violations(violations) => {
+            for Finding { field, detail, .. } in violations.into_iter().map(|violation| violation.finding) {
+                if clause_default::is_about(&field) {
+                    continue;
+                }
+                let (version, path) = place(subject, &field);
+                report.add(version, path, format!("{}{detail}", keyword(&field)));
+            }
+        }
+        Verdict::Unreadable { version, error } => {
+            let (ParseError::Malformed { place, .. } | ParseError::Unsupported { place, .. }) = &error;
+            let at = Finding::new(super::super::finding::Kind::Invalid, place.clone(), "").default_site();
+            report.add(&version, at, format!("the schema cannot be read: {error}"));
+        }
+    }
+}
+
+/// The version and the place in its schema that a field of the server's is about.
+pub(super) fn place<'s>(subject: &Subject<'s>, field: &str) -> (&'s str, Path) {
+    let parts = field.strip_prefix("spec.versions[").and_then(|rest| rest.split_once("].schema."));
+    let Some((index, below)) = parts else { return ("", Path::root()) };
+    let index = index.parse().unwrap_or(usize::MAX);
+    let path = Finding::new(super::super::finding::Kind::Invalid, below, "").default_site();
+    (subject.version_name(index), path)
+}
+
+/// The keyword in which a field of the server's ends, as the begin of a message.
+fn keyword(field: &str) -> String {
+    let last = field.rsplit(['.', ']']).next().unwrap_or_default();
+    match last {
+        "" | "openAPIV3Schema" | "items" | "additionalProperties" => String::new(),
+        keyword => format!("{keyword}: "),
+    }
+}

@@ -1,0 +1,32 @@
+//! ETCH010: defaults of nullable fields.
+
+use super::site::each;
+use super::{Report, Rule, Severity, Subject};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH010",
+    name: "nullable-default",
+    severity: Severity::Warning,
+    summary: "a nullable field has a default",
+    help: "\
+Of a field that is not nullable, a null is dropped, and the default filled in. Of a nullable one it is a value and stays: an
+object with the field set to null does not get the default. Clients that write null where they mean nothing, as some Go
+types do, never see it.
+
+Take `nullable` away, or handle null where the field is used.",
+    check,
+};
+
+fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    for version in &subject.versions {
+        each(&version.schema, &mut |site| {
+            if site.schema.nullable && site.default().is_some() {
+                report.add(
+                    &version.name,
+                    site.path(),
+                    "the field is nullable, and the default does not replace a null",
+                );
+            }
+        });
+    }
+}

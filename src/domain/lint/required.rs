@@ -1,0 +1,31 @@
+//! ETCH007: defaults of required fields.
+
+use super::site::each;
+use super::{Report, Rule, Severity, Subject};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH007",
+    name: "required-default",
+    severity: Severity::Info,
+    summary: "a required field has a default",
+    help: "\
+Defaults are filled in before an object is validated, so a required field with a default is never missing, and `required`
+asks for nothing. Generated documentation and clients still tell users to set the field.
+
+Take the field out of `required` (with controller-gen: `+optional`). A key of a list of type map may stay required.",
+    check,
+};
+
+fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    for version in &subject.versions {
+        each(&version.schema, &mut |site| {
+            if site.default().is_some() && site.is_required() && !super::list_map_key::is_key(site) {
+                report.add(
+                    &version.name,
+                    site.path(),
+                    "the field is required, which its default makes meaningless",
+                );
+            }
+        });
+    }
+}

@@ -1,0 +1,102 @@
+//! A schema at its place, while walking: what is above it, and what leads there.
+//! It must not know what is looked for.
+
+use serde_json::Value;
+
+use super::super::json::level;
+use super::super::path::{Path, Step, TrailStep};
+use super::super::schema::Schema;
+
+/// A node of a schema, with the way from the root through the stack frames.
+#[derive(Clone, Copy)]
+pub(super) struct Site<'a> {
+    pub(super) schema: &'a Schema,
+    /// How this place is reached from the one above.
+    pub(super) step: TrailStep<'a>,
+    /// The place above; none at the root.
+    pub(super) up: Option<&'a Site<'a>>,
+}
+
+/// Visits every node that values can be at, parents first.
+pub(super) fn each<'a>(root: &'a Schema, visit: &mut dyn FnMut(&Site<'_>)) {
+    walk(&Site { schema: root, step: TrailStep::Field(""), up: None }, visit);
+}
+
+fn walk(site: &Site<'_>, visit: &mut dyn FnMut(&Site<'_>)) {
+    level(|| {
+        visit(site);
+        for (name, schema) in site.schema.properties.iter() {
+            walk(&Site { schema, step: TrailStep::Field(name), up: Some(site) }, visit);
+        }
+        if let Some(schema) = &site.schema.items {
+            walk(&Site { schema, step: TrailStep::Items, up: Some(site) }, visit);
+        }
+        if let Some(schema) = site.schema.additional_schema() {
+            walk(&Site { schema, step: TrailStep::Values, up: Some(site) }, visit);
+        }
+    });
+}
+
+impl Site<'_> {
+    /// The place as it is shown.
+    pub(super) fn path(&self) -> Path {
+        let mut steps = Vec::new();
+        let mut at = Some(self);
+        while let Some(Site { step, up: up @ Some(_), .. }) = at {
+            steps.push(match step {
+                TrailStep::Field(name) | TrailStep::Key(name) => Step::Field((*name).to_owned()),
+                TrailStep::Items | TrailStep::Index(_) => Step::Items,
+                TrailStep::Values => Step::Values,
+            });
+            at = *up;
+        }
+        steps.reverse();
+        Path::from(steps)
+    }
+
+    /// The name of the property; none for items, values of maps, and the root.
+    pub(super) fn name(&self) -> Option<&str> {
+        match self.step {
+            TrailStep::Field(name) if self.up.is_some() => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The default of this place.
+    pub(super) fn default(&self) -> Option<&Value> {
+        self.schema.default.as_deref()
+    }
+
+    /// Whether it is a property that the object above requires.
+    pub(super) fn is_required(&self) -> bool {
+        match (self.name(), self.up) {
+            (Some(name), Some(up)) => requires(up.schema, name),
+            _ => false,
+        }
+    }
+
+    /// Whether it is the `name` of the whole object.
+    pub(super) fn is_top_level(&self, name: &str) -> bool {
+        self.name() == Some(name) && self.up.is_some_and(|up| up.up.is_none())
+    }
+}
+
+/// Whether a schema requires a property by name.
+pub(super) fn requires(schema: &Schema, name: &str) -> bool {
+    schema
+        .constraints
+        .as_ref()
+        .is_some_and(|constraints| constraints.required.iter().any(|known| known == name))
+}
+
+/// A default in a message, cut where it is long.
+pub(super) fn shown(value: &Value) -> String {
+    const LONGEST: usize = 60;
+    let text =
+        String::from_utf8_lossy(&super::super::json::Json::from(super::super::json::copy(value)).to_vec())
+            .into_owned();
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

@@ -1,0 +1,216 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+/// The findings on one version with this `spec` schema, in short: code, place, message.
+fn found(spec: Value) -> Vec<String> {
+    found_in(json!([{
+        "name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+    }]))
+}
+
+fn found_in(versions: Value) -> Vec<String> {
+    let findings = lint(&Json::from(json!({"spec": {"versions": versions}}))).expect("a CRD");
+    findings
+        .iter()
+        .map(|Finding { rule, path, message, .. }| format!("{} {path} {message}", rule.code))
+        .collect()
+}
+
+fn object(properties: Value) -> Value {
+    json!({"type": "object", "properties": properties})
+}
+
+/// Each rule beside the nearest schema that it has nothing to say about.
+#[test]
+fn every_rule_finds_what_is_planted_and_nothing_else() {
+    let cases = [
+        (
+            "ETCH001 .spec.a type: must not be empty for specified object fields",
+            object(json!({"a": {"nullable": true}})),
+            object(json!({"a": {"type": "string", "nullable": true}})),
+        ),
+        (
+            "ETCH002 .spec.a the default is invalid: must be of type integer: \"string\"",
+            object(json!({"a": {"type": "integer", "default": "1"}})),
+            object(json!({"a": {"type": "integer", "default": 1}})),
+        ),
+        (
+            "ETCH003 .spec.a the default has fields that the schema does not know",
+            object(json!({"a": {"type": "object", "default": {"x": 1}}})),
+            object(
+                json!({"a": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "default": {"x": 1}}}),
+            ),
+        ),
+        (
+            "ETCH004 .spec.m{}.a the default is invalid: must be greater than or equal to 1; the server accepts it, and refuses \
+             the objects that get it",
+            object(
+                json!({"m": {"type": "object", "additionalProperties": object(json!({"a": {"type": "integer", "minimum": 1, "default": 0}}))}}),
+            ),
+            object(
+                json!({"m": {"type": "object", "additionalProperties": object(json!({"a": {"type": "integer", "minimum": 1, "default": 1}}))}}),
+            ),
+        ),
+        (
+            "ETCH005 .spec.a.b the default 1 applies only where .spec.a is given, which is optional and has no default",
+            object(json!({"a": object(json!({"b": {"type": "integer", "default": 1}}))})),
+            object(
+                json!({"a": {"type": "object", "default": {}, "properties": {"b": {"type": "integer", "default": 1}}}}),
+            ),
+        ),
+        (
+            "ETCH006 .spec.a.b the default is 1, but 2 where .spec.a is left out altogether",
+            object(
+                json!({"a": {"type": "object", "default": {"b": 2}, "properties": {"b": {"type": "integer", "default": 1}}}}),
+            ),
+            object(
+                json!({"a": {"type": "object", "default": {"b": 1}, "properties": {"b": {"type": "integer", "default": 1}}}}),
+            ),
+        ),
+        (
+            "ETCH007 .spec.a the field is required, which its default makes meaningless",
+            json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "default": "x"}}}),
+            json!({"type": "object", "required": ["b"], "properties": {"a": {"type": "string", "default": "x"}, "b": {"type": "string"}}}),
+        ),
+        (
+            "ETCH008 .spec.l[].k a key of the list's items has the default \"x\"",
+            object(
+                json!({"l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+                "items": object(json!({"k": {"type": "string", "default": "x"}}))}}),
+            ),
+            object(
+                json!({"l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["protocol", "name"],
+                "items": object(json!({"protocol": {"type": "string", "default": "TCP"}, "name": {"type": "string", "default": ""},
+                    "k": {"type": "string", "default": "x"}}))}}),
+            ),
+        ),
+        (
+            "ETCH010 .spec.a the field is nullable, and the default does not replace a null",
+            object(json!({"a": {"type": "string", "nullable": true, "default": "x"}})),
+            object(
+                json!({"a": {"type": "string", "nullable": true}, "b": {"type": "string", "default": "x"}}),
+            ),
+        ),
+        (
+            "ETCH011 .spec.a anyOf[0].default has no effect and is refused",
+            object(json!({"a": {"type": "integer", "anyOf": [{"default": 1}]}})),
+            object(json!({"a": {"type": "integer", "default": 1, "anyOf": [{"minimum": 1}]}})),
+        ),
+        (
+            "ETCH012 .spec.image the default is an image with a tag",
+            object(json!({"image": {"type": "string", "default": "rabbitmq:4.1.3-management"}})),
+            object(json!({"image": {"type": "string", "default": "rabbitmq"}})),
+        ),
+        (
+            "ETCH013 .spec its defaults break a rule: failed rule: self.min <= self.max",
+            json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.min <= self.max"}], "properties": {
+                "min": {"type": "integer", "default": 10}, "max": {"type": "integer", "default": 5}}}),
+            json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.min <= self.max"}, {"rule": "has(self.other)"}],
+                "properties": {"min": {"type": "integer", "default": 1}, "max": {"type": "integer", "default": 5}, "other": {"type": "string"}}}),
+        ),
+        (
+            "ETCH014 .spec.a a rule of .spec compares the field with its old value",
+            json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.a == oldSelf.a"}],
+                "properties": {"a": {"type": "string", "default": "x"}}}),
+            json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.b == oldSelf.b"}],
+                "properties": {"a": {"type": "string", "default": "x"}, "b": {"type": "string"}}}),
+        ),
+    ];
+    for (expected, broken, clean) in cases {
+        assert_eq!(found(broken), [expected]);
+        assert_eq!(found(clean), [""; 0], "beside {expected}");
+    }
+}
+
+#[test]
+fn versions_are_compared_with_the_storage_version() {
+    let version = |name: &str, storage: bool, spec: Value| {
+        json!({"name": name, "served": true, "storage": storage,
+            "schema": {"openAPIV3Schema": object(json!({"spec": object(spec)}))}})
+    };
+    let text = |default: Option<&str>| match default {
+        Some(default) => json!({"type": "string", "default": default}),
+        None => json!({"type": "string"}),
+    };
+    let storage = version(
+        "v1",
+        true,
+        json!({"a": text(Some("x")), "b": text(Some("x")), "c": text(None), "same": text(Some("x"))}),
+    );
+    let other = version(
+        "v2",
+        false,
+        json!({"a": text(Some("y")), "b": text(None), "c": text(Some("z")), "same": text(Some("x")), "new": text(Some("x"))}),
+    );
+    assert_eq!(
+        found_in(json!([storage, other])),
+        [
+            "ETCH009 .spec.a the default is \"y\", but \"x\" at the storage version v1",
+            "ETCH009 .spec.b there is no default; at the storage version v1 it is \"x\"",
+            "ETCH009 .spec.c the default is \"z\"; the storage version v1 has none",
+        ]
+    );
+}
+
+#[test]
+fn a_schema_that_cannot_be_read_is_a_finding() {
+    let found = found(json!({"type": "object", "properties": {"a": {"type": 1}}}));
+    assert_eq!(
+        found,
+        [
+            "ETCH001 .spec.a the schema cannot be read: openAPIV3Schema.properties[spec].properties[a].type: must be a string"
+        ]
+    );
+}
+
+#[test]
+fn an_object_lacks_a_required_field_even_where_that_has_a_default() {
+    let found = found(object(json!({"a": {"type": "object", "default": {}, "required": ["b"],
+        "properties": {"b": {"type": "integer", "default": 1}}}})));
+    assert!(
+        found.iter().any(|text| text
+            == "ETCH006 .spec.a the default lacks b, which is required; its own default is not counted"),
+        "{found:?}"
+    );
+    assert!(
+        found.iter().any(|text| text.starts_with("ETCH002 .spec.a the default is invalid at b: ")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn fields_alone_can_break_a_clause() {
+    let both = json!({"a": {"type": "string", "default": "x"}, "b": {"type": "string", "default": "y"}});
+    let with = |keyword: &str, value: Value| {
+        let mut spec = object(both.clone());
+        spec[keyword] = value;
+        found(spec)
+    };
+    let clauses = json!([{"required": ["a"]}, {"required": ["b"]}]);
+    assert_eq!(with("oneOf", clauses), ["ETCH013 .spec its defaults meet more than one clause of oneOf"]);
+    assert_eq!(
+        with("not", json!({"required": ["a", "b"]})),
+        ["ETCH013 .spec its defaults meet the clause of not"]
+    );
+    assert_eq!(
+        with("maxProperties", json!(1)),
+        ["ETCH013 .spec its defaults are more fields than maxProperties: 1"]
+    );
+    assert_eq!(with("not", json!({"required": ["a", "c"]})), [""; 0]);
+}
+
+#[test]
+fn codes_are_in_order_and_every_rule_has_help() {
+    for (index, rule) in RULES.into_iter().enumerate() {
+        assert_eq!(rule.code, format!("ETCH{:03}", index + 1));
+        assert!(
+            !rule.help.is_empty() && rule.help.lines().all(|line| line.chars().count() <= 122),
+            "{}",
+            rule.code
+        );
+        assert!(std::ptr::eq(super::rule(&rule.code.to_lowercase()).expect("known"), rule));
+        assert!(super::rule(rule.name).is_some());
+    }
+}

@@ -1,0 +1,34 @@
+//! ETCH003: defaults with fields that their schema does not know.
+
+use super::super::finding::Finding;
+use super::{Report, Rule, Severity, Subject};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH003",
+    name: "unpruned-default",
+    severity: Severity::Error,
+    summary: "a default has fields that the schema does not know",
+    help: "\
+Fields that a schema does not know are dropped from objects, and so they would be from the default. The server refuses the
+CRD.
+
+Declare the fields, take them out of the default, or allow them with x-kubernetes-preserve-unknown-fields.",
+    check,
+};
+
+fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    for version in &subject.versions {
+        for finding in version.default_findings().by_server.iter().filter(|finding| is_about(finding)) {
+            report.add(
+                &version.name,
+                finding.default_site(),
+                "the default has fields that the schema does not know",
+            );
+        }
+    }
+}
+
+/// Whether a finding about a default is this one. Upstream gives it no kind of its own.
+pub(super) fn is_about(finding: &Finding) -> bool {
+    finding.detail == "must not have unknown fields"
+}

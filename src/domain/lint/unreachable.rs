@@ -1,0 +1,86 @@
+//! ETCH005: defaults that wait for an optional parent.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::super::compile::Compiled;
+use super::super::path::Path;
+use super::super::schema::{Schema, SchemaType};
+use super::site::{Site, each, shown};
+use super::{Report, Rule, Severity, Subject};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH005",
+    name: "unreachable-default",
+    severity: Severity::Info,
+    summary: "a default applies only where an optional object above it is given",
+    help: "\
+A default is filled in where the object around it is there. If that object is optional and has no default itself, whoever
+leaves it out gets none of the defaults below it.
+
+If these should always apply, give the object around them `default: {}`. If they belong to something that is switched on by
+being there, all is well. Not reported are objects that could not be left empty, for they must be written out anyway;
+defaults that are a zero value; and `.status`, which a controller writes.",
+    check,
+};
+
+fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    for version in &subject.versions {
+        let mut waiting: BTreeMap<Path, (String, Path)> = BTreeMap::new();
+        each(&version.schema, &mut |site| {
+            if let Some(default) = site.default().filter(|default| !is_zero(default))
+                && let Some(parent) = missing_parent(site)
+            {
+                waiting.insert(site.path(), (shown(default), parent));
+            }
+        });
+        for (path, (default, parent)) in waiting {
+            let message = format!(
+                "the default {default} applies only where {parent} is given, which is optional and has no default"
+            );
+            report.add(&version.name, path, message);
+        }
+    }
+}
+
+/// The nearest object above that may be missing: an optional property without a default that could be left empty.
+fn missing_parent(site: &Site<'_>) -> Option<Path> {
+    let mut at = site.up?;
+    loop {
+        // What is in a list or a map is there when it is written.
+        at.name()?;
+        if at.is_top_level("status") || at.is_top_level("spec") || at.is_top_level("metadata") {
+            return None;
+        }
+        if at.default().is_some() {
+            return None;
+        }
+        if !at.is_required() {
+            return can_be_empty(at.schema).then(|| at.path());
+        }
+        at = at.up?;
+    }
+}
+
+/// Whether `{}` and the defaults below make a complete object.
+fn can_be_empty(schema: &Schema) -> bool {
+    if schema.kind != SchemaType::Object {
+        return false;
+    }
+    let mut empty = Value::Object(Map::new());
+    Compiled::new(schema).fill(&mut empty);
+    let required = schema.constraints.iter().flat_map(|constraints| constraints.required.iter());
+    required.into_iter().all(|name| empty.get(name).is_some())
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}

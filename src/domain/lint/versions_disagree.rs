@@ -1,0 +1,67 @@
+//! ETCH009: versions that fill in different defaults.
+
+use std::collections::BTreeMap;
+
+use super::super::compile::Compiled;
+use super::super::json::{Json, same};
+use super::super::path::Path;
+use super::site::shown;
+use super::subject::Version;
+use super::{Report, Rule, Severity, Subject};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH009",
+    name: "versions-disagree",
+    severity: Severity::Warning,
+    summary: "versions of the CRD have different defaults for the same field",
+    help: "\
+Defaults are filled in by the schema of the version in which an object is stored, and by that of the version in which a
+request is made. Where they differ, an object's value depends on the version through which it was last written, and on when
+that was. Reading an object at another version than it is stored in shows none of the defaults that only this other version
+has.
+
+Give all versions the same defaults for the fields that they share.",
+    check,
+};
+
+fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    let Some(storage) = subject.versions.iter().find(|version| version.storage) else { return };
+    let stored = defaults(storage);
+    for version in subject.versions.iter().filter(|version| version.served && !version.storage) {
+        let own = defaults(version);
+        for (path, default) in &own {
+            match stored.get(path) {
+                Some(other) if same(default, other) => {}
+                Some(other) => {
+                    let (own, other) = (shown(default), shown(other));
+                    let message =
+                        format!("the default is {own}, but {other} at the storage version {}", storage.name);
+                    report.add(&version.name, path.clone(), message);
+                }
+                None if storage.schema.knows(path.steps()) => {
+                    let own = shown(default);
+                    let message =
+                        format!("the default is {own}; the storage version {} has none", storage.name);
+                    report.add(&version.name, path.clone(), message);
+                }
+                None => {}
+            }
+        }
+        for (path, default) in stored.iter().filter(|(path, _)| !own.contains_key(*path)) {
+            if version.schema.knows(path.steps()) {
+                let other = shown(default);
+                let message =
+                    format!("there is no default; at the storage version {} it is {other}", storage.name);
+                report.add(&version.name, path.clone(), message);
+            }
+        }
+    }
+}
+
+fn defaults(version: &Version) -> BTreeMap<Path, Json> {
+    let mut defaults = BTreeMap::new();
+    Compiled::new(&version.schema).each_default(&mut |at, default| {
+        defaults.insert(at.to_path(), Json::from(super::super::json::copy(default)));
+    });
+    defaults
+}
