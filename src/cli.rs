@@ -8,9 +8,11 @@ use clap::{Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand
 use etch::cluster::Target;
 use etch::report::Style;
 
+use crate::commands::clean::Clean;
 use crate::commands::completions::Completions;
 use crate::commands::crds::Crds;
 use crate::commands::lint::Lint;
+use crate::commands::rbac::Rbac;
 use crate::commands::run::Run;
 use crate::commands::version::Version;
 
@@ -70,6 +72,8 @@ pub(crate) enum Output {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Run),
+    Rbac(Rbac),
+    Clean(Clean),
     Lint(Lint),
     Crds(Crds),
     Completions(Completions),

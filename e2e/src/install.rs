@@ -76,9 +76,7 @@ impl Generated {
                 ("`etch crds`", tool::output(Command::new(operator::binary()?).arg("crds"))?)
             }
             Self::Install => ("config/default", kustomize("config/default")?),
-            Self::ChartInstall => {
-                ("config/default", chart::unconditional(&kustomize("config/default")?)?)
-            }
+            Self::ChartInstall => ("config/default", chart::unconditional(&kustomize("config/default")?)?),
             Self::ChartClusterWide => {
                 let all = kustomize("config/cluster-wide")?;
                 ("config/cluster-wide", chart::part(&all, &["etch-all-groups"], ".Values.rbac.clusterWide")?)

@@ -41,7 +41,8 @@ fn select(rendered: &str, take: impl Fn(&str, &str) -> bool) -> Result<String> {
 
 /// A document in which whatever looks like a template stays as it is, and the namespace is the release's.
 fn template(document: &str) -> String {
-    let escaped = document.trim().replace("{{", "\u{0}").replace("}}", "{{ \"}}\" }}").replace('\u{0}', "{{ \"{{\" }}");
+    let escaped =
+        document.trim().replace("{{", "\u{0}").replace("}}", "{{ \"}}\" }}").replace('\u{0}', "{{ \"{{\" }}");
     format!("{}\n", escaped.replace("etch-system", "{{ .Release.Namespace }}"))
 }
 

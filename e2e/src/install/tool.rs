@@ -22,7 +22,8 @@ pub fn kustomize(folder: &str) -> Result<String> {
 pub fn helm(flags: &[&str]) -> Result<String> {
     let mut helm = go("helm");
     helm.args(["template", "etch"]).arg(root().join("config/chart"));
-    helm.args(["--namespace", "etch-system", "--include-crds"]).args(flags);
+    // Built without its own flags, it takes every cluster for one of 1.20.
+    helm.args(["--namespace", "etch-system", "--include-crds", "--kube-version", "1.34.0"]).args(flags);
     // Nothing of the user's own settings.
     helm.env("HELM_NO_PLUGINS", "1");
     output(&mut helm)
