@@ -8,10 +8,12 @@ use clap::{Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand
 use etch::cluster::Target;
 use etch::report::Style;
 
+use crate::commands::clean::Clean;
 use crate::commands::completions::Completions;
 use crate::commands::crds::Crds;
 use crate::commands::fill::Fill;
 use crate::commands::lint::Lint;
+use crate::commands::rbac::Rbac;
 use crate::commands::run::Run;
 use crate::commands::version::Version;
 
@@ -73,6 +75,8 @@ pub(crate) enum Command {
     Run(Run),
     Lint(Lint),
     Fill(Fill),
+    Rbac(Rbac),
+    Clean(Clean),
     Crds(Crds),
     Completions(Completions),
     Version(Version),

@@ -31,6 +31,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Run(run) => asynchronous()?.block_on(run.run(&global.target()))?,
         Command::Lint(lint) => lint.run(&global, &mut out)?,
         Command::Fill(fill) => fill.run(&mut out)?,
+        Command::Rbac(rbac) => asynchronous()?.block_on(rbac.run(&global.target(), &mut out))?,
+        Command::Clean(clean) => asynchronous()?.block_on(clean.run(&global.target(), &mut out))?,
         Command::Crds(crds) => crds.run(&mut out)?,
         Command::Completions(completions) => completions.run(&mut out)?,
         Command::Version(version) => version.run(&mut out)?,

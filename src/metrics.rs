@@ -116,6 +116,8 @@ pub enum RequestVerb {
     Create,
     /// A replaced object of ours: a Lease.
     Update,
+    /// A report that is taken back, by `etch clean` only.
+    Delete,
 }
 
 /// How the API server answered.

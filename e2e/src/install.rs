@@ -1,12 +1,17 @@
 //! The installation's generated files: what they are made from, and how.
 //! It must not apply anything: that is for kubectl and the tests.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+mod chart;
+mod tool;
 
-use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
 
 use crate::operator;
+
+pub use tool::{helm, kustomize};
 
 /// A file that is kept in the repository and made from other files of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,17 +20,44 @@ pub enum Generated {
     Crds,
     /// Everything in `config/default`, the CRDs included, as kustomize prints it.
     Install,
+    /// The CRDs once more, where Helm looks for them.
+    ChartCrds,
+    /// The part of the installation that has nothing to be set, as templates of the Helm chart.
+    ChartInstall,
+    /// The role of `config/cluster-wide`, as a template of the Helm chart.
+    ChartClusterWide,
+    /// `config/flowcontrol`, as a template of the Helm chart.
+    ChartFlowControl,
+    /// `config/networkpolicy`, as a template of the Helm chart.
+    ChartNetworkPolicy,
+    /// `config/monitoring`, as a template of the Helm chart.
+    ChartMonitoring,
 }
 
 impl Generated {
     /// All of them, each after what it is made from.
-    pub const ALL: [Self; 2] = [Self::Crds, Self::Install];
+    pub const ALL: [Self; 8] = [
+        Self::Crds,
+        Self::Install,
+        Self::ChartCrds,
+        Self::ChartInstall,
+        Self::ChartClusterWide,
+        Self::ChartFlowControl,
+        Self::ChartNetworkPolicy,
+        Self::ChartMonitoring,
+    ];
 
     /// Where the file is, from the root of the repository.
     pub fn name(self) -> &'static str {
         match self {
             Self::Crds => "config/crd/crds.yaml",
             Self::Install => "yaml/install.yaml",
+            Self::ChartCrds => "config/chart/crds/crds.yaml",
+            Self::ChartInstall => "config/chart/templates/install.yaml",
+            Self::ChartClusterWide => "config/chart/templates/cluster-wide.yaml",
+            Self::ChartFlowControl => "config/chart/templates/flowcontrol.yaml",
+            Self::ChartNetworkPolicy => "config/chart/templates/networkpolicy.yaml",
+            Self::ChartMonitoring => "config/chart/templates/monitoring.yaml",
         }
     }
 
@@ -40,32 +72,32 @@ impl Generated {
     /// `etch` or kustomize does not build or fails.
     pub fn text(self) -> Result<String> {
         let (source, text) = match self {
-            Self::Crds => ("`etch crds`", output(Command::new(operator::binary()?).arg("crds"))?),
+            Self::Crds | Self::ChartCrds => {
+                ("`etch crds`", tool::output(Command::new(operator::binary()?).arg("crds"))?)
+            }
             Self::Install => ("config/default", kustomize("config/default")?),
+            Self::ChartInstall => ("config/default", chart::unconditional(&kustomize("config/default")?)?),
+            Self::ChartClusterWide => {
+                let all = kustomize("config/cluster-wide")?;
+                ("config/cluster-wide", chart::part(&all, &["etch-all-groups"], ".Values.rbac.clusterWide")?)
+            }
+            Self::ChartFlowControl => {
+                let all = kustomize("config/default")?;
+                ("config/flowcontrol", chart::part(&all, chart::FLOW_CONTROL, ".Values.flowControl.enabled")?)
+            }
+            Self::ChartNetworkPolicy => {
+                let all = kustomize("config/default")?;
+                let wanted = chart::NETWORK_POLICY;
+                ("config/networkpolicy", chart::part(&all, wanted, ".Values.networkPolicy.enabled")?)
+            }
+            Self::ChartMonitoring => {
+                let all = kustomize("config/monitoring")?;
+                let kinds = ["ServiceMonitor", "PrometheusRule", "ConfigMap"];
+                ("config/monitoring", chart::part(&all, &kinds, ".Values.monitoring.enabled")?)
+            }
         };
         Ok(format!("# Generated from {source}; make it again with `just generate`.\n{text}"))
     }
-}
-
-/// What `kustomize build` makes of a folder, named from the root of the repository.
-///
-/// The kustomize is the one that `build/kustomize` pins; go builds it once and keeps it.
-///
-/// # Errors
-/// There is no go, or kustomize refuses the folder.
-pub fn kustomize(folder: &str) -> Result<String> {
-    let module = concat!(env!("CARGO_MANIFEST_DIR"), "/build/kustomize");
-    let mut go = Command::new("go");
-    go.args(["-C", module, "tool", "kustomize", "build"]).arg(root().join(folder));
-    // Exactly the pinned modules, whatever workspace or flags the user has set.
-    go.env("GOWORK", "off").env("GOFLAGS", "-mod=readonly").env("CGO_ENABLED", "0");
-    output(&mut go)
-}
-
-fn output(command: &mut Command) -> Result<String> {
-    let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("run {command:?}"))?;
-    ensure!(output.status.success(), "{command:?} ended with {}", output.status);
-    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// The root of the repository.

@@ -50,12 +50,41 @@ impl Operator {
     /// # Errors
     /// It does not end with success within ten seconds.
     pub async fn stop(mut self) -> Result<()> {
-        let id = self.child.id().context("the operator has ended already")?;
-        let sent = Command::new("kill").args(["-TERM", &id.to_string()]).status().await?;
-        ensure!(sent.success(), "the operator has ended already");
+        self.signal("TERM").await?;
         let ended = tokio::time::timeout(Duration::from_secs(10), self.child.wait()).await;
         let status = ended.context("the operator did not end within 10 s of SIGTERM")??;
         ensure!(status.success(), "the operator ended with {status}");
+        Ok(())
+    }
+
+    /// Keeps it from doing anything, as a machine that is suspended would.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub async fn pause(&self) -> Result<()> {
+        self.signal("STOP").await
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub async fn resume(&self) -> Result<()> {
+        self.signal("CONT").await
+    }
+
+    /// Its process id.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn id(&self) -> Result<u32> {
+        self.child.id().context("the operator has ended already")
+    }
+
+    async fn signal(&self, name: &str) -> Result<()> {
+        let id = self.id()?.to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status().await?;
+        ensure!(sent.success(), "the operator has ended already");
         Ok(())
     }
 

@@ -94,6 +94,16 @@ impl Scene {
         Operator::start(&self.kubeconfig, &self.log_path(), &all)
     }
 
+    /// Starts one of several operators, with a log of its own: `etch-NAME.log`.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn replica(&self, name: &str, flags: &[&str]) -> Result<Operator> {
+        let mut all = vec!["--settle=200ms", "--listen=127.0.0.1:0"];
+        all.extend(flags);
+        Operator::start(&self.kubeconfig, &self.dir.path().join(format!("etch-{name}.log")), &all)
+    }
+
     /// Where the operator logs to.
     pub fn log_path(&self) -> PathBuf {
         self.dir.path().join("etch.log")

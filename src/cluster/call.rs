@@ -104,6 +104,7 @@ fn verb(request: &Request<Vec<u8>>) -> RequestVerb {
         Method::PATCH => RequestVerb::Patch,
         Method::POST => RequestVerb::Create,
         Method::PUT => RequestVerb::Update,
+        Method::DELETE => RequestVerb::Delete,
         _ if query.starts_with("watch=") => RequestVerb::Watch,
         _ if query.starts_with("limit=") => RequestVerb::List,
         _ => RequestVerb::Get,

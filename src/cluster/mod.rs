@@ -30,7 +30,7 @@ pub use failure::CallError;
 pub use feed::{Feed, FeedEvent};
 pub use follow::{Follow, News};
 pub use lease::Lease;
-pub use own::{crds, policies};
+pub use own::{crds, policies, reports};
 pub use pace::{Pace, Permit, Pressure};
 pub use perform::{Outcome, Rejection, RejectionKind};
 pub use read::{PAGE_SIZE, Page};

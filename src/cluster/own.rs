@@ -1,15 +1,17 @@
 //! Etch's own words in the cluster: the conditions on CRDs, and the reports.
 //! It must not touch anybody else's.
 
+use http::Method;
 use kube::Resource as _;
 use serde_json::{Value, json};
 
-use super::call::{PatchType, get, patch};
+use super::call::{PatchType, get, patch, send};
 use super::{CallError, Cluster};
 use crate::api::{DefaultsReport, DefaultsReportStatus, GROUP};
 use crate::domain::condition::Condition;
 use crate::domain::crd::Resource;
 use crate::domain::json::Json;
+use crate::domain::object::Object;
 
 impl Cluster {
     /// Puts our conditions, all of them, on a CRD; an empty list takes them away.
@@ -102,6 +104,37 @@ impl Cluster {
         self.apply(&format!("{}/status", report_path(crd)), body).await
     }
 
+    /// All reports; none where their CRD is gone.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn all_reports(&self) -> Result<Vec<Object>, CallError> {
+        let (mut found, mut next) = (Vec::new(), None);
+        loop {
+            let page = match self.page(&reports(), next.as_deref()).await {
+                Err(error) if error.code() == Some(404) => return Ok(found),
+                page => page?,
+            };
+            found.extend(page.objects);
+            next = page.next;
+            if next.is_none() {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Deletes a report, if it is still this one. The operator has no permission for that, and no need of it.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn delete_report(&self, name: &str, uid: &str) -> Result<(), CallError> {
+        let body = json!({ "preconditions": { "uid": uid } });
+        match self.call(send(Method::DELETE, &report_path(name), Json::from(body).to_vec())).await {
+            Err(error) if error.code() == Some(404) => Ok(()),
+            answer => answer.map(drop),
+        }
+    }
+
     async fn apply(&self, path: &str, body: Value) -> Result<(), CallError> {
         self.call(patch(path, PatchType::Apply, Json::from(body).to_vec())).await.map(drop)
     }
@@ -114,6 +147,11 @@ pub fn policies() -> Resource {
         version: "v1alpha1".to_owned(),
         plural: "defaultspolicies".to_owned(),
     }
+}
+
+/// Where reports are.
+pub fn reports() -> Resource {
+    Resource { group: GROUP.to_owned(), version: "v1alpha1".to_owned(), plural: "defaultsreports".to_owned() }
 }
 
 /// Where CRDs are.

@@ -1,10 +1,12 @@
 //! The subcommands, one file each.
 //! They must not decide anything: they connect what was typed with the library.
 
+pub(crate) mod clean;
 pub(crate) mod completions;
 pub(crate) mod crds;
 pub(crate) mod fill;
 pub(crate) mod lint;
+pub(crate) mod rbac;
 pub(crate) mod run;
 pub(crate) mod version;
 

@@ -19,5 +19,6 @@ pub mod path;
 pub mod pattern;
 pub mod plan;
 pub mod prune;
+pub mod rbac;
 pub mod schema;
 pub mod validate;

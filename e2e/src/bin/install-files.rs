@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use e2e::install::Generated;
 
-/// Writes config/crd/crds.yaml and yaml/install.yaml.
+/// Writes the CRDs, yaml/install.yaml and the generated parts of config/chart.
 #[derive(Parser)]
 struct Arguments {
     /// Write nothing; exit with 1 if a file is not what it should be.

@@ -26,6 +26,8 @@ pub struct RawValue {
     pub bytes: Vec<u8>,
     /// The revision of the last write, which the API shows as `metadata.resourceVersion`.
     pub mod_revision: i64,
+    /// How often it was written since it was created, that write included.
+    pub version: i64,
 }
 
 #[derive(Serialize)]
@@ -50,6 +52,7 @@ struct KeyValue {
     value: ByteString,
     /// The gateway writes 64-bit numbers as strings.
     mod_revision: String,
+    version: String,
 }
 
 #[derive(Serialize)]
@@ -120,6 +123,7 @@ impl KeyValue {
             key: String::from_utf8(self.key.0).context("a key that is not UTF-8")?,
             bytes: self.value.0,
             mod_revision: self.mod_revision.parse().context("mod_revision")?,
+            version: self.version.parse().context("version")?,
         })
     }
 }

@@ -1,0 +1,46 @@
+//! Kustomize and Helm, at the versions that `e2e/build` pins; go builds them once and keeps them.
+//! It must not use a tool that happens to be installed.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use super::root;
+
+/// What `kustomize build` makes of a folder, named from the root of the repository.
+///
+/// # Errors
+/// There is no go, or kustomize refuses the folder.
+pub fn kustomize(folder: &str) -> Result<String> {
+    output(go("kustomize").arg("build").arg(root().join(folder)))
+}
+
+/// What `helm template` makes of `config/chart`, CRDs included, installed as `etch` in `etch-system`, with further flags.
+///
+/// # Errors
+/// There is no go, or Helm refuses the chart or a value.
+pub fn helm(flags: &[&str]) -> Result<String> {
+    let mut helm = go("helm");
+    helm.args(["template", "etch"]).arg(root().join("config/chart"));
+    // Built without its own flags, it takes every cluster for one of 1.20.
+    helm.args(["--namespace", "etch-system", "--include-crds", "--kube-version", "1.34.0"]).args(flags);
+    // Nothing of the user's own settings.
+    helm.env("HELM_NO_PLUGINS", "1");
+    output(&mut helm)
+}
+
+/// `go tool NAME` of the module `e2e/build/NAME`.
+fn go(name: &str) -> Command {
+    let mut go = Command::new("go");
+    go.args(["-C", &format!("{}/build/{name}", env!("CARGO_MANIFEST_DIR")), "tool", name]);
+    // Exactly the pinned modules, whatever workspace or flags the user has set.
+    go.env("GOWORK", "off").env("GOFLAGS", "-mod=readonly").env("CGO_ENABLED", "0");
+    go
+}
+
+/// What a command prints.
+pub(super) fn output(command: &mut Command) -> Result<String> {
+    let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("run {command:?}"))?;
+    ensure!(output.status.success(), "{command:?} ended with {}", output.status);
+    Ok(String::from_utf8(output.stdout)?)
+}

@@ -1,0 +1,297 @@
+//! Several replicas, of which one works: the work goes on whatever happens to it, and no law is broken in between.
+//!
+//! etcd itself is asked: for what each object holds, and for how often it was written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::{Cluster, Patch, crd, eventually};
+use e2e::operator::Operator;
+use e2e::scene::{NAMESPACE, Scene};
+use serde_json::{Map, Value, json};
+
+const GROUP: &str = "replicas.example.com";
+const OBJECTS: &str = "/apis/replicas.example.com/v1/namespaces/default/widgets";
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/etch-system/leases/etch";
+/// What a loaded machine may take longer than the limits that are promised.
+const GRACE: Duration = Duration::from_secs(1);
+/// A pass over all objects takes some seconds, so that something can happen in the middle of it.
+const PACE: &str = "--max-writes-per-second=40";
+
+/// What happens to the replica at work.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// It is asked to end, as in a rolling update.
+    Stop,
+    /// It crashes.
+    Kill,
+    /// Its machine is suspended, and goes on when another has taken over.
+    Pause(Duration),
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_is_handed_over_and_no_law_is_broken() -> Result<()> {
+    let mut story = Story::begin(200).await?;
+    for event in [Event::Stop, Event::Kill, Event::Pause(Duration::from_secs(17))] {
+        story.round(event).await?;
+    }
+    story.end().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes ten minutes, or as many seconds as CHURN_SECONDS says: `just churn`"]
+async fn no_law_is_broken_in_ten_minutes_of_churn() -> Result<()> {
+    let seconds = std::env::var("CHURN_SECONDS").ok().map_or(Ok(600), |seconds| seconds.parse())?;
+    let until = Instant::now() + Duration::from_secs(seconds);
+    let mut story = Story::begin(400).await?;
+    let mut events = [Event::Pause(Duration::from_secs(30)), Event::Kill, Event::Stop].into_iter().cycle();
+    while Instant::now() < until {
+        story.round(events.next().context("it never ends")?).await?;
+    }
+    story.end().await
+}
+
+/// Even without a lease to agree on: two at work at once write each object once.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_writers_at_once_break_no_law() -> Result<()> {
+    let scene = Scene::start(&[GROUP]).await?;
+    let mut objects = Objects::create(&scene.cluster, 150).await?;
+    let alone = ["--leader-elect=false"];
+    let (one, two) = (scene.replica("one", &alone)?, scene.replica("two", &alone)?);
+    objects.add_default(&scene.cluster).await?;
+    objects.stored(&scene.cluster).await?;
+    for replica in [&one, &two] {
+        ensure!(
+            replica.log()?.contains("stored defaults"),
+            "one of them had nothing to do, which shows nothing"
+        );
+    }
+    one.stop().await?;
+    two.stop().await?;
+    objects.keep_the_laws(&scene.cluster).await
+}
+
+/// One cluster, two replicas, and a new default in each round.
+struct Story {
+    scene: Scene,
+    objects: Objects,
+    /// Some, but in the middle of a round.
+    leader: Option<Operator>,
+    next: Option<Operator>,
+    started: usize,
+}
+
+impl Story {
+    async fn begin(objects: usize) -> Result<Self> {
+        let scene = Scene::start(&[GROUP]).await?;
+        let objects = Objects::create(&scene.cluster, objects).await?;
+        let leader = scene.replica("0", &[PACE])?;
+        holder(&scene.cluster, "", Duration::from_secs(20)).await?;
+        let next = scene.replica("1", &[PACE])?;
+        Ok(Self { scene, objects, leader: Some(leader), next: Some(next), started: 1 })
+    }
+
+    /// A default is added; in the middle of the pass something happens to the replica at work.
+    async fn round(&mut self, event: Event) -> Result<()> {
+        let cluster = self.scene.cluster.clone();
+        let before = holder(&cluster, "", Duration::from_secs(20)).await?;
+        // What is to take over must have seen the lease.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        self.objects.add_default(&cluster).await?;
+        self.objects.some_are_stored(&cluster).await?;
+        self.objects.edit_some(&cluster).await?;
+        let begun = Instant::now();
+        let was = self.leader.take().context("the replica at work")?;
+        match event {
+            Event::Stop => {
+                was.stop().await?;
+                ensure!(
+                    self.objects.missing(&cluster).await? > 0,
+                    "the pass was over before the replica was stopped"
+                );
+                taken(&cluster, &before, begun, Duration::from_secs(3)).await?;
+            }
+            Event::Kill => {
+                was.kill().await?;
+                ensure!(
+                    self.objects.missing(&cluster).await? > 0,
+                    "the pass was over before the replica was killed"
+                );
+                taken(&cluster, &before, begun, Duration::from_secs(17)).await?;
+            }
+            Event::Pause(time) => {
+                was.pause().await?;
+                ensure!(
+                    self.objects.missing(&cluster).await? > 0,
+                    "the pass was over before the replica was paused"
+                );
+                taken(&cluster, &before, begun, Duration::from_secs(17)).await?;
+                tokio::time::sleep(time.saturating_sub(begun.elapsed())).await;
+                was.resume().await?;
+                // For a moment both are at work.
+                self.objects.stored(&cluster).await?;
+                eventually(Duration::from_secs(10), "the other notices", async || {
+                    Ok(was.log()?.contains("the lease").then_some(()))
+                })
+                .await?;
+                was.stop().await?;
+            }
+        }
+        self.objects.stored(&cluster).await?;
+        // Only now, so that it is known who takes over.
+        self.started += 1;
+        let replica = self.scene.replica(&self.started.to_string(), &[PACE])?;
+        self.leader = self.next.replace(replica);
+        self.objects.keep_the_laws(&cluster).await.with_context(|| format!("after {event:?}"))
+    }
+
+    async fn end(self) -> Result<()> {
+        for replica in [self.next, self.leader] {
+            replica.context("a replica")?.stop().await?;
+        }
+        let lease = self.scene.cluster.get(LEASE).await?;
+        ensure!(lease["spec"]["holderIdentity"] == "", "the last one leaves the lease free: {lease}");
+        Ok(())
+    }
+}
+
+/// Waits for somebody who holds the lease and is not `not`.
+async fn holder(cluster: &Cluster, not: &str, limit: Duration) -> Result<String> {
+    eventually(limit, &format!("a replica of {NAMESPACE} at work"), async || {
+        let lease = cluster.get(LEASE).await?;
+        let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+        Ok((!holder.is_empty() && holder != not).then(|| holder.to_owned()))
+    })
+    .await
+}
+
+/// Checks that another takes the lease within `limit` of an event.
+async fn taken(cluster: &Cluster, from: &str, event: Instant, limit: Duration) -> Result<()> {
+    holder(cluster, from, limit + 10 * GRACE).await?;
+    ensure!(event.elapsed() < limit + GRACE, "taken over after {:?}, later than {limit:?}", event.elapsed());
+    Ok(())
+}
+
+/// The objects of the story, and what each must hold.
+struct Objects {
+    count: usize,
+    defaults: usize,
+    /// What users have set beside the defaults, by index.
+    edited: BTreeMap<usize, Value>,
+    /// Writes by others than Etch, creation included.
+    writes: i64,
+}
+
+impl Objects {
+    async fn create(cluster: &Cluster, count: usize) -> Result<Self> {
+        cluster.apply_crd(&crd(GROUP, "Widget", &[("v1", true, schema(0))])).await?;
+        for index in 0..count {
+            let object = json!({
+                "apiVersion": format!("{GROUP}/v1"), "kind": "Widget",
+                "metadata": { "name": name(index) }, "spec": { "size": index },
+            });
+            cluster.create(OBJECTS, "owner", &object).await?;
+        }
+        Ok(Self { count, defaults: 0, edited: BTreeMap::new(), writes: i64::try_from(count)? })
+    }
+
+    async fn add_default(&mut self, cluster: &Cluster) -> Result<()> {
+        self.defaults += 1;
+        cluster.apply_crd(&crd(GROUP, "Widget", &[("v1", true, schema(self.defaults))])).await.map(drop)
+    }
+
+    /// Users set what the newest default would have been, in some objects.
+    async fn edit_some(&mut self, cluster: &Cluster) -> Result<()> {
+        let field = field(self.defaults);
+        for index in (self.defaults..self.count).step_by(20) {
+            let spec = json!({ "spec": { field.as_str(): -1 } });
+            cluster.patch(&format!("{OBJECTS}/{}", name(index)), Patch::Merge, "user", &spec).await?.ok()?;
+            let edited = self.edited.entry(index).or_insert_with(|| json!({}));
+            edited[field.as_str()] = json!(-1);
+            self.writes += 1;
+        }
+        Ok(())
+    }
+
+    /// Every object with how often it was written, from etcd.
+    async fn raw(&self, cluster: &Cluster) -> Result<Vec<(Value, i64)>> {
+        let all = cluster.etcd().list(&format!("/registry/{GROUP}/widgets/")).await?;
+        all.iter().map(|raw| Ok((serde_json::from_slice(&raw.bytes)?, raw.version))).collect()
+    }
+
+    /// How many objects lack a default.
+    async fn missing(&self, cluster: &Cluster) -> Result<usize> {
+        let field = field(self.defaults);
+        Ok(self.raw(cluster).await?.iter().filter(|(raw, _)| raw["spec"][&field].is_null()).count())
+    }
+
+    async fn some_are_stored(&self, cluster: &Cluster) -> Result<()> {
+        eventually(Duration::from_secs(30), "a pass under way", async || {
+            Ok((self.missing(cluster).await? < self.count - 10).then_some(()))
+        })
+        .await
+    }
+
+    async fn stored(&self, cluster: &Cluster) -> Result<()> {
+        eventually(Duration::from_secs(90), "every default in etcd", async || {
+            Ok((self.missing(cluster).await? == 0).then_some(()))
+        })
+        .await?;
+        cluster
+            .persisted(&format!("widgets.{GROUP}"), "AllPersisted", Duration::from_secs(60))
+            .await
+            .map(drop)
+    }
+
+    /// Nothing was created or lost, every value is the user's or the default, every owner is who it was, and each object
+    /// was written once for each default.
+    async fn keep_the_laws(&self, cluster: &Cluster) -> Result<()> {
+        let all = self.raw(cluster).await?;
+        ensure!(all.len() == self.count, "{} objects of {}", all.len(), self.count);
+        let mut writes = 0;
+        for (raw, version) in &all {
+            writes += version;
+            let index = raw["spec"]["size"].as_u64().and_then(|index| usize::try_from(index).ok());
+            let index = index.with_context(|| format!("the size: {raw}"))?;
+            let mut spec = json!({ "size": index });
+            for default in 1..=self.defaults {
+                spec[field(default)] = json!(default);
+            }
+            let edited = self.edited.get(&index);
+            for (field, value) in edited.and_then(Value::as_object).unwrap_or(&Map::new()) {
+                spec[field] = value.clone();
+            }
+            ensure!(raw["spec"] == spec, "{} holds {} and should hold {spec}", name(index), raw["spec"]);
+            let owners: BTreeSet<&str> = raw["metadata"]["managedFields"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|entry| entry["manager"].as_str())
+                .collect();
+            let expected =
+                if edited.is_some() { BTreeSet::from(["owner", "user"]) } else { BTreeSet::from(["owner"]) };
+            ensure!(owners == expected, "{} is owned by {owners:?}", name(index));
+        }
+        let changes = self.count * self.defaults;
+        let share = (writes - self.writes) as f64 / changes as f64;
+        ensure!(share <= 1.05, "{share} writes per object and change");
+        Ok(())
+    }
+}
+
+fn schema(defaults: usize) -> Value {
+    let mut spec = json!({ "size": { "type": "integer" } });
+    for default in 1..=defaults {
+        spec[field(default)] = json!({ "type": "integer", "default": default });
+    }
+    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": spec } } })
+}
+
+fn field(default: usize) -> String {
+    format!("default{default}")
+}
+
+fn name(index: usize) -> String {
+    format!("widget-{index:03}")
+}

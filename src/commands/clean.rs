@@ -1,0 +1,60 @@
+//! `etch clean`: takes back what Etch has said in a cluster.
+
+use std::io::Write;
+
+use anyhow::Context;
+use clap::Args;
+use etch::cluster::{Cluster, Target, crds, reports};
+use etch::domain::condition;
+
+use crate::cli::Outcome;
+
+/// Removes the conditions that Etch has put on CRDs, and its reports
+///
+/// For an uninstallation: stop the operator first, or it says everything again. Objects are not touched, and the defaults
+/// that they store are their own.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  etch clean --dry-run
+  etch clean")]
+pub(crate) struct Clean {
+    /// Only show what would be removed
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Clean {
+    pub(crate) async fn run(&self, target: &Target, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        let cluster = Cluster::connect(target).await?;
+        let done = if self.dry_run { "would be removed" } else { "removed" };
+        let mut found = 0;
+        let mut next = None;
+        loop {
+            let page = cluster.page(&crds(), next.as_deref()).await.context("list the CRDs")?;
+            for crd in page.objects.iter().filter(|crd| !condition::present(crd.json()).is_empty()) {
+                if !self.dry_run {
+                    let removed = cluster.set_conditions(crd.name(), crd.uid(), &[]).await;
+                    removed.with_context(|| format!("the conditions of {}", crd.name()))?;
+                }
+                writeln!(out, "crd/{}: conditions {done}", crd.name())?;
+                found += 1;
+            }
+            next = page.next;
+            if next.is_none() {
+                break;
+            }
+        }
+        for report in cluster.all_reports().await.with_context(|| format!("list {}", reports()))? {
+            if !self.dry_run {
+                let deleted = cluster.delete_report(report.name(), report.uid()).await;
+                deleted.with_context(|| format!("the report {}", report.name()))?;
+            }
+            writeln!(out, "defaultsreport/{}: {done}", report.name())?;
+            found += 1;
+        }
+        if found == 0 {
+            writeln!(out, "nothing of Etch's is there")?;
+        }
+        Ok(Outcome::Clean)
+    }
+}

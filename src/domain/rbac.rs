@@ -1,0 +1,126 @@
+//! The rules that Etch needs for the objects of CRDs, and no more.
+//! It must not find out which rules there are already: that is the API server's to say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// Carries the rules of a role into `etch-custom-resources`, which is bound to Etch's service account.
+pub const AGGREGATION_LABEL: (&str, &str) = ("etch-operator.io/aggregate-to-etch", "true");
+
+/// What Etch is to do with the objects of a CRD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Access {
+    /// To report on them.
+    Read,
+    /// To have their defaults stored as well.
+    Write,
+}
+
+/// The objects of one CRD, as RBAC names them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Grant {
+    /// `stable.example.com`
+    pub group: String,
+    /// `crontabs`
+    pub plural: String,
+    /// What Etch is to do.
+    pub access: Access,
+}
+
+impl Access {
+    /// The verbs of RBAC that this takes. There is none with which an object could be created or deleted.
+    pub fn verbs(self) -> &'static [&'static str] {
+        match self {
+            Self::Read => &["get", "list", "watch"],
+            Self::Write => &["get", "list", "watch", "patch"],
+        }
+    }
+}
+
+/// The ClusterRole that grants exactly this: one rule for each group and each kind of access, in order.
+///
+/// Of two grants for the same resource the larger one counts.
+pub fn role(name: &str, grants: impl IntoIterator<Item = Grant>) -> ClusterRole {
+    let mut access = BTreeMap::<_, Access>::new();
+    for grant in grants {
+        let known = access.entry((grant.group, grant.plural)).or_insert(grant.access);
+        *known = grant.access.max(*known);
+    }
+    let mut rules = BTreeMap::<_, BTreeSet<String>>::new();
+    for ((group, plural), access) in access {
+        rules.entry((group, access)).or_default().insert(plural);
+    }
+    let rules = rules.into_iter().map(|((group, access), plurals)| PolicyRule {
+        api_groups: Some(vec![group]),
+        resources: Some(plurals.into_iter().collect()),
+        verbs: access.verbs().iter().map(|verb| (*verb).to_owned()).collect(),
+        ..PolicyRule::default()
+    });
+    let (label, value) = AGGREGATION_LABEL;
+    ClusterRole {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            labels: Some(BTreeMap::from([(label.to_owned(), value.to_owned())])),
+            ..ObjectMeta::default()
+        },
+        rules: Some(rules.collect()),
+        ..ClusterRole::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Access, Grant, role};
+
+    fn grant(group: &str, plural: &str, access: Access) -> Grant {
+        Grant { group: group.to_owned(), plural: plural.to_owned(), access }
+    }
+
+    fn rules(grants: &[Grant]) -> serde_json::Value {
+        serde_json::to_value(role("etch-some", grants.iter().cloned())).expect("JSON")["rules"].take()
+    }
+
+    #[test]
+    fn a_group_is_one_rule_with_the_four_verbs() {
+        let grants = [
+            grant("b.example.com", "backups", Access::Write),
+            grant("a.example.com", "crontabs", Access::Write),
+            grant("a.example.com", "apples", Access::Write),
+        ];
+        let verbs = ["get", "list", "watch", "patch"];
+        let expected = json!([
+            {"apiGroups": ["a.example.com"], "resources": ["apples", "crontabs"], "verbs": verbs},
+            {"apiGroups": ["b.example.com"], "resources": ["backups"], "verbs": verbs},
+        ]);
+        assert_eq!(rules(&grants), expected);
+    }
+
+    #[test]
+    fn who_only_reads_is_not_granted_patch_and_the_larger_grant_counts() {
+        let grants = [
+            grant("a.example.com", "read", Access::Read),
+            grant("a.example.com", "both", Access::Write),
+            grant("a.example.com", "both", Access::Read),
+        ];
+        let expected = json!([
+            {"apiGroups": ["a.example.com"], "resources": ["read"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": ["a.example.com"], "resources": ["both"], "verbs": ["get", "list", "watch", "patch"]},
+        ]);
+        assert_eq!(rules(&grants), expected);
+    }
+
+    #[test]
+    fn the_role_is_collected_by_its_label() {
+        let role = serde_json::to_value(role("etch-some", [])).expect("JSON");
+        assert_eq!(
+            (&role["kind"], &role["apiVersion"]),
+            (&json!("ClusterRole"), &json!("rbac.authorization.k8s.io/v1"))
+        );
+        let metadata = json!({"name": "etch-some", "labels": {"etch-operator.io/aggregate-to-etch": "true"}});
+        assert_eq!((&role["metadata"], &role["rules"]), (&metadata, &json!([])));
+    }
+}
