@@ -10,6 +10,7 @@ use etch::report::Style;
 
 use crate::commands::completions::Completions;
 use crate::commands::crds::Crds;
+use crate::commands::impact::Impact;
 use crate::commands::run::Run;
 use crate::commands::version::Version;
 
@@ -69,6 +70,7 @@ pub(crate) enum Output {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Run),
+    Impact(Impact),
     Crds(Crds),
     Completions(Completions),
     Version(Version),

@@ -28,6 +28,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     let mut out = BufWriter::new(io::stdout().lock());
     let outcome = match command {
         Command::Run(run) => asynchronous()?.block_on(run.run(&global.target()))?,
+        Command::Impact(impact) => asynchronous()?.block_on(impact.run(&global, &mut out))?,
         Command::Crds(crds) => crds.run(&mut out)?,
         Command::Completions(completions) => completions.run(&mut out)?,
         Command::Version(version) => version.run(&mut out)?,

@@ -5,6 +5,7 @@ mod access;
 mod backoff;
 mod call;
 mod connect;
+mod definitions;
 pub mod etcd;
 mod failure;
 mod feed;
@@ -15,6 +16,7 @@ mod pace;
 mod perform;
 mod read;
 mod refusal;
+mod scan;
 mod watch;
 
 use std::sync::Arc;
@@ -24,6 +26,7 @@ use crate::metrics::Metrics;
 pub use access::{Missing, Verb};
 pub use backoff::Backoff;
 pub use connect::{ConnectError, Target};
+pub use definitions::ResolveError;
 pub use failure::CallError;
 pub use feed::{Feed, FeedEvent};
 pub use follow::{Follow, News};
@@ -33,6 +36,7 @@ pub use pace::{Pace, Permit, Pressure};
 pub use perform::{Outcome, Rejection, RejectionKind};
 pub use read::{PAGE_SIZE, Page};
 pub use refusal::Refusal;
+pub use scan::Scan;
 pub use watch::{Change, Watch};
 
 /// A connection to one API server; cheap to clone.

@@ -3,5 +3,6 @@
 
 pub(crate) mod completions;
 pub(crate) mod crds;
+pub(crate) mod impact;
 pub(crate) mod run;
 pub(crate) mod version;
