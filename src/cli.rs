@@ -12,6 +12,7 @@ use crate::commands::clean::Clean;
 use crate::commands::completions::Completions;
 use crate::commands::crds::Crds;
 use crate::commands::fill::Fill;
+use crate::commands::impact::Impact;
 use crate::commands::lint::Lint;
 use crate::commands::rbac::Rbac;
 use crate::commands::run::Run;
@@ -77,6 +78,7 @@ pub(crate) enum Command {
     Fill(Fill),
     Rbac(Rbac),
     Clean(Clean),
+    Impact(Impact),
     Crds(Crds),
     Completions(Completions),
     Version(Version),

@@ -33,6 +33,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Fill(fill) => fill.run(&mut out)?,
         Command::Rbac(rbac) => asynchronous()?.block_on(rbac.run(&global.target(), &mut out))?,
         Command::Clean(clean) => asynchronous()?.block_on(clean.run(&global.target(), &mut out))?,
+        Command::Impact(impact) => asynchronous()?.block_on(impact.run(&global, &mut out))?,
         Command::Crds(crds) => crds.run(&mut out)?,
         Command::Completions(completions) => completions.run(&mut out)?,
         Command::Version(version) => version.run(&mut out)?,

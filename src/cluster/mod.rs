@@ -5,6 +5,7 @@ mod access;
 mod backoff;
 mod call;
 mod connect;
+mod definitions;
 pub mod etcd;
 mod events;
 mod failure;
@@ -16,6 +17,7 @@ mod pace;
 mod perform;
 mod read;
 mod refusal;
+mod scan;
 mod watch;
 
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use crate::metrics::Metrics;
 pub use access::{Missing, Verb};
 pub use backoff::Backoff;
 pub use connect::{ConnectError, Target};
+pub use definitions::ResolveError;
 pub use events::{Dispatch, Event, Events, Regarding};
 pub use failure::CallError;
 pub use feed::{Feed, FeedEvent};
@@ -35,6 +38,7 @@ pub use pace::{Pace, Permit, Pressure};
 pub use perform::{Outcome, Rejection, RejectionKind};
 pub use read::{PAGE_SIZE, Page};
 pub use refusal::Refusal;
+pub use scan::Scan;
 pub use watch::{Change, Watch};
 
 /// A connection to one API server; cheap to clone.

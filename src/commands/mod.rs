@@ -5,6 +5,7 @@ pub(crate) mod clean;
 pub(crate) mod completions;
 pub(crate) mod crds;
 pub(crate) mod fill;
+pub(crate) mod impact;
 pub(crate) mod lint;
 pub(crate) mod rbac;
 pub(crate) mod run;

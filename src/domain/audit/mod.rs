@@ -5,6 +5,7 @@ mod exact;
 mod places;
 #[cfg(test)]
 mod tests;
+mod totals;
 mod view;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use crate::domain::plan::{Hold, Plan, Record, Terms, decide};
 
 pub use exact::{Exact, Unreadable, by_bytes};
 pub use places::places;
+pub use totals::Totals;
 pub use view::{Evidence, by_view, schema_time};
 
 /// What is known of one default, or of all defaults of an object.

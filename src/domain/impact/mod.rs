@@ -27,6 +27,7 @@ pub use stored::presumed;
 pub struct Upgrade<'a> {
     old: &'a Crd,
     new: &'a Crd,
+    old_decoder: Decoder<'a>,
     decoder: Decoder<'a>,
     before: Validator<'a>,
     after: Validator<'a>,
@@ -64,6 +65,13 @@ pub enum Problem {
     },
     /// It could not be read any more.
     Unreadable(Undecodable),
+    /// It is in the terms of another version than the storage version, and a webhook would have to convert it.
+    NotConverted {
+        /// The version that it is in.
+        version: String,
+        /// The version that it would have to be in.
+        storage: String,
+    },
 }
 
 /// What is known of the bytes in etcd.
@@ -92,6 +100,7 @@ impl<'a> Upgrade<'a> {
         Self {
             old,
             new,
+            old_decoder: Decoder::new(old),
             decoder: Decoder::new(new),
             before: Validator::new(&old.storage().schema),
             after: Validator::new(&new.storage().schema),
@@ -103,9 +112,29 @@ impl<'a> Upgrade<'a> {
         compare(&self.old.storage().schema, &self.new.storage().schema)
     }
 
-    /// What happens to an object, by what its owners say is stored.
+    /// What happens to an object as a server returned it, by what its owners say is stored; and to one that somebody wrote, as
+    /// if just that were stored.
     pub fn object(&self, object: &Object) -> Effect {
-        self.effect(object.json(), &self.presumed(object))
+        let storage = &self.old.storage().name;
+        let version = version_of(object);
+        let is_returned = !object.uid().is_empty();
+        if is_returned && version == storage {
+            return self.effect(object.json(), &self.presumed(object));
+        }
+        if !self.old.names_fields_alike(version) {
+            let problem = Problem::NotConverted { version: version.to_owned(), storage: storage.clone() };
+            return Effect { problems: vec![problem], ..Effect::default() };
+        }
+        let View { object: view, .. } = match self.old_decoder.view(object.json(), version) {
+            Ok(view) => view,
+            Err(why) => return Effect { problems: vec![Problem::Unreadable(why)], ..Effect::default() },
+        };
+        if is_returned {
+            let view = Object::from(view);
+            return self.effect(view.json(), &self.presumed(&view));
+        }
+        let stored = Stored { value: object.json().clone(), version: version.to_owned() };
+        self.effect(&view, &stored)
     }
 
     /// What etcd is taken to hold of an object, at the version at which it is taken to be stored.
@@ -182,6 +211,12 @@ impl<'a> Upgrade<'a> {
     }
 }
 
+/// The version in whose terms an object is written.
+fn version_of(object: &Object) -> &str {
+    let group_version = object.json().get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    group_version.rsplit('/').next().unwrap_or_default()
+}
+
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -195,6 +230,12 @@ impl std::fmt::Display for Problem {
                 write!(f, "{field}: {kind}, under the old schema too")
             }
             Self::Unreadable(why) => write!(f, "it could not be read: {why}"),
+            Self::NotConverted { version, storage } => {
+                write!(
+                    f,
+                    "not looked at: it is written at {version}, and a webhook converts it; give it at {storage}"
+                )
+            }
         }
     }
 }

@@ -11,13 +11,8 @@ use crate::domain::path::{Path, Step, Trail};
 use crate::domain::schema::Schema;
 
 /// The object without the values that its defaults give and that no owner names.
-///
-/// An object without a uid was not read from a server but written by somebody: it is taken as it is.
 pub fn presumed(object: &Object, crd: &Crd) -> Json {
     let mut stored = object.json().clone();
-    if object.uid().is_empty() {
-        return stored;
-    }
     let presumption = Presumption {
         object: object.json(),
         schema: &crd.storage().schema,

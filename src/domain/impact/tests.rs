@@ -79,10 +79,29 @@ fn what_is_stored_stays_and_what_is_not_follows_the_default() {
 }
 
 #[test]
-fn a_document_that_no_server_returned_is_what_will_be_stored() {
+fn a_document_that_no_server_returned_is_what_is_stored() {
     let (old, new) = (json!({ "a": { "default": 1 } }), json!({ "a": { "default": 5 } }));
-    let written: Object = json!({ "metadata": { "name": "a" }, "spec": { "a": 1 } }).into();
-    assert_eq!(effect(old, new, &written), [""; 0]);
+    let written = |spec: Value| -> Object {
+        json!({ "apiVersion": "example.com/v1", "metadata": { "name": "a" }, "spec": spec }).into()
+    };
+    assert_eq!(effect(old.clone(), new.clone(), &written(json!({ "a": 1 }))), [""; 0]);
+    assert_eq!(effect(old, new, &written(json!({}))), ["changes .spec.a", "protected .spec.a"]);
+}
+
+#[test]
+fn a_document_at_another_version_is_converted_where_no_webhook_is_needed() {
+    let (plain, color) = (spec(json!({ "a": {} })), spec(json!({ "a": {}, "color": { "default": "red" } })));
+    let old = crd(&[("v1beta1", false, plain.clone()), ("v1", true, plain.clone())]);
+    let new = crd(&[("v1beta1", false, plain), ("v1", true, color)]);
+    let beta: Object =
+        json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "a": 1 } })
+            .into();
+    assert_eq!(told(&Upgrade::new(&old, &new).object(&beta)), [""; 0], "fact R2");
+    let unknown: Object = json!({ "apiVersion": "example.com/v7", "metadata": { "name": "a" } }).into();
+    assert_eq!(
+        told(&Upgrade::new(&old, &new).object(&unknown)),
+        ["problems it could not be read: stored at v7, which the CRD does not have"]
+    );
 }
 
 #[test]
@@ -175,7 +194,9 @@ fn an_object_stored_at_the_old_storage_version_is_read_with_that_versions_defaul
     let (plain, color) = (json!({ "a": {} }), json!({ "a": {}, "color": { "default": "red" } }));
     let old = crd(&[("v1beta1", true, spec(plain.clone()))]);
     let new = crd(&[("v1beta1", false, spec(plain.clone())), ("v1", true, spec(color.clone()))]);
-    let object = tab(json!({ "a": 1 }), json!({ "f:a": {} }));
+    let mut object = tab(json!({ "a": 1 }), json!({ "f:a": {} })).json().clone();
+    object["apiVersion"] = json!("example.com/v1beta1");
+    let object = Object::from(object);
     assert_eq!(told(&Upgrade::new(&old, &new).object(&object)), [""; 0]);
     assert_eq!(Upgrade::new(&old, &new).schemas().defaults_added.len(), 1);
     let new = crd(&[("v1beta1", false, spec(color.clone())), ("v1", true, spec(plain))]);

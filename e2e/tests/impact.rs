@@ -1,0 +1,69 @@
+//! `etch impact`: what it foretells of real upgrades, in their schemas and in objects on a real control plane.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use e2e::operator;
+use etch::domain::json::same;
+use serde_json::Value;
+
+#[test]
+fn real_upgrades_are_told_as_they_were_published() -> Result<()> {
+    let mut pairs: Vec<PathBuf> = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/pairs"))?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
+    pairs.sort();
+    ensure!(pairs.len() > 30, "the corpus has {} pairs", pairs.len());
+    for pair in &pairs {
+        agrees(pair).with_context(|| pair.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// Compares what is told of a pair with its `meta.json`.
+fn agrees(pair: &Path) -> Result<()> {
+    let meta: Value = serde_json::from_slice(&std::fs::read(pair.join("meta.json"))?)?;
+    let output = Command::new(operator::binary()?)
+        .args(["impact", "-o", "json", "-f"])
+        .arg(pair.join("new.yaml"))
+        .arg("--old")
+        .arg(pair.join("old.yaml"))
+        .output()?;
+    ensure!(output.status.code() == Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let told: Value = serde_json::from_slice(&output.stdout)?;
+    let told = &told["crds"][0];
+    ensure!(told["crd"] == meta["crd"], "{}", told["crd"]);
+    ensure!(told["storageVersion"]["old"] == meta["storageVersionOld"], "{}", told["storageVersion"]);
+    ensure!(told["storageVersion"]["new"] == meta["storageVersionNew"], "{}", told["storageVersion"]);
+    for (list, told_fields, meta_fields) in [
+        ("defaultsAdded", &["path", "value"][..], &["path", "value"][..]),
+        ("defaultsChanged", &["path", "old", "new"], &["path", "old", "new"]),
+        ("defaultsRemoved", &["path", "old"], &["path", "value"]),
+    ] {
+        let (told, meta) = (rows(&told[list], told_fields)?, rows(&meta[list], meta_fields)?);
+        ensure!(told.len() == meta.len(), "{list}: {} told, {} published", told.len(), meta.len());
+        for (told, meta) in told.iter().zip(&meta) {
+            ensure!(
+                told.iter().zip(meta).all(|(a, b)| same(a, b)),
+                "{list}: {told:?} is published as {meta:?}"
+            );
+        }
+    }
+    let sorted = |list: &Value| -> Result<Vec<Value>> {
+        let mut list = list.as_array().context("a list")?.clone();
+        list.sort_by_key(Value::to_string);
+        Ok(list)
+    };
+    ensure!(sorted(&told["fieldsRemoved"])? == sorted(&meta["fieldsRemoved"])?, "{}", told["fieldsRemoved"]);
+    Ok(())
+}
+
+/// Some fields of each item of a list, in the order of the first of them.
+fn rows<'a>(list: &'a Value, fields: &[&str]) -> Result<Vec<Vec<&'a Value>>> {
+    let items = list.as_array().context("a list")?;
+    let mut rows: Vec<Vec<&Value>> =
+        items.iter().map(|item| fields.iter().map(|field| &item[*field]).collect()).collect();
+    rows.sort_by_key(|row| row[0].to_string());
+    Ok(rows)
+}

@@ -1,0 +1,84 @@
+//! All objects of a resource, page by page, the next page on its way while one is looked at.
+//! It must not hold more than two pages.
+
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use super::{Backoff, CallError, Cluster, Page};
+use crate::domain::crd::Resource;
+
+/// How often a page is asked for that the server is not ready to give.
+const ATTEMPTS: u32 = 5;
+
+/// A list under way; its request ends with it.
+pub struct Scan {
+    cluster: Cluster,
+    resource: Resource,
+    under_way: Option<JoinHandle<Result<Page, CallError>>>,
+}
+
+impl Scan {
+    /// Begins to read the objects of a resource.
+    pub fn new(cluster: Cluster, resource: Resource) -> Self {
+        let mut scan = Self { cluster, resource, under_way: None };
+        scan.ask(None);
+        scan
+    }
+
+    /// The next page; none after the last, or after an error.
+    ///
+    /// # Errors
+    /// See [`CallError`]. What passes by itself is waited for: for some seconds after a change of a CRD its objects may not be
+    /// listed (fact A1).
+    pub async fn next(&mut self) -> Result<Option<Page>, CallError> {
+        let Some(page) = self.under_way.as_mut() else { return Ok(None) };
+        let page = page.await;
+        self.under_way = None;
+        // A task that is never cancelled fails only by a panic, which goes on here.
+        let page = page.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
+        if let Some(token) = &page.next {
+            self.ask(Some(token.clone()));
+        }
+        Ok(Some(page))
+    }
+
+    fn ask(&mut self, after: Option<String>) {
+        let (cluster, resource) = (self.cluster.clone(), self.resource.clone());
+        self.under_way =
+            Some(tokio::spawn(async move { insist(&cluster, &resource, after.as_deref()).await }));
+    }
+}
+
+async fn insist(cluster: &Cluster, resource: &Resource, after: Option<&str>) -> Result<Page, CallError> {
+    let mut backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(5));
+    let mut left = ATTEMPTS;
+    loop {
+        left -= 1;
+        match cluster.page(resource, after).await {
+            Err(error) if left > 0 && passes(&error) => {
+                tokio::time::sleep(backoff.failed(error.retry_after())).await;
+            }
+            page => return page,
+        }
+    }
+}
+
+fn passes(error: &CallError) -> bool {
+    match error {
+        CallError::Refused(refusal) => {
+            matches!(refusal.code, 429 | 503 | 504) && !refusal.is_failed_conversion()
+        }
+        CallError::TimedOut(_) | CallError::BrokenOff(_) => true,
+        // Nobody is there: that does not change while somebody waits at a terminal.
+        _ => false,
+    }
+}
+
+impl Drop for Scan {
+    fn drop(&mut self) {
+        if let Some(page) = &self.under_way {
+            page.abort();
+        }
+    }
+}

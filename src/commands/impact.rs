@@ -1,0 +1,332 @@
+//! `etch impact`: what an upgrade of CRDs will do.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use etch::cluster::{Cluster, Scan};
+use etch::domain::crd::Crd;
+use etch::domain::impact::{Changed, Effect, SchemaChanges, Upgrade, compare};
+use etch::domain::json::Json;
+use etch::domain::object::Object;
+use etch::domain::path::Path;
+use etch::domain::schema::Schema;
+use etch::report::{self, Align, Cell, Style, Table, Tone};
+use etch::source;
+use serde_json::{Value, json};
+
+use crate::cli::{Global, Outcome, Output};
+
+/// Tells what an upgrade of CRDs will do to their objects
+///
+/// The defaults and fields of the storage versions are compared. Of each object it is told which values appear, which change
+/// or disappear because etcd never held them, which are hidden because the new schema does not know them, and what would be
+/// invalid.
+///
+/// What etcd holds of an object that a server returned is judged by its managedFields: a default that nobody owns is taken
+/// not to be stored. An object that no server returned is taken to be stored as it stands in its file.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  etch impact -f new.yaml --old old.yaml
+  etch impact -f new.yaml --old old.yaml --objects objects/
+  etch impact -f new.yaml --live -o json
+
+Exit status: 0 where nothing changes, 1 where something does, 2 where the command failed.")]
+pub(crate) struct Impact {
+    /// The CRDs after the upgrade: files, folders, or - for standard input
+    #[arg(short = 'f', long = "filename", value_name = "NEW", required = true)]
+    new: Vec<PathBuf>,
+    /// The CRDs before the upgrade [default: those of the cluster]
+    #[arg(long, value_name = "OLD")]
+    old: Vec<PathBuf>,
+    /// Objects to look at: files, folders, or - for standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "live", num_args = 1..)]
+    objects: Vec<PathBuf>,
+    /// Look at all objects of the cluster
+    #[arg(long)]
+    live: bool,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+/// What is told of one CRD.
+struct Told {
+    crd: String,
+    old_version: Option<String>,
+    new_version: String,
+    schemas: SchemaChanges,
+    counts: Counts,
+    details: Vec<(Object, Effect)>,
+}
+
+#[derive(Default)]
+struct Counts {
+    total: u64,
+    gaining: u64,
+    changing: u64,
+    losing: u64,
+    hidden: u64,
+    invalid: u64,
+    protected: u64,
+}
+
+impl Impact {
+    pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        let mut stdin = io::stdin().lock();
+        let new = crds(&self.new, &mut stdin).context("-f")?;
+        let old = crds(&self.old, &mut stdin).context("--old")?;
+        let mut objects = objects(&self.objects, &new, &mut stdin).context("--objects")?;
+        drop(stdin);
+        let cluster = match self.live || self.old.is_empty() {
+            true => Some(Cluster::connect(&global.target()).await?),
+            false => None,
+        };
+        let mut all = Vec::new();
+        for (name, new) in &new {
+            let live_crd;
+            let old = match (&cluster, self.old.is_empty()) {
+                (Some(cluster), true) => {
+                    live_crd = of_cluster(cluster, name).await?;
+                    live_crd.as_ref()
+                }
+                _ => old.get(name),
+            };
+            let mut told = Told::new(name, old, new);
+            if let Some(old) = old {
+                let upgrade = Upgrade::new(old, new);
+                objects
+                    .remove(name)
+                    .unwrap_or_default()
+                    .into_iter()
+                    .for_each(|object| told.look(&upgrade, object));
+                if let (Some(cluster), true) = (&cluster, self.live) {
+                    let mut scan = Scan::new(cluster.clone(), old.resource());
+                    while let Some(page) =
+                        scan.next().await.with_context(|| format!("{name}: the objects"))?
+                    {
+                        page.objects.into_iter().for_each(|object| told.look(&upgrade, object));
+                    }
+                }
+            }
+            all.push(told);
+        }
+        match self.output {
+            Output::Table => {
+                for told in &all {
+                    told.write(out, &global.style())?;
+                }
+            }
+            Output::Json => report::write_json(out, &document(&all))?,
+            Output::Yaml => report::write_yaml(out, &document(&all))?,
+        }
+        Ok(if all.iter().all(Told::is_nothing) { Outcome::Clean } else { Outcome::Findings })
+    }
+}
+
+impl Told {
+    fn new(name: &str, old: Option<&Crd>, new: &Crd) -> Self {
+        let nothing = Schema::default();
+        let old_schema = old.map_or(&nothing, |old| &old.storage().schema);
+        Self {
+            crd: name.to_owned(),
+            old_version: old.map(|old| old.storage().name.clone()),
+            new_version: new.storage().name.clone(),
+            schemas: compare(old_schema, &new.storage().schema),
+            counts: Counts::default(),
+            details: Vec::new(),
+        }
+    }
+
+    fn look(&mut self, upgrade: &Upgrade<'_>, object: Object) {
+        let effect = upgrade.object(&object);
+        let counts = &mut self.counts;
+        counts.total += 1;
+        for (count, is_so) in [
+            (&mut counts.gaining, !effect.appears.is_empty()),
+            (&mut counts.changing, !effect.changes.is_empty()),
+            (&mut counts.losing, !effect.disappears.is_empty()),
+            (&mut counts.hidden, !effect.hidden.is_empty()),
+            (&mut counts.invalid, !effect.problems.is_empty()),
+            (&mut counts.protected, !effect.protected.is_empty()),
+        ] {
+            *count += u64::from(is_so);
+        }
+        if !effect.is_none() {
+            // Who it is is all that is needed of it later.
+            let metadata = json!({ "namespace": object.namespace(), "name": object.name() });
+            self.details.push((json!({ "metadata": metadata }).into(), effect));
+        }
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.schemas.is_none() && self.details.is_empty()
+    }
+
+    fn document(&self) -> Value {
+        let SchemaChanges { defaults_added, defaults_changed, defaults_removed, fields_removed } =
+            &self.schemas;
+        let Counts { total, gaining, changing, losing, hidden, invalid, protected } = self.counts;
+        json!({
+            "crd": self.crd,
+            "storageVersion": { "old": self.old_version, "new": self.new_version },
+            "defaultsAdded": list(defaults_added, |(path, value)| json!({ "path": path.to_string(), "value": value })),
+            "defaultsChanged": list(defaults_changed, |Changed { path, old, new }| {
+                json!({ "path": path.to_string(), "old": old, "new": new })
+            }),
+            "defaultsRemoved": list(defaults_removed, |(path, old)| json!({ "path": path.to_string(), "old": old })),
+            "fieldsRemoved": texts(fields_removed),
+            "objects": {
+                "total": total, "gaining": gaining, "changing": changing, "losing": losing,
+                "hidden": hidden, "invalid": invalid, "protectedByPersist": protected,
+            },
+            "details": list(&self.details, |(object, effect)| {
+                let Effect { appears, changes, disappears, hidden, protected, problems } = effect;
+                json!({
+                    "namespace": object.namespace(),
+                    "name": object.name(),
+                    "appears": texts(appears),
+                    "changes": texts(changes),
+                    "disappears": texts(disappears),
+                    "hidden": texts(hidden),
+                    "protectedByPersist": texts(protected),
+                    "problems": list(problems, |problem| Value::from(problem.to_string())),
+                })
+            }),
+        })
+    }
+
+    fn write(&self, out: &mut dyn Write, style: &Style) -> io::Result<()> {
+        let version = match &self.old_version {
+            None => format!("{}, new", self.new_version),
+            Some(old) if *old == self.new_version => old.clone(),
+            Some(old) => format!("{old} to {}", self.new_version),
+        };
+        writeln!(out, "{} ({version})", style.paint(Tone::Strong, report::plain(&self.crd)))?;
+        if self.is_nothing() {
+            return writeln!(out, "Nothing changes.\n");
+        }
+        self.write_schemas(out, style)?;
+        if self.counts.total > 0 {
+            self.write_objects(out, style)?;
+        }
+        writeln!(out)
+    }
+
+    fn write_schemas(&self, out: &mut dyn Write, style: &Style) -> io::Result<()> {
+        let left = |name| (name, Align::Left);
+        let mut table = Table::new([left("SCHEMA"), left("PATH"), left("OLD"), left("NEW")]);
+        let text = |value: &Json| Cell::new(value.to_string(), Tone::Plain);
+        for (path, value) in &self.schemas.defaults_added {
+            table.row(["default added".into(), path.to_string().into(), Cell::default(), text(value)]);
+        }
+        for Changed { path, old, new } in &self.schemas.defaults_changed {
+            let change = Cell::new("default changed", Tone::Warning);
+            table.row([change, path.to_string().into(), text(old), text(new)]);
+        }
+        for (path, value) in &self.schemas.defaults_removed {
+            let change = Cell::new("default removed", Tone::Warning);
+            table.row([change, path.to_string().into(), text(value), Cell::default()]);
+        }
+        for path in &self.schemas.fields_removed {
+            table.row([Cell::new("field removed", Tone::Bad), path.to_string().into()]);
+        }
+        if table.is_empty() { Ok(()) } else { table.write(out, style) }
+    }
+
+    fn write_objects(&self, out: &mut dyn Write, style: &Style) -> io::Result<()> {
+        let Counts { total, gaining, changing, losing, hidden, invalid, protected } = self.counts;
+        writeln!(
+            out,
+            "Of {total} objects {gaining} gain values, {changing} change, {losing} lose values, {hidden} have values hidden, \
+             {invalid} have problems."
+        )?;
+        let left = |name| (name, Align::Left);
+        let mut table = Table::new([left("OBJECT"), left("EFFECT"), left("WHERE")]);
+        for (object, effect) in &self.details {
+            let Effect { appears, changes, disappears, hidden, protected: _, problems } = effect;
+            let name = object.identity().to_string();
+            for (word, tone, paths) in [
+                ("appears", Tone::Plain, appears),
+                ("changes", Tone::Warning, changes),
+                ("disappears", Tone::Warning, disappears),
+                ("hidden", Tone::Bad, hidden),
+            ] {
+                if !paths.is_empty() {
+                    let paths: Vec<_> = paths.iter().map(Path::to_string).collect();
+                    table.row([name.clone().into(), Cell::new(word, tone), paths.join(" ").into()]);
+                }
+            }
+            for problem in problems {
+                table.row([name.clone().into(), Cell::new("problem", Tone::Bad), problem.to_string().into()]);
+            }
+        }
+        if !table.is_empty() {
+            table.write(out, style)?;
+        }
+        if protected > 0 {
+            writeln!(
+                out,
+                "`etch persist {}` before the upgrade would keep values of {protected} objects as they are.",
+                self.crd
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn document(all: &[Told]) -> Value {
+    json!({ "crds": list(all, Told::document) })
+}
+
+fn list<T>(items: &[T], form: impl Fn(&T) -> Value) -> Value {
+    Value::Array(items.iter().map(form).collect())
+}
+
+fn texts(paths: &[Path]) -> Value {
+    list(paths, |path| Value::from(path.to_string()))
+}
+
+/// The CRDs among the documents, by name.
+fn crds(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap<String, Crd>> {
+    let mut found = BTreeMap::new();
+    for document in source::documents(paths, stdin)?.into_iter().filter(source::Document::is_crd) {
+        let crd = document.crd()?;
+        if found.contains_key(crd.name()) {
+            bail!("{}: {} was given before", document.origin, crd.name());
+        }
+        found.insert(crd.name().to_owned(), crd);
+    }
+    if found.is_empty() && !paths.is_empty() {
+        bail!("there is no CustomResourceDefinition");
+    }
+    Ok(found)
+}
+
+/// The objects of these CRDs among the documents, by the CRD's name.
+fn objects(
+    paths: &[PathBuf],
+    crds: &BTreeMap<String, Crd>,
+    stdin: &mut dyn io::Read,
+) -> anyhow::Result<BTreeMap<String, Vec<Object>>> {
+    let mut found: BTreeMap<String, Vec<Object>> = BTreeMap::new();
+    for document in source::documents(paths, stdin)? {
+        let group = document.api_version().split_once('/').map_or("", |(group, _)| group);
+        let crd = crds.values().find(|crd| crd.group() == group && crd.kind() == document.kind());
+        if let Some(crd) = crd {
+            found.entry(crd.name().to_owned()).or_default().push(document.into_object()?.1);
+        }
+    }
+    if found.is_empty() && !paths.is_empty() {
+        bail!("there is no object of the CRDs that are upgraded");
+    }
+    Ok(found)
+}
+
+/// The CRD as the cluster has it; none if it has none.
+async fn of_cluster(cluster: &Cluster, name: &str) -> anyhow::Result<Option<Crd>> {
+    let document = cluster.crd(name).await.with_context(|| format!("the CRD {name}"))?;
+    document.map(|document| Crd::read(&document).with_context(|| format!("the CRD {name}"))).transpose()
+}

@@ -1,0 +1,56 @@
+//! The numbers of an audit of one CRD.
+//! It must not grow with the number of objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Missing, State, overall};
+use crate::domain::path::Path;
+
+/// How many objects are in which state, and where defaults are missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// All objects: each is one of `stored`, `phantom`, `possible` and `unreadable`.
+    pub objects: u64,
+    /// Objects of which etcd holds every default.
+    pub stored: u64,
+    /// Objects of which etcd does not hold a default.
+    pub phantom: u64,
+    /// Objects of which etcd may not hold a default, as far as can be told.
+    pub possible: u64,
+    /// Objects whose bytes say nothing.
+    pub unreadable: u64,
+    /// Objects among `phantom` and `possible` that Etch would not write.
+    pub held: u64,
+    /// Objects with fields that only etcd holds, where the bytes were looked at.
+    pub hidden: u64,
+    /// Places in the schema, and in how many objects a default is missing there or may be.
+    pub paths: BTreeMap<Path, u64>,
+}
+
+impl Totals {
+    /// Counts an object.
+    pub fn add(&mut self, missing: &[Missing], held: bool) {
+        self.objects += 1;
+        match overall(missing) {
+            State::Stored => self.stored += 1,
+            State::Possible => self.possible += 1,
+            State::Gap | State::Phantom => self.phantom += 1,
+        }
+        self.held += u64::from(held);
+        let places: BTreeSet<Path> = missing.iter().map(|missing| missing.path.to_schema()).collect();
+        for place in places {
+            *self.paths.entry(place).or_default() += 1;
+        }
+    }
+
+    /// Counts an object whose bytes say nothing.
+    pub fn add_unreadable(&mut self) {
+        self.objects += 1;
+        self.unreadable += 1;
+    }
+
+    /// Whether there is anything that is not, or not for certain, as it should be.
+    pub fn is_clean(&self) -> bool {
+        self.stored == self.objects
+    }
+}
