@@ -26,7 +26,7 @@ field without a default, unless the object itself comes by default.",
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in &subject.versions {
+    for version in subject.in_use() {
         each(&version.schema, &mut |site| {
             if site.schema.kind == SchemaType::Object {
                 for message in broken(site) {

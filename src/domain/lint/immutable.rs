@@ -19,7 +19,7 @@ Leave the default out and let the controller choose, or let the rule pass where 
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in &subject.versions {
+    for version in subject.in_use() {
         each(&version.schema, &mut |site| {
             if site.default().is_some()
                 && !site.is_copy_of_core()

@@ -20,7 +20,7 @@ name of a reference in lists such as imagePullSecrets.",
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in &subject.versions {
+    for version in subject.in_use() {
         each(&version.schema, &mut |site| {
             if let Some(default) = site.default().filter(|_| !site.is_copy_of_core())
                 && is_key(site)

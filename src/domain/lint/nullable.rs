@@ -18,7 +18,7 @@ Take `nullable` away, or handle null where the field is used.",
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in &subject.versions {
+    for version in subject.in_use() {
         each(&version.schema, &mut |site| {
             if site.schema.nullable && site.default().is_some() {
                 report.add(

@@ -23,7 +23,7 @@ the object's default has to hold it.",
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in &subject.versions {
+    for version in subject.in_use() {
         each(&version.schema, &mut |site| {
             if let Some(default @ Value::Object(_)) = site.default() {
                 let mut compare = Compare { version: &version.name, top: site.path(), report };

@@ -17,7 +17,7 @@ Take the field out of `required` (with controller-gen: `+optional`). A key of a 
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in &subject.versions {
+    for version in subject.in_use() {
         each(&version.schema, &mut |site| {
             if site.default().is_some() && site.is_required() && !super::list_map_key::is_key(site) {
                 report.add(

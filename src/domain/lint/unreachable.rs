@@ -26,7 +26,7 @@ defaults that are a zero value; and `.status`, which a controller writes.",
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in &subject.versions {
+    for version in subject.in_use() {
         let mut waiting: BTreeMap<Path, (String, Path)> = BTreeMap::new();
         each(&version.schema, &mut |site| {
             if let Some(default) = site.default().filter(|default| !is_zero(default) && !site.is_in_status())

@@ -1,0 +1,109 @@
+//! The examples in the help texts, run as they are written.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use e2e::operator::binary;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use crate::process::{etch, file, run, text};
+
+/// What examples call beside etch; each prints what they go on with.
+const OTHERS: [(&str, &str); 3] = [
+    (
+        "kubectl",
+        r#"case "$*" in *raw*) cat apps-v1.json;; apply*) cat > /dev/null;; *) cat object.yaml;; esac"#,
+    ),
+    ("kustomize", "cat crds.yaml"),
+    ("etcdctl", "true"),
+];
+
+#[test]
+fn examples_do_what_they_show() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    prepare(folder.path())?;
+    let help = etch(&["--help"])?.out;
+    let listed = help.split_once("Commands:").and_then(|(_, rest)| rest.split_once("Options:"));
+    let commands: Vec<&str> = listed
+        .context("a list of commands")?
+        .0
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    ensure!(commands.contains(&"lint") && commands.contains(&"fill"), "{commands:?}");
+    let mut count = 0;
+    for command in commands.into_iter().filter(|command| *command != "help") {
+        let help = etch(&[command, "--help"])?.out;
+        let Some((_, examples)) = help.split_once("Examples:\n") else { continue };
+        for example in examples.lines().map(str::trim).take_while(|line| !line.is_empty()) {
+            let mut shell = Command::new("bash");
+            let path = format!("{}:{}", text(folder.path()), std::env::var("PATH")?);
+            shell.args(["-o", "pipefail", "-c", example]).env("PATH", path).env("HOME", folder.path());
+            let ended = run(
+                {
+                    shell.current_dir(folder.path());
+                    shell
+                },
+                b"",
+            )?;
+            let asks_cluster = ended.code == Some(2) && ended.err.contains("KUBECONFIG");
+            ensure!(matches!(ended.code, Some(0 | 1)) || asks_cluster, "{example}: {ended:?}");
+            count += 1;
+        }
+    }
+    ensure!(count >= 12, "{count} examples only");
+    Ok(())
+}
+
+#[test]
+fn as_a_plugin_it_is_called_kubectl_etch() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let plugin = folder.path().join("kubectl-etch");
+    symlink(binary()?, &plugin)?;
+    let help = |arguments: &[&str]| {
+        let mut command = Command::new(&plugin);
+        command.args(arguments);
+        run(command, b"")
+    };
+    ensure!(help(&["--help"])?.out.contains("Usage: kubectl etch [OPTIONS] <COMMAND>"));
+    ensure!(help(&["lint", "--help"])?.out.contains("Usage: kubectl etch lint "));
+    let wrong = help(&["lint"])?;
+    ensure!(wrong.code == Some(2) && wrong.err.contains("Usage: kubectl etch lint"), "{wrong:?}");
+    ensure!(etch(&["lint", "--help"])?.out.contains("Usage: etch lint "));
+    Ok(())
+}
+
+#[test]
+fn version_says_what_it_is_for() -> Result<()> {
+    ensure!(etch(&["version"])?.out.starts_with("etch 0.1.0, for Kubernetes 1.34 to 1.37"));
+    ensure!(etch(&["version", "-o", "json"])?.json()?["kubernetes"]["newest"] == "1.37");
+    Ok(())
+}
+
+/// The files that the examples name, and the programs that they call.
+fn prepare(folder: &Path) -> Result<()> {
+    let objects: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(file("openapi/objects.json"))?)?;
+    let object = |kind: &str| {
+        let all = objects.as_array().into_iter().flatten().map(|pair| &pair["object"]);
+        all.into_iter().find(|object| object["kind"] == kind).map(ToString::to_string).context("an object")
+    };
+    fs::write(folder.join("crds.yaml"), object("CustomResourceDefinition")?)?;
+    fs::write(folder.join("object.yaml"), object("CronTab")?)?;
+    fs::write(folder.join("deployment.yaml"), object("Deployment")?)?;
+    fs::copy(file("openapi/apps-v1.json"), folder.join("apps-v1.json"))?;
+    fs::create_dir_all(folder.join("config/crd"))?;
+    fs::copy(folder.join("crds.yaml"), folder.join("config/crd/crds.yaml"))?;
+    fs::create_dir_all(folder.join(".zfunc"))?;
+    fs::create_dir_all(folder.join(".config/fish/completions"))?;
+    symlink(binary()?, folder.join("etch"))?;
+    for (name, script) in OTHERS {
+        let path = folder.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n"))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! Inputs that are broken, hostile or simply something else: one clear line, soon, and never a panic.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use e2e::operator::binary;
+
+use crate::process::{limited, text};
+
+/// Writes the inputs that files can be, each with what the line must say.
+fn inputs(folder: &Path) -> Result<Vec<(String, &'static str)>> {
+    let mut inputs = Vec::new();
+    let mut add = |name: &str, content: &[u8], says: &'static str| {
+        fs::write(folder.join(name), content)?;
+        inputs.push((name.to_owned(), says));
+        anyhow::Ok(())
+    };
+    let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+    let mut merged = "a0: &a0 {x: 1}\n".to_owned();
+    for level in 1..30 {
+        let below = format!("*a{}", level - 1);
+        bomb.push_str(&format!("a{level}: &a{level} [{}]\n", [below.as_str(); 10].join(",")));
+        merged.push_str(&format!("a{level}: &a{level} {{a: {below}, b: {below}, <<: {below}}}\n"));
+    }
+    add("bomb.yaml", bomb.as_bytes(), "too large")?;
+    add("merged.yaml", merged.as_bytes(), "too large")?;
+    add("binary.yaml", &(0..=255).cycle().take(1 << 16).collect::<Vec<u8>>(), "not text")?;
+    add("nul.yaml", b"a: \0\n", "not text")?;
+    add("wide.yaml", "- a\n".repeat(15 << 20).as_bytes(), "too large")?;
+    add("wide.json", format!("{{\"a\":[{}0]}}", "0,".repeat(30 << 20)).as_bytes(), "too large")?;
+    add("maps.json", format!("{{\"a\":[{}0]}}", "{\"a\":0},".repeat(6 << 20)).as_bytes(), "too large")?;
+    add("deep.json", format!("{{\"a\":{}", "[".repeat(5 << 20)).as_bytes(), "levels deep")?;
+    add("deep.yaml", format!("a: {}", "[".repeat(1 << 20)).as_bytes(), "levels deep")?;
+    let tower: String = (0..400).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+    add("tower.yaml", tower.as_bytes(), "no CustomResourceDefinition")?;
+    add(
+        "ten-thousand.json",
+        format!("{{\"a\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000)).as_bytes(),
+        "levels deep",
+    )?;
+    add("twice.yaml", b"kind: A\nkind: B\n", "the key \"kind\" occurs twice")?;
+    add("twice.json", br#"{"kind":"A","kind":"B"}"#, "the key \"kind\" occurs twice")?;
+    add("cut.json", br#"{"kind":"#, "EOF")?;
+    add("template.yaml", b"kind: {{ .Values.kind }}\n", "line 1")?;
+    add("kind.yaml", b"apiVersion: apps/v1\nkind: Deployment\n", "found Deployment of apps/v1")?;
+    add("text.yaml", b"just a text", "something without a kind")?;
+    add("list.yaml", b"[1, 2, 3]", "something without a kind")?;
+    add("empty.yaml", b"", "no CustomResourceDefinition")?;
+    add(
+        "old.yaml",
+        b"apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: a}\n",
+        "v1beta1",
+    )?;
+    add(
+        "crd.yaml",
+        b"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: 1\n",
+        "spec.versions is missing or not a list of versions",
+    )?;
+    File::create(folder.join("long.yaml"))?.set_len(100 << 20)?;
+    inputs.push(("long.yaml".to_owned(), "longer than 64 MiB"));
+    symlink("round.yaml", folder.join("round.yaml"))?;
+    inputs.push(("round.yaml".to_owned(), "cannot be read"));
+    fs::create_dir(folder.join("circle"))?;
+    symlink("..", folder.join("circle/up"))?;
+    inputs.push(("circle".to_owned(), "no .yaml, .yml or .json file"));
+    inputs.push(("missing.yaml".to_owned(), "No such file"));
+    inputs.push(("/dev/zero".to_owned(), "longer than 64 MiB"));
+    Ok(inputs)
+}
+
+#[test]
+fn whatever_a_file_holds_it_ends_with_one_line() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let pairs = crate::process::file("corpus/pairs/cert-manager__certificates.cert-manager.io__1/new.yaml");
+    for (name, says) in inputs(folder.path())? {
+        let path = folder.path().join(&name);
+        let commands: [&[&str]; 4] = [
+            &["lint", text(&path)],
+            &["lint", "-o", "json", text(&path)],
+            &["fill", "--crd", text(&pairs), text(&path)],
+            &["fill", "--crd", text(&path), text(&pairs)],
+        ];
+        for command in commands {
+            let ended = limited(command, b"")?;
+            // As an object, a CRD or another kind is no garbage; there is just no schema of it.
+            let says = if command[0] == "fill" && !ended.err.contains(says) { "" } else { says };
+            let is_empty = command[2] == text(&pairs) && matches!(name.as_str(), "empty.yaml");
+            ensure!(ended.code == Some(if is_empty { 0 } else { 2 }), "{command:?}: {ended:?}");
+            ensure!(is_empty || ended.err.lines().count() == 1, "{command:?}: {ended:?}");
+            ensure!(is_empty || ended.err.starts_with("error: "), "{command:?}: {ended:?}");
+            ensure!(is_empty || ended.err.contains(says), "{command:?} does not say {says:?}: {ended:?}");
+            ensure!(ended.err.len() < 1000, "{command:?}: {ended:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_folder_is_checked_in_spite_of_what_else_is_in_it() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let crd =
+        crate::process::file("corpus/pairs/kubernetes-sigs-kueue__workloads.kueue.x-k8s.io__2/new.yaml");
+    fs::copy(crd, folder.path().join("crd.yaml"))?;
+    fs::write(folder.path().join("broken.yaml"), "a: [")?;
+    fs::write(folder.path().join("other.yaml"), "kind: Kustomization\n")?;
+    let ended = limited(&["lint", text(folder.path())], b"")?;
+    ensure!(ended.code == Some(2) && ended.err.lines().count() == 1, "{ended:?}");
+    ensure!(ended.err.contains("broken.yaml: line ") && ended.out.contains("ETCH008"), "{ended:?}");
+    Ok(())
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() -> Result<()> {
+    let corpus = crate::process::file("corpus/pairs");
+    for output in ["json", "table", "sarif"] {
+        let mut child = Command::new(binary()?)
+            .args(["lint", "--severity", "info", "-o", output, text(&corpus)])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut first = [0; 10];
+        child.stdout.take().context("its output")?.read_exact(&mut first)?;
+        let ended = child.wait_with_output()?;
+        ensure!(ended.status.code() == Some(0) && ended.stderr.is_empty(), "{output}: {ended:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn no_cluster_is_a_failure_that_says_what_to_do() -> Result<()> {
+    let ended = limited(&["lint", "--live"], b"")?;
+    ensure!(ended.code == Some(2) && ended.err.contains("KUBECONFIG"), "{ended:?}");
+    let ended = limited(&["lint", "--live", "--kubeconfig", "/nonexistent"], b"")?;
+    ensure!(ended.code == Some(2) && ended.err.contains("/nonexistent"), "{ended:?}");
+    let ended = limited(&["lint", "--live", "--context", "none"], b"")?;
+    ensure!(ended.code == Some(2) && ended.err.contains("\"none\""), "{ended:?}");
+    Ok(())
+}
+
+#[test]
+fn files_do_not_move_the_cursor() -> Result<()> {
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: \"\\e[2Ja\"}\n\
+        spec:\n  group: g\n  names: {kind: A, plural: as}\n  versions:\n  - name: \"v\\e[31m1\"\n    served: true\n    storage: true\n    \
+        schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {\"x\\e[1m\": {type: string, nullable: true, default: a}}}}}}\n";
+    let ended = limited(&["lint", "-"], crd.as_bytes())?;
+    ensure!(
+        ended.code == Some(1) && ended.out.contains("ETCH010") && !ended.out.contains('\u{1b}'),
+        "{ended:?}"
+    );
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! `etch lint` over real CRDs, in each of its forms.
+
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::process::{etch, etch_with, file, text};
+
+fn findings(arguments: &[&str]) -> Result<Vec<Value>> {
+    let arguments: Vec<&str> = ["lint", "-o", "json"].iter().chain(arguments).copied().collect();
+    let ended = etch(&arguments)?;
+    ensure!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
+    ended.json()?["findings"].as_array().cloned().context("findings")
+}
+
+/// What is found in a file of the corpus, from a severity on, as code, version and path.
+fn found(name: &str, severity: &str) -> Result<Vec<String>> {
+    let path = file("corpus/pairs").join(name);
+    let found = findings(&["--severity", severity, text(&path)])?;
+    let field = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
+    Ok(found
+        .iter()
+        .map(|finding| [field(finding, "code"), field(finding, "version"), field(finding, "path")].join(" "))
+        .collect())
+}
+
+/// Every finding in these files was looked at. What is not listed must not be found.
+#[test]
+fn real_crds_show_the_rules() -> Result<()> {
+    let cases: [(&str, &str, &[&str]); 7] = [
+        (
+            "kubernetes-sigs-kueue__workloads.kueue.x-k8s.io__2/new.yaml",
+            "warning",
+            &[
+                "ETCH008 v1beta1 .spec.podSets[].name",
+                "ETCH014 v1beta1 .spec.priorityClassSource",
+                "ETCH008 v1beta1 .status.admission.podSetAssignments[].name",
+            ],
+        ),
+        (
+            "aws-karpenter-provider-aws__ec2nodeclasses.karpenter.k8s.aws__1/new.yaml",
+            "warning",
+            &["ETCH006 v1beta1 .spec.metadataOptions.httpPutResponseHopLimit"],
+        ),
+        ("cert-manager__certificates.cert-manager.io__1/new.yaml", "info", &[]),
+        ("cert-manager__certificates.cert-manager.io__2/new.yaml", "info", &[]),
+        ("cert-manager__certificates.cert-manager.io__1/old.yaml", "info", &[]),
+        (
+            "VictoriaMetrics-operator__vmrules.operator.victoriametrics.com__1/new.yaml",
+            "info",
+            &[
+                "ETCH008 v1beta1 .spec.groups[].rules[].alert",
+                "ETCH008 v1beta1 .spec.groups[].rules[].record",
+            ],
+        ),
+        ("VictoriaMetrics-operator__vmrules.operator.victoriametrics.com__1/old.yaml", "info", &[]),
+    ];
+    for (name, severity, expected) in cases {
+        let found = found(name, severity)?;
+        ensure!(found == expected, "{name}: {found:#?}");
+    }
+    Ok(())
+}
+
+/// A server took every CRD of the corpus.
+#[test]
+fn published_crds_have_no_errors() -> Result<()> {
+    let found = findings(&["--severity", "error", text(&file("corpus/pairs"))])?;
+    ensure!(found.is_empty(), "{found:#?}");
+    let all = findings(&[text(&file("corpus/pairs"))])?;
+    let codes: std::collections::BTreeSet<_> =
+        all.iter().filter_map(|finding| finding["code"].as_str()).collect();
+    let seen = ["ETCH005", "ETCH006", "ETCH007", "ETCH008", "ETCH009", "ETCH014"];
+    ensure!(codes.iter().copied().eq(seen), "{codes:?}");
+    Ok(())
+}
+
+const CRD: &str = "\
+kind: CustomResourceDefinition
+apiVersion: apiextensions.k8s.io/v1
+metadata: {name: crontabs.stable.example.com}
+spec:
+  group: stable.example.com
+  names: {kind: CronTab, plural: crontabs}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            required: [replicas]
+            properties:
+              replicas: {type: integer, default: one}
+              image: {type: string, default: \"nginx:1.29\"}
+";
+
+#[test]
+fn every_form_says_the_same() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("a crd.yaml");
+    fs::write(&path, CRD)?;
+    let shown = |output: &str| etch(&["lint", "-o", output, text(&path)]);
+    let table = shown("table")?;
+    ensure!(table.code == Some(1), "{table:?}");
+    ensure!(table.out.contains("1 CRD: 1 error, 1 warning; 1 info not shown (--severity info)"), "{table:?}");
+    let json = shown("json")?.json()?;
+    let codes: Vec<_> =
+        json["findings"].as_array().into_iter().flatten().map(|finding| &finding["code"]).collect();
+    ensure!(codes == ["ETCH012", "ETCH002", "ETCH007"], "{codes:?}");
+    let expected = serde_json::json!({
+        "code": "ETCH012", "rule": "version-or-image-default", "severity": "warning",
+        "crd": "crontabs.stable.example.com", "version": "v1", "path": ".spec.image",
+        "message": "the default is an image with a tag", "file": text(&path), "document": 1,
+    });
+    ensure!(json["findings"][0] == expected, "{json:#}");
+    let yaml: Value = serde_yaml_ng::from_str(&shown("yaml")?.out)?;
+    ensure!(yaml == json, "{yaml}");
+    let sarif = shown("sarif")?.json()?;
+    let result = &sarif["runs"][0]["results"][1];
+    ensure!(
+        sarif["version"] == "2.1.0" && result["ruleId"] == "ETCH002" && result["level"] == "error",
+        "{result}"
+    );
+    let uri =
+        result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].as_str().unwrap_or_default();
+    ensure!(uri.ends_with("/a%20crd.yaml"), "{uri}");
+    let github = shown("github")?.out;
+    ensure!(github.lines().count() == 3 && github.starts_with("::warning file="), "{github}");
+    Ok(())
+}
+
+#[test]
+fn severities_and_exceptions_decide_the_exit_status() -> Result<()> {
+    let lint = |arguments: &[&str]| {
+        let arguments: Vec<&str> = ["lint", "-"].iter().chain(arguments).copied().collect();
+        etch_with(&arguments, CRD.as_bytes())
+    };
+    ensure!(lint(&["--allow", "ETCH002", "--allow", "version-or-image-default"])?.code == Some(0));
+    ensure!(lint(&["--allow", "etch002"])?.code == Some(1));
+    let errors = lint(&["--severity", "error"])?;
+    ensure!(errors.code == Some(1) && !errors.out.contains("ETCH012"), "{errors:?}");
+    let infos = lint(&["--severity", "info"])?;
+    ensure!(infos.out.contains("ETCH007"), "{infos:?}");
+    let wrong = lint(&["--allow", "ETCH999"])?;
+    ensure!(wrong.code == Some(2) && wrong.err.contains("no rule is called ETCH999"), "{wrong:?}");
+    Ok(())
+}
+
+#[test]
+fn rules_explain_themselves() -> Result<()> {
+    let explained = etch(&["lint", "--explain", "nullable-default"])?;
+    ensure!(explained.code == Some(0) && explained.out.starts_with("ETCH010 nullable-default (warning): "));
+    let all = etch(&["lint", "--explain", "all"])?.out;
+    ensure!(all.lines().count() == 15, "{all}");
+    ensure!(etch(&["lint", "--explain", "ETCH000"])?.code == Some(2));
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! The `etch` command as a process: what it prints, and how it ends, whatever it is given.
+
+mod examples;
+mod fill;
+mod garbage;
+mod lint;
+mod process;

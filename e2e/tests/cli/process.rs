@@ -1,0 +1,71 @@
+//! One run of `etch`, from arguments and standard input to its end.
+//! It must not know any command.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use anyhow::{Context, Result};
+use e2e::operator::binary;
+use serde_json::Value;
+
+/// What a run left.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Its exit status; none where a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ended {
+    /// Standard output as JSON.
+    pub(crate) fn json(&self) -> Result<Value> {
+        serde_json::from_str(&self.out).with_context(|| format!("no JSON: {self:?}"))
+    }
+}
+
+/// Runs it and waits for its end.
+pub(crate) fn etch(arguments: &[&str]) -> Result<Ended> {
+    etch_with(arguments, b"")
+}
+
+/// Runs it with something on its standard input.
+pub(crate) fn etch_with(arguments: &[&str], input: &[u8]) -> Result<Ended> {
+    let mut command = Command::new(binary()?);
+    command.args(arguments);
+    run(command, input)
+}
+
+/// Runs it where it may use two seconds of a processor and 256 MiB, and is killed where it asks for more.
+pub(crate) fn limited(arguments: &[&str], input: &[u8]) -> Result<Ended> {
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"ulimit -t 2; ulimit -d 262144; exec "$0" "$@""#]).arg(binary()?).args(arguments);
+    run(command, input)
+}
+
+/// Runs a command that is, or ends in, `etch`; it finds no cluster.
+pub(crate) fn run(mut command: Command, input: &[u8]) -> Result<Ended> {
+    command.env("KUBECONFIG", "/nonexistent").env_remove("KUBERNETES_SERVICE_HOST").env("NO_COLOR", "1");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().context("etch cannot be started")?;
+    let mut stdin = child.stdin.take().context("its standard input")?;
+    let output = thread::scope(|scope| {
+        // It may end without reading everything.
+        scope.spawn(move || drop(stdin.write_all(input)));
+        child.wait_with_output()
+    })?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(Ended { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) })
+}
+
+/// A file of this package.
+pub(crate) fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+/// A path as an argument.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().unwrap_or_default()
+}
