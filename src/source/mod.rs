@@ -5,6 +5,7 @@ mod budget;
 mod error;
 mod files;
 mod json;
+mod lines;
 mod scalar;
 mod yaml;
 
@@ -22,6 +23,7 @@ use crate::domain::object::Object;
 
 use budget::Budget;
 pub use error::{Reason, SourceError};
+pub use lines::{At, line};
 pub use scalar::is_plain_text;
 
 /// What one file may hold. Whatever is beyond is refused before it is read.

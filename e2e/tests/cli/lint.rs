@@ -130,8 +130,11 @@ fn every_form_says_the_same() -> Result<()> {
     let uri =
         result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].as_str().unwrap_or_default();
     ensure!(uri.ends_with("/a%20crd.yaml"), "{uri}");
+    let line = &result["locations"][0]["physicalLocation"]["region"]["startLine"];
+    ensure!(*line == 20, "{line}");
     let github = shown("github")?.out;
     ensure!(github.lines().count() == 3 && github.starts_with("::warning file="), "{github}");
+    ensure!(github.contains("a crd.yaml,line=21,title=ETCH012 "), "{github}");
     Ok(())
 }
 

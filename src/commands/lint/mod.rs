@@ -1,5 +1,6 @@
 //! `etch lint`: rules about defaults, over CRDs from files or a cluster.
 
+mod place;
 mod sarif;
 
 use std::collections::BTreeSet;
@@ -77,6 +78,8 @@ enum Level {
 
 /// A finding, and the CRD that it is about.
 struct Located {
+    /// The line in that document's file; none before it was looked for, or where it cannot be told.
+    line: Option<usize>,
     /// The document; none where the CRD is from the cluster.
     origin: Option<Origin>,
     crd: String,
@@ -123,6 +126,9 @@ impl Lint {
             .retain(|located| !self.allow.iter().any(|rule| rule.code == located.finding.rule.code));
         let least = self.severity.map_or(Severity::Info, Severity::from);
         checked.findings.retain(|located| located.finding.rule.severity >= least);
+        if matches!(self.output, Output::Sarif | Output::Github) {
+            place::find_lines(&mut checked.findings);
+        }
         match self.output {
             Output::Table => self.table(&checked, global, out)?,
             Output::Json => report::write_json(out, &document(&checked))?,
@@ -147,7 +153,7 @@ impl Lint {
         let (shown, hidden): (Vec<_>, Vec<_>) =
             checked.findings.iter().partition(|located| located.finding.rule.severity >= least);
         for Located { crd, finding, .. } in &shown {
-            let Finding { rule, version, path, message } = finding;
+            let Finding { rule, version, path, message, .. } = finding;
             table.row([
                 Cell::new(rule.severity.as_str(), tone(rule.severity)),
                 rule.code.into(),
@@ -248,6 +254,7 @@ impl Checked {
         match lint::lint(json) {
             Ok(findings) => self.findings.extend(findings.into_iter().map(|finding| Located {
                 origin: origin.clone(),
+                line: None,
                 crd: crd.clone(),
                 finding,
             })),
@@ -260,7 +267,7 @@ impl Checked {
 }
 
 fn document(checked: &Checked) -> Document<'_> {
-    let findings = checked.findings.iter().map(|Located { origin, crd, finding }| Entry {
+    let findings = checked.findings.iter().map(|Located { origin, crd, finding, .. }| Entry {
         code: finding.rule.code,
         rule: finding.rule.name,
         severity: finding.rule.severity.as_str(),
@@ -278,8 +285,8 @@ fn document(checked: &Checked) -> Document<'_> {
 fn github(checked: &Checked, out: &mut dyn Write) -> io::Result<()> {
     let escaped = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");
-    for Located { origin, crd, finding } in &checked.findings {
-        let Finding { rule, version, path, message } = finding;
+    for Located { origin, crd, line, finding } in &checked.findings {
+        let Finding { rule, version, path, message, .. } = finding;
         let command = match rule.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
@@ -288,6 +295,9 @@ fn github(checked: &Checked, out: &mut dyn Write) -> io::Result<()> {
         write!(out, "::{command} ")?;
         if let Some(origin) = origin {
             write!(out, "file={},", property(&origin.file))?;
+        }
+        if let Some(line) = line {
+            write!(out, "line={line},")?;
         }
         let title = property(&format!("{} {}", rule.code, rule.name));
         let place = escaped(&format!("{crd} {version} {path}: {message}"));

@@ -34,11 +34,14 @@ pub(super) fn log(findings: &[Located]) -> Value {
     })
 }
 
-fn result(Located { origin, crd, finding }: &Located) -> Value {
+fn result(Located { origin, crd, line, finding }: &Located) -> Value {
     let place = format!("{crd} {} {}", finding.version, finding.path);
     let mut location = json!({ "logicalLocations": [{ "fullyQualifiedName": place, "kind": "member" }] });
     if let Some(origin) = origin {
         location["physicalLocation"] = json!({ "artifactLocation": { "uri": uri(&origin.file) } });
+        if let Some(line) = line {
+            location["physicalLocation"]["region"] = json!({ "startLine": line });
+        }
     }
     json!({
         "ruleId": finding.rule.code,

@@ -77,6 +77,8 @@ pub struct Finding {
     pub rule: &'static Rule,
     /// The version of the CRD; empty where it is about the CRD as a whole.
     pub version: String,
+    /// The version's place in the CRD's list; none where it is about the CRD as a whole.
+    pub version_index: Option<usize>,
     /// The place in the schema.
     pub path: Path,
     /// What is wrong there. It may quote what the schema says.
@@ -91,8 +93,8 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn add(&mut self, version: &str, path: Path, message: impl Into<String>) {
-        let (rule, version) = (self.rule, version.to_owned());
-        self.findings.push(Finding { rule, version, path, message: message.into() });
+        let (rule, version, message) = (self.rule, version.to_owned(), message.into());
+        self.findings.push(Finding { rule, version, version_index: None, path, message });
     }
 }
 
@@ -106,11 +108,11 @@ pub fn lint(crd: &Json) -> Result<Vec<Finding>, CrdError> {
     for rule in RULES {
         (rule.check)(&subject, &mut Report { rule, findings: &mut findings });
     }
-    let order = |version: &str| subject.versions.iter().position(|known| known.name == version);
-    findings.sort_by(|a, b| {
-        let place =
-            |finding: &Finding| (order(&finding.version), finding.path.to_string(), finding.rule.code);
-        place(a).cmp(&place(b))
+    for finding in &mut findings {
+        finding.version_index = subject.version_index(&finding.version);
+    }
+    findings.sort_by_cached_key(|finding| {
+        (finding.version_index, finding.path.to_string(), finding.rule.code, finding.message.clone())
     });
     findings.dedup_by(|a, b| {
         a.rule.code == b.rule.code && a.version == b.version && a.path == b.path && a.message == b.message

@@ -60,6 +60,12 @@ impl<'a> Subject<'a> {
         judge(self.spec)
     }
 
+    /// The place of a version in the CRD by its name.
+    pub(super) fn version_index(&self, name: &str) -> Option<usize> {
+        let versions = self.spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
+        versions.iter().position(|version| version["name"] == name)
+    }
+
     /// The name of a version by its place in the CRD.
     pub(super) fn version_name(&self, index: usize) -> &'a str {
         self.spec["versions"][index]["name"].as_str().unwrap_or_default()

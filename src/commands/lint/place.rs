@@ -1,0 +1,42 @@
+//! From the place in a schema to the line in the file, for reports that are shown beside the file.
+
+use std::fs;
+
+use etch::domain::lint::Finding;
+use etch::domain::path::Step;
+use etch::source::{self, At};
+
+use super::Located;
+
+/// Looks up the lines of all findings in files.
+pub(super) fn find_lines(findings: &mut [Located]) {
+    let mut last: Option<(String, String)> = None;
+    for Located { origin, finding, line, .. } in findings {
+        let Some(origin) = origin else { continue };
+        if last.as_ref().is_none_or(|(file, _)| **file != *origin.file) {
+            // Standard input cannot be read again, and a file may be gone: then there is no line.
+            last = fs::read_to_string(&*origin.file).ok().map(|text| (origin.file.to_string(), text));
+        }
+        if let Some((_, text)) = &last {
+            *line = source::line(text, origin, &place(finding));
+        }
+    }
+}
+
+/// The way to the default, or to the schema where it has none.
+fn place(finding: &Finding) -> Vec<At> {
+    let field = |name: &str| At::Field(name.to_owned());
+    let mut place = vec![field("spec"), field("versions")];
+    if let Some(index) = finding.version_index {
+        place.extend([At::Item(index), field("schema"), field("openAPIV3Schema")]);
+        for step in finding.path.steps() {
+            match step {
+                Step::Field(name) | Step::Key(name) => place.extend([field("properties"), field(name)]),
+                Step::Items | Step::Index(_) => place.push(field("items")),
+                Step::Values => place.push(field("additionalProperties")),
+            }
+        }
+        place.push(field("default"));
+    }
+    place
+}
