@@ -12,6 +12,8 @@ use crate::commands::clean::Clean;
 use crate::commands::completions::Completions;
 use crate::commands::crds::Crds;
 use crate::commands::fill::Fill;
+use crate::commands::audit::Audit;
+use crate::commands::explain::Explain;
 use crate::commands::impact::Impact;
 use crate::commands::lint::Lint;
 use crate::commands::rbac::Rbac;
@@ -79,6 +81,8 @@ pub(crate) enum Command {
     Rbac(Rbac),
     Clean(Clean),
     Impact(Impact),
+    Audit(Audit),
+    Explain(Explain),
     Crds(Crds),
     Completions(Completions),
     Version(Version),

@@ -34,6 +34,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Rbac(rbac) => asynchronous()?.block_on(rbac.run(&global.target(), &mut out))?,
         Command::Clean(clean) => asynchronous()?.block_on(clean.run(&global.target(), &mut out))?,
         Command::Impact(impact) => asynchronous()?.block_on(impact.run(&global, &mut out))?,
+        Command::Audit(audit) => asynchronous()?.block_on(audit.run(&global, &mut out))?,
+        Command::Explain(explain) => asynchronous()?.block_on(explain.run(&global, &mut out))?,
         Command::Crds(crds) => crds.run(&mut out)?,
         Command::Completions(completions) => completions.run(&mut out)?,
         Command::Version(version) => version.run(&mut out)?,

@@ -5,6 +5,8 @@ pub(crate) mod clean;
 pub(crate) mod completions;
 pub(crate) mod crds;
 pub(crate) mod fill;
+pub(crate) mod audit;
+pub(crate) mod explain;
 pub(crate) mod impact;
 pub(crate) mod lint;
 pub(crate) mod rbac;

@@ -23,6 +23,7 @@ mod verdict;
 
 use std::time::Duration;
 
+pub use memory::on_record;
 pub use supervisor::run;
 
 /// What the operator is started with.
