@@ -2,27 +2,26 @@
 
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::cluster::etcd::{
-    After, Etcd, EtcdTarget, Opaque, REGISTRY, RawValue, Snapshot, decode, definition, identity_of, prefix_of,
-};
+use etch::cluster::etcd::{Opaque, Snapshot, decode, definition, identity_of, prefix_of};
 use etch::cluster::{Cluster, Scan, crds};
-use etch::controller::on_record;
 use etch::domain::audit::{
     Evidence, Missing, State, Totals, Unreadable, by_bytes, by_view, held, overall, schema_time,
 };
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
 use etch::domain::json::Json;
-use etch::domain::object::Object;
+use etch::domain::object::{Identity, Object};
 use etch::domain::path::Path;
 use etch::domain::plan::{Hold, Terms};
+use etch::domain::schema::rules::crd::judge;
 use etch::report::{self, Align, Cell, Style, Table, Tone};
 use serde_json::{Value, json};
 
+use super::etcd::{Bytes, EtcdArgs, on_its_record};
+use super::failure;
 use crate::cli::{Global, Outcome, Output};
 
 /// Tells which defaults etcd holds, and which are only shown
@@ -55,30 +54,6 @@ pub(crate) struct Audit {
     output: Output,
 }
 
-/// Where the bytes are.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Access to etcd")]
-pub(crate) struct EtcdArgs {
-    /// Compare with what etcd holds; separated by commas
-    #[arg(long, value_name = "URL", value_delimiter = ',')]
-    pub(crate) etcd_endpoints: Vec<String>,
-    /// The certificate authority of etcd, in PEM
-    #[arg(long, value_name = "FILE", requires = "etcd_endpoints")]
-    etcd_cacert: Option<PathBuf>,
-    /// The client certificate for etcd, in PEM
-    #[arg(long, value_name = "FILE", requires = "etcd_endpoints", requires = "etcd_key")]
-    etcd_cert: Option<PathBuf>,
-    /// The client key for etcd, in PEM
-    #[arg(long, value_name = "FILE", requires = "etcd_endpoints", requires = "etcd_cert")]
-    etcd_key: Option<PathBuf>,
-    /// Compare with a snapshot of etcd, as `etcdctl snapshot save` writes it; no cluster is asked
-    #[arg(long, value_name = "FILE", conflicts_with = "etcd_endpoints")]
-    pub(crate) etcd_snapshot: Option<PathBuf>,
-    /// Under which prefix the API server keeps its keys
-    #[arg(long, value_name = "PREFIX", default_value = REGISTRY)]
-    pub(crate) etcd_prefix: String,
-}
-
 /// What is told of one CRD.
 struct Audited {
     crd: String,
@@ -100,39 +75,31 @@ struct Detail {
     unreadable: Option<String>,
 }
 
-impl EtcdArgs {
-    pub(crate) fn target(&self) -> EtcdTarget {
-        EtcdTarget {
-            endpoints: self.etcd_endpoints.clone(),
-            cacert: self.etcd_cacert.clone(),
-            cert: self.etcd_cert.clone(),
-            key: self.etcd_key.clone(),
-        }
-    }
-}
-
 impl Audit {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
-        let all = match &self.etcd.etcd_snapshot {
-            Some(path) => self.snapshot(path).with_context(|| path.display().to_string())?,
-            None => self.live(&Cluster::connect(&global.target()).await?).await?,
+        let bytes = Bytes::open(&self.etcd).await?;
+        let all = match bytes.as_ref().and_then(Bytes::snapshot) {
+            Some(snapshot) => self.snapshot(snapshot)?,
+            None => self.live(&Cluster::connect(&global.target()).await?, bytes.as_ref()).await?,
         };
         match self.output {
             Output::Table => table(out, &global.style(), &all, self.objects)?,
             Output::Json => report::write_json(out, &document(&all))?,
             Output::Yaml => report::write_yaml(out, &document(&all))?,
         }
-        let failed = all.iter().filter(|audited| audited.error.is_some()).count();
-        if failed > 0 {
+        let failures =
+            all.iter().filter_map(|audited| Some(format!("{}: {}", audited.crd, audited.error.as_ref()?)));
+        let failures: Vec<_> = failures.collect();
+        if !failures.is_empty() {
             out.flush()?;
-            bail!("{failed} of {} CRDs could not be looked at", all.len());
+            return Err(failure(failures));
         }
         let is_clean = all.iter().all(|audited| audited.totals.is_clean());
         Ok(if is_clean { Outcome::Clean } else { Outcome::Findings })
     }
 
     /// Looks at the objects of a cluster, by their views or by what its etcd holds.
-    async fn live(&self, cluster: &Cluster) -> anyhow::Result<Vec<Audited>> {
+    async fn live(&self, cluster: &Cluster, bytes: Option<&Bytes>) -> anyhow::Result<Vec<Audited>> {
         let mut names = Vec::new();
         for name in &self.crds {
             names.push(cluster.resolve(name).await?);
@@ -140,10 +107,6 @@ impl Audit {
         if names.is_empty() {
             names = cluster.crd_names().await.context("the CRDs cannot be listed")?;
         }
-        let etcd = match self.etcd.etcd_endpoints.is_empty() {
-            true => None,
-            false => Some(Etcd::connect(&self.etcd.target()).await?),
-        };
         let mut all = Vec::new();
         for name in names {
             let document = match cluster.crd(&name).await {
@@ -165,9 +128,22 @@ impl Audit {
             if self.crds.is_empty() && !crd.compiled().has_defaults() {
                 continue;
             }
+            if let Some(message) = judge(&document["spec"]).message() {
+                if !self.crds.is_empty() {
+                    all.push(self.failed(
+                        &name,
+                        format!("not structural, so the server applies no defaults: {message}"),
+                    ));
+                }
+                continue;
+            }
             let mut audited = self.begun(&crd);
-            let ended = match &etcd {
-                Some(etcd) => self.bytes(etcd, &crd, &mut audited).await,
+            let ended = match bytes {
+                Some(bytes) => {
+                    let decoder = Decoder::new(&crd);
+                    let mut look = |identity, value: &[u8]| audited.look(&crd, &decoder, identity, value);
+                    bytes.each(&crd.resource(), &mut look).await
+                }
                 None => self.views(cluster, &document, &crd, &mut audited).await,
             };
             audited.error = ended.err().map(|error| format!("{error:#}"));
@@ -184,7 +160,7 @@ impl Audit {
         audited: &mut Audited,
     ) -> anyhow::Result<()> {
         let evidence = Evidence {
-            record: recalled(cluster, crd).await,
+            record: on_its_record(cluster, crd).await,
             schema_time: schema_time(document),
             trust_owners: self.trust_owners,
         };
@@ -198,23 +174,8 @@ impl Audit {
         Ok(())
     }
 
-    async fn bytes(&self, etcd: &Etcd, crd: &Crd, audited: &mut Audited) -> anyhow::Result<()> {
-        let prefix = prefix_of(&self.etcd.etcd_prefix, &crd.resource());
-        let decoder = Decoder::new(crd);
-        let mut after: Option<After> = None;
-        loop {
-            let page = etcd.page(&prefix, after.as_ref()).await?;
-            page.values.iter().for_each(|value| audited.look(crd, &decoder, &prefix, value));
-            after = page.next;
-            if after.is_none() {
-                return Ok(());
-            }
-        }
-    }
-
     /// Looks at what a snapshot holds: its CRDs, and their objects.
-    fn snapshot(&self, path: &std::path::Path) -> anyhow::Result<Vec<Audited>> {
-        let snapshot = Snapshot::open(path)?;
+    fn snapshot(&self, snapshot: &Snapshot) -> anyhow::Result<Vec<Audited>> {
         let mut all: Vec<(Option<Crd>, Audited)> = Vec::new();
         let crds = prefix_of(&self.etcd.etcd_prefix, &crds());
         snapshot.each(&|key| key.starts_with(crds.as_bytes()), &mut |value| {
@@ -253,8 +214,10 @@ impl Audit {
         snapshot.each(&|key| prefixes.iter().any(|prefix| key.starts_with(prefix)), &mut |value| {
             if let Some((prefix, crd, decoder, audited)) =
                 looks.iter_mut().find(|(prefix, ..)| value.key.starts_with(prefix.as_str()))
+                && let Some((namespace, name)) = identity_of(prefix, &value.key)
             {
-                audited.look(crd, decoder, prefix, &value);
+                let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
+                audited.look(crd, decoder, Identity { namespace, name, uid: String::new() }, &value.bytes);
             }
             ControlFlow::Continue(())
         })?;
@@ -284,12 +247,6 @@ impl Audit {
     }
 }
 
-/// What Etch has on record of a CRD; nothing where it is not installed.
-async fn recalled(cluster: &Cluster, crd: &Crd) -> etch::domain::plan::Record {
-    let report = cluster.report(crd.name(), crd.uid()).await.ok().flatten();
-    report.and_then(|report| on_record(&report.status?, crd)).unwrap_or_default()
-}
-
 impl Audited {
     fn add(&mut self, crd: &Crd, object: &Object, missing: Vec<Missing>, hidden: Vec<Path>) {
         let held = match missing.is_empty() {
@@ -310,22 +267,21 @@ impl Audited {
         }
     }
 
-    /// Looks at the bytes under a key.
-    fn look(&mut self, crd: &Crd, decoder: &Decoder<'_>, prefix: &str, value: &RawValue) {
-        let exact = decode(&value.bytes).map_err(|opaque: Opaque| opaque.to_string()).and_then(|stored| {
+    /// Looks at what etcd holds of an object.
+    fn look(&mut self, crd: &Crd, decoder: &Decoder<'_>, identity: Identity, value: &[u8]) {
+        let exact = decode(value).map_err(|opaque: Opaque| opaque.to_string()).and_then(|stored| {
             by_bytes(&stored, crd, decoder).map_err(|unreadable: Unreadable| unreadable.to_string())
         });
         match exact {
             Ok(exact) => self.add(crd, &exact.object, exact.missing, exact.hidden),
             Err(unreadable) => {
                 self.totals.add_unreadable();
-                let Some((namespace, name)) = identity_of(prefix, &value.key).filter(|_| self.keep_details)
-                else {
+                if !self.keep_details {
                     return;
-                };
+                }
                 self.details.push(Detail {
-                    namespace: namespace.map(str::to_owned),
-                    name: name.to_owned(),
+                    namespace: identity.namespace,
+                    name: identity.name,
                     missing: Vec::new(),
                     held: None,
                     hidden: Vec::new(),

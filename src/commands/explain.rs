@@ -2,11 +2,10 @@
 
 use std::io::Write;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use etch::cluster::Cluster;
-use etch::cluster::etcd::{Etcd, Snapshot, decode, prefix_of};
-use etch::controller::on_record;
+use etch::cluster::etcd::decode;
 use etch::domain::audit::{Account, Evidence, by_bytes, by_view, explain, schema_time};
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
@@ -16,7 +15,7 @@ use etch::domain::plan::Terms;
 use etch::report::{self, Align, Cell, Table, Tone};
 use serde_json::{Value, json};
 
-use super::audit::EtcdArgs;
+use super::etcd::{Bytes, EtcdArgs, on_its_record};
 use crate::cli::{Global, Outcome, Output};
 
 /// Explains each default that applies to one object
@@ -70,25 +69,10 @@ impl Explain {
 
     /// What etcd holds of the object, where there is access to it.
     async fn stored(&self, crd: &Crd, namespace: Option<&str>) -> anyhow::Result<Option<Json>> {
-        let prefix = prefix_of(&self.etcd.etcd_prefix, &crd.resource());
-        let key = match namespace {
-            Some(namespace) => format!("{prefix}{namespace}/{}", self.name),
-            None => format!("{prefix}{}", self.name),
-        };
-        let mut bytes = None;
-        if let Some(path) = &self.etcd.etcd_snapshot {
-            let snapshot = Snapshot::open(path).with_context(|| path.display().to_string())?;
-            snapshot.each(&|other| other == key.as_bytes(), &mut |value| {
-                bytes = Some(value.bytes);
-                std::ops::ControlFlow::Break(())
-            })?;
-        } else if !self.etcd.etcd_endpoints.is_empty() {
-            bytes = Etcd::connect(&self.etcd.target()).await?.value(&key).await?;
-        } else {
-            return Ok(None);
-        }
-        let Some(bytes) = bytes else { bail!("etcd has no key {key}; see --etcd-prefix") };
-        Ok(Some(decode(&bytes).with_context(|| format!("what etcd holds under {key}"))?))
+        let Some(bytes) = Bytes::open(&self.etcd).await? else { return Ok(None) };
+        let value = bytes.object(&crd.resource(), namespace, &self.name).await?;
+        let value = value.context("etcd has no such object; see --etcd-prefix")?;
+        Ok(Some(decode(&value).context("what etcd holds of it")?))
     }
 
     fn print(
@@ -148,9 +132,11 @@ fn account(account: &Account) -> Value {
 }
 
 async fn evidence(cluster: &Cluster, document: &Json, crd: &Crd) -> Evidence {
-    let report = cluster.report(crd.name(), crd.uid()).await.ok().flatten();
-    let record = report.and_then(|report| on_record(&report.status?, crd)).unwrap_or_default();
-    Evidence { record, schema_time: schema_time(document), trust_owners: false }
+    Evidence {
+        record: on_its_record(cluster, crd).await,
+        schema_time: schema_time(document),
+        trust_owners: false,
+    }
 }
 
 fn within(namespace: Option<&str>) -> String {

@@ -45,15 +45,16 @@ pub fn explain(object: &Object, crd: &Crd, terms: &Terms, missing: &[Missing], e
             State::Possible => "object or schema",
             State::Stored => "object",
         };
+        let owners = owners_of(object, crd, &path);
         let reason = match state {
             State::Stored if !is_default => {
                 "the value is another than the default, so somebody wrote it".to_owned()
             }
             State::Stored if exact => "etcd holds it".to_owned(),
             State::Stored => "it was written since the default is in the schema".to_owned(),
-            _ => intention(&plan, state),
+            _ => intention(&plan, state, !owners.is_empty()),
         };
-        Account { owners: owners_of(object, crd, &path), path, state, origin, reason }
+        Account { path, state, origin, owners, reason }
     };
     places(object.json(), crd).into_iter().map(account).collect()
 }
@@ -66,10 +67,11 @@ fn owners_of(object: &Object, crd: &Crd, path: &Path) -> Vec<String> {
 }
 
 /// What Etch will do about a default that is not stored, or may not be.
-fn intention(plan: &Plan, state: State) -> String {
+fn intention(plan: &Plan, state: State, is_owned: bool) -> String {
     let known = match state {
         State::Gap => "the object is stored at a version without it",
         State::Phantom => "etcd does not hold it",
+        _ if is_owned => "it has an owner, so etcd probably holds it, but a claim may outlive its field",
         _ => "what is shown does not tell whether etcd holds it",
     };
     let intention = match plan {
