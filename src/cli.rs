@@ -8,12 +8,15 @@ use clap::{Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand
 use etch::cluster::Target;
 use etch::report::Style;
 
+use crate::commands::audit::Audit;
 use crate::commands::clean::Clean;
 use crate::commands::completions::Completions;
 use crate::commands::crds::Crds;
+use crate::commands::explain::Explain;
 use crate::commands::fill::Fill;
 use crate::commands::impact::Impact;
 use crate::commands::lint::Lint;
+use crate::commands::persist::Persist;
 use crate::commands::rbac::Rbac;
 use crate::commands::run::Run;
 use crate::commands::version::Version;
@@ -79,6 +82,9 @@ pub(crate) enum Command {
     Rbac(Rbac),
     Clean(Clean),
     Impact(Impact),
+    Audit(Audit),
+    Persist(Persist),
+    Explain(Explain),
     Crds(Crds),
     Completions(Completions),
     Version(Version),

@@ -6,6 +6,7 @@ mod commands;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
+use tracing::Level;
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Cli, Command, FAILURE, LogFormat, Outcome};
@@ -13,7 +14,9 @@ use crate::commands::asynchronous;
 
 fn main() -> ExitCode {
     let cli = Cli::read();
-    log_to_stderr(cli.global.log_format);
+    // What a command finds is its output; what the operator does is its log.
+    let level = if matches!(cli.command, Command::Run(_)) { Level::INFO } else { Level::WARN };
+    log_to_stderr(cli.global.log_format, level);
     match dispatch(cli) {
         Ok(outcome) => outcome.into(),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -34,6 +37,9 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Rbac(rbac) => asynchronous()?.block_on(rbac.run(&global.target(), &mut out))?,
         Command::Clean(clean) => asynchronous()?.block_on(clean.run(&global.target(), &mut out))?,
         Command::Impact(impact) => asynchronous()?.block_on(impact.run(&global, &mut out))?,
+        Command::Audit(audit) => asynchronous()?.block_on(audit.run(&global, &mut out))?,
+        Command::Persist(persist) => asynchronous()?.block_on(persist.run(&global, &mut out))?,
+        Command::Explain(explain) => asynchronous()?.block_on(explain.run(&global, &mut out))?,
         Command::Crds(crds) => crds.run(&mut out)?,
         Command::Completions(completions) => completions.run(&mut out)?,
         Command::Version(version) => version.run(&mut out)?,
@@ -42,11 +48,11 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-fn log_to_stderr(format: LogFormat) {
+fn log_to_stderr(format: LogFormat, level: Level) {
     // kube's own events quote what the server said, and that may hold values of objects.
     let filter = EnvFilter::builder()
         .with_env_var("ETCH_LOG")
-        .with_default_directive(tracing::Level::INFO.into())
+        .with_default_directive(level.into())
         .from_env_lossy()
         .add_directive("kube_client=off".parse().expect("a directive"))
         .add_directive("kube=off".parse().expect("a directive"));

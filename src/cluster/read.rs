@@ -81,12 +81,22 @@ impl Cluster {
         resource: &Resource,
         identity: &Identity,
     ) -> Result<Option<Object>, CallError> {
-        let path = named(resource, identity.namespace.as_deref(), &identity.name);
-        match self.call(get(&path)).await {
-            Ok(body) => {
-                let object = Object::from(Json::parse(&body).map_err(CallError::malformed)?);
-                Ok(Some(object).filter(|object| object.uid() == identity.uid))
-            }
+        let found = self.object_named(resource, identity.namespace.as_deref(), &identity.name).await?;
+        Ok(found.filter(|object| object.uid() == identity.uid))
+    }
+
+    /// Reads one object by its name; none if there is none.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn object_named(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Object>, CallError> {
+        match self.call(get(&named(resource, namespace, name))).await {
+            Ok(body) => Json::parse(&body).map(|json| Some(json.into())).map_err(CallError::malformed),
             Err(CallError::Refused(refusal)) if refusal.is_missing_object() => Ok(None),
             Err(error) => Err(error),
         }

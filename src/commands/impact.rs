@@ -6,17 +6,21 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use etch::cluster::etcd::decode;
 use etch::cluster::{Cluster, Scan};
+use etch::domain::audit::{Evidence, schema_time};
 use etch::domain::crd::Crd;
-use etch::domain::impact::{Changed, Effect, SchemaChanges, Upgrade, compare};
+use etch::domain::decode::Undecodable;
+use etch::domain::impact::{Changed, Effect, Problem, SchemaChanges, Upgrade, compare};
 use etch::domain::json::Json;
-use etch::domain::object::Object;
+use etch::domain::object::{Identity, Object};
 use etch::domain::path::Path;
 use etch::domain::schema::Schema;
 use etch::report::{self, Align, Cell, Style, Table, Tone};
 use etch::source;
 use serde_json::{Value, json};
 
+use super::etcd::{Bytes, EtcdArgs, on_its_record};
 use crate::cli::{Global, Outcome, Output};
 
 /// Tells what an upgrade of CRDs will do to their objects
@@ -25,13 +29,15 @@ use crate::cli::{Global, Outcome, Output};
 /// or disappear because etcd never held them, which are hidden because the new schema does not know them, and what would be
 /// invalid.
 ///
-/// What etcd holds of an object that a server returned is judged by its managedFields: a default that nobody owns is taken
-/// not to be stored. An object that no server returned is taken to be stored as it stands in its file.
+/// With access to etcd, or to a snapshot of it, every answer is exact. Without, what etcd holds of an object that a server
+/// returned is judged by its managedFields: a default that nobody owns is taken not to be stored, unless the object was written
+/// since the CRD last changed. An object that no server returned is taken to be stored as it stands in its file.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch impact -f new.yaml --old old.yaml
   etch impact -f new.yaml --old old.yaml --objects objects/
   etch impact -f new.yaml --live -o json
+  etch impact -f new.yaml --etcd-snapshot backup.db
 
 Exit status: 0 where nothing changes, 1 where something does, 2 where the command failed.")]
 pub(crate) struct Impact {
@@ -47,6 +53,8 @@ pub(crate) struct Impact {
     /// Look at all objects of the cluster
     #[arg(long)]
     live: bool,
+    #[command(flatten)]
+    etcd: EtcdArgs,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -59,7 +67,15 @@ struct Told {
     new_version: String,
     schemas: SchemaChanges,
     counts: Counts,
-    details: Vec<(Object, Effect)>,
+    details: Vec<Detail>,
+}
+
+/// An object to which something happens.
+struct Detail {
+    identity: Identity,
+    effect: Effect,
+    /// Whether that is known, and not presumed from the owners.
+    exact: bool,
 }
 
 #[derive(Default)]
@@ -80,35 +96,58 @@ impl Impact {
         let old = crds(&self.old, &mut stdin).context("--old")?;
         let mut objects = objects(&self.objects, &new, &mut stdin).context("--objects")?;
         drop(stdin);
-        let cluster = match self.live || self.old.is_empty() {
+        let is_asked = self.live || self.old.is_empty() && self.etcd.etcd_snapshot.is_none();
+        let cluster = match is_asked {
             true => Some(Cluster::connect(&global.target()).await?),
             false => None,
         };
+        let bytes = Bytes::open(&self.etcd).await?;
         let mut all = Vec::new();
         for (name, new) in &new {
-            let live_crd;
-            let old = match (&cluster, self.old.is_empty()) {
-                (Some(cluster), true) => {
-                    live_crd = of_cluster(cluster, name).await?;
-                    live_crd.as_ref()
-                }
-                _ => old.get(name),
-            };
+            let (mut document, mut read) = (None, None);
+            if self.old.is_empty() {
+                document = match (&cluster, &bytes) {
+                    (Some(cluster), _) => {
+                        cluster.crd(name).await.with_context(|| format!("the CRD {name}"))?
+                    }
+                    (None, Some(bytes)) => bytes.crd(name)?,
+                    (None, None) => None,
+                };
+                let crd = document.as_ref().map(Crd::read).transpose();
+                read = crd.with_context(|| format!("the CRD {name}"))?;
+            }
+            let old = read.as_ref().or_else(|| old.get(name));
             let mut told = Told::new(name, old, new);
             if let Some(old) = old {
                 let upgrade = Upgrade::new(old, new);
-                objects
-                    .remove(name)
-                    .unwrap_or_default()
-                    .into_iter()
-                    .for_each(|object| told.look(&upgrade, object));
-                if let (Some(cluster), true) = (&cluster, self.live) {
-                    let mut scan = Scan::new(cluster.clone(), old.resource());
-                    while let Some(page) =
-                        scan.next().await.with_context(|| format!("{name}: the objects"))?
-                    {
-                        page.objects.into_iter().for_each(|object| told.look(&upgrade, object));
+                for object in objects.remove(name).unwrap_or_default() {
+                    told.add(object.identity(), upgrade.object(&object), false);
+                }
+                match (&bytes, &cluster) {
+                    (Some(bytes), _) => {
+                        bytes
+                            .each(&old.resource(), &mut |name, value| told.look(&upgrade, name, value))
+                            .await?;
                     }
+                    (None, Some(cluster)) if self.live => {
+                        let evidence = Evidence {
+                            record: on_its_record(cluster, old).await,
+                            schema_time: document.as_ref().and_then(schema_time),
+                            trust_owners: false,
+                        };
+                        let mut scan = Scan::new(cluster.clone(), old.resource());
+                        while let Some(page) =
+                            scan.next().await.with_context(|| format!("{name}: the objects"))?
+                        {
+                            for object in page.objects {
+                                let exact = evidence.proves(&object, old);
+                                let effect =
+                                    if exact { upgrade.proved(&object) } else { upgrade.object(&object) };
+                                told.add(object.identity(), effect, exact);
+                            }
+                        }
+                    }
+                    _ => {}
                 }
             }
             all.push(told);
@@ -140,8 +179,17 @@ impl Told {
         }
     }
 
-    fn look(&mut self, upgrade: &Upgrade<'_>, object: Object) {
-        let effect = upgrade.object(&object);
+    /// Looks at what etcd holds of an object.
+    fn look(&mut self, upgrade: &Upgrade<'_>, identity: Identity, value: &[u8]) {
+        let effect = match decode(value) {
+            Ok(stored) => upgrade.stored(stored).map(|(_, effect)| effect),
+            Err(_) => Err(Undecodable::Malformed),
+        };
+        let unreadable = |why| Effect { problems: vec![Problem::Unreadable(why)], ..Effect::default() };
+        self.add(identity, effect.unwrap_or_else(unreadable), true);
+    }
+
+    fn add(&mut self, identity: Identity, effect: Effect, exact: bool) {
         let counts = &mut self.counts;
         counts.total += 1;
         for (count, is_so) in [
@@ -155,9 +203,7 @@ impl Told {
             *count += u64::from(is_so);
         }
         if !effect.is_none() {
-            // Who it is is all that is needed of it later.
-            let metadata = json!({ "namespace": object.namespace(), "name": object.name() });
-            self.details.push((json!({ "metadata": metadata }).into(), effect));
+            self.details.push(Detail { identity, effect, exact });
         }
     }
 
@@ -182,11 +228,12 @@ impl Told {
                 "total": total, "gaining": gaining, "changing": changing, "losing": losing,
                 "hidden": hidden, "invalid": invalid, "protectedByPersist": protected,
             },
-            "details": list(&self.details, |(object, effect)| {
+            "details": list(&self.details, |Detail { identity, effect, exact }| {
                 let Effect { appears, changes, disappears, hidden, protected, problems } = effect;
                 json!({
-                    "namespace": object.namespace(),
-                    "name": object.name(),
+                    "namespace": identity.namespace,
+                    "name": identity.name,
+                    "exact": exact,
                     "appears": texts(appears),
                     "changes": texts(changes),
                     "disappears": texts(disappears),
@@ -245,9 +292,9 @@ impl Told {
         )?;
         let left = |name| (name, Align::Left);
         let mut table = Table::new([left("OBJECT"), left("EFFECT"), left("WHERE")]);
-        for (object, effect) in &self.details {
+        for Detail { identity, effect, exact: _ } in &self.details {
             let Effect { appears, changes, disappears, hidden, protected: _, problems } = effect;
-            let name = object.identity().to_string();
+            let name = identity.to_string();
             for (word, tone, paths) in [
                 ("appears", Tone::Plain, appears),
                 ("changes", Tone::Warning, changes),
@@ -292,8 +339,10 @@ fn texts(paths: &[Path]) -> Value {
 /// The CRDs among the documents, by name.
 fn crds(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap<String, Crd>> {
     let mut found = BTreeMap::new();
-    for document in source::documents(paths, stdin)?.into_iter().filter(source::Document::is_crd) {
-        let crd = document.crd()?;
+    for document in
+        source::documents(paths, stdin).map_err(told_once)?.into_iter().filter(source::Document::is_crd)
+    {
+        let crd = document.crd().map_err(told_once)?;
         if found.contains_key(crd.name()) {
             bail!("{}: {} was given before", document.origin, crd.name());
         }
@@ -312,11 +361,14 @@ fn objects(
     stdin: &mut dyn io::Read,
 ) -> anyhow::Result<BTreeMap<String, Vec<Object>>> {
     let mut found: BTreeMap<String, Vec<Object>> = BTreeMap::new();
-    for document in source::documents(paths, stdin)? {
+    for document in source::documents(paths, stdin).map_err(told_once)? {
         let group = document.api_version().split_once('/').map_or("", |(group, _)| group);
         let crd = crds.values().find(|crd| crd.group() == group && crd.kind() == document.kind());
         if let Some(crd) = crd {
-            found.entry(crd.name().to_owned()).or_default().push(document.into_object()?.1);
+            found
+                .entry(crd.name().to_owned())
+                .or_default()
+                .push(document.into_object().map_err(told_once)?.1);
         }
     }
     if found.is_empty() && !paths.is_empty() {
@@ -325,8 +377,7 @@ fn objects(
     Ok(found)
 }
 
-/// The CRD as the cluster has it; none if it has none.
-async fn of_cluster(cluster: &Cluster, name: &str) -> anyhow::Result<Option<Crd>> {
-    let document = cluster.crd(name).await.with_context(|| format!("the CRD {name}"))?;
-    document.map(|document| Crd::read(&document).with_context(|| format!("the CRD {name}"))).transpose()
+/// The error as it tells itself, which includes its causes.
+fn told_once(error: source::SourceError) -> anyhow::Error {
+    anyhow::Error::msg(error.to_string())
 }

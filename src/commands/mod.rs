@@ -1,12 +1,16 @@
 //! The subcommands, one file each.
 //! They must not decide anything: they connect what was typed with the library.
 
+pub(crate) mod audit;
 pub(crate) mod clean;
 pub(crate) mod completions;
 pub(crate) mod crds;
+mod etcd;
+pub(crate) mod explain;
 pub(crate) mod fill;
 pub(crate) mod impact;
 pub(crate) mod lint;
+pub(crate) mod persist;
 pub(crate) mod rbac;
 pub(crate) mod run;
 pub(crate) mod version;

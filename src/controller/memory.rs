@@ -88,6 +88,11 @@ impl Memory {
     }
 }
 
+/// What a report says about the objects of a CRD, for those who only read; none if it is about other defaults, or not complete.
+pub fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Option<Record> {
+    Memory::recall(status, crd).map(|memory| memory.record)
+}
+
 /// The record after a sweep that saw to every object, or to every one of those that it is used for.
 pub(super) fn record_of(tally: &Tally, through: Option<u64>, crd: &Crd) -> Record {
     let exceptions: HashSet<String> = tally.troubles().map(|(identity, _)| identity.uid.clone()).collect();

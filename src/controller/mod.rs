@@ -11,6 +11,7 @@ mod judge;
 mod keep;
 mod ledger;
 mod memory;
+mod once;
 mod pass;
 mod pursuit;
 mod record;
@@ -23,6 +24,8 @@ mod verdict;
 
 use std::time::Duration;
 
+pub use memory::on_record;
+pub use once::{Pass, Passed, Progress, Stopped, persist};
 pub use supervisor::run;
 
 /// What the operator is started with.

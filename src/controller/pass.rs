@@ -50,7 +50,7 @@ pub(super) struct Left {
 
 /// Why a sweep was not completed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Interruption {
+pub enum Interruption {
     /// The list could not be read.
     #[error("the objects cannot be listed: {0}")]
     List(#[from] CallError),

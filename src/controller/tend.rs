@@ -44,7 +44,7 @@ pub(super) struct Tended {
 
 /// Why seeing to further objects of the CRD would be wrong or useless.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Stop {
+pub enum Stop {
     /// A permission is missing.
     #[error("the permission to {verb} is missing")]
     Forbidden {

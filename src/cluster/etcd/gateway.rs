@@ -175,6 +175,15 @@ impl Etcd {
         }
     }
 
+    /// Reads the value of one key; none if it is not there.
+    ///
+    /// # Errors
+    /// See [`EtcdError`].
+    pub async fn value(&self, key: &str) -> Result<Option<Vec<u8>>, EtcdError> {
+        let page = self.page_of(key, None, 1).await?;
+        Ok(page.values.into_iter().find(|value| value.key == key).map(|value| value.bytes))
+    }
+
     async fn page_of(&self, prefix: &str, after: Option<&After>, limit: u32) -> Result<EtcdPage, EtcdError> {
         let key = after.map_or_else(|| prefix.as_bytes().to_vec(), |after| after.key.clone());
         let request = RangeRequest {
@@ -264,7 +273,8 @@ async fn config(endpoint: &str, target: &EtcdTarget) -> Result<Config, Unusable>
     Ok(config)
 }
 
-/// The first key after all those that begin with `prefix`, which is not empty and ends in ASCII.
+/// The first key after all those that begin with `prefix`, which is not empty and ends in ASCII. The key that is the prefix
+/// comes before the others.
 fn end_of_prefix(prefix: &str) -> Vec<u8> {
     let mut end = prefix.as_bytes().to_vec();
     if let Some(last) = end.last_mut() {

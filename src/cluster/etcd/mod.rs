@@ -2,11 +2,13 @@
 //! It must not write, and must not guess what it cannot read.
 
 mod cbor;
+mod definition;
 mod gateway;
 mod snapshot;
 mod value;
 
-pub use gateway::{Etcd, EtcdError, EtcdPage, EtcdTarget};
+pub use definition::definition;
+pub use gateway::{After, Etcd, EtcdError, EtcdPage, EtcdTarget};
 pub use snapshot::{Snapshot, SnapshotError};
 pub use value::{Opaque, decode};
 

@@ -2,6 +2,7 @@
 //! It must not call a default stored that nothing proves to be stored.
 
 mod exact;
+mod explain;
 mod places;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use crate::domain::path::Path;
 use crate::domain::plan::{Hold, Plan, Record, Terms, decide};
 
 pub use exact::{Exact, Unreadable, by_bytes};
+pub use explain::{Account, explain};
 pub use places::places;
 pub use totals::Totals;
 pub use view::{Evidence, by_view, schema_time};

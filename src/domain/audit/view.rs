@@ -65,7 +65,7 @@ pub fn schema_time(crd: &Json) -> Option<Timestamp> {
 
 impl Evidence {
     /// Whether etcd holds whatever default the object shows.
-    fn proves(&self, object: &Object, crd: &Crd) -> bool {
+    pub fn proves(&self, object: &Object, crd: &Crd) -> bool {
         if crd.versions_disagree() {
             return self.record.covers(object);
         }

@@ -137,6 +137,25 @@ impl<'a> Upgrade<'a> {
         self.effect(&view, &stored)
     }
 
+    /// What happens to an object as a server returned it at the storage version, all of which is known to be stored.
+    pub fn proved(&self, object: &Object) -> Effect {
+        let stored = Stored { value: object.json().clone(), version: self.old.storage().name.clone() };
+        self.effect(object.json(), &stored)
+    }
+
+    /// What happens to an object of which this is what etcd holds; it comes with the object as it is read before.
+    ///
+    /// # Errors
+    /// See [`Undecodable`].
+    pub fn stored(&self, value: Json) -> Result<(Object, Effect), Undecodable> {
+        let version = version_of_document(&value).to_owned();
+        let View { object: view, hidden: before } = self.old_decoder.view(&value, &version)?;
+        let mut effect = self.effect(&view, &Stored { value, version });
+        // What no reader saw before is not hidden by the upgrade.
+        effect.hidden.retain(|path| !before.contains(path));
+        Ok((view.into(), effect))
+    }
+
     /// What etcd is taken to hold of an object, at the version at which it is taken to be stored.
     fn presumed(&self, object: &Object) -> Stored {
         // Stored at S, it would show all defaults of S (fact R2).
@@ -213,7 +232,11 @@ impl<'a> Upgrade<'a> {
 
 /// The version in whose terms an object is written.
 fn version_of(object: &Object) -> &str {
-    let group_version = object.json().get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    version_of_document(object.json())
+}
+
+fn version_of_document(document: &Value) -> &str {
+    let group_version = document.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     group_version.rsplit('/').next().unwrap_or_default()
 }
 

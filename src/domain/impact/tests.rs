@@ -105,6 +105,26 @@ fn a_document_at_another_version_is_converted_where_no_webhook_is_needed() {
 }
 
 #[test]
+fn what_is_known_to_be_stored_needs_no_owner() {
+    let (old, new) = (json!({ "a": { "default": 1 } }), json!({ "a": { "default": 5 } }));
+    let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
+    let upgrade = Upgrade::new(&old, &new);
+    assert_eq!(told(&upgrade.proved(&tab(json!({ "a": 1 }), json!({})))), [""; 0]);
+    let bytes = |spec: Value| {
+        json!({ "apiVersion": "example.com/v1", "metadata": { "name": "a" }, "spec": spec }).into()
+    };
+    let (view, effect) = upgrade.stored(bytes(json!({ "gone": 1 }))).expect("readable");
+    assert_eq!(view.json()["spec"]["a"], 1);
+    assert_eq!(
+        told(&effect),
+        ["changes .spec.a", "protected .spec.a"],
+        "what was hidden before is no effect"
+    );
+    let (_, effect) = upgrade.stored(bytes(json!({ "a": 1 }))).expect("readable");
+    assert_eq!(told(&effect), [""; 0]);
+}
+
+#[test]
 fn a_new_default_appears_where_its_parent_is() {
     let old = json!({ "l": { "items": spec(json!({ "n": {} })) }, "m": {} });
     let new = json!({

@@ -1,0 +1,449 @@
+//! `etch audit`: which defaults etcd holds, and which are only shown.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use etch::cluster::etcd::{Opaque, Snapshot, decode, definition, identity_of, prefix_of};
+use etch::cluster::{Cluster, Scan, crds};
+use etch::domain::audit::{
+    Evidence, Missing, State, Totals, Unreadable, by_bytes, by_view, held, overall, schema_time,
+};
+use etch::domain::crd::Crd;
+use etch::domain::decode::Decoder;
+use etch::domain::json::Json;
+use etch::domain::object::{Identity, Object};
+use etch::domain::path::Path;
+use etch::domain::plan::{Hold, Terms};
+use etch::domain::schema::rules::crd::judge;
+use etch::report::{self, Align, Cell, Style, Table, Tone};
+use serde_json::{Value, json};
+
+use super::etcd::{Bytes, EtcdArgs, on_its_record};
+use super::failure;
+use crate::cli::{Global, Outcome, Output};
+
+/// Tells which defaults etcd holds, and which are only shown
+///
+/// A phantom default is shown whenever an object is read, and etcd does not hold it. What the API shows does not tell the two
+/// apart: a default is called stored only where a write after the last change of the CRD is known, and possible where it is
+/// not. With access to etcd or to a snapshot of it every answer is exact.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  etch audit
+  etch audit certificates.cert-manager.io issuers --objects
+  etch audit -o json --etcd-endpoints https://127.0.0.1:2379 --etcd-cacert ca.crt --etcd-cert etcd.crt --etcd-key etcd.key
+  etch audit --etcd-snapshot backup.db
+
+Exit status: 0 where all defaults are stored, 1 where some are not or may not be, 2 where the command failed.")]
+pub(crate) struct Audit {
+    /// The CRDs to look at, as kubectl takes types [default: all that have defaults]
+    #[arg(value_name = "CRD")]
+    crds: Vec<String>,
+    /// Name the objects
+    #[arg(long)]
+    objects: bool,
+    /// Take a value that an owner names for stored, although claims outlive their fields
+    #[arg(long)]
+    trust_owners: bool,
+    #[command(flatten)]
+    etcd: EtcdArgs,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+/// What is told of one CRD.
+struct Audited {
+    crd: String,
+    storage_version: Option<String>,
+    totals: Totals,
+    details: Vec<Detail>,
+    /// Why there are no numbers, or not all.
+    error: Option<String>,
+    keep_details: bool,
+}
+
+/// An object that is not, or not for certain, as it should be.
+struct Detail {
+    namespace: Option<String>,
+    name: String,
+    missing: Vec<Missing>,
+    held: Option<(Hold, Vec<Path>)>,
+    hidden: Vec<Path>,
+    unreadable: Option<String>,
+}
+
+impl Audit {
+    pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        let bytes = Bytes::open(&self.etcd).await?;
+        let all = match bytes.as_ref().and_then(Bytes::snapshot) {
+            Some(snapshot) => self.snapshot(snapshot)?,
+            None => self.live(&Cluster::connect(&global.target()).await?, bytes.as_ref()).await?,
+        };
+        match self.output {
+            Output::Table => table(out, &global.style(), &all, self.objects)?,
+            Output::Json => report::write_json(out, &document(&all))?,
+            Output::Yaml => report::write_yaml(out, &document(&all))?,
+        }
+        let failures =
+            all.iter().filter_map(|audited| Some(format!("{}: {}", audited.crd, audited.error.as_ref()?)));
+        let failures: Vec<_> = failures.collect();
+        if !failures.is_empty() {
+            out.flush()?;
+            return Err(failure(failures));
+        }
+        let is_clean = all.iter().all(|audited| audited.totals.is_clean());
+        Ok(if is_clean { Outcome::Clean } else { Outcome::Findings })
+    }
+
+    /// Looks at the objects of a cluster, by their views or by what its etcd holds.
+    async fn live(&self, cluster: &Cluster, bytes: Option<&Bytes>) -> anyhow::Result<Vec<Audited>> {
+        let mut names = Vec::new();
+        for name in &self.crds {
+            names.push(cluster.resolve(name).await?);
+        }
+        if names.is_empty() {
+            names = cluster.crd_names().await.context("the CRDs cannot be listed")?;
+        }
+        let mut all = Vec::new();
+        for name in names {
+            let document = match cluster.crd(&name).await {
+                Ok(Some(document)) => document,
+                // Deleted since it was listed.
+                Ok(None) => continue,
+                Err(error) => {
+                    all.push(self.failed(&name, error.to_string()));
+                    continue;
+                }
+            };
+            let crd = match Crd::read(&document) {
+                Ok(crd) => crd,
+                Err(error) => {
+                    all.push(self.failed(&name, error.to_string()));
+                    continue;
+                }
+            };
+            if self.crds.is_empty() && !crd.compiled().has_defaults() {
+                continue;
+            }
+            if let Some(message) = judge(&document["spec"]).message() {
+                if !self.crds.is_empty() {
+                    all.push(self.failed(
+                        &name,
+                        format!("not structural, so the server applies no defaults: {message}"),
+                    ));
+                }
+                continue;
+            }
+            let mut audited = self.begun(&crd);
+            let ended = match bytes {
+                Some(bytes) => {
+                    let decoder = Decoder::new(&crd);
+                    let mut look = |identity, value: &[u8]| audited.look(&crd, &decoder, identity, value);
+                    bytes.each(&crd.resource(), &mut look).await
+                }
+                None => self.views(cluster, &document, &crd, &mut audited).await,
+            };
+            audited.error = ended.err().map(|error| format!("{error:#}"));
+            all.push(audited);
+        }
+        Ok(all)
+    }
+
+    async fn views(
+        &self,
+        cluster: &Cluster,
+        document: &Json,
+        crd: &Crd,
+        audited: &mut Audited,
+    ) -> anyhow::Result<()> {
+        let evidence = Evidence {
+            record: on_its_record(cluster, crd).await,
+            schema_time: schema_time(document),
+            trust_owners: self.trust_owners,
+        };
+        let mut scan = Scan::new(cluster.clone(), crd.resource());
+        while let Some(page) = scan.next().await? {
+            for object in page.objects {
+                let missing = by_view(&object, crd, &evidence);
+                audited.add(crd, &object, missing, Vec::new());
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at what a snapshot holds: its CRDs, and their objects.
+    fn snapshot(&self, snapshot: &Snapshot) -> anyhow::Result<Vec<Audited>> {
+        let mut all: Vec<(Option<Crd>, Audited)> = Vec::new();
+        let crds = prefix_of(&self.etcd.etcd_prefix, &crds());
+        snapshot.each(&|key| key.starts_with(crds.as_bytes()), &mut |value| {
+            let name = identity_of(&crds, &value.key).map_or("", |(_, name)| name);
+            let is_asked_for = self.crds.is_empty() || self.crds.iter().any(|asked| asked == name);
+            if is_asked_for {
+                let crd = match decode(&value.bytes) {
+                    Ok(document) => Crd::read(&definition(document)).map_err(|error| error.to_string()),
+                    Err(opaque) => Err(opaque.to_string()),
+                };
+                match crd {
+                    Err(error) => all.push((None, self.failed(name, error))),
+                    Ok(crd) if self.crds.is_empty() && !crd.compiled().has_defaults() => {}
+                    Ok(crd) => {
+                        let audited = self.begun(&crd);
+                        all.push((Some(crd), audited));
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        if let Some(name) =
+            self.crds.iter().find(|name| !all.iter().any(|(_, audited)| audited.crd == **name))
+        {
+            bail!("the snapshot has no CRD {name}; give its full name, such as crontabs.stable.example.com");
+        }
+        all.sort_by(|(_, a), (_, b)| a.crd.cmp(&b.crd));
+        let mut looks: Vec<(String, &Crd, Decoder<'_>, &mut Audited)> = all
+            .iter_mut()
+            .filter_map(|(crd, audited)| {
+                let crd = crd.as_ref()?;
+                Some((prefix_of(&self.etcd.etcd_prefix, &crd.resource()), crd, Decoder::new(crd), audited))
+            })
+            .collect();
+        let prefixes: Vec<Vec<u8>> = looks.iter().map(|(prefix, ..)| prefix.clone().into_bytes()).collect();
+        snapshot.each(&|key| prefixes.iter().any(|prefix| key.starts_with(prefix)), &mut |value| {
+            if let Some((prefix, crd, decoder, audited)) =
+                looks.iter_mut().find(|(prefix, ..)| value.key.starts_with(prefix.as_str()))
+                && let Some((namespace, name)) = identity_of(prefix, &value.key)
+            {
+                let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
+                audited.look(crd, decoder, Identity { namespace, name, uid: String::new() }, &value.bytes);
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(all.into_iter().map(|(_, audited)| audited).collect())
+    }
+
+    fn begun(&self, crd: &Crd) -> Audited {
+        Audited {
+            crd: crd.name().to_owned(),
+            storage_version: Some(crd.storage().name.clone()),
+            totals: Totals::default(),
+            details: Vec::new(),
+            error: None,
+            keep_details: self.objects,
+        }
+    }
+
+    fn failed(&self, name: &str, error: String) -> Audited {
+        Audited {
+            crd: name.to_owned(),
+            storage_version: None,
+            totals: Totals::default(),
+            details: Vec::new(),
+            error: Some(error),
+            keep_details: false,
+        }
+    }
+}
+
+impl Audited {
+    fn add(&mut self, crd: &Crd, object: &Object, missing: Vec<Missing>, hidden: Vec<Path>) {
+        let held = match missing.is_empty() {
+            true => None,
+            false => held(object, crd, &Terms::default()),
+        };
+        self.totals.add(&missing, held.is_some());
+        self.totals.hidden += u64::from(!hidden.is_empty());
+        if self.keep_details && !(missing.is_empty() && hidden.is_empty()) {
+            self.details.push(Detail {
+                namespace: object.namespace().map(str::to_owned),
+                name: object.name().to_owned(),
+                missing,
+                held,
+                hidden,
+                unreadable: None,
+            });
+        }
+    }
+
+    /// Looks at what etcd holds of an object.
+    fn look(&mut self, crd: &Crd, decoder: &Decoder<'_>, identity: Identity, value: &[u8]) {
+        let exact = decode(value).map_err(|opaque: Opaque| opaque.to_string()).and_then(|stored| {
+            by_bytes(&stored, crd, decoder).map_err(|unreadable: Unreadable| unreadable.to_string())
+        });
+        match exact {
+            Ok(exact) => self.add(crd, &exact.object, exact.missing, exact.hidden),
+            Err(unreadable) => {
+                self.totals.add_unreadable();
+                if !self.keep_details {
+                    return;
+                }
+                self.details.push(Detail {
+                    namespace: identity.namespace,
+                    name: identity.name,
+                    missing: Vec::new(),
+                    held: None,
+                    hidden: Vec::new(),
+                    unreadable: Some(unreadable),
+                });
+            }
+        }
+    }
+
+    fn document(&self) -> Value {
+        let Totals { objects, stored, phantom, possible, unreadable, held, hidden, paths } = &self.totals;
+        let mut document = json!({
+            "crd": self.crd,
+            "storageVersion": self.storage_version,
+            "objects": objects,
+            "stored": stored,
+            "phantom": phantom,
+            "possible": possible,
+            "held": held,
+            "hidden": hidden,
+            "unreadable": unreadable,
+            "paths": paths
+                .iter()
+                .map(|(path, objects)| json!({ "path": path.to_string(), "objects": objects }))
+                .collect::<Vec<_>>(),
+        });
+        if self.keep_details {
+            document["details"] = self.details.iter().map(Detail::document).collect();
+        }
+        if let Some(error) = &self.error {
+            document["error"] = Value::from(error.as_str());
+        }
+        document
+    }
+}
+
+impl Detail {
+    fn state(&self) -> &'static str {
+        match &self.unreadable {
+            Some(_) => "unreadable",
+            None => match overall(&self.missing) {
+                State::Gap => State::Phantom.as_str(),
+                state => state.as_str(),
+            },
+        }
+    }
+
+    fn document(&self) -> Value {
+        let Self { namespace, name, missing, held, hidden, unreadable } = self;
+        let texts = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>();
+        json!({
+            "namespace": namespace,
+            "name": name,
+            "state": self.state(),
+            "defaults": missing
+                .iter()
+                .map(|missing| json!({ "path": missing.path.to_string(), "state": missing.state.as_str() }))
+                .collect::<Vec<_>>(),
+            "held": held.as_ref().map(|(reason, paths)| json!({ "reason": word(*reason), "paths": texts(paths) })),
+            "hidden": texts(hidden),
+            "unreadable": unreadable,
+        })
+    }
+}
+
+/// The reason in one word, as reports have it.
+pub(crate) fn word(hold: Hold) -> &'static str {
+    match hold {
+        Hold::HiddenFields => "HiddenFields",
+        Hold::Misfit => "Misfit",
+        Hold::InvalidDefault => "InvalidDefault",
+    }
+}
+
+fn document(all: &[Audited]) -> Value {
+    json!({ "crds": all.iter().map(Audited::document).collect::<Vec<_>>() })
+}
+
+fn table(out: &mut dyn Write, style: &Style, all: &[Audited], objects: bool) -> std::io::Result<()> {
+    if all.is_empty() {
+        return writeln!(out, "No CRD has defaults.");
+    }
+    let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
+    let mut table = Table::new([
+        left("CRD"),
+        left("VERSION"),
+        right("OBJECTS"),
+        right("STORED"),
+        right("PHANTOM"),
+        right("POSSIBLE"),
+        right("HELD"),
+        right("UNREADABLE"),
+        left("NOTE"),
+    ]);
+    let count =
+        |number: u64, tone| Cell::new(number.to_string(), if number > 0 { tone } else { Tone::Faint });
+    for audited in all {
+        let Totals { objects, stored, phantom, possible, unreadable, held, .. } = audited.totals;
+        table.row([
+            audited.crd.as_str().into(),
+            audited.storage_version.as_deref().unwrap_or_default().into(),
+            count(objects, Tone::Plain),
+            count(stored, Tone::Good),
+            count(phantom, Tone::Bad),
+            count(possible, Tone::Warning),
+            count(held, Tone::Warning),
+            count(unreadable, Tone::Warning),
+            Cell::new(audited.error.as_deref().unwrap_or_default(), Tone::Bad),
+        ]);
+    }
+    table.write(out, style)?;
+    let mut paths = Table::new([left("CRD"), left("DEFAULT"), right("MISSING IN")]);
+    for audited in all {
+        for (path, objects) in &audited.totals.paths {
+            paths.row([audited.crd.as_str().into(), path.to_string().into(), objects.to_string().into()]);
+        }
+    }
+    if !paths.is_empty() {
+        writeln!(out)?;
+        paths.write(out, style)?;
+    }
+    if objects {
+        write_objects(out, style, all)?;
+    }
+    Ok(())
+}
+
+fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io::Result<()> {
+    let left = |name| (name, Align::Left);
+    let mut table = Table::new([left("CRD"), left("OBJECT"), left("STATE"), left("WHERE")]);
+    for audited in all {
+        for detail in &audited.details {
+            let name = match &detail.namespace {
+                Some(namespace) => format!("{namespace}/{}", detail.name),
+                None => detail.name.clone(),
+            };
+            let paths: Vec<_> = detail
+                .missing
+                .iter()
+                .map(|missing| format!("{} ({})", missing.path, missing.state))
+                .collect();
+            let mut told = vec![paths.join(" ")];
+            if let Some((reason, _)) = &detail.held {
+                told.push(format!("held: {}", word(*reason)));
+            }
+            if !detail.hidden.is_empty() {
+                let hidden: Vec<_> = detail.hidden.iter().map(Path::to_string).collect();
+                told.push(format!("only etcd holds {}", hidden.join(" ")));
+            }
+            told.extend(detail.unreadable.clone());
+            told.retain(|text| !text.is_empty());
+            table.row([
+                audited.crd.as_str().into(),
+                name.into(),
+                detail.state().into(),
+                told.join("; ").into(),
+            ]);
+        }
+    }
+    if table.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    table.write(out, style)
+}

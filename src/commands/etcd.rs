@@ -1,0 +1,159 @@
+//! Where commands take what etcd holds from: a running etcd, or a snapshot.
+//! It must not interpret the values.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use etch::cluster::etcd::{
+    After, Etcd, EtcdTarget, REGISTRY, Snapshot, decode, definition, identity_of, prefix_of,
+};
+use etch::cluster::{Cluster, crds};
+use etch::controller::on_record;
+use etch::domain::crd::{Crd, Resource};
+use etch::domain::json::Json;
+use etch::domain::object::Identity;
+use etch::domain::plan::Record;
+
+/// Where the bytes are.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Access to etcd")]
+pub(crate) struct EtcdArgs {
+    /// Compare with what etcd holds; separated by commas
+    #[arg(long, value_name = "URL", value_delimiter = ',')]
+    pub(crate) etcd_endpoints: Vec<String>,
+    /// The certificate authority of etcd, in PEM
+    #[arg(long, value_name = "FILE", requires = "etcd_endpoints")]
+    etcd_cacert: Option<PathBuf>,
+    /// The client certificate for etcd, in PEM
+    #[arg(long, value_name = "FILE", requires_all = ["etcd_endpoints", "etcd_key"])]
+    etcd_cert: Option<PathBuf>,
+    /// The client key for etcd, in PEM
+    #[arg(long, value_name = "FILE", requires_all = ["etcd_endpoints", "etcd_cert"])]
+    etcd_key: Option<PathBuf>,
+    /// Compare with a snapshot of etcd, as `etcdctl snapshot save` writes it
+    #[arg(long, value_name = "FILE", conflicts_with = "etcd_endpoints")]
+    pub(crate) etcd_snapshot: Option<PathBuf>,
+    /// Under which prefix the API server keeps its keys
+    #[arg(long, value_name = "PREFIX", default_value = REGISTRY)]
+    pub(crate) etcd_prefix: String,
+}
+
+/// Access to the bytes.
+pub(crate) struct Bytes {
+    prefix: String,
+    source: Source,
+}
+
+enum Source {
+    Etcd(Etcd),
+    Snapshot(Snapshot),
+}
+
+impl Bytes {
+    /// What the arguments give access to; none if they name nothing.
+    pub(crate) async fn open(args: &EtcdArgs) -> anyhow::Result<Option<Self>> {
+        let source = if let Some(path) = &args.etcd_snapshot {
+            Source::Snapshot(Snapshot::open(path).with_context(|| path.display().to_string())?)
+        } else if args.etcd_endpoints.is_empty() {
+            return Ok(None);
+        } else {
+            let target = EtcdTarget {
+                endpoints: args.etcd_endpoints.clone(),
+                cacert: args.etcd_cacert.clone(),
+                cert: args.etcd_cert.clone(),
+                key: args.etcd_key.clone(),
+            };
+            Source::Etcd(Etcd::connect(&target).await?)
+        };
+        Ok(Some(Self { prefix: args.etcd_prefix.clone(), source }))
+    }
+
+    /// The snapshot, if it is one.
+    pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
+        match &self.source {
+            Source::Snapshot(snapshot) => Some(snapshot),
+            Source::Etcd(_) => None,
+        }
+    }
+
+    /// Visits what is stored for each object of a resource, a page at a time.
+    pub(crate) async fn each(
+        &self,
+        resource: &Resource,
+        visit: &mut (dyn FnMut(Identity, &[u8]) + Send),
+    ) -> anyhow::Result<()> {
+        let prefix = prefix_of(&self.prefix, resource);
+        let mut visit = |key: &str, bytes: &[u8]| {
+            if let Some((namespace, name)) = identity_of(&prefix, key) {
+                let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
+                visit(Identity { namespace, name, uid: String::new() }, bytes);
+            }
+        };
+        match &self.source {
+            Source::Snapshot(snapshot) => {
+                let wanted = |key: &[u8]| key.starts_with(prefix.as_bytes());
+                snapshot.each(&wanted, &mut |value| {
+                    visit(&value.key, &value.bytes);
+                    ControlFlow::Continue(())
+                })?;
+            }
+            Source::Etcd(etcd) => {
+                let mut after: Option<After> = None;
+                loop {
+                    let page = etcd.page(&prefix, after.as_ref()).await?;
+                    page.values.iter().for_each(|value| visit(&value.key, &value.bytes));
+                    after = page.next;
+                    if after.is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is stored for one object; none if there is none.
+    pub(crate) async fn object(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> anyhow::Result<Option<Vec<u8>>> {
+        let prefix = prefix_of(&self.prefix, resource);
+        let key = match namespace {
+            Some(namespace) => format!("{prefix}{namespace}/{name}"),
+            None => format!("{prefix}{name}"),
+        };
+        match &self.source {
+            Source::Etcd(etcd) => Ok(etcd.value(&key).await?),
+            Source::Snapshot(snapshot) => of_snapshot(snapshot, &key),
+        }
+    }
+
+    /// A CRD of a snapshot, in the form in which servers serve it; none if there is none, or this is a running etcd.
+    pub(crate) fn crd(&self, name: &str) -> anyhow::Result<Option<Json>> {
+        let Source::Snapshot(snapshot) = &self.source else { return Ok(None) };
+        let key = format!("{}{name}", prefix_of(&self.prefix, &crds()));
+        let Some(bytes) = of_snapshot(snapshot, &key)? else { return Ok(None) };
+        let document = decode(&bytes).with_context(|| format!("the CRD {name} in the snapshot"))?;
+        Ok(Some(definition(document)))
+    }
+}
+
+fn of_snapshot(snapshot: &Snapshot, key: &str) -> anyhow::Result<Option<Vec<u8>>> {
+    let mut bytes = None;
+    snapshot.each(&|other| other == key.as_bytes(), &mut |value| {
+        bytes = Some(value.bytes);
+        ControlFlow::Break(())
+    })?;
+    Ok(bytes)
+}
+
+/// What Etch has on record of a CRD; nothing where it is not installed.
+pub(crate) async fn on_its_record(cluster: &Cluster, crd: &Crd) -> Record {
+    let report = cluster.report(crd.name(), crd.uid()).await.ok().flatten();
+    let nothing = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
+    report.and_then(|report| on_record(&report.status?, crd)).unwrap_or(nothing)
+}

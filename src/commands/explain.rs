@@ -1,0 +1,144 @@
+//! `etch explain`: of one object, each default that applies, and what is known of it.
+
+use std::io::Write;
+
+use anyhow::Context;
+use clap::Args;
+use etch::cluster::Cluster;
+use etch::cluster::etcd::decode;
+use etch::domain::audit::{Account, Evidence, by_bytes, by_view, explain, schema_time};
+use etch::domain::crd::Crd;
+use etch::domain::decode::Decoder;
+use etch::domain::json::Json;
+use etch::domain::object::Object;
+use etch::domain::plan::Terms;
+use etch::report::{self, Align, Cell, Table, Tone};
+use serde_json::{Value, json};
+
+use super::etcd::{Bytes, EtcdArgs, on_its_record};
+use crate::cli::{Global, Outcome, Output};
+
+/// Explains each default that applies to one object
+///
+/// For each it is told where the value comes from, who owns it, whether etcd holds it, and why Etch will or will not store it.
+/// Without access to etcd that is not always known; then the state is `possible`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  etch explain certificates my-cert -n web
+  etch explain clusterissuer main -o json
+
+Exit status: 0 where all defaults are stored, 1 where some are not or may not be, 2 where the command failed.")]
+pub(crate) struct Explain {
+    /// The type, as kubectl takes it: plural, singular, short name, kind, or plural.group
+    #[arg(value_name = "TYPE")]
+    kind: String,
+    /// The object's name
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    etcd: EtcdArgs,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+impl Explain {
+    pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        let cluster = Cluster::connect(&global.target()).await?;
+        let name = cluster.resolve(&self.kind).await?;
+        let document = cluster.crd(&name).await?.with_context(|| format!("the CRD {name} is gone"))?;
+        let crd = Crd::read(&document).with_context(|| format!("the CRD {name}"))?;
+        let namespace = match crd.is_namespaced() {
+            true => Some(global.namespace.as_deref().unwrap_or_else(|| cluster.default_namespace())),
+            false => None,
+        };
+        let object = cluster
+            .object_named(&crd.resource(), namespace, &self.name)
+            .await?
+            .with_context(|| format!("there is no {} {:?}{}", crd.kind(), self.name, within(namespace)))?;
+        let (missing, exact) = match self.stored(&crd, namespace).await? {
+            Some(stored) => {
+                (by_bytes(&stored, &crd, &Decoder::new(&crd)).context("what etcd holds of it")?.missing, true)
+            }
+            None => (by_view(&object, &crd, &evidence(&cluster, &document, &crd).await), false),
+        };
+        let accounts = explain(&object, &crd, &Terms::default(), &missing, exact);
+        self.print(global, out, &crd, &object, &accounts)?;
+        Ok(if missing.is_empty() { Outcome::Clean } else { Outcome::Findings })
+    }
+
+    /// What etcd holds of the object, where there is access to it.
+    async fn stored(&self, crd: &Crd, namespace: Option<&str>) -> anyhow::Result<Option<Json>> {
+        let Some(bytes) = Bytes::open(&self.etcd).await? else { return Ok(None) };
+        let value = bytes.object(&crd.resource(), namespace, &self.name).await?;
+        let value = value.context("etcd has no such object; see --etcd-prefix")?;
+        Ok(Some(decode(&value).context("what etcd holds of it")?))
+    }
+
+    fn print(
+        &self,
+        global: &Global,
+        out: &mut dyn Write,
+        crd: &Crd,
+        object: &Object,
+        accounts: &[Account],
+    ) -> anyhow::Result<()> {
+        let document = || {
+            json!({
+                "object": format!("{}/{}", crd.name(), object.identity()),
+                "defaults": accounts.iter().map(account).collect::<Vec<_>>(),
+            })
+        };
+        match self.output {
+            Output::Table if accounts.is_empty() => writeln!(out, "No default applies.")?,
+            Output::Table => {
+                let left = |name| (name, Align::Left);
+                let mut table = Table::new([
+                    left("DEFAULT"),
+                    left("STATE"),
+                    left("VALUE FROM"),
+                    left("OWNER"),
+                    left("REASON"),
+                ]);
+                for account in accounts {
+                    let tone = if account.state == etch::domain::audit::State::Stored {
+                        Tone::Good
+                    } else {
+                        Tone::Warning
+                    };
+                    table.row([
+                        account.path.to_string().into(),
+                        Cell::new(account.state.as_str(), tone),
+                        account.origin.into(),
+                        account.owners.join(", ").into(),
+                        account.reason.as_str().into(),
+                    ]);
+                }
+                table.write(out, &global.style())?;
+            }
+            Output::Json => report::write_json(out, &document())?,
+            Output::Yaml => report::write_yaml(out, &document())?,
+        }
+        Ok(())
+    }
+}
+
+fn account(account: &Account) -> Value {
+    let Account { path, state, origin, owners, reason } = account;
+    let owner = (!owners.is_empty()).then(|| owners.join(", "));
+    json!({
+        "path": path.to_string(), "state": state.as_str(), "origin": origin, "owner": owner, "reason": reason,
+    })
+}
+
+async fn evidence(cluster: &Cluster, document: &Json, crd: &Crd) -> Evidence {
+    Evidence {
+        record: on_its_record(cluster, crd).await,
+        schema_time: schema_time(document),
+        trust_owners: false,
+    }
+}
+
+fn within(namespace: Option<&str>) -> String {
+    namespace.map(|namespace| format!(" in namespace {namespace:?}")).unwrap_or_default()
+}
