@@ -40,6 +40,18 @@ control-plane dir *flags:
 conformance *paths:
     cargo run --quiet --release --package e2e --bin conformance -- {{ paths }}
 
+# Random cases, answered by Etch and by the API server's own code, such as `just differential --pairs 1000000 --seed 7`
+differential *flags:
+    cargo run --quiet --release --package e2e --bin differential -- {{ flags }}
+
+# Filling and deciding, beside Go's and beside copying and parsing the same objects; needs go
+bench *names:
+    cargo run --quiet --release --package e2e --bin bench -- {{ names }}
+
+# Changes of the schema engine that no test notices; needs cargo-mutants, and hours
+mutants *flags:
+    cargo mutants --package etch {{ flags }}
+
 # Licenses, duplicates and sources of the dependencies; needs cargo-deny
 deny:
     cargo deny check bans licenses sources

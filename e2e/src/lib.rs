@@ -10,4 +10,5 @@ pub mod generate;
 pub mod install;
 pub mod operator;
 pub mod scene;
+mod target;
 pub mod webhook;

@@ -223,12 +223,8 @@ fn stored_elsewhere(document: &Json, storage: &str) -> bool {
 }
 
 fn invalid_defaults(versions: &[Version]) -> Vec<Path> {
-    let mut places: Vec<Path> = versions
-        .iter()
-        .map(|version| validate::defaults(&version.schema))
-        .flat_map(|found| found.by_server.into_iter().chain(found.beyond_server))
-        .map(|finding| finding.default_site())
-        .collect();
+    let mut places: Vec<Path> =
+        versions.iter().flat_map(|version| validate::defaults(&version.schema).sites).collect();
     places.sort();
     places.dedup();
     places

@@ -11,14 +11,14 @@ use etch::domain::json::copy;
 use etch::domain::object::Object;
 use etch::domain::plan::{Record, Terms, decide};
 use etch::domain::schema::Schema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use clock::{Nanoseconds, each, fresh};
 pub use inputs::Input;
 
 /// What was measured of one object. Times are nanoseconds, the best of several rounds.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Measurement {
     /// Which schema and object.
     pub name: String,
@@ -45,7 +45,8 @@ pub struct Measurement {
 }
 
 /// Ratios of one measurement.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Ratios {
     /// Filling when nothing is missing, by a deep copy: at most 0.5 is wanted.
     pub fill_filled_to_copy: f64,
@@ -61,6 +62,38 @@ pub struct Ratios {
     pub go_default_filled_to_go_copy: f64,
     /// Deciding by a deep copy.
     pub decide_to_copy: f64,
+}
+
+/// What is wanted of every measurement: filling at most this part of a deep copy, and Go's `Default` at least that many
+/// times as long, whether something is missing or not.
+pub const WANTED: Worst = Worst { fill_to_copy: 0.5, go_default_to_fill: 5.0 };
+
+/// The least favourable ratios of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Worst {
+    /// The most that filling takes of a deep copy.
+    pub fill_to_copy: f64,
+    /// The least that Go's `Default` takes of ours.
+    pub go_default_to_fill: f64,
+}
+
+impl Worst {
+    /// The least favourable ratios of these measurements.
+    pub fn of(measurements: &[Measurement]) -> Self {
+        let start = Self { fill_to_copy: 0.0, go_default_to_fill: f64::INFINITY };
+        measurements.iter().fold(start, |worst, Measurement { ratios, .. }| Self {
+            fill_to_copy: worst.fill_to_copy.max(ratios.fill_filled_to_copy).max(ratios.fill_stored_to_copy),
+            go_default_to_fill: worst
+                .go_default_to_fill
+                .min(ratios.go_default_filled_to_fill)
+                .min(ratios.go_default_stored_to_fill),
+        })
+    }
+
+    /// Whether nothing is worse than what is wanted.
+    pub fn is_good(&self) -> bool {
+        self.fill_to_copy <= WANTED.fill_to_copy && self.go_default_to_fill >= WANTED.go_default_to_fill
+    }
 }
 
 /// Measures every input.
@@ -131,6 +164,28 @@ pub fn inputs() -> anyhow::Result<Vec<Input>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_report_is_as_good_as_its_worst_ratio() {
+        let measurement = |filled: f64, stored: f64, go_filled: f64, go_stored: f64| {
+            let measured = serde_json::json!({
+                "fill_filled_to_copy": filled, "fill_stored_to_copy": stored,
+                "go_default_filled_to_fill": go_filled, "go_default_stored_to_fill": go_stored,
+            });
+            Measurement {
+                ratios: serde_json::from_value(measured).expect("ratios"),
+                ..Measurement::default()
+            }
+        };
+        let worst = |all: &[Measurement]| {
+            let worst = Worst::of(all);
+            (worst.fill_to_copy, worst.go_default_to_fill, worst.is_good())
+        };
+        let good = measurement(0.1, 0.5, 5.0, 70.0);
+        assert_eq!(worst(std::slice::from_ref(&good)), (0.5, 5.0, true));
+        assert_eq!(worst(&[good.clone(), measurement(0.6, 0.2, 9.0, 9.0)]), (0.6, 5.0, false));
+        assert_eq!(worst(&[measurement(0.2, 0.3, 9.0, 4.5), good]), (0.5, 4.5, false));
+    }
 
     #[test]
     fn every_input_can_be_measured() {

@@ -42,6 +42,9 @@ struct Arguments {
     /// Cores to use; all by default.
     #[arg(long)]
     workers: Option<NonZeroUsize>,
+    /// Take the schemas of the CRDs in the YAML files below this folder, whole, instead of making schemas up.
+    #[arg(long)]
+    crds: Option<PathBuf>,
     /// Append a reproducing vector of each kind of mismatch to this file.
     #[arg(long)]
     out: Option<PathBuf>,
@@ -49,7 +52,7 @@ struct Arguments {
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
-    let seeds = Seeds::load()?;
+    let seeds = arguments.crds.as_deref().map_or_else(Seeds::load, Seeds::of_crds)?;
     let mut output = io::stdout().lock();
     let mut clean = true;
     for op in &arguments.ops {

@@ -14,6 +14,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 
 use super::process::Supervised;
+use crate::target::target_folder;
 
 /// How often a build, or the wait for one, says that it is still going on.
 const PROGRESS: Duration = Duration::from_secs(10);
@@ -136,7 +137,7 @@ impl Program {
             }
         }
         let (release, version) = (self.release_name(), self.version()?);
-        let cache = target_dir()?.join("control-plane");
+        let cache = target_folder()?.join("control-plane");
         let program = cache.join(format!("{release}-{version}")).join(self.name);
         if !program.is_file() {
             let what = format!("{} {version}", self.name);
@@ -255,18 +256,6 @@ async fn lock(cache: &Path, what: &str) -> Result<File> {
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-}
-
-/// Cargo's target directory: `CARGO_TARGET_DIR`, else the one that this program was built into.
-fn target_dir() -> Result<PathBuf> {
-    if let Some(dir) = env::var_os("CARGO_TARGET_DIR").filter(|dir| !dir.is_empty()) {
-        return std::path::absolute(&dir)
-            .with_context(|| format!("CARGO_TARGET_DIR={}", dir.to_string_lossy()));
-    }
-    let program = env::current_exe().context("find this program")?;
-    // Cargo marks the root of every target directory with this file.
-    let built_into = program.ancestors().find(|dir| dir.join("CACHEDIR.TAG").is_file());
-    Ok(built_into.map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), Path::to_owned))
 }
 
 /// Progress is for people and never the reason to fail.

@@ -1,7 +1,6 @@
 //! Builds the Go programs of `e2e/oracle` when they are missing or older than their sources.
 //! It must not leave a half-written program behind, whoever else builds at the same time.
 
-use std::env;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -9,6 +8,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 use sha2::{Digest, Sha256};
+
+use crate::target::target_folder;
 
 /// Whose API server code answers: the newest release, or the oldest that Etch supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,14 +147,4 @@ fn digest(sources: &Path, release: Release) -> anyhow::Result<String> {
         hash.update(content);
     }
     Ok(hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// Cargo's target folder: the one it was told to use, else the one that this program was built into.
-fn target_folder() -> anyhow::Result<PathBuf> {
-    if let Some(told) = env::var_os("CARGO_TARGET_DIR") {
-        return Ok(told.into());
-    }
-    let program = env::current_exe().context("find this program")?;
-    let marked = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists());
-    Ok(marked.map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), Path::to_owned))
 }

@@ -115,6 +115,18 @@ fn the_digest_is_the_same_everywhere() {
     );
 }
 
+/// ```text
+/// etch-defaults/1
+/// {"p":{"a":{"d":[1,"2",[3,4]]}}}
+/// ```
+#[test]
+fn lists_are_in_the_digest_item_by_item() {
+    assert_eq!(
+        compile(&json!({"properties": {"a": {"default": [1, "2", [3, 4]]}}})).digest().to_string(),
+        "e0e7b59ac3e9662bb4fe80f528eb232009eab7aaf9453279642da7a3fdb1efe1"
+    );
+}
+
 /// Changes one value of the example and gives the digest.
 fn digest_with(pointer: &str, value: Value) -> String {
     let mut schema = cron_tab();

@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::RULE_BUDGET;
-use super::cel::Program;
+use super::cel::{Program, RUNTIME_BUDGET};
 use super::field::Field;
 use super::metadata;
 use super::patterns::Patterns;
@@ -88,7 +87,7 @@ struct List {
 
 impl Default for List {
     fn default() -> Self {
-        Self { found: Vec::new(), either: Vec::new(), budget: RULE_BUDGET }
+        Self { found: Vec::new(), either: Vec::new(), budget: RUNTIME_BUDGET }
     }
 }
 

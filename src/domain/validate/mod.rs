@@ -26,11 +26,6 @@ use types::Form;
 
 pub use defaults::{DefaultFindings, defaults};
 
-/// What all rules of one object, or of all defaults of a schema, may cost together.
-///
-/// Source: apiserver `pkg/apis/cel/config.go`, `RuntimeCELCostBudget`.
-const RULE_BUDGET: i64 = 10_000_000;
-
 /// A schema with what validating many objects with it needs only once.
 #[derive(Debug)]
 pub struct Validator<'s> {
@@ -68,7 +63,7 @@ impl<'s> Validator<'s> {
         if let Some(rules) = &self.rules {
             found.rules_skipped = found.values.iter().any(|finding| blocks_rules(finding.kind));
             if !found.rules_skipped {
-                rules.validate(object, None, "", RULE_BUDGET, &mut found.rules);
+                rules.validate(object, None, "", cel::RUNTIME_BUDGET, &mut found.rules);
             }
         }
         found

@@ -21,7 +21,8 @@ pub use seeds::Seeds;
 /// Makes the case with a number under a seed: always the same one.
 pub fn case(seeds: &Seeds, seed: u64, number: u64, op: Op) -> Case {
     let mut random = Random::new(seed ^ op as u64, number);
-    let temper = Temper::new(&mut random, op);
+    let mut temper = Temper::new(&mut random, op);
+    temper.real |= seeds.whole;
     let mut generator = Generator { left: temper.nodes, random, temper, seeds };
     let mut schema = generator.root();
     for _ in 0..generator.temper.damage {

@@ -1,14 +1,15 @@
-//! Schemas of real CRDs, out of the project's own vectors, as a start for cases.
+//! Schemas of real CRDs, as a start for cases: out of the project's own vectors, or of files.
 //! It must not fetch anything, nor fail where there are none.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use anyhow::Context;
-use etch::domain::json::{Json, level};
+use anyhow::{Context, ensure};
+use etch::domain::json::{Json, copy, level};
 use flate2::bufread::MultiGzDecoder;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::random::Random;
@@ -19,10 +20,14 @@ const LARGEST: usize = 6_000;
 
 /// Schemas of real CRDs.
 #[derive(Debug, Default)]
-pub struct Seeds(Vec<Json>);
+pub struct Seeds {
+    schemas: Vec<Json>,
+    /// Whether every case is to have one of the schemas, whole.
+    pub(super) whole: bool,
+}
 
 impl Seeds {
-    /// The schemas of the vectors in `e2e/vectors`.
+    /// The schemas of the vectors in `e2e/vectors`, for some of the cases and cut to a handy size.
     ///
     /// # Errors
     /// A vector file of the project is missing or damaged.
@@ -38,15 +43,29 @@ impl Seeds {
                 schemas.push(vector.case.schema);
             }
         }
-        Ok(Self(schemas))
+        Ok(Self { schemas, whole: false })
+    }
+
+    /// The schemas of all versions of the CRDs in the YAML files below a folder, for all cases and whole.
+    ///
+    /// # Errors
+    /// A file cannot be read, or there is no schema.
+    pub fn of_crds(folder: &Path) -> anyhow::Result<Self> {
+        let mut schemas = Vec::new();
+        collect(folder, &mut schemas)?;
+        ensure!(!schemas.is_empty(), "{} holds no CRD with a schema", folder.display());
+        Ok(Self { schemas, whole: true })
     }
 
     /// A real schema, or an object with a part of one.
     pub(super) fn schema(&self, random: &mut Random) -> Option<Value> {
-        if self.0.is_empty() {
+        if self.schemas.is_empty() {
             return None;
         }
-        let mut part: &Value = &self.0[random.below(self.0.len())];
+        let mut part: &Value = &self.schemas[random.below(self.schemas.len())];
+        if self.whole {
+            return Some(copy(part));
+        }
         let mut entered = false;
         while size(part) > LARGEST || (random.chance(40) && !below(part).is_empty()) {
             let parts = below(part);
@@ -56,7 +75,7 @@ impl Seeds {
             part = parts[random.below(parts.len())];
             entered = true;
         }
-        let part = etch::domain::json::copy(part);
+        let part = copy(part);
         if !entered {
             return Some(part);
         }
@@ -64,6 +83,29 @@ impl Seeds {
         schema["properties"]["spec"] = part;
         Some(schema)
     }
+}
+
+/// Takes the schemas of all CRDs below a folder, in the order of the files' names.
+fn collect(folder: &Path, schemas: &mut Vec<Json>) -> anyhow::Result<()> {
+    let entries = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<Vec<_>>>()?;
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            collect(&path, schemas)?;
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+            for document in serde_yaml_ng::Deserializer::from_str(&text) {
+                let crd =
+                    Value::deserialize(document).with_context(|| format!("parse {}", path.display()))?;
+                let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+                let found = versions.map(|version| &version["schema"]["openAPIV3Schema"]);
+                schemas
+                    .extend(found.filter(|schema| schema.is_object()).map(|schema| Json::from(copy(schema))));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The schemas right below a schema.

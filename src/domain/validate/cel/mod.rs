@@ -57,5 +57,7 @@ mod value;
 
 pub use program::{BrokenRule, Program};
 
-/// What the rules of one object may cost together, and so may the defaults of one schema (`RuntimeCELCostBudget`).
+/// What the rules of one object may cost together, and so may the defaults of one schema.
+///
+/// Source: apiserver `pkg/apis/cel/config.go`, `RuntimeCELCostBudget`.
 pub const RUNTIME_BUDGET: i64 = 10_000_000;

@@ -1,0 +1,18 @@
+//! Where cargo puts what it builds, and where the control plane and the oracle are kept beside it.
+//! It must not create anything.
+
+use std::env;
+use std::path::{self, Path, PathBuf};
+
+use anyhow::Context;
+
+/// Cargo's target folder: `CARGO_TARGET_DIR`, else the one that this program was built into. Always absolute.
+pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
+    if let Some(told) = env::var_os("CARGO_TARGET_DIR").filter(|told| !told.is_empty()) {
+        return path::absolute(&told).with_context(|| format!("CARGO_TARGET_DIR={}", told.to_string_lossy()));
+    }
+    let program = env::current_exe().context("find this program")?;
+    // Cargo marks the root of every target folder with this file.
+    let built_into = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
+    Ok(built_into.map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), Path::to_owned))
+}
