@@ -28,7 +28,27 @@ test *filter:
 scenario file *filter:
     cargo test --package e2e --test {{ file }} {{ filter }}
 
-# Writes the generated files: config/crd/crds.yaml and yaml/install.yaml
+# Ten minutes in which replicas are ended, crash and are suspended; no law may be broken
+churn seconds="600":
+    CHURN_SECONDS={{ seconds }} cargo test --package e2e --test replicas -- --ignored --nocapture
+
+# What 500 CRDs of 20 objects cost an operator that has nothing to do; the machine should be idle too
+idle:
+    cargo test --release --package e2e --test idle -- --ignored --nocapture
+
+# What linters say of the installation; needs checkov (PyPI) and kube-score (`go install`)
+manifests:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    for overlay in default cluster-wide audit-only monitoring; do
+      rendered=$(mktemp --suffix=.yaml)
+      GOWORK=off go -C e2e/build/kustomize tool kustomize build "$PWD/config/$overlay" >"$rendered"
+      checkov --file "$rendered" --framework kubernetes --compact --quiet
+      kube-score score --kubernetes-version v1.34 "$rendered"
+      rm "$rendered"
+    done
+
+# Writes the generated files: the CRDs, yaml/install.yaml and parts of config/chart
 generate:
     cargo run --quiet --package e2e --bin install-files
 

@@ -72,10 +72,9 @@ impl Generated {
     /// `etch` or kustomize does not build or fails.
     pub fn text(self) -> Result<String> {
         let (source, text) = match self {
-            Self::Crds | Self::ChartCrds => {
-                ("`etch crds`", tool::output(Command::new(operator::binary()?).arg("crds"))?)
-            }
+            Self::Crds => ("`etch crds`", tool::output(Command::new(operator::binary()?).arg("crds"))?),
             Self::Install => ("config/default", kustomize("config/default")?),
+            Self::ChartCrds => ("config/default", chart::crds(&kustomize("config/default")?)?),
             Self::ChartInstall => ("config/default", chart::unconditional(&kustomize("config/default")?)?),
             Self::ChartClusterWide => {
                 let all = kustomize("config/cluster-wide")?;

@@ -7,8 +7,9 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::cluster::{CRDS, Cluster, Patch, documents};
+use crate::cluster::{CRDS, Cluster, Patch, documents, parse_documents};
 use crate::control_plane::{ControlPlane, Options};
+use crate::install::kustomize;
 use crate::operator::Operator;
 
 /// Where the operator lives.
@@ -31,6 +32,24 @@ impl Scene {
     /// Anything that is not as it should be.
     pub async fn start(groups: &[&str]) -> Result<Self> {
         Self::start_with(groups, |_| ()).await
+    }
+
+    /// Starts a control plane and installs Etch as kustomize renders a folder of `config`, with no permission for any object.
+    ///
+    /// # Errors
+    /// Anything that is not as it should be.
+    pub async fn installed(folder: &str) -> Result<Self> {
+        let dir = tempfile::tempdir()?;
+        let control_plane = ControlPlane::start(Options::new(dir.path().join("cluster"))).await?;
+        let cluster = Cluster::of(&control_plane).await?;
+        apply_all(&cluster, &parse_documents(&kustomize(folder)?)?).await?;
+        let kubeconfig = control_plane.service_account_kubeconfig(0, NAMESPACE, "etch").await?;
+        Ok(Self { cluster, control_plane, kubeconfig, dir })
+    }
+
+    /// The kubeconfig of the operator's service account.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
     }
 
     /// The same, with other options for the control plane.
@@ -186,6 +205,41 @@ async fn install(cluster: &Cluster) -> Result<()> {
     apply_file(cluster, &config.join("policy/policy.yaml")).await
 }
 
+/// Applies objects in their order; CRDs are waited for.
+///
+/// # Errors
+/// One is refused.
+pub async fn apply_all(cluster: &Cluster, objects: &[Value]) -> Result<()> {
+    for object in objects {
+        if object["kind"] == "CustomResourceDefinition" {
+            cluster.apply_crd(object).await?;
+        } else {
+            apply(cluster, object).await.with_context(|| object["metadata"]["name"].to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// Does what the controller manager would: gives `etch-custom-resources` the rules of the roles that its labels select.
+///
+/// # Errors
+/// There is no such role.
+pub async fn aggregate(cluster: &Cluster) -> Result<()> {
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let path = format!("{roles}/etch-custom-resources");
+    let collecting = cluster.get(&path).await?;
+    let selector = &collecting["aggregationRule"]["clusterRoleSelectors"][0]["matchLabels"];
+    let labels =
+        selector.as_object().filter(|labels| !labels.is_empty()).context("no labels to collect by")?;
+    let mut rules = Vec::new();
+    for role in cluster.get(roles).await?["items"].as_array().into_iter().flatten() {
+        if labels.iter().all(|(label, value)| &role["metadata"]["labels"][label] == value) {
+            rules.extend(role["rules"].as_array().cloned().unwrap_or_default());
+        }
+    }
+    cluster.patch(&path, Patch::Merge, "controller-manager", &json!({ "rules": rules })).await?.ok().map(drop)
+}
+
 async fn apply_file(cluster: &Cluster, path: &Path) -> Result<()> {
     for document in documents(path)? {
         apply(cluster, &document).await?;
@@ -196,14 +250,24 @@ async fn apply_file(cluster: &Cluster, path: &Path) -> Result<()> {
 /// Applies one object of a kind that the installation uses.
 ///
 /// # Errors
-/// It is refused, or of another kind.
+/// It is refused, has a field that the API server does not know, or is of another kind.
 pub async fn apply(cluster: &Cluster, object: &Value) -> Result<()> {
+    let path = format!("{}?fieldManager=admin&force=true&fieldValidation=Strict", place(object)?);
+    let body = serde_json::to_vec(object)?;
+    cluster.send("PATCH", &path, "application/apply-patch+yaml", body).await?.ok().map(drop)
+}
+
+/// The path of an object of a kind that the installation uses.
+///
+/// # Errors
+/// It is of another kind, or has no name.
+pub fn place(object: &Value) -> Result<String> {
     let kind = object["kind"].as_str().unwrap_or_default();
     let name = object["metadata"]["name"].as_str().context("a name")?;
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let flow_control = "/apis/flowcontrol.apiserver.k8s.io/v1";
-    let path = match kind {
+    Ok(match kind {
         "Namespace" => format!("/api/v1/namespaces/{name}"),
         "ServiceAccount" => format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}"),
         "ClusterRole" => format!("{rbac}/clusterroles/{name}"),
@@ -224,6 +288,5 @@ pub async fn apply(cluster: &Cluster, object: &Value) -> Result<()> {
         "DefaultsPolicy" => format!("/apis/etch-operator.io/v1alpha1/defaultspolicies/{name}"),
         "CustomResourceDefinition" => format!("{CRDS}/{name}"),
         other => anyhow::bail!("{other} is not part of an installation"),
-    };
-    cluster.patch(&path, Patch::Apply, "admin", object).await?.ok().map(drop)
+    })
 }

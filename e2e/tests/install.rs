@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Answer, Cluster, Patch, crd, documents, eventually, parse_documents};
 use e2e::control_plane::{ControlPlane, Options};
-use e2e::install::{Generated, kustomize, root};
+use e2e::install::{Generated, helm, kustomize, root};
 use e2e::operator::Operator;
 use e2e::scene::{NAMESPACE, apply};
 use serde_json::{Value, json};
@@ -21,6 +21,43 @@ const CRONTABS: &str = "crontabs.stable.example.com";
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 /// What Etch may be granted on custom resources.
 const GRANTED: [&str; 4] = ["get", "list", "watch", "patch"];
+
+#[test]
+fn generated_files_are_what_they_are_made_from() -> Result<()> {
+    for file in Generated::ALL {
+        let found = std::fs::read_to_string(file.path()).with_context(|| file.name())?;
+        ensure!(found == file.text()?, "{} is out of date; run `just generate` and commit it", file.name());
+    }
+    Ok(())
+}
+
+/// By default the Helm chart is `yaml/install.yaml` but for the namespace, which Helm makes; its values are the overlays.
+#[test]
+fn the_chart_is_the_installation() -> Result<()> {
+    let mut installed = documents(&Generated::Install.path())?;
+    installed.retain(|document| document["kind"] != "Namespace");
+    let sorted = |mut documents: Vec<Value>| {
+        documents.sort_by_key(|document| format!("{} {}", document["kind"], document["metadata"]["name"]));
+        documents
+    };
+    assert_eq!(sorted(parse_documents(&helm(&[])?)?), sorted(installed.clone()));
+    for (flags, overlay) in [
+        (&["--set", "rbac.clusterWide=true"][..], "config/cluster-wide"),
+        (&["--set", "policy.mode=Audit"], "config/audit-only"),
+    ] {
+        let mut expected = parse_documents(&kustomize(overlay)?)?;
+        expected.retain(|document| document["kind"] != "Namespace");
+        assert_eq!(sorted(parse_documents(&helm(flags)?)?), sorted(expected), "{overlay}");
+    }
+    let mut expected = installed;
+    expected.extend(parse_documents(&kustomize("config/monitoring")?)?);
+    let rendered = parse_documents(&helm(&["--set", "monitoring.enabled=true"])?)?;
+    assert_eq!(sorted(rendered), sorted(expected), "config/monitoring");
+    for refused in ["policy.mode=Perhaps", "replica=3", "rbac.groups={*}"] {
+        assert!(helm(&["--set", refused]).is_err(), "{refused} should be refused");
+    }
+    Ok(())
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_shipped_files_install_and_grant_what_they_say() -> Result<()> {

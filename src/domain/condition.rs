@@ -82,6 +82,24 @@ pub struct Verdict {
 }
 
 impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::NoDefaults,
+        Self::AllPersisted,
+        Self::InProgress,
+        Self::Settling,
+        Self::ObjectsRejected,
+        Self::HiddenFields,
+        Self::InvalidDefaults,
+        Self::NonStructural,
+        Self::Misfit,
+        Self::Forbidden,
+        Self::AuditOnly,
+        Self::Ignored,
+        Self::ConversionFailed,
+        Self::NotServed,
+    ];
+
     /// The reason as it stands in the condition.
     pub fn as_str(self) -> &'static str {
         match self {

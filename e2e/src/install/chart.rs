@@ -12,26 +12,35 @@ pub(super) const NETWORK_POLICY: &[&str] = &["NetworkPolicy"];
 /// What Helm makes itself, and what is written by hand because it has values.
 const ELSEWHERE: &[&str] = &["Namespace", "CustomResourceDefinition", "Deployment", "DefaultsPolicy"];
 
+/// The CRDs, which Helm takes as they are.
+pub(super) fn crds(rendered: &str) -> Result<String> {
+    select(rendered, |kind, _| kind == "CustomResourceDefinition", |text| format!("{}\n", text.trim()))
+}
+
 /// What belongs to every release as it is.
 pub(super) fn unconditional(rendered: &str) -> Result<String> {
     let apart = [ELSEWHERE, FLOW_CONTROL, NETWORK_POLICY].concat();
-    select(rendered, |kind, _| !apart.contains(&kind))
+    select(rendered, |kind, _| !apart.contains(&kind), template)
 }
 
 /// The objects of these kinds or names, under a condition.
 pub(super) fn part(rendered: &str, wanted: &[&str], condition: &str) -> Result<String> {
-    let text = select(rendered, |kind, name| wanted.contains(&kind) || wanted.contains(&name))?;
+    let text = select(rendered, |kind, name| wanted.contains(&kind) || wanted.contains(&name), template)?;
     Ok(format!("{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n"))
 }
 
-/// The documents that a filter takes by kind and name, as templates.
-fn select(rendered: &str, take: impl Fn(&str, &str) -> bool) -> Result<String> {
+/// The documents that a filter takes by kind and name, each made into something else.
+fn select(
+    rendered: &str,
+    take: impl Fn(&str, &str) -> bool,
+    make: impl Fn(&str) -> String,
+) -> Result<String> {
     let mut taken = Vec::new();
     for text in rendered.split("\n---\n") {
         for document in parse_documents(text)? {
             let kind = document["kind"].as_str().unwrap_or_default();
             if take(kind, document["metadata"]["name"].as_str().unwrap_or_default()) {
-                taken.push(template(text));
+                taken.push(make(text));
             }
         }
     }

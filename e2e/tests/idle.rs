@@ -1,0 +1,127 @@
+//! What an operator costs that has nothing to do: memory, processor time, and requests.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::{Cluster, crd, eventually};
+use e2e::scene::Scene;
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::{Value, json};
+
+const GROUP: &str = "idle.example.com";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_operator_asks_for_nothing() -> Result<()> {
+    let cost = idle(20, 5, Duration::from_secs(6)).await?;
+    assert_eq!(cost.others, Vec::<String>::new(), "requests other than watches and those of the Lease");
+    Ok(())
+}
+
+/// What is promised for a big cluster: at most 128 MiB, and 2 % of a core.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes, and measures only on an otherwise idle machine: `just idle`"]
+async fn five_hundred_crds_of_twenty_objects() -> Result<()> {
+    let cost = idle(500, 20, Duration::from_secs(60)).await?;
+    let line = json!({
+        "crds": 500, "objects": 10_000, "rssMiB": cost.rss >> 20, "peakMiB": cost.peak >> 20,
+        "cpuPercent": cost.cpu * 100.0, "requests": cost.others.len(),
+    });
+    fs::write(concat!(env!("CARGO_TARGET_TMPDIR"), "/idle.json"), format!("{line}\n"))?;
+    assert_eq!(cost.others, Vec::<String>::new(), "requests other than watches and those of the Lease");
+    ensure!(cost.rss <= 128 << 20, "too much memory: {line}");
+    ensure!(cost.cpu <= 0.02, "too much processor time: {line}");
+    Ok(())
+}
+
+/// What was measured.
+struct Cost {
+    /// Bytes of memory in use.
+    rss: u64,
+    /// Bytes of memory in use at most since it was started.
+    peak: u64,
+    /// Processor time by time.
+    cpu: f64,
+    /// Requests that are neither watches nor about the Lease.
+    others: Vec<String>,
+}
+
+/// Lets an operator finish its work, and watches it doing nothing for a while.
+async fn idle(crds: usize, objects: usize, time: Duration) -> Result<Cost> {
+    let scene = Scene::start(&[GROUP]).await?;
+    let cluster = &scene.cluster;
+    let made = stream::iter(0..crds).map(|index| make(cluster, index, objects)).buffer_unordered(8);
+    made.try_collect::<()>().await?;
+    let operator = scene.operator(&[])?;
+    let reports = "/apis/etch-operator.io/v1alpha1/defaultsreports";
+    eventually(Duration::from_secs(400), "every CRD is finished", async || {
+        let all = cluster.get(reports).await?;
+        let all = all["items"].as_array().cloned().unwrap_or_default();
+        let finished = all.iter().filter(|report| report["status"]["state"] == "AllPersisted").count();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok((finished == crds).then_some(()))
+    })
+    .await?;
+    // The last conditions come back as news, and are looked at once more.
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    let seen = scene.requests(|_| true)?.len();
+    let before = processor_time(operator.id()?)?;
+    tokio::time::sleep(time).await;
+    let spent = processor_time(operator.id()?)? - before;
+    let others = scene.requests(|_| true)?.split_off(seen);
+    let others = others
+        .iter()
+        .filter(|event| event["verb"] != "watch" && event["objectRef"]["resource"] != "leases")
+        .map(|event| format!("{} {}", event["verb"], event["requestURI"]))
+        .collect();
+    let cost = Cost {
+        rss: memory(operator.id()?, "VmRSS")?,
+        peak: memory(operator.id()?, "VmHWM")?,
+        cpu: spent / time.as_secs_f64(),
+        others,
+    };
+    operator.stop().await?;
+    Ok(cost)
+}
+
+async fn make(cluster: &Cluster, number: usize, objects: usize) -> Result<()> {
+    let kind = format!("Widget{number:03}x");
+    let schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
+        "size": { "type": "integer" },
+        "color": { "type": "string", "default": "green" },
+        "limits": { "type": "object", "default": {}, "properties": {
+            "cpu": { "type": "string", "default": "1" }, "memory": { "type": "string", "default": "1Gi" } } },
+    }}}});
+    cluster.apply_crd(&crd(GROUP, &kind, &[("v1", true, schema)])).await?;
+    let collection = format!("/apis/{GROUP}/v1/namespaces/default/{}s", kind.to_lowercase());
+    for index in 0..objects {
+        let object: Value = json!({
+            "apiVersion": format!("{GROUP}/v1"), "kind": kind,
+            "metadata": { "name": format!("object-{index}") }, "spec": { "size": index },
+        });
+        cluster.create(&collection, "user", &object).await?;
+    }
+    Ok(())
+}
+
+/// Seconds of processor time that a process has used.
+fn processor_time(process: u32) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The fields follow the name in parentheses; user and system time are the 14th and 15th of all, in hundredths.
+    let (_, fields) = stat.rsplit_once(") ").context("a name")?;
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let [user, system] =
+        [fields.get(11), fields.get(12)].map(|field| field.and_then(|field| field.parse::<f64>().ok()));
+    Ok((user.context("user time")? + system.context("system time")?) / 100.0)
+}
+
+/// Bytes of memory of a process, by the name of a line in its status.
+fn memory(process: u32, line: &str) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let found = status
+        .lines()
+        .find_map(|other| other.strip_prefix(line)?.strip_prefix(':'))
+        .context("no such line")?;
+    let kilobytes: u64 = found.trim().trim_end_matches(" kB").parse()?;
+    Ok(kilobytes << 10)
+}

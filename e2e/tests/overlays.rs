@@ -1,0 +1,322 @@
+//! Each overlay as it is shipped: the main job under those that allow it, no write under the one that does not, and no
+//! permission that is not used.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, parse_documents};
+use e2e::install::kustomize;
+use e2e::operator::binary;
+use e2e::scene::{NAMESPACE, Scene, aggregate, apply, apply_all, place};
+use serde_json::{Value, json};
+
+const SOON: Duration = Duration::from_secs(60);
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// Group, resource or `resource/subresource`, and verb.
+type Permission = (String, String, String);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<()> {
+    let scene = Scene::installed("config/default").await?;
+    let cluster = &scene.cluster;
+    let base = granted(&parse_documents(&kustomize("config/default")?)?)?;
+
+    // The default, with the rules that `etch rbac` prints.
+    let one = Group::create(cluster, "one.example.com", 60).await?;
+    frozen(cluster, &one).await?;
+    apply(cluster, &rbac(&scene, &[])?).await?;
+    aggregate(cluster).await?;
+    one.is_granted(cluster, &["get", "list", "watch", "patch"]).await?;
+    let operator = scene.operator(&["--max-writes-per-second=25"])?;
+    one.add_default(cluster).await?;
+    one.edit_ahead(cluster).await?;
+    cluster.persisted(&one.crd(), "ObjectsRejected", SOON).await?;
+    ensure!(one.without_default(cluster).await? == ["frozen"], "all but the frozen one are stored");
+    let mut expected = base;
+    expected.extend(granted(&[rbac(&scene, &[])?])?);
+    eventually(Duration::from_secs(20), "every permission is used", async || {
+        Ok((used(&scene)? == expected).then_some(()))
+    })
+    .await
+    .with_context(|| differences(&scene, &expected))?;
+    assert_eq!(refused(&scene)?, Vec::<Permission>::new());
+
+    // Every group at once.
+    cluster.delete(&format!("{ROLES}/etch-crds")).await?;
+    apply_all(cluster, &parse_documents(&kustomize("config/cluster-wide")?)?).await?;
+    aggregate(cluster).await?;
+    let two = Group::create(cluster, "two.example.com", 10).await?;
+    two.is_granted(cluster, &["get", "list", "watch", "patch"]).await?;
+    two.add_default(cluster).await?;
+    cluster.persisted(&two.crd(), "AllPersisted", SOON).await?;
+    assert_eq!(two.without_default(cluster).await?, Vec::<String>::new());
+
+    // Reports only, with a role that would not allow more.
+    cluster.delete(&format!("{ROLES}/etch-all-groups")).await?;
+    apply_all(cluster, &parse_documents(&kustomize("config/audit-only")?)?).await?;
+    let three = Group::create(cluster, "three.example.com", 10).await?;
+    apply(cluster, &rbac(&scene, &["--read-only"])?).await?;
+    aggregate(cluster).await?;
+    three.is_granted(cluster, &["get", "list", "watch"]).await?;
+    three.add_default(cluster).await?;
+    let condition = cluster.persisted(&three.crd(), "AuditOnly", SOON).await?;
+    ensure!(condition.message.contains("10"), "{}", condition.message);
+    assert_eq!(three.without_default(cluster).await?.len(), 10);
+    assert_eq!(scene.requests_to(three.group, &["patch", "update", "create", "delete"])?, 0);
+    operator.stop().await?;
+
+    nothing_is_left(&scene).await
+}
+
+/// `etch clean` shows what it would remove, removes it, and leaves the objects alone.
+async fn nothing_is_left(scene: &Scene) -> Result<()> {
+    let conditions = async || {
+        let crds = scene.cluster.get(CRDS).await?;
+        let all = crds["items"].as_array().into_iter().flatten();
+        let all = all.flat_map(|crd| crd["status"]["conditions"].as_array().into_iter().flatten());
+        anyhow::Ok(all.filter(|condition| condition["type"] == "DefaultsPersisted").count())
+    };
+    let reports = "/apis/etch-operator.io/v1alpha1/defaultsreports";
+    let shown = etch(scene, &["clean", "--dry-run"])?;
+    assert_eq!(conditions().await?, 3);
+    assert_eq!(shown.lines().filter(|line| line.ends_with("would be removed")).count(), 6, "{shown}");
+    let done = etch(scene, &["clean"])?;
+    assert_eq!(done, shown.replace("would be removed", "removed"));
+    assert_eq!(conditions().await?, 0);
+    assert_eq!(scene.cluster.get(reports).await?["items"], json!([]));
+    assert_eq!(etch(scene, &["clean"])?, "nothing of Etch's is there\n");
+    Ok(())
+}
+
+/// `etch` as the administrator runs it.
+fn etch(scene: &Scene, arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new(binary()?);
+    command.args(arguments).env("KUBECONFIG", scene.control_plane.kubeconfig(0));
+    let output = command.output()?;
+    ensure!(output.status.success(), "etch {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The role that `etch rbac` prints for the CRDs of the cluster.
+fn rbac(scene: &Scene, flags: &[&str]) -> Result<Value> {
+    let documents = parse_documents(&etch(scene, &[&["rbac", "--live"], flags].concat())?)?;
+    let [role] = &documents[..] else { anyhow::bail!("one role: {documents:?}") };
+    Ok(role.clone())
+}
+
+/// What the roles among these documents grant.
+fn granted(documents: &[Value]) -> Result<BTreeSet<Permission>> {
+    let mut found = BTreeSet::new();
+    let list = |rule: &Value, field: &str| -> Result<Vec<String>> {
+        let texts = rule[field].as_array().with_context(|| format!("{field} of {rule}"))?.iter();
+        texts.map(|text| Ok(text.as_str().context("a text")?.to_owned())).collect()
+    };
+    for role in
+        documents.iter().filter(|role| ["Role", "ClusterRole"].iter().any(|kind| role["kind"] == *kind))
+    {
+        for rule in role["rules"].as_array().into_iter().flatten() {
+            for group in list(rule, "apiGroups")? {
+                for resource in list(rule, "resources")? {
+                    for verb in list(rule, "verbs")? {
+                        found.insert((group.clone(), resource.clone(), verb));
+                    }
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What the operator has asked for and got.
+fn used(scene: &Scene) -> Result<BTreeSet<Permission>> {
+    let requests = scene.requests(|event| event["responseStatus"]["code"] != 403)?;
+    let mut found: BTreeSet<Permission> = requests.iter().filter_map(permission).collect();
+    // An apply that creates is allowed to by `create`, and told as `patch`.
+    for event in requests.iter().filter(|event| event["responseStatus"]["code"] == 201) {
+        if let Some((group, resource, verb)) = permission(event).filter(|(_, _, verb)| verb == "patch") {
+            let _ = verb;
+            found.insert((group, resource, "create".to_owned()));
+        }
+    }
+    Ok(found)
+}
+
+/// What the operator has asked for and was not allowed to.
+fn refused(scene: &Scene) -> Result<Vec<Permission>> {
+    // A refusal by admission has a reason of its own.
+    let requests =
+        scene.requests(|event| event["annotations"]["authorization.k8s.io/decision"] == "forbid")?;
+    Ok(requests.iter().filter_map(permission).collect())
+}
+
+fn permission(event: &Value) -> Option<Permission> {
+    let object = &event["objectRef"];
+    let resource = object["resource"].as_str()?;
+    let resource = match object["subresource"].as_str() {
+        Some(subresource) => format!("{resource}/{subresource}"),
+        None => resource.to_owned(),
+    };
+    Some((
+        object["apiGroup"].as_str().unwrap_or_default().to_owned(),
+        resource,
+        event["verb"].as_str()?.to_owned(),
+    ))
+}
+
+fn differences(scene: &Scene, expected: &BTreeSet<Permission>) -> String {
+    let used = used(scene).unwrap_or_default();
+    let unused: Vec<_> = expected.difference(&used).collect();
+    let beyond: Vec<_> = used.difference(expected).collect();
+    format!("granted and not used: {unused:?}; used and not granted by name: {beyond:?}")
+}
+
+/// An admission policy that lets nobody change the object `frozen` of a group.
+async fn frozen(cluster: &Cluster, group: &Group) -> Result<()> {
+    group.make(cluster, "frozen").await?;
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": { "name": "freeze" },
+        "spec": {
+            "matchConstraints": { "resourceRules": [{
+                "apiGroups": [group.group], "apiVersions": ["*"], "resources": ["widgets"], "operations": ["UPDATE"],
+            }]},
+            "validations": [{ "expression": "object.metadata.name != 'frozen'" }],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": { "name": "freeze" },
+        "spec": { "policyName": "freeze", "validationActions": ["Deny"] },
+    });
+    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicies"), "admin", &policy).await?;
+    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicybindings"), "admin", &binding).await?;
+    eventually(Duration::from_secs(30), "the object is frozen", async || {
+        let edit = json!({ "metadata": { "labels": { "seen": "yes" } } });
+        let answer = cluster.patch(&group.object("frozen"), Patch::Merge, "user", &edit).await?;
+        Ok((answer.code == 422).then_some(()))
+    })
+    .await
+}
+
+/// A CRD of its own group, with some objects.
+struct Group {
+    group: &'static str,
+    count: usize,
+}
+
+impl Group {
+    async fn create(cluster: &Cluster, group: &'static str, count: usize) -> Result<Self> {
+        let made = Self { group, count };
+        let schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
+            "size": { "type": "integer" } } } } });
+        cluster.apply_crd(&crd(group, "Widget", &[("v1", true, schema)])).await?;
+        for index in 0..count {
+            made.make(cluster, &format!("widget-{index:03}")).await?;
+        }
+        Ok(made)
+    }
+
+    async fn make(&self, cluster: &Cluster, name: &str) -> Result<()> {
+        let object = json!({
+            "apiVersion": format!("{}/v1", self.group), "kind": "Widget",
+            "metadata": { "name": name }, "spec": { "size": 1 },
+        });
+        cluster.create(&self.objects(), "owner", &object).await.map(drop)
+    }
+
+    async fn add_default(&self, cluster: &Cluster) -> Result<()> {
+        let schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
+            "size": { "type": "integer" }, "color": { "type": "string", "default": "green" } } } } });
+        cluster.apply_crd(&crd(self.group, "Widget", &[("v1", true, schema)])).await.map(drop)
+    }
+
+    /// Users write the last objects of a pass while its first ones are written, so that these have to be read again.
+    async fn edit_ahead(&self, cluster: &Cluster) -> Result<()> {
+        eventually(SOON, "a pass under way", async || {
+            Ok((self.without_default(cluster).await?.len() <= self.count - 5).then_some(()))
+        })
+        .await?;
+        for index in (self.count - 15..self.count).rev() {
+            let path = self.object(&format!("widget-{index:03}"));
+            cluster.patch(&path, Patch::Merge, "user", &json!({ "spec": { "size": 2 } })).await?.ok()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the service account may use these verbs on the objects.
+    async fn is_granted(&self, cluster: &Cluster, verbs: &[&str]) -> Result<()> {
+        let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        for verb in verbs {
+            let review = json!({
+                "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+                "spec": {
+                    "user": format!("system:serviceaccount:{NAMESPACE}:etch"),
+                    "resourceAttributes": { "group": self.group, "resource": "widgets", "verb": verb },
+                },
+            });
+            eventually(Duration::from_secs(10), &format!("{verb} is granted"), async || {
+                Ok((cluster.create(reviews, "test", &review).await?["status"]["allowed"] == true)
+                    .then_some(()))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// The names of the objects that hold no default in etcd.
+    async fn without_default(&self, cluster: &Cluster) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for raw in cluster.etcd().list(&format!("/registry/{}/widgets/", self.group)).await? {
+            let object: Value = serde_json::from_slice(&raw.bytes)?;
+            if object["spec"]["color"].is_null() {
+                names.push(object["metadata"]["name"].as_str().context("a name")?.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    fn crd(&self) -> String {
+        format!("widgets.{}", self.group)
+    }
+
+    fn objects(&self) -> String {
+        format!("/apis/{}/v1/namespaces/default/widgets", self.group)
+    }
+
+    fn object(&self, name: &str) -> String {
+        format!("{}/{name}", self.objects())
+    }
+}
+
+/// The API server puts the operator's bulk on a priority level of its own, and its Lease with other leader elections.
+#[tokio::test(flavor = "multi_thread")]
+async fn bulk_and_lease_do_not_compete() -> Result<()> {
+    let scene = Scene::installed("config/default").await?;
+    let config = e2e::control_plane::read_kubeconfig(scene.kubeconfig()).await?;
+    let client = kube::Client::try_from(config)?;
+    let lease = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/etch");
+    for (path, schema, level) in [(CRDS, "etch", "etch"), (lease.as_str(), "etch-lease", "leader-election")] {
+        let uid = async |kind: &str, name: &str| {
+            let object = place(&json!({ "kind": kind, "metadata": { "name": name } }))?;
+            let object = scene.cluster.get(&object).await?;
+            anyhow::Ok(object["metadata"]["uid"].as_str().context("a uid")?.to_owned())
+        };
+        let wanted = [uid("FlowSchema", schema).await?, uid("PriorityLevelConfiguration", level).await?];
+        let mut last = Vec::new();
+        eventually(Duration::from_secs(20), "the flow schema is in force", async || {
+            let request = http::Request::get(path).body(kube::client::Body::empty())?;
+            let response = client.send(request).await?;
+            let headers = ["x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid"];
+            let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+            last = headers.into_iter().filter_map(header).map(str::to_owned).collect();
+            Ok((last == wanted).then_some(()))
+        })
+        .await
+        .with_context(|| format!("{path}: {last:?}, and should be {wanted:?}"))?;
+    }
+    Ok(())
+}
