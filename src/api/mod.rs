@@ -4,6 +4,7 @@
 mod change;
 mod policy;
 mod report;
+mod selector;
 
 use std::collections::BTreeMap;
 
@@ -14,12 +15,14 @@ use kube::CustomResourceExt;
 
 pub use change::{ChangeAction, ChangeRule};
 pub use policy::{
-    CrdSelector, DefaultsPolicy, DefaultsPolicySpec, HiddenFieldsPolicy, Mode, OwnershipPolicy, Settings,
+    DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, HiddenFieldsPolicy, Mode, OwnershipPolicy,
+    PolicyConflict, Settings,
 };
 pub use report::{
     ChangedDefault, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
     DefaultsReportStatus, ObjectProblem, PreviousDefaults,
 };
+pub use selector::CrdSelector;
 
 /// The API group of Etch's own resources.
 pub const GROUP: &str = "etch-operator.io";

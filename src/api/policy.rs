@@ -1,16 +1,17 @@
 //! `DefaultsPolicy`: which CRDs Etch cares for, and how.
-//! It must not read CRDs itself: matching takes names and labels.
+//! It must not select anything itself; see `selector`.
 
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type and a path of its own")]
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{ChangeRule, followed};
+use super::selector::CrdSelector;
 use crate::domain::path::Path;
 use crate::domain::plan::{HiddenFields, Ownership, Terms};
 
@@ -23,7 +24,20 @@ use crate::domain::plan::{HiddenFields, Ownership, Terms};
     plural = "defaultspolicies",
     shortname = "dpol",
     category = "etch",
-    printcolumn(name = "Mode", type_ = "string", json_path = ".spec.mode"),
+    status = "DefaultsPolicyStatus",
+    printcolumn(name = "Mode", type_ = "string", json_path = ".status.mode"),
+    printcolumn(name = "CRDs", type_ = "integer", json_path = ".status.crds"),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].reason"
+    ),
+    printcolumn(
+        name = "Conflicting",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Conflicting\")].status"
+    ),
+    printcolumn(name = "Settle", type_ = "string", json_path = ".spec.settle", priority = 1),
     printcolumn(name = "Ownership", type_ = "string", json_path = ".spec.ownership", priority = 1),
     printcolumn(name = "Hidden", type_ = "string", json_path = ".spec.hiddenFields", priority = 1),
     printcolumn(name = "Paused", type_ = "boolean", json_path = ".spec.paused"),
@@ -42,7 +56,13 @@ pub struct DefaultsPolicySpec {
     pub hidden_fields: Option<HiddenFieldsPolicy>,
     /// How long a changed schema must stand before objects are written, such as `10s` or `24h`. The operator's `--settle`
     /// applies if this is not set.
-    #[schemars(regex(pattern = r"^([0-9]+(ms|s|m|h|d))+$"))]
+    #[schemars(
+        length(max = 32),
+        extend("x-kubernetes-validations" = [{
+            "rule": "self.matches('^([0-9]{1,5}(ms|s|m|h|d))+$')",
+            "message": "settle is a time such as 10s, 30m, 24h or 1d12h",
+        }])
+    )]
     pub settle: Option<String>,
     /// At most this many writes per second for each CRD of this policy.
     #[schemars(range(min = 1))]
@@ -59,24 +79,6 @@ pub struct DefaultsPolicySpec {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["path"])
     )]
     pub on_change: Vec<ChangeRule>,
-}
-
-/// Which CRDs a policy is for. Everything that is given must hold.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CrdSelector {
-    /// API groups, `*` standing for any run of characters. All groups if empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub groups: Vec<String>,
-    /// CRD names (`crontabs.stable.example.com`), `*` standing for any run of characters. All names if empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub names: Vec<String>,
-    /// Labels that the CRD must carry.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub match_labels: BTreeMap<String, String>,
-    /// CRD names that are left out even if they are selected, `*` standing for any run of characters.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub exclude: Vec<String>,
 }
 
 /// What is done for the objects of a CRD.
@@ -132,24 +134,6 @@ pub struct Settings {
     pub follow: Vec<Path>,
 }
 
-impl CrdSelector {
-    /// How specifically this selects a CRD; none if it does not. A higher number wins.
-    ///
-    /// A name without `*` counts most, then a name with `*`, labels, a group without `*`, a group with `*`.
-    pub fn weight(&self, name: &str, group: &str, labels: &BTreeMap<String, String>) -> Option<u32> {
-        if self.exclude.iter().any(|pattern| matches(pattern, name)) {
-            return None;
-        }
-        if !self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value)) {
-            return None;
-        }
-        let names = best(&self.names, name)?;
-        let groups = best(&self.groups, group)?;
-        let labels = u32::from(!self.match_labels.is_empty());
-        Some(names * 27 + labels * 9 + groups)
-    }
-}
-
 impl DefaultsPolicySpec {
     /// What this policy says for a CRD that it selects; `settle` is the operator's own.
     ///
@@ -181,64 +165,43 @@ impl DefaultsPolicySpec {
     }
 }
 
-/// 0 for no pattern at all, 1 for one with `*`, 2 for the exact text; none if no pattern matches.
-fn best(patterns: &[String], text: &str) -> Option<u32> {
-    if patterns.is_empty() {
-        return Some(0);
-    }
-    let matching = patterns.iter().filter(|pattern| matches(pattern, text));
-    matching.map(|pattern| if pattern.contains('*') { 1 } else { 2 }).max()
+/// What a policy does at present.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DefaultsPolicyStatus {
+    /// The generation of the policy that this is about.
+    #[serde(default)]
+    pub observed_generation: i64,
+    /// What is done for the objects of its CRDs, with what the spec leaves open filled in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// How many CRDs fall under it. Of those, only CRDs with defaults have reports.
+    #[serde(default)]
+    pub crds: u64,
+    /// The first of them, by name.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// Other policies that select a CRD as specifically as this one.
+    #[serde(default)]
+    pub conflicts: Vec<PolicyConflict>,
+    /// `Ready`: whether it is in force. `Conflicting`: whether there are `conflicts`.
+    #[serde(default)]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
 }
 
-/// Whether a text matches a pattern in which `*` stands for any run of characters.
-fn matches(pattern: &str, text: &str) -> bool {
-    let Some((head, tail)) = pattern.split_once('*') else { return pattern == text };
-    let Some(rest) = text.strip_prefix(head) else { return false };
-    rest.char_indices().map(|(index, _)| index).chain([rest.len()]).any(|index| matches(tail, &rest[index..]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn weight(selector: &str) -> Option<u32> {
-        let selector: CrdSelector = serde_json::from_str(selector).expect("a selector");
-        let labels = BTreeMap::from([("tier".to_owned(), "gold".to_owned())]);
-        selector.weight("crontabs.stable.example.com", "stable.example.com", &labels)
-    }
-
-    #[test]
-    fn everything_given_must_hold() {
-        for selector in [
-            "{}",
-            r#"{"groups": ["*.example.com"]}"#,
-            r#"{"names": ["x", "cron*.stable.*.com"]}"#,
-            r#"{"matchLabels": {"tier": "gold"}}"#,
-        ] {
-            assert!(weight(selector).is_some(), "{selector}");
-        }
-        for selector in [
-            r#"{"groups": ["example.com"]}"#,
-            r#"{"names": ["crontabs"]}"#,
-            r#"{"names": ["crontabs.*"], "groups": ["other.io"]}"#,
-            r#"{"matchLabels": {"tier": "iron"}}"#,
-            r#"{"exclude": ["crontabs.*"]}"#,
-        ] {
-            assert_eq!(weight(selector), None, "{selector}");
-        }
-    }
-
-    #[test]
-    fn the_more_specific_selector_weighs_more() {
-        let order = [
-            "{}",
-            r#"{"groups": ["*.example.com"]}"#,
-            r#"{"groups": ["stable.example.com"]}"#,
-            r#"{"matchLabels": {"tier": "gold"}}"#,
-            r#"{"names": ["crontabs.*"]}"#,
-            r#"{"names": ["crontabs.stable.example.com"]}"#,
-        ];
-        let weights: Vec<_> = order.iter().map(|selector| weight(selector)).collect();
-        assert!(weights.is_sorted_by(|a, b| a < b), "{weights:?}");
-    }
+/// Two policies that select a CRD as specifically as each other. The first by name wins.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyConflict {
+    /// The other policy.
+    pub policy: String,
+    /// The policy that the CRDs fall under.
+    pub winner: String,
+    /// How many CRDs it is about.
+    #[serde(default)]
+    pub crds: u64,
+    /// The first of them, by name.
+    #[serde(default)]
+    pub names: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Etch's own words in the cluster: the conditions on CRDs, and the reports.
+//! Etch's own words in the cluster: the conditions on CRDs, the reports, and what policies do.
 //! It must not touch anybody else's.
 
 use http::Method;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::call::{PatchType, get, patch, send};
 use super::{CallError, Cluster};
-use crate::api::{DefaultsReport, DefaultsReportStatus, GROUP};
+use crate::api::{DefaultsPolicy, DefaultsPolicyStatus, DefaultsReport, DefaultsReportStatus, GROUP};
 use crate::domain::condition::Condition;
 use crate::domain::crd::Resource;
 use crate::domain::json::Json;
@@ -133,6 +133,25 @@ impl Cluster {
             Err(error) if error.code() == Some(404) => Ok(()),
             answer => answer.map(drop),
         }
+    }
+
+    /// Replaces what a policy says about itself. The uid makes sure that it is the policy that was read.
+    ///
+    /// # Errors
+    /// See [`CallError`]. 404 and 409 mean that the policy is gone or was created again.
+    pub async fn set_policy_status(
+        &self,
+        name: &str,
+        uid: &str,
+        status: &DefaultsPolicyStatus,
+    ) -> Result<(), CallError> {
+        let body = json!({
+            "apiVersion": DefaultsPolicy::api_version(&()),
+            "kind": DefaultsPolicy::kind(&()),
+            "metadata": { "name": name, "uid": uid },
+            "status": status,
+        });
+        self.apply(&format!("/apis/{GROUP}/v1alpha1/defaultspolicies/{name}/status"), body).await
     }
 
     async fn apply(&self, path: &str, body: Value) -> Result<(), CallError> {

@@ -26,7 +26,7 @@ const VALUES: usize = 64 * 1024;
 const PREVIOUS: usize = 3;
 
 /// The part of a report that does not depend on what becomes of the objects.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Ledger {
     policy: String,
     generation: i64,
@@ -167,7 +167,7 @@ impl Ledger {
             held: problems(|trouble| matches!(trouble, Trouble::Held(..))),
             rejected: problems(|trouble| matches!(trouble, Trouble::Rejected(_))),
             changed: Vec::new(),
-            previous: self.previous.clone(),
+            previous: self.previous().to_vec(),
         }
     }
 }

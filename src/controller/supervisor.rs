@@ -3,20 +3,26 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use serde::Deserialize as _;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 use tracing::{Instrument, error, info, info_span, warn};
 
 use super::Options;
 use super::assign::{Assignment, Policies, assign};
 use super::charge::Charge;
+use super::govern::{self, Policy};
 use super::judge::{Judged, judge};
 use super::keep::Retries;
 use super::ledger::Ledger;
-use super::record::{Recorder, Subject};
+use super::listed::Listed;
+use super::proclaim::{PolicyStatus, proclaim};
+use super::record::{Recorder, Subject, now};
 use super::verdict;
-use crate::api::{DefaultsPolicy, Settings};
+use crate::api::{DefaultsPolicySpec, DefaultsPolicyStatus};
 use crate::cluster::{Cluster, Events, Feed, FeedEvent, Pace, crds, policies};
 use crate::domain::condition::{self, Condition};
 use crate::domain::crd::Crd;
@@ -26,6 +32,8 @@ use crate::server::Readiness;
 
 /// The state of the report on a CRD that no policy selects any more.
 const NOT_SELECTED: &str = "NotSelected";
+/// Changes of what policies do are gathered for this long.
+const GOVERN: Duration = Duration::from_secs(1);
 
 /// Runs the operator until `shutdown` is ready, then ends every task.
 ///
@@ -44,15 +52,19 @@ pub async fn run(
         pace,
         options,
         policies: Listed::default(),
+        readable: Policies::new(),
         crds: Listed::default(),
         charges: BTreeMap::new(),
         tasks: JoinSet::new(),
         ready,
+        govern_at: None,
+        statuses: watch::Sender::default(),
     };
     let (crd_sender, mut crd_events) = mpsc::channel(64);
     let (policy_sender, mut policy_events) = mpsc::channel(64);
     let mut feeds = JoinSet::new();
     feeds.spawn(dispatch.run());
+    feeds.spawn(proclaim(cluster.clone(), supervisor.statuses.subscribe()));
     feeds.spawn(Feed::new(cluster.clone(), crds()).run(crd_sender));
     feeds.spawn(Feed::new(cluster, policies()).run(policy_sender));
     let mut shutdown = std::pin::pin!(shutdown);
@@ -61,6 +73,7 @@ pub async fn run(
             () = &mut shutdown => break,
             Some(event) = policy_events.recv() => supervisor.policy_event(event),
             Some(event) = crd_events.recv() => supervisor.crd_event(event),
+            () = at(supervisor.govern_at) => supervisor.govern(),
             Some(ended) = supervisor.tasks.join_next(), if !supervisor.tasks.is_empty() => supervisor.task_ended(ended),
         }
     }
@@ -74,11 +87,16 @@ struct Supervisor {
     events: Events,
     pace: Arc<Pace>,
     options: Options,
-    policies: Listed<Result<crate::api::DefaultsPolicySpec, ()>>,
+    policies: Listed<Policy>,
+    /// The policies that can be read.
+    readable: Policies,
     crds: Listed<Known>,
     charges: BTreeMap<String, Running>,
     tasks: JoinSet<()>,
     ready: Arc<Readiness>,
+    /// When the policies' statuses are to be looked at.
+    govern_at: Option<Instant>,
+    statuses: watch::Sender<Vec<PolicyStatus>>,
 }
 
 /// What is known of a CRD.
@@ -107,52 +125,20 @@ impl Known {
 struct Running {
     uid: String,
     generation: i64,
-    settings: Settings,
+    /// None where it only takes back what was said before.
+    assignment: Option<Assignment>,
     task: AbortHandle,
-}
-
-/// Objects by name, complete or about to be.
-struct Listed<T> {
-    items: BTreeMap<String, T>,
-    /// The names seen by a list that is under way.
-    relisted: Option<Vec<String>>,
-    complete: bool,
-}
-
-impl<T> Default for Listed<T> {
-    fn default() -> Self {
-        Self { items: BTreeMap::new(), relisted: None, complete: false }
-    }
-}
-
-impl<T> Listed<T> {
-    fn insert(&mut self, name: &str, item: T) {
-        if let Some(relisted) = &mut self.relisted {
-            relisted.push(name.to_owned());
-        }
-        self.items.insert(name.to_owned(), item);
-    }
-
-    /// Says that the list is complete: what it did not name is gone.
-    fn listed(&mut self) {
-        if let Some(mut names) = self.relisted.take() {
-            names.sort();
-            self.items.retain(|name, _| names.binary_search(name).is_ok());
-        }
-        self.complete = true;
-    }
 }
 
 impl Supervisor {
     fn policy_event(&mut self, event: FeedEvent) {
         match event {
-            FeedEvent::Listing => self.policies.relisted = Some(Vec::new()),
+            FeedEvent::Listing => self.policies.listing(),
             FeedEvent::Applied(object) => {
-                let spec = serde_json::from_slice::<DefaultsPolicy>(&object.json().to_vec());
-                let spec = spec.map(|policy| policy.spec).map_err(|error| {
-                    warn!(policy = object.name(), %error, "this policy cannot be read and selects nothing");
-                });
-                self.policies.insert(object.name(), spec);
+                self.govern_soon();
+                if !self.policy_applied(&object) {
+                    return;
+                }
             }
             FeedEvent::Deleted(object) => drop(self.policies.items.remove(object.name())),
             FeedEvent::Listed => self.policies.listed(),
@@ -161,14 +147,66 @@ impl Supervisor {
                 return;
             }
         }
-        if self.policies.relisted.is_none() {
+        if !self.policies.is_listing() {
+            let all = self.policies.items.iter();
+            self.readable =
+                all.filter_map(|(name, policy)| Some((name.clone(), policy.spec.clone()?))).collect();
+            self.govern_soon();
             self.reassign_all();
         }
     }
 
+    /// Takes a policy in; whether it says something new.
+    fn policy_applied(&mut self, object: &Object) -> bool {
+        let document = object.json();
+        let status = document.get("status").and_then(|status| DefaultsPolicyStatus::deserialize(status).ok());
+        let status = status.unwrap_or_default();
+        let (name, uid) = (object.name(), object.uid());
+        let generation = document["metadata"]["generation"].as_i64().unwrap_or_default();
+        if let Some(known) = self.policies.items.get_mut(name)
+            && (known.uid.as_str(), known.generation) == (uid, generation)
+            && generation > 0
+        {
+            known.status = status;
+            self.policies.seen(name);
+            return false;
+        }
+        let spec = DefaultsPolicySpec::deserialize(&document["spec"]).map_err(|error| {
+            warn!(policy = name, %error, "this policy cannot be read and selects nothing");
+        });
+        self.policies.insert(name, Policy { uid: uid.to_owned(), generation, spec: spec.ok(), status });
+        true
+    }
+
+    fn govern_soon(&mut self) {
+        self.govern_at.get_or_insert_with(|| Instant::now() + GOVERN);
+    }
+
+    /// Says what each policy does at present, where it says something else.
+    fn govern(&mut self) {
+        self.govern_at = None;
+        if !self.policies.is_complete() || !self.crds.is_complete() {
+            return;
+        }
+        let assigned = self.charges.iter();
+        let assigned =
+            assigned.filter_map(|(name, running)| Some((name.as_str(), running.assignment.as_ref()?)));
+        let statuses = govern::statuses(&self.policies.items, assigned, now());
+        let with_uids = statuses.into_iter().map(|(name, status)| {
+            let uid = self.policies.items[&name].uid.clone();
+            PolicyStatus { name, uid, status }
+        });
+        let wanted: Vec<_> = with_uids.collect();
+        self.statuses.send_if_modified(|before| {
+            let is_new = *before != wanted;
+            *before = wanted;
+            is_new
+        });
+    }
+
     fn crd_event(&mut self, event: FeedEvent) {
         match event {
-            FeedEvent::Listing => self.crds.relisted = Some(Vec::new()),
+            FeedEvent::Listing => self.crds.listing(),
             FeedEvent::Applied(object) => {
                 let name = object.name().to_owned();
                 self.crd_applied(object);
@@ -206,9 +244,7 @@ impl Supervisor {
                 *seen = conditions;
                 changed
             });
-            if let Some(relisted) = &mut self.crds.relisted {
-                relisted.push(name);
-            }
+            self.crds.seen(&name);
             return;
         }
         let (crd, judged) = judge(document);
@@ -234,38 +270,36 @@ impl Supervisor {
 
     /// Starts, replaces or ends the task of a CRD, if what it should do has changed.
     fn reassign(&mut self, name: &str) {
-        if !self.policies.complete {
+        if !self.policies.is_complete() {
             return;
         }
-        self.ready.set_listed(self.crds.complete);
-        let wanted = self.crds.items.get(name).and_then(|known| {
-            let readable =
-                self.policies.items.iter().filter_map(|(name, spec)| Some((name, spec.as_ref().ok()?)));
-            let policies: Policies = readable.map(|(name, spec)| (name.clone(), spec.clone())).collect();
-            Some((known, assign(&policies, name, &known.group, &known.labels, self.options.settle)?))
-        });
-        let Some((known, Assignment { settings, ties })) = wanted else {
+        self.ready.set_listed(self.crds.is_complete());
+        let Some(known) = self.crds.items.get(name) else {
             if let Some(running) = self.charges.remove(name) {
                 running.task.abort();
                 self.cluster.metrics().forget(name);
-                self.release(name);
+                self.govern_soon();
             }
             return;
         };
-        let running = self.charges.get(name);
-        if running.is_some_and(|running| {
-            (&running.uid, running.generation, &running.settings) == (&known.uid, known.generation, &settings)
-                && !running.task.is_finished()
-        }) {
+        let settle = self.options.settle;
+        let Some(assignment) = assign(&self.readable, name, &known.group, &known.labels, settle) else {
+            return self.release(name);
+        };
+        if let Some(Running { uid, generation, assignment: Some(current), task }) = self.charges.get_mut(name)
+            && (&*uid, *generation, &current.settings) == (&known.uid, known.generation, &assignment.settings)
+            && !task.is_finished()
+        {
+            if *current != assignment {
+                *current = assignment;
+                self.govern_soon();
+            }
             return;
         }
+        let Assignment { settings, ties } = &assignment;
         if !ties.is_empty() {
-            warn!(
-                crd = name,
-                policy = settings.policy,
-                ?ties,
-                "several policies select this CRD as specifically"
-            );
+            let policy = &settings.policy;
+            warn!(crd = name, policy, ?ties, "several policies select this CRD as specifically");
         }
         let mut recorder = known.recorder(&self.cluster, &self.events, name);
         let (uid, generation, judged) = (known.uid.clone(), known.generation, known.judged.clone());
@@ -274,9 +308,7 @@ impl Supervisor {
         let task = match known.crd.clone() {
             Some(crd) => {
                 let (cluster, pace) = (self.cluster.clone(), self.pace.clone());
-                let ledger = Ledger::open(None, &crd, &settings, &revision);
-                let settings = settings.clone();
-                let retries = Retries::new();
+                let (settings, ledger, retries) = (settings.clone(), Ledger::default(), Retries::new());
                 let changes = None;
                 let charge = Charge {
                     cluster,
@@ -306,22 +338,35 @@ impl Supervisor {
                 )
             }
         };
-        if let Some(before) =
-            self.charges.insert(name.to_owned(), Running { uid, generation, settings, task })
-        {
-            before.task.abort();
-        }
+        self.run(name, Running { uid, generation, assignment: Some(assignment), task });
     }
 
-    /// Takes our conditions off a CRD that no policy selects any more.
+    /// Takes back what was said on a CRD that no policy selects any more.
     fn release(&mut self, name: &str) {
         let Some(known) = self.crds.items.get(name) else { return };
+        match self.charges.get(name) {
+            None if known.conditions.borrow().is_empty() => return,
+            Some(Running { uid, assignment: None, .. }) if *uid == known.uid => return,
+            _ => {}
+        }
+        self.cluster.metrics().forget(name);
         let mut recorder = known.recorder(&self.cluster, &self.events, name);
+        let (uid, generation) = (known.uid.clone(), known.generation);
         let leave = async move {
             recorder.unsay().await;
             recorder.restate(NOT_SELECTED, "", false).await;
+            recorder.insist().await;
         };
-        self.tasks.spawn(leave.instrument(info_span!("crd", name)));
+        let task = self.tasks.spawn(leave.instrument(info_span!("crd", name)));
+        self.run(name, Running { uid, generation, assignment: None, task });
+    }
+
+    /// Keeps a task in place of the one before.
+    fn run(&mut self, name: &str, running: Running) {
+        if let Some(before) = self.charges.insert(name.to_owned(), running) {
+            before.task.abort();
+        }
+        self.govern_soon();
     }
 
     fn task_ended(&mut self, ended: Result<(), tokio::task::JoinError>) {
@@ -331,6 +376,14 @@ impl Supervisor {
             error!("a task failed in a way that it should not; it is started again");
             self.reassign_all();
         }
+    }
+}
+
+/// Waits for a time, if there is one.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

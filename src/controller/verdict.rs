@@ -83,7 +83,8 @@ pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict
     let mut sentences = vec![format!("{stored} of {} objects store their defaults", counts.objects)];
     if counts.due > 0 {
         let why = if settings.paused { "the policy is paused" } else { "the policy asks for an audit only" };
-        sentences.push(format!("{} would be written, but {why}", counts.due));
+        let due: Vec<String> = tally.due().map(ToString::to_string).collect();
+        sentences.push(list(&due, &format!("{} would be written, but {why}", counts.due)));
     }
     if counts.rejected > 0 {
         sentences.push(list(&rejected, &format!("{} refused", counts.rejected)));

@@ -68,7 +68,7 @@ impl World {
         world.put(CRDS, crd_named(THINGS));
         let policy = json!({
             "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy",
-            "metadata": { "name": "default", "uid": "p" }, "spec": {},
+            "metadata": { "name": "default", "uid": "p", "generation": 1 }, "spec": {},
         });
         world.put(POLICIES, policy);
         for name in names {
@@ -193,6 +193,7 @@ impl World {
             ["apiextensions.k8s.io", _, CRDS] => self.collection(CRDS, request),
             ["apiextensions.k8s.io", _, CRDS, name, "status"] => self.set_conditions(name, request),
             ["etch-operator.io", _, POLICIES] => self.collection(POLICIES, request),
+            ["etch-operator.io", _, POLICIES, name, "status"] => self.set_policy_status(name, request),
             ["example.com", _, THINGS] => self.collection(THINGS, request),
             ["example.com", _, OTHERS] => self.collection(OTHERS, request),
             ["example.com", _, "namespaces", _, THINGS, name] => self.one(THINGS, name, request),
@@ -289,6 +290,15 @@ impl World {
             }
             _ => not_found(&name),
         }
+    }
+
+    fn set_policy_status(&self, name: &str, request: &Request) -> Answer {
+        let Some(mut policy) = self.stored(POLICIES, name) else { return not_found(name) };
+        if policy["status"] != request.body["status"] {
+            policy["status"] = request.body["status"].clone();
+            self.put(POLICIES, policy);
+        }
+        Answer::json(json!({}))
     }
 
     fn report_answer(&self, crd: &str, request: &Request) -> Answer {

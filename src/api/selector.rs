@@ -1,0 +1,162 @@
+//! Which CRDs a policy selects, and how specifically.
+//! It must not read CRDs itself: matching takes names and labels.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which CRDs a policy is for. Everything that is given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {
+        "rule": "!has(self.groups) || self.groups.all(p, p.matches('^[a-z0-9.*-]+$'))",
+        "message": "groups are API groups in lower case such as cert-manager.io or *.example.com; * alone stands for all",
+        "fieldPath": ".groups",
+    },
+    {
+        "rule": "!has(self.names) || self.names.all(p, p.matches('^[a-z0-9.*-]+$') && (p.contains('.') || p.contains('*')))",
+        "message": "names are names of CRDs, which end in their group: certificates.cert-manager.io, or certificates.*",
+        "fieldPath": ".names",
+    },
+    {
+        "rule": "!has(self.exclude) || self.exclude.all(p, p.matches('^[a-z0-9.*-]+$') && (p.contains('.') || p.contains('*')))",
+        "message": "exclude takes names of CRDs, which end in their group: certificates.cert-manager.io, or certificates.*",
+        "fieldPath": ".exclude",
+    },
+    {
+        "rule": "!has(self.names) || !has(self.exclude) || !self.names.exists(p, p in self.exclude)",
+        "message": "a name cannot be both in names and in exclude",
+    },
+]))]
+pub struct CrdSelector {
+    /// API groups, `*` standing for any run of characters. All groups if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), inner(length(min = 1, max = 253)))]
+    pub groups: Vec<String>,
+    /// CRD names (`crontabs.stable.example.com`), `*` standing for any run of characters. All names if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), inner(length(min = 1, max = 253)))]
+    pub names: Vec<String>,
+    /// Labels that the CRD must carry.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+    /// CRD names that are left out even if they are selected, `*` standing for any run of characters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), inner(length(min = 1, max = 253)))]
+    pub exclude: Vec<String>,
+}
+
+impl CrdSelector {
+    /// How specifically this selects a CRD; none if it does not. A higher number wins.
+    ///
+    /// A name without `*` counts most, then a name with `*`, labels, a group without `*`, a group with `*`.
+    pub fn weight(&self, name: &str, group: &str, labels: &BTreeMap<String, String>) -> Option<u32> {
+        if self.exclude.iter().any(|pattern| matches(pattern, name)) {
+            return None;
+        }
+        if !self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value)) {
+            return None;
+        }
+        let names = best(&self.names, name)?;
+        let groups = best(&self.groups, group)?;
+        let labels = u32::from(!self.match_labels.is_empty());
+        Some(names * 27 + labels * 9 + groups)
+    }
+}
+
+/// 0 for no pattern at all, 1 for one with `*`, 2 for the exact text; none if no pattern matches.
+fn best(patterns: &[String], text: &str) -> Option<u32> {
+    if patterns.is_empty() {
+        return Some(0);
+    }
+    let matching = patterns.iter().filter(|pattern| matches(pattern, text));
+    matching.map(|pattern| if pattern.contains('*') { 1 } else { 2 }).max()
+}
+
+/// Whether a text matches a pattern in which `*` stands for any run of characters.
+///
+/// Each part between two stars is taken where it first occurs, which is never worse than a later place: the time is bounded
+/// by the product of both lengths, however many stars there are.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let head = parts.next().unwrap_or_default();
+    let Some(tail) = parts.next_back() else { return pattern == text };
+    let Some(mut rest) = text.strip_prefix(head) else { return false };
+    for part in parts {
+        match rest.find(part) {
+            Some(index) => rest = &rest[index + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weight(selector: &str) -> Option<u32> {
+        let selector: CrdSelector = serde_json::from_str(selector).expect("a selector");
+        let labels = BTreeMap::from([("tier".to_owned(), "gold".to_owned())]);
+        selector.weight("crontabs.stable.example.com", "stable.example.com", &labels)
+    }
+
+    #[test]
+    fn everything_given_must_hold() {
+        for selector in [
+            "{}",
+            r#"{"groups": ["*.example.com"]}"#,
+            r#"{"names": ["x", "cron*.stable.*.com"]}"#,
+            r#"{"matchLabels": {"tier": "gold"}}"#,
+        ] {
+            assert!(weight(selector).is_some(), "{selector}");
+        }
+        for selector in [
+            r#"{"groups": ["example.com"]}"#,
+            r#"{"names": ["crontabs"]}"#,
+            r#"{"names": ["crontabs.*"], "groups": ["other.io"]}"#,
+            r#"{"matchLabels": {"tier": "iron"}}"#,
+            r#"{"exclude": ["crontabs.*"]}"#,
+        ] {
+            assert_eq!(weight(selector), None, "{selector}");
+        }
+    }
+
+    #[test]
+    fn stars_stand_for_any_run_of_characters() {
+        for (pattern, text) in [
+            ("*", ""),
+            ("*", "a"),
+            ("a*", "a"),
+            ("a*a", "aa"),
+            ("*.b.*", "a.b.c"),
+            ("a*b*c", "abbc"),
+            ("**", "x"),
+        ] {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in
+            [("", "a"), ("a", "ab"), ("a*a", "a"), ("*b", "bc"), ("a*b*c", "acb"), ("*.b.*", "b")]
+        {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+        let (pattern, text) = ("*a".repeat(126), "a".repeat(125));
+        assert!(!matches(&pattern, &text), "and soon");
+    }
+
+    #[test]
+    fn the_more_specific_selector_weighs_more() {
+        let order = [
+            "{}",
+            r#"{"groups": ["*.example.com"]}"#,
+            r#"{"groups": ["stable.example.com"]}"#,
+            r#"{"matchLabels": {"tier": "gold"}}"#,
+            r#"{"names": ["crontabs.*"]}"#,
+            r#"{"names": ["crontabs.stable.example.com"]}"#,
+        ];
+        let weights: Vec<_> = order.iter().map(|selector| weight(selector)).collect();
+        assert!(weights.is_sorted_by(|a, b| a < b), "{weights:?}");
+    }
+}
