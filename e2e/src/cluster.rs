@@ -73,6 +73,20 @@ impl Cluster {
         self.send("GET", path, "application/json", Vec::new()).await?.ok()
     }
 
+    /// Reads a collection as `kubectl get` does: a `Table` of `meta.k8s.io/v1`.
+    ///
+    /// # Errors
+    /// See [`Answer::ok`].
+    pub async fn table(&self, path: &str) -> Result<Value> {
+        use kube::client::Body;
+        let request =
+            Request::builder().uri(path).header("accept", "application/json;as=Table;g=meta.k8s.io;v=v1");
+        let response = self.client.send(request.body(Body::empty())?).await.context("no answer")?;
+        let code = response.status().as_u16();
+        let body = serde_json::from_slice(&response.into_body().collect_bytes().await?)?;
+        Answer { code, body }.ok()
+    }
+
     /// Creates an object in a collection.
     ///
     /// # Errors

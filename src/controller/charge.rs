@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
 use super::changes::Changes;
@@ -85,7 +86,7 @@ impl Charge {
             };
             info!(reason = %halt, again_in = ?wait, "beginning again");
             self.halted(&halt).await;
-            tokio::time::sleep(wait).await;
+            self.insist_for(wait).await;
         }
     }
 
@@ -164,10 +165,22 @@ impl Charge {
         if left.is_zero() {
             return;
         }
-        let until = now().saturating_add(left).unwrap_or(jiff::Timestamp::MAX);
+        let until = self.ledger.first_seen().saturating_add(self.settings.settle);
+        let until = until.unwrap_or(jiff::Timestamp::MAX);
         self.recorder.say(verdict::settling(&self.judged, until)).await;
         self.recorder.note(self.ledger.settling(until)).await;
-        tokio::time::sleep(left).await;
+        self.insist_for(left).await;
+    }
+
+    /// Waits, and sees meanwhile that what was said stands there.
+    async fn insist_for(&mut self, wait: Duration) {
+        let until = Instant::now() + wait;
+        loop {
+            tokio::select! {
+                () = sleep_until(until) => return,
+                () = self.recorder.due() => self.recorder.repeat().await,
+            }
+        }
     }
 
     /// Asks whether we may do what we are about to do.
@@ -183,11 +196,11 @@ impl Charge {
     }
 
     /// Waits until we may use the first of these verbs; the others are asked about by whoever goes on.
-    async fn permission(&self, verbs: &[Verb]) {
+    async fn permission(&mut self, verbs: &[Verb]) {
         let resource = self.crd.resource();
         let first = &verbs[..verbs.len().min(1)];
         loop {
-            tokio::time::sleep(ASK_AGAIN).await;
+            self.insist_for(ASK_AGAIN).await;
             if let Ok(None) = self.cluster.missing(&resource, first).await {
                 return;
             }

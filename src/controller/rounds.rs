@@ -73,7 +73,7 @@ impl Charge {
         }
         let covered = memory.record.through;
         let (mut asked, written) = (last.asked, last.tally.counts().written);
-        let through = last.through.filter(|_| self.writes());
+        let mut through = last.through.filter(|_| self.writes());
         let mut verified = Memory::default();
         if self.writes() {
             verified = memory.after(&mut last, through, &self.crd);
@@ -91,6 +91,7 @@ impl Charge {
                 if again.asked == 0 {
                     left = 0;
                 }
+                through = again.through;
                 verified = verified.after(&mut again, through, &self.crd);
                 last = again;
             }
@@ -101,6 +102,8 @@ impl Charge {
         }
         let counts = last.tally.counts();
         if counts.unknown > 0 {
+            let told = self.ledger.status(Reason::InProgress.as_str(), &last.tally, None, times);
+            self.recorder.note(told).await;
             *memory = verified;
             return Err(Halt::Incomplete(counts.unknown));
         }

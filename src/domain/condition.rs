@@ -190,14 +190,36 @@ pub fn same(said: &[Condition], present: &[Condition]) -> bool {
         })
 }
 
-/// A count and the first few of many.
+/// A count and the first few of many, as many as leave room in a message for more to be said.
 pub fn list(found: &[String], kind: &str) -> String {
     const SHOWN: usize = 5;
-    let mut text = format!("{kind}: {}", found.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", "));
-    if found.len() > SHOWN {
-        text.push_str(&format!(" and {} more", found.len() - SHOWN));
+    const ROOM: usize = 300;
+    let mut text = format!("{kind}: ");
+    let mut shown = 0;
+    for item in found.iter().take(SHOWN) {
+        if shown > 0 && text.len() + item.len() > ROOM {
+            break;
+        }
+        if shown > 0 {
+            text.push_str(", ");
+        }
+        text.push_str(&shortened(item, ROOM - kind.len().min(ROOM / 3)));
+        shown += 1;
+    }
+    if found.len() > shown {
+        text.push_str(&format!(" and {} more", found.len() - shown));
     }
     text
+}
+
+/// A text with its middle left out, if it is longer than `room` bytes.
+fn shortened(text: &str, room: usize) -> String {
+    if text.len() <= room {
+        return text.to_owned();
+    }
+    let head = (0..=room / 2 - 3).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    let tail = (text.len() - room / 2..text.len()).find(|start| text.is_char_boundary(*start));
+    format!("{}…{}", &text[..head], &text[tail.unwrap_or(text.len())..])
 }
 
 fn cut(mut message: String) -> String {

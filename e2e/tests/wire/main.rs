@@ -7,6 +7,7 @@ mod operator;
 mod requests;
 mod secrets;
 mod server;
+mod truth;
 mod watches;
 mod world;
 mod writes;

@@ -102,6 +102,17 @@ impl World {
         self.changed.send_replace(revision);
     }
 
+    /// Deletes something, as a user would.
+    pub(crate) fn remove(&self, plural: &'static str, name: &str) {
+        let mut state = self.lock();
+        let Some(object) = state.stored.remove(&(plural, name.to_owned())) else { return };
+        state.revision += 1;
+        let revision = state.revision;
+        state.history.push((revision, plural, event("DELETED", object)));
+        drop(state);
+        self.changed.send_replace(revision);
+    }
+
     /// Stores an object that lacks the default, through a server that does not even show it yet.
     pub(crate) fn put_unfilled(&self, plural: &'static str, name: &str) {
         self.lock().unfilled.insert(name.to_owned());
@@ -132,6 +143,11 @@ impl World {
             let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
             format!("{} {}: {}", text("status"), text("reason"), text("message"))
         })
+    }
+
+    /// Changes the report on a CRD behind Etch's back.
+    pub(crate) fn edit_report(&self, crd: &str, edit: impl FnOnce(&mut Value)) {
+        edit(self.lock().reports.get_mut(crd).expect("a report"));
     }
 
     pub(crate) fn report(&self, crd: &str) -> Option<Value> {

@@ -148,3 +148,15 @@ fn only_our_conditions_are_read_back() {
     }
     assert_eq!(present(&Json::from(json!({}))), []);
 }
+
+#[test]
+fn a_list_of_long_names_leaves_room_for_what_comes_after_it() {
+    let long: Vec<String> = (0..9).map(|index| format!("{index}{}", "n".repeat(500))).collect();
+    let text = list(&long, "9 refused");
+    assert!(text.len() < 400, "{}", text.len());
+    assert!(text.starts_with("9 refused: 0nn") && text.ends_with(" and 8 more"), "{text}");
+    let short: Vec<String> = (0..9).map(|index| format!("ns/{index}")).collect();
+    assert_eq!(list(&short, "9 held"), "9 held: ns/0, ns/1, ns/2, ns/3, ns/4 and 4 more");
+    let wide = vec!["ä".repeat(400)];
+    assert!(list(&wide, "held").contains('…'), "and no character is cut in two");
+}

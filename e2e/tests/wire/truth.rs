@@ -1,0 +1,260 @@
+//! What is told of a pass while it goes on, after it could not be ended, and under policies that forbid or delay writing.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::server::{Answer, Request};
+use super::world::{CRDS, POLICIES, THINGS, World, crd_named, is_about_objects, is_write, thing};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+const CRD: &str = "things.example.com";
+
+fn is_of(name: &'static str) -> impl Fn(&Request) -> bool {
+    move |request| request.path.ends_with(&format!("/things/{name}"))
+}
+
+fn unavailable() -> Answer {
+    Answer::status(503, "ServiceUnavailable", "no")
+}
+
+fn status(world: &World) -> Value {
+    world.report(CRD).map(|report| report["status"].clone()).unwrap_or_default()
+}
+
+fn set_policy(world: &World, generation: u64, spec: Value) {
+    let metadata = json!({ "name": "default", "uid": "p", "generation": generation });
+    let policy = json!({
+        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": metadata, "spec": spec,
+    });
+    world.put(POLICIES, policy);
+}
+
+/// The CRD with another default for `size`, or with none.
+fn set_default(world: &World, generation: u64, default: Option<u64>) {
+    let mut crd = crd_named(THINGS);
+    let conditions = world.stored(CRDS, CRD).expect("the CRD")["status"]["conditions"].clone();
+    crd["metadata"]["generation"] = generation.into();
+    crd["status"] = json!({ "conditions": conditions });
+    let size = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        ["size"];
+    match default {
+        Some(default) => size["default"] = default.into(),
+        None => drop(size.as_object_mut().expect("an object").remove("default")),
+    }
+    world.put(CRDS, crd);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_could_not_be_asked_about_is_not_taken_for_stored_and_the_others_are_not_asked_again()
+{
+    let names = ["a", "b", "bad", "c"];
+    let world = World::with(&names);
+    let (cluster, log) = world.serve();
+    world.fails(|request| (is_write(request) && is_of("bad")(request)).then(unavailable));
+    let operator = tokio::spawn(super::world::operate(cluster, 30 * MINUTE));
+    tokio::time::sleep(10 * MINUTE).await;
+    assert!(world.persisted().starts_with("False InProgress"), "{}", world.persisted());
+    let counts = &status(&world)["counts"];
+    assert_eq!((&counts["written"], &counts["unknown"]), (&json!(3), &json!(1)), "{counts}");
+    assert_eq!(counts["objects"], 4);
+    world.heals();
+    operator.await.expect("it ends by itself");
+    for name in ["a", "b", "c"] {
+        assert_eq!(log.count(|request| is_write(request) && is_of(name)(request)), 1, "{name}");
+    }
+    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+    let counts = &status(&world)["counts"];
+    assert_eq!((&counts["written"], &counts["unknown"]), (&json!(4), &json!(0)), "{counts}");
+    assert_eq!(status(&world)["defaults"][0]["objects"], 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_pass_is_told_every_few_seconds_and_its_numbers_only_grow() {
+    let names: Vec<String> = (0..200).map(|index| format!("o{index:03}")).collect();
+    let world = World::with(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    set_policy(&world, 2, json!({ "maxWritesPerSecond": 5 }));
+    let log = world.operate(2 * MINUTE).await;
+    assert_eq!(status(&world)["counts"]["written"], 200);
+    let is_report = |request: &Request| {
+        request.path.ends_with(&format!("{CRD}/status")) && request.path.contains("reports")
+    };
+    let told = log.of(is_report);
+    // 200 objects at 5 a second take 40 s; a pass that ends is told at once.
+    assert!((8..=20).contains(&told.len()), "{} times", told.len());
+    // The first is sent twice: there was no report yet.
+    let gaps = told[1..].windows(2).map(|pair| pair[1].at - pair[0].at);
+    assert!(gaps.take(told.len() - 3).all(|gap| gap >= Duration::from_secs(3)));
+    let written: Vec<u64> = told
+        .iter()
+        .map(|request| request.body["status"]["counts"]["written"].as_u64().unwrap_or_default())
+        .collect();
+    assert!(written.is_sorted() && written[2] > 0 && written[2] < 200, "{written:?}");
+    let objects = |request: &Request| request.body["status"]["counts"]["objects"].as_u64();
+    assert!(
+        told.iter().all(|request| objects(request) >= request.body["status"]["counts"]["written"].as_u64())
+    );
+    let said =
+        log.count(|request| request.method == "PATCH" && request.path.contains("customresourcedefinitions"));
+    assert!(said <= 20, "{said} times");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_audit_writes_nothing_and_counts_what_persisting_then_writes() {
+    let world = World::with(&["a", "b", "c"]);
+    let mut stored = thing("stored");
+    stored["spec"]["size"] = 1.into();
+    stored["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:size"] = json!({});
+    world.put(THINGS, stored);
+    // The default comes after the objects.
+    set_default(&world, 2, Some(1));
+    set_policy(&world, 2, json!({ "mode": "Audit" }));
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(super::world::operate(cluster, 2 * HOUR));
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(log.count(is_write), 0);
+    let said = world.persisted();
+    assert!(
+        said.starts_with("False AuditOnly: 1 of 4 objects store their defaults; 3 would be written"),
+        "{said}"
+    );
+    let audit = status(&world);
+    assert_eq!(
+        (&audit["counts"]["due"], &audit["counts"]["alreadyStored"]),
+        (&json!(3), &json!(1)),
+        "{audit}"
+    );
+    assert_eq!((&audit["state"], &audit["policy"]), (&json!("AuditOnly"), &json!("default")));
+    let lists = log.count(|request| request.is_list() && is_about_objects(request));
+    assert_eq!(lists, 1, "an audit is no reason to list again and again");
+
+    set_policy(&world, 3, json!({}));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+    let counts = &status(&world)["counts"];
+    assert_eq!(
+        (&counts["written"], &counts["alreadyStored"], &counts["due"]),
+        (&json!(3), &json!(1), &json!(0))
+    );
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_stops_the_writing_and_its_end_resumes_it() {
+    let world = World::with(&["a"]);
+    set_default(&world, 2, Some(1));
+    set_policy(&world, 2, json!({ "paused": true }));
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(super::world::operate(cluster, HOUR));
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(log.count(is_write), 0);
+    assert!(world.persisted().contains("the policy is paused"), "{}", world.persisted());
+    set_policy(&world, 3, json!({}));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(world.is_persisted("a"));
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_default_that_is_taken_back_before_it_has_settled_leaves_nothing_behind() {
+    let world = World::with(&["a", "b"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(super::world::operate(cluster, 40 * HOUR));
+    tokio::time::sleep(MINUTE).await;
+    let before = status(&world);
+    set_policy(&world, 2, json!({ "settle": "24h" }));
+    tokio::time::sleep(MINUTE).await;
+    assert!(
+        world.persisted().starts_with("True AllPersisted"),
+        "defaults that have stood need not settle again"
+    );
+    let written = log.count(is_write);
+
+    set_default(&world, 2, Some(5));
+    tokio::time::sleep(HOUR).await;
+    let said = world.persisted();
+    assert!(said.starts_with("False Settling: the schema has changed; objects are written from 2"), "{said}");
+    let settling = status(&world);
+    assert!(settling["settlesAt"].is_string() && settling["firstSeen"].is_string(), "{settling}");
+    assert_eq!(settling["previous"][0]["digest"], before["digest"]);
+    assert_eq!(settling["previous"][0]["defaults"], json!([{ "path": ".spec.size", "value": "1" }]));
+
+    set_default(&world, 3, Some(1));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(world.persisted().starts_with("True AllPersisted: 2 of 2"), "{}", world.persisted());
+    assert_eq!(log.count(is_write), written, "and nothing was written meanwhile");
+    assert!(status(&world)["settlesAt"].is_null());
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_that_a_schema_has_stood_is_not_lost_in_a_restart() {
+    let world = World::with(&["a"]);
+    set_policy(&world, 2, json!({ "settle": "24h" }));
+    let log = world.operate(HOUR).await;
+    assert_eq!(log.count(is_write), 0);
+    let first_seen = status(&world)["firstSeen"].clone();
+    let log = world.operate(MINUTE).await;
+    assert_eq!(status(&world)["firstSeen"], first_seen);
+    assert_eq!(log.count(|request| request.method == "PATCH"), 0, "and it says nothing new");
+    // A day later: nobody could change the clock here, so the report is made older.
+    world.edit_report(CRD, |report| report["status"]["firstSeen"] = json!("2020-01-01T00:00:00Z"));
+    world.operate(MINUTE).await;
+    assert!(world.is_persisted("a"), "{}", world.persisted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crd_that_loses_its_defaults_carries_no_condition_and_its_report_says_why() {
+    let world = World::with(&["a"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(super::world::operate(cluster, HOUR));
+    tokio::time::sleep(MINUTE).await;
+    set_default(&world, 2, None);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let crd = world.stored(CRDS, CRD).expect("the CRD");
+    assert_eq!(crd["status"]["conditions"], json!([]));
+    let now = status(&world);
+    assert_eq!(
+        (&now["state"], &now["defaults"], &now["generation"]),
+        (&json!("NoDefaults"), &json!([]), &json!(2))
+    );
+    let asked = log.all().len();
+    tokio::time::sleep(10 * MINUTE).await;
+    assert!(log.all().len() - asked <= 9, "watches only");
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crd_that_no_policy_selects_any_more_is_released_also_after_a_restart() {
+    let world = World::with(&["a"]);
+    world.operate(MINUTE).await;
+    assert!(world.persisted().starts_with("True"));
+    set_policy(&world, 2, json!({ "selector": { "groups": ["other.io"] } }));
+    world.operate(MINUTE).await;
+    assert_eq!(world.persisted(), "");
+    assert_eq!(status(&world)["state"], "NotSelected");
+    let policy = world.stored(POLICIES, "default").expect("the policy");
+    let ready = &policy["status"]["conditions"].as_array().expect("conditions")[1];
+    assert_eq!((&ready["type"], &ready["reason"]), (&json!("Ready"), &json!("NothingSelected")));
+    let log = world.operate(MINUTE).await;
+    assert_eq!(log.count(|request| request.method == "PATCH"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_object_that_is_deleted_while_the_pass_is_verified_is_not_counted_any_more() {
+    let world = World::with(&["a"]);
+    let mut hiding = thing("hiding");
+    hiding["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:legacy"] = json!({});
+    world.put(THINGS, hiding);
+    // The pass waits for this write; the list that verifies it comes after the user has deleted the other object.
+    let mut slow = Some(unavailable().after(Duration::from_secs(5)));
+    world.fails(move |request| if is_write(request) { slow.take() } else { None });
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(super::world::operate(cluster, MINUTE));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    world.remove(THINGS, "hiding");
+    operator.await.expect("it ends by itself");
+    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 objects store their defaults");
+    assert_eq!(status(&world)["counts"]["held"], 0);
+}
