@@ -31,6 +31,7 @@ async fn real_upgrades_are_stored_and_nothing_else_changes() -> Result<()> {
     }
     groups.dedup();
     let scene = Scene::start(&groups.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+    scene.policy("default", json!({ "mode": "Audit" })).await?;
     let operator = scene.operator(&[])?;
     let mut ends: BTreeMap<String, usize> = BTreeMap::new();
     for pair in &pairs {
@@ -58,12 +59,17 @@ async fn upgrade(scene: &Scene, pair: &Path) -> Result<String> {
     if let Err(error) = cluster.apply_crd(&old).await {
         return Ok(format!("old refused: {error:#}"));
     }
+    if Crd::read(&Json::from(old.clone()))?.compiled().has_defaults() {
+        // Etch has to know the old defaults, to tell them from those that come.
+        audited(scene, &name).await?;
+    }
     let objects = make(cluster, &old, &name).await?;
     if objects.is_empty() {
         cluster.delete(&format!("{CRDS}/{name}")).await?;
         return Ok("no object was accepted".to_owned());
     }
     let outcome = carry(scene, &new, &name, &objects).await;
+    scene.policy("default", json!({ "mode": "Audit" })).await?;
     cluster.delete(&format!("{CRDS}/{name}")).await?;
     eventually(Duration::from_secs(30), "the CRD is gone", async || {
         Ok(cluster.get(&format!("{CRDS}/{name}")).await.is_err().then_some(()))
@@ -81,6 +87,16 @@ async fn carry(scene: &Scene, new: &Value, name: &str, objects: &[Made]) -> Resu
     if let Err(error) = cluster.apply_crd(new).await {
         return Ok(format!("new refused: {error:#}"));
     }
+    let audit = audited(scene, name).await?;
+    let unwritten = before.iter().zip(objects).map(async |(before, object)| -> Result<bool> {
+        let now = cluster.get(&object.path).await?;
+        Ok(now["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"])
+    });
+    for unwritten in unwritten {
+        ensure!(unwritten.await?, "an audit has written an object");
+    }
+    let written = writes(scene, new)?;
+    scene.policy("default", json!({ "mode": "Persist" })).await?;
     let condition = eventually(Duration::from_secs(30), "a pass ends", async || {
         let condition = cluster.condition(name, "DefaultsPersisted").await?;
         Ok(condition.filter(|condition| condition.current && FINAL.contains(&condition.reason.as_str())))
@@ -94,6 +110,11 @@ async fn carry(scene: &Scene, new: &Value, name: &str, objects: &[Made]) -> Resu
             all.into_iter().any(|problem| problem["name"] == object.name)
         })
     };
+    expected(&audit["counts"], &report["status"]["counts"]).context(audit.to_string())?;
+    ensure!(
+        report["status"]["counts"]["written"] == 0 || writes(scene, new)? > written,
+        "no write is in the audit log"
+    );
     let version = storage_version(new)?;
     for (object, before) in objects.iter().zip(&before) {
         let path = object.path.replace(&format!("/{}/", object.version), &format!("/{version}/"));
@@ -116,6 +137,41 @@ async fn carry(scene: &Scene, new: &Value, name: &str, objects: &[Made]) -> Resu
     let counted = report["status"]["counts"]["objects"].as_u64();
     ensure!(counted == Some(objects.len() as u64), "{counted:?} objects instead of {}", objects.len());
     Ok(format!("{}: {} objects", condition.reason, objects.len()))
+}
+
+/// The report of an audit, once it is finished.
+async fn audited(scene: &Scene, name: &str) -> Result<Value> {
+    eventually(Duration::from_secs(30), "an audit ends", async || {
+        let crd = scene.cluster.get(&format!("{CRDS}/{name}")).await?;
+        let status = scene.report(name).await?["status"].clone();
+        let current = status["generation"] == crd["metadata"]["generation"] && status["finished"].is_string();
+        Ok((current && status["state"] != "InProgress").then_some(status))
+    })
+    .await
+}
+
+/// Whether an audit has counted what persisting then did: what is due is written, or refused.
+fn expected(audit: &Value, persisted: &Value) -> Result<()> {
+    let count = |counts: &Value, kind: &str| counts[kind].as_u64().unwrap_or_default();
+    for kind in ["objects", "held", "skipped", "alreadyStored"] {
+        let (audited, is) = (count(audit, kind), count(persisted, kind));
+        ensure!(audited == is, "{kind}: {audited} in the audit, and then {persisted}");
+    }
+    let done = count(persisted, "written") + count(persisted, "rejected");
+    ensure!(count(audit, "due") == done, "due: {} in the audit, and then {persisted}", count(audit, "due"));
+    Ok(())
+}
+
+/// How many of the operator's requests could have written an object of a CRD.
+fn writes(scene: &Scene, crd: &Value) -> Result<usize> {
+    let names = &crd["spec"]["names"];
+    let found = scene.requests(|event| {
+        let reference = &event["objectRef"];
+        reference["apiGroup"] == crd["spec"]["group"]
+            && reference["resource"] == names["plural"]
+            && ["patch", "update", "create", "delete"].iter().any(|verb| event["verb"] == *verb)
+    })?;
+    Ok(found.len())
 }
 
 /// Every value that was there and still has a place has not changed; every owner owns what it owned.

@@ -20,8 +20,8 @@ use crate::domain::path::{Path, Trail};
 /// 2. the record covers it, it shows every default, and we own nothing that we should not: stored;
 /// 3. no place of it takes a default, we own nothing that we should not, and it is not stored at an old version: stored;
 /// 4. it has fields that only etcd still holds: hold, unless the policy drops them;
-/// 5. it does not fit the storage version by type: hold;
-/// 6. a default that it would get is itself invalid: hold;
+/// 5. a default that it would get is itself invalid: hold, for that may be why it does not fit;
+/// 6. it does not fit the storage version by type: hold;
 /// 7. it has no owners at all: merge patch;
 /// 8. an owner speaks in the terms of a version that lacks the default or is gone, or we own what we should not:
 ///    rewrite the owners;
@@ -52,13 +52,13 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
             return Plan::Hold { reason: Hold::HiddenFields, paths };
         }
     }
-    let paths = misfit::misfits(object.json(), &crd.storage().schema);
-    if !paths.is_empty() {
-        return Plan::Hold { reason: Hold::Misfit, paths };
-    }
     let paths = invalid(&missing, crd);
     if !paths.is_empty() {
         return Plan::Hold { reason: Hold::InvalidDefault, paths };
+    }
+    let paths = misfit::misfits(object.json(), &crd.storage().schema);
+    if !paths.is_empty() {
+        return Plan::Hold { reason: Hold::Misfit, paths };
     }
     let must_rewrite = must_release || rewrite::is_needed(object, crd, missing.iter());
     Plan::Write(match (owners(object).next(), must_rewrite) {
