@@ -84,20 +84,14 @@ async fn carry(scene: &Scene, new: &Value, name: &str, objects: &[Made]) -> Resu
     for object in objects {
         before.push(cluster.get(&object.path).await?);
     }
+    let written = writes(scene, new)?;
     if let Err(error) = cluster.apply_crd(new).await {
         return Ok(format!("new refused: {error:#}"));
     }
     let audit = audited(scene, name).await?;
-    let unwritten = before.iter().zip(objects).map(async |(before, object)| -> Result<bool> {
-        let now = cluster.get(&object.path).await?;
-        Ok(now["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"])
-    });
-    for unwritten in unwritten {
-        ensure!(unwritten.await?, "an audit has written an object");
-    }
-    let written = writes(scene, new)?;
+    ensure!(writes(scene, new)? == written, "an audit has written objects");
     scene.policy("default", json!({ "mode": "Persist" })).await?;
-    let condition = eventually(Duration::from_secs(30), "a pass ends", async || {
+    let condition = eventually(Duration::from_secs(60), "a pass ends", async || {
         let condition = cluster.condition(name, "DefaultsPersisted").await?;
         Ok(condition.filter(|condition| condition.current && FINAL.contains(&condition.reason.as_str())))
     })
@@ -141,7 +135,7 @@ async fn carry(scene: &Scene, new: &Value, name: &str, objects: &[Made]) -> Resu
 
 /// The report of an audit, once it is finished.
 async fn audited(scene: &Scene, name: &str) -> Result<Value> {
-    eventually(Duration::from_secs(30), "an audit ends", async || {
+    eventually(Duration::from_secs(60), "an audit ends", async || {
         let crd = scene.cluster.get(&format!("{CRDS}/{name}")).await?;
         let status = scene.report(name).await?["status"].clone();
         let current = status["generation"] == crd["metadata"]["generation"] && status["finished"].is_string();

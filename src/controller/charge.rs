@@ -106,7 +106,9 @@ impl Charge {
             return Err(Halt::NothingLeft);
         }
         let memory = known.take().or_else(|| Memory::recall(noted.as_ref()?, &self.crd));
-        if memory.is_none() {
+        // Where no default is left and none is followed, nothing is written: what is only counted need not settle.
+        let may_write = self.crd.compiled().has_defaults() || !self.settings.follow.is_empty();
+        if memory.is_none() && may_write {
             self.settle().await;
         }
         let memory = known.insert(memory.unwrap_or_else(|| Memory::none(&self.crd)));
