@@ -41,7 +41,7 @@ async fn a_release_that_is_taken_back_leaves_nothing_where_its_defaults_are_foll
             cluster.patch(&certificates(name), Patch::Apply, "owner", &certificate).await?.ok()?;
         }
     }
-    let before = raws(cluster, &made).await?;
+    let at_first = raws(cluster, &made).await?;
     let on_change = json!([
         { "path": ".spec.issuerRef.kind", "action": "Follow" },
         { "path": ".spec.issuerRef.group", "action": "Follow" },
@@ -57,15 +57,15 @@ async fn a_release_that_is_taken_back_leaves_nothing_where_its_defaults_are_foll
     }
     release(cluster, "crd-3-defaults-removed.yaml").await?;
     let report = without_defaults(&scene).await?;
-    assert_eq!(raws(cluster, &made).await?, before, "etcd is as it was");
+    assert_eq!(raws(cluster, &made).await?, at_first, "etcd is as it was");
     assert_eq!(
         (&report["counts"]["followed"], &report["counts"]["kept"]),
         (&json!(4), &json!(1)),
         "{report}"
     );
     let changed = json!([
-        { "path": ".spec.issuerRef.group", "followed": 4, "kept": 0 },
-        { "path": ".spec.issuerRef.kind", "followed": 2, "kept": 1 },
+        { "path": ".spec.issuerRef.group", "action": "Follow", "followed": 4, "kept": 0 },
+        { "path": ".spec.issuerRef.kind", "action": "Follow", "followed": 2, "kept": 1 },
     ]);
     assert_eq!(report["changed"], changed, "{report}");
 
@@ -82,6 +82,13 @@ async fn a_release_that_is_taken_back_leaves_nothing_where_its_defaults_are_foll
         (&json!(0), &json!(4)),
         "{report}"
     );
+
+    // The policy begins to follow, and what was kept goes.
+    scene.policy("certificates", json!({ "selector": selector, "onChange": on_change })).await?;
+    eventually(SOON, "what was kept is gone", async || {
+        Ok((raws(cluster, &made).await? == at_first).then_some(()))
+    })
+    .await?;
 
     // Within the time to settle nothing is stored, so nothing is left.
     let before = raws(cluster, &made).await?;
@@ -287,7 +294,7 @@ async fn what_is_told_again_is_counted_up(cluster: &Cluster, etch: &etch::cluste
         let all = all["items"].as_array().context("events")?.iter();
         let told: Vec<&Value> = all.filter(|told| told["regarding"]["name"] == "edits").collect();
         let [told] = told[..] else { anyhow::bail!("{told:?}") };
-        let count = if process == 1 { 3 } else { 2 };
+        let count = if process == 1 { 3 } else { 4 };
         assert_eq!((&told["series"]["count"], &told["type"]), (&json!(count), &json!("Warning")), "{told}");
     }
     Ok(())

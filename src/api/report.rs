@@ -8,6 +8,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::change::ChangeAction;
+
 /// Tells what Etch did for the objects of one CRD. It is named like the CRD and goes when the CRD goes.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -183,6 +185,9 @@ pub struct PreviousDefaults {
 pub struct ChangedDefault {
     /// Its place in the schema.
     pub path: String,
+    /// Whether values are to follow it, by the policy that is in force.
+    #[serde(default)]
+    pub action: ChangeAction,
     /// In how many objects a value has followed it.
     #[serde(default)]
     pub followed: u64,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::Method;
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
@@ -72,6 +73,17 @@ pub struct Dispatch {
     failing: bool,
 }
 
+/// What is read of an event.
+#[derive(Deserialize)]
+struct Told {
+    series: Option<Series>,
+}
+
+#[derive(Deserialize)]
+struct Series {
+    count: u64,
+}
+
 impl Events {
     /// A place to tell events, and what sends them for as long as it runs. `instance` tells this process from its replicas.
     pub fn new(cluster: Cluster, instance: &str) -> (Self, Dispatch) {
@@ -123,8 +135,9 @@ impl Dispatch {
             Ok(_) => count + 1,
             // A process before this one has told it.
             Err(error) if count == 0 && error.code() == Some(409) => {
-                self.count_up(&collection, &name, 2, &now).await?;
-                2
+                let count = self.count_of(&collection, &name).await? + 1;
+                self.count_up(&collection, &name, count, &now).await?;
+                count
             }
             // Events are kept for an hour or so.
             Err(error) if count > 0 && error.code() == Some(404) => {
@@ -138,6 +151,14 @@ impl Dispatch {
         }
         self.counts.insert(name, count);
         Ok(())
+    }
+
+    /// How often an event was told. A patch of nothing reads it: no other verb is needed for that.
+    async fn count_of(&self, collection: &str, name: &str) -> Result<u64, CallError> {
+        let path = format!("{collection}/{}", encoded(name));
+        let event = self.cluster.call(patch(&path, PatchType::Merge, b"{}".to_vec())).await?;
+        let event: Told = serde_json::from_slice(&event).map_err(CallError::malformed)?;
+        Ok(event.series.map_or(1, |series| series.count))
     }
 
     async fn count_up(

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::ledger::is_complete;
-use crate::api::{ChangedDefault, DefaultsReportStatus, PreviousDefaults, Settings};
+use crate::api::{ChangeAction, ChangedDefault, DefaultsReportStatus, PreviousDefaults, Settings};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
@@ -36,8 +36,10 @@ struct Told {
 }
 
 impl Changes {
-    /// What is due by the last report, whose `previous` defaults are given apart. Where that report is about the defaults in
-    /// force, what it counted stays counted; what is kept is counted anew as long as no pass has ended.
+    /// What is due by the last report on the defaults in force, if there is one, and the `previous` ones.
+    ///
+    /// A change is due until a pass has ended, and again when a policy begins to follow it. What followed stays counted then;
+    /// what is kept is counted anew.
     pub(super) fn open(
         noted: Option<&DefaultsReportStatus>,
         previous: &[PreviousDefaults],
@@ -45,7 +47,7 @@ impl Changes {
         settings: &Settings,
     ) -> Self {
         let list = changes(&history(previous), crd, &settings.follow);
-        let over = noted.is_some_and(is_complete);
+        let over = noted.is_some_and(|noted| is_complete(noted) && !begins_to_follow(&list, noted));
         let mut told = Told { over, ..Told::default() };
         if let Some(noted) = noted {
             told.followed = noted.counts.followed;
@@ -104,12 +106,12 @@ impl Changes {
     pub(super) fn enter(&self, status: &mut DefaultsReportStatus) {
         let told = self.told();
         (status.counts.followed, status.counts.kept) = (told.followed, told.kept);
-        let counted = |path: String| {
+        let counted = |change: &Change| {
+            let path = change.path().to_string();
             let (followed, kept) = told.places.get(&path).copied().unwrap_or_default();
-            ChangedDefault { path, followed, kept }
+            ChangedDefault { path, action: action(change), followed, kept }
         };
-        status.changed =
-            self.list.iter().take(LISTED).map(|change| counted(change.path().to_string())).collect();
+        status.changed = self.list.iter().take(LISTED).map(counted).collect();
     }
 
     /// The numbers in a sentence; empty where there are none. `written` says whether objects may be written.
@@ -130,6 +132,18 @@ impl Changes {
     fn told(&self) -> MutexGuard<'_, Told> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn action(change: &Change) -> ChangeAction {
+    if change.is_followed() { ChangeAction::Follow } else { ChangeAction::Keep }
+}
+
+/// Whether a change is to be followed that a report says was not.
+fn begins_to_follow(list: &[Change], noted: &DefaultsReportStatus) -> bool {
+    list.iter().filter(|change| change.is_followed()).any(|change| {
+        let path = change.path().to_string();
+        noted.changed.iter().any(|known| known.path == path && known.action == ChangeAction::Keep)
+    })
 }
 
 /// What the defaults gave before: back to the last schema for which a pass was made.
@@ -225,7 +239,8 @@ mod tests {
         changes.count("v", &[], std::slice::from_ref(&place));
         let mut status = DefaultsReportStatus::default();
         changes.enter(&mut status);
-        let changed = ChangedDefault { path: ".spec.a".to_owned(), followed: 1, kept: 1 };
+        let changed =
+            ChangedDefault { path: ".spec.a".to_owned(), action: ChangeAction::Follow, followed: 1, kept: 1 };
         assert_eq!((status.counts.followed, status.counts.kept), (1, 1));
         assert_eq!(status.changed, [changed]);
         assert_eq!(changes.sentence(true), "1 followed a changed default; 1 keep the default of before");
@@ -240,6 +255,9 @@ mod tests {
         let after = Changes::open(Some(&status), &previous, &crd, &settings());
         assert_eq!(after.sentence(false), "1 would follow a changed default; 1 keep the default of before");
         assert!(!after.are_due());
+        // When the policy begins to follow what was kept.
+        status.changed[0].action = ChangeAction::Keep;
+        assert!(Changes::open(Some(&status), &previous, &crd, &settings()).are_due());
         assert_eq!(status.counts, Counts { followed: 1, kept: 1, ..Counts::default() });
     }
 }

@@ -19,7 +19,7 @@ use super::record::{Recorder, now};
 use super::rounds::Standing;
 use super::tend::{Stop, Tender};
 use super::verdict;
-use crate::api::{Mode, Settings};
+use crate::api::{DefaultsReportStatus, Mode, Settings};
 use crate::cluster::{Backoff, Cluster, Pace, Verb};
 use crate::domain::condition::{Reason, Verdict};
 use crate::domain::crd::Crd;
@@ -51,11 +51,9 @@ pub(super) struct Charge {
 impl Charge {
     /// Sees to the CRD until the task is ended.
     pub(super) async fn run(mut self) {
-        if let Some(verdict) = verdict::without_objects(&self.crd, &self.settings, &self.judged) {
-            return self.rest(Some(verdict)).await;
-        }
-        if !self.crd.compiled().has_defaults() && !self.recorder.stands_there() {
-            return self.rest(None).await;
+        let at_rest = verdict::without_objects(&self.crd, &self.settings, &self.judged);
+        if (at_rest.is_some() || !self.crd.compiled().has_defaults()) && self.may_rest(at_rest).await {
+            return self.recorder.insist().await;
         }
         let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(120));
         let mut known: Option<Memory> = None;
@@ -80,7 +78,10 @@ impl Charge {
                     backoff.failed(error.retry_after())
                 }
                 Halt::Incomplete(_) => backoff.failed(None),
-                Halt::NothingLeft => return self.rest(None).await,
+                Halt::NothingLeft => {
+                    self.may_rest(None).await;
+                    return self.recorder.insist().await;
+                }
                 // The wait is over already.
                 Halt::Overflow => Duration::ZERO,
             };
@@ -98,10 +99,7 @@ impl Charge {
     ) -> Result<Infallible, Halt> {
         let noted = self.recorder.recall().await?;
         self.ledger = Ledger::open(noted.as_ref(), &self.crd, &self.settings, &self.revision);
-        let about_this = noted.as_ref().filter(|noted| self.ledger.is_about(noted));
-        let open = || Arc::new(Changes::open(about_this, self.ledger.previous(), &self.crd, &self.settings));
-        let changes = self.changes.get_or_insert_with(open).clone();
-        // Where the last defaults were taken back, one more pass tells what becomes of their values.
+        let changes = self.changed(noted.as_ref());
         if !self.crd.compiled().has_defaults() && !changes.are_due() {
             return Err(Halt::NothingLeft);
         }
@@ -131,15 +129,29 @@ impl Charge {
             && counts.held + counts.rejected + counts.unknown + counts.due == 0
     }
 
-    /// Says what there is to say without a look at any object, and nothing else for ever.
-    async fn rest(mut self, verdict: Option<Verdict>) {
+    /// The defaults that have changed, by the report that was read first.
+    fn changed(&mut self, noted: Option<&DefaultsReportStatus>) -> Arc<Changes> {
+        let about_this = noted.filter(|noted| self.ledger.is_about(noted));
+        let open = || Arc::new(Changes::open(about_this, self.ledger.previous(), &self.crd, &self.settings));
+        self.changes.get_or_insert_with(open).clone()
+    }
+
+    /// Says what there is to say without a look at any object; none without defaults. Where the last defaults were taken
+    /// back, one more pass has to tell what becomes of their values: then it says nothing, and there is no rest.
+    async fn may_rest(&mut self, verdict: Option<Verdict>) -> bool {
         let state = verdict.as_ref().map(|verdict| verdict.reason);
-        match verdict {
-            Some(verdict) => self.recorder.say(verdict).await,
-            None => self.recorder.unsay().await,
+        if let Some(verdict) = verdict {
+            self.recorder.say(verdict).await;
         }
         let noted = self.recorder.insist_on_recall().await;
         self.ledger = Ledger::open(noted.as_ref(), &self.crd, &self.settings, &self.revision);
+        let is_looked_at = self.settings.mode != Mode::Ignore && self.crd.storage().served;
+        if state.is_none() && is_looked_at && self.changed(noted.as_ref()).are_due() {
+            return false;
+        }
+        if state.is_none() {
+            self.recorder.unsay().await;
+        }
         let status = match (state, noted) {
             // A CRD without defaults has no report, unless it had defaults once.
             (None, None) => None,
@@ -157,7 +169,7 @@ impl Charge {
         if let Some(status) = status {
             self.recorder.note(status).await;
         }
-        self.recorder.insist().await;
+        true
     }
 
     /// Waits until the schema has stood long enough.

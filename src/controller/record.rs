@@ -153,11 +153,6 @@ impl Recorder {
         matches!(&self.said, Said::Verdict(verdict) if verdict.reason == reason)
     }
 
-    /// Whether the CRD carries conditions of ours.
-    pub(super) fn stands_there(&self) -> bool {
-        !self.seen.borrow().is_empty()
-    }
-
     /// Takes our conditions off the CRD, if there are any.
     pub(super) async fn unsay(&mut self) {
         self.said = Said::Silence;

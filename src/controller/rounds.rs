@@ -213,7 +213,11 @@ impl Charge {
         let verdict = self.verdict(standing);
         let state = verdict.reason.as_str();
         self.recorder.say(verdict).await;
-        self.recorder.note(self.ledger.renewed(noted, state)).await;
+        let mut status = self.ledger.renewed(noted, state);
+        if let Some(changes) = &self.changes {
+            changes.enter(&mut status);
+        }
+        self.recorder.note(status).await;
     }
 
     /// Says what is known now.

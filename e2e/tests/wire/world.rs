@@ -301,8 +301,10 @@ impl World {
                 Answer::json(json!({}))
             }
             ("PATCH", Some(event)) => {
-                event["series"] = request.body["series"].clone();
-                Answer::json(json!({}))
+                if !request.body["series"].is_null() {
+                    event["series"] = request.body["series"].clone();
+                }
+                Answer::json(event.clone())
             }
             _ => not_found(&name),
         }
