@@ -70,15 +70,38 @@ impl Webhook {
         }
     }
 
+    /// Takes connections from now on, and answers none: whoever asks has to wait for its own deadline.
+    ///
+    /// # Errors
+    /// Somebody else has taken the port.
+    pub async fn go_silent(&mut self) -> Result<()> {
+        let listener = self.listen_again().await?;
+        self.serving = Some(tokio::spawn(async move {
+            let mut held = Vec::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                held.push(stream);
+            }
+        }));
+        Ok(())
+    }
+
     /// Answers again.
     ///
     /// # Errors
     /// Somebody else has taken the port.
     pub async fn come_back(&mut self) -> Result<()> {
-        self.go_down();
-        let listener = TcpListener::bind(self.address).await.context("the webhook's port")?;
+        let listener = self.listen_again().await?;
         self.serve(listener);
         Ok(())
+    }
+
+    async fn listen_again(&mut self) -> Result<TcpListener> {
+        if let Some(serving) = self.serving.take() {
+            serving.abort();
+            // The port is free once the task has ended.
+            let _ = serving.await;
+        }
+        TcpListener::bind(self.address).await.context("the webhook's port")
     }
 
     fn serve(&mut self, listener: TcpListener) {

@@ -184,6 +184,7 @@ async fn only_its_own_affairs_are_granted(cluster: &Cluster) -> Result<()> {
         ("etch-operator.io", "defaultsreports", &["create", "get", "patch"]),
         ("etch-operator.io", "defaultsreports/status", &["patch"]),
         ("authorization.k8s.io", "selfsubjectaccessreviews", &["create"]),
+        ("authorization.k8s.io", "selfsubjectrulesreviews", &["create"]),
         ("events.k8s.io", "events", &["create", "patch"]),
         ("coordination.k8s.io", "leases", &[]),
         (GROUP, "crontabs", &[]),

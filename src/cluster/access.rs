@@ -4,7 +4,7 @@
 use std::fmt;
 
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::call::{get, send};
 use super::read::collection;
@@ -36,7 +36,19 @@ pub struct Missing {
     pub verbs: Vec<Verb>,
 }
 
+impl Missing {
+    /// These verbs on all objects of a resource.
+    pub fn of(resource: &Resource, verbs: Vec<Verb>) -> Self {
+        Self { group: resource.group.clone(), plural: resource.plural.clone(), verbs }
+    }
+}
+
 impl Verb {
+    /// The verb that RBAC writes so; none if we never use it.
+    pub fn named(text: &str) -> Option<Self> {
+        [Self::Get, Self::List, Self::Watch, Self::Patch].into_iter().find(|verb| verb.as_str() == text)
+    }
+
     /// The verb as RBAC writes it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -63,15 +75,12 @@ impl Cluster {
                     "group": resource.group, "resource": resource.plural, "verb": verb.as_str(),
                 }},
             });
-            let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-            let answer = self.call(send(Method::POST, path, Json::from(review).to_vec())).await?;
-            let answer = Json::parse(&answer).map_err(CallError::malformed)?;
+            let answer = self.review("selfsubjectaccessreviews", review).await?;
             if answer["status"]["allowed"] != true {
                 missing.push(*verb);
             }
         }
-        let (group, plural) = (resource.group.clone(), resource.plural.clone());
-        Ok((!missing.is_empty()).then_some(Missing { group, plural, verbs: missing }))
+        Ok((!missing.is_empty()).then(|| Missing::of(resource, missing)))
     }
 
     /// Tries to list a resource, for as little as that costs.
@@ -80,6 +89,13 @@ impl Cluster {
     /// See [`CallError`].
     pub async fn can_list(&self, resource: &Resource) -> Result<(), CallError> {
         self.call(get(&format!("{}?limit=1", collection(resource, None)))).await.map(drop)
+    }
+
+    /// Has the server answer a question about ourselves.
+    pub(super) async fn review(&self, plural: &str, review: Value) -> Result<Json, CallError> {
+        let path = format!("/apis/authorization.k8s.io/v1/{plural}");
+        let answer = self.call(send(Method::POST, &path, Json::from(review).to_vec())).await?;
+        Json::parse(&answer).map_err(CallError::malformed)
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Pace {
 #[derive(Debug)]
 struct State {
     limit: f64,
+    /// Writes that have given their place back and are still under way.
+    aside: usize,
     /// Places that are taken or free; drawn towards the limit.
     places: usize,
     in_flight: usize,
@@ -40,6 +42,7 @@ struct State {
 pub struct Permit<'a> {
     pace: &'a Pace,
     began: Instant,
+    aside: bool,
 }
 
 /// How the server bore a write.
@@ -62,6 +65,7 @@ impl Pace {
             interval: per_second.filter(|rate| *rate > 0).map(|rate| Duration::from_secs(1) / rate),
             state: Mutex::new(State {
                 limit,
+                aside: 0,
                 places: limit as usize,
                 in_flight: 0,
                 usual: None,
@@ -78,7 +82,7 @@ impl Pace {
         let place = self.places.acquire().await.expect("the semaphore is never closed");
         place.forget();
         self.lock().in_flight += 1;
-        let mut permit = Permit { pace: self, began: Instant::now() };
+        let mut permit = Permit { pace: self, began: Instant::now(), aside: false };
         self.wait_until_open().await;
         let start = self.next_start();
         tokio::time::sleep_until(start).await;
@@ -125,12 +129,41 @@ impl State {
 }
 
 impl Permit<'_> {
+    /// Lets others write in the place of this write, which takes long and goes on: what it waits for may be a webhook that
+    /// never answers, and that must not hold up what has nothing to do with it.
+    ///
+    /// Nothing changes where as many are aside already as may be under way at most: then it is the server that is slow.
+    pub fn step_aside(&mut self) {
+        let mut state = self.pace.lock();
+        if !self.aside && (state.aside as f64) < self.pace.max {
+            state.aside += 1;
+            drop(state);
+            self.aside = true;
+            self.give_back();
+        }
+    }
+
+    /// Frees the place, and those by which the limit has grown.
+    fn give_back(&self) {
+        let mut state = self.pace.lock();
+        if state.places > state.wanted() {
+            state.places -= 1;
+            return;
+        }
+        let grown = state.wanted() - state.places;
+        state.places += grown;
+        drop(state);
+        self.pace.places.add_permits(1 + grown);
+    }
+
     /// Says how the server bore the write.
     pub fn finish(self, pressure: Pressure) {
         let now = Instant::now();
         let seconds = (now - self.began).as_secs_f64();
         let mut state = self.pace.lock();
         match pressure {
+            // How long a webhook takes says nothing about the server.
+            Pressure::None if self.aside => {}
             Pressure::None => {
                 let usual = *state.usual.get_or_insert(seconds);
                 state.usual = Some(usual + (seconds.min(usual * SLOW) - usual) * 0.05);
@@ -157,15 +190,12 @@ impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let mut state = self.pace.lock();
         state.in_flight -= 1;
-        if state.places > state.wanted() {
-            state.places -= 1;
+        if self.aside {
+            state.aside -= 1;
             return;
         }
-        // Its own place, and those by which the limit has grown.
-        let grown = state.wanted() - state.places;
-        state.places += grown;
         drop(state);
-        self.pace.places.add_permits(1 + grown);
+        self.give_back();
     }
 }
 
@@ -194,6 +224,31 @@ mod tests {
         }
         tasks.join_all().await;
         most.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_steps_aside_lets_another_write_and_no_more_do_than_the_maximum() {
+        let pace = Pace::new(2, None);
+        let is_full = async || tokio::time::timeout(WRITE, pace.admit()).await.is_err();
+        let mut aside = Vec::new();
+        for _ in 0..2 {
+            let mut permit = pace.admit().await;
+            permit.step_aside();
+            permit.step_aside();
+            aside.push(permit);
+        }
+        let (mut one, other) = (pace.admit().await, pace.admit().await);
+        assert!(is_full().await);
+        one.step_aside();
+        assert!(is_full().await, "as many are aside as may be");
+        assert_eq!(pace.in_flight(), 4);
+        drop(aside.pop());
+        one.step_aside();
+        assert!(!is_full().await);
+        drop((one, other, aside));
+        let all = (pace.admit().await, pace.admit().await);
+        assert!(is_full().await, "no place was given back twice");
+        drop(all);
     }
 
     #[tokio::test(start_paused = true)]

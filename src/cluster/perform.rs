@@ -3,8 +3,7 @@
 
 use super::call::{PatchType, patch};
 use super::read::named;
-use super::refusal::Admission;
-use super::{CallError, Cluster, Refusal};
+use super::{CallError, Cluster, Refusal, Verb};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
@@ -38,7 +37,7 @@ pub enum Outcome {
     /// We may not do this.
     Forbidden {
         /// The verb that is missing.
-        verb: String,
+        verb: Verb,
     },
     /// Owners that were there before are not in the answer. Nothing more may be written to this CRD's objects.
     OwnersLost {
@@ -69,6 +68,10 @@ pub enum RejectionKind {
     Admission,
     /// With its defaults it is too large for etcd or the server.
     TooLarge,
+    /// A webhook that has a say in it does not answer: nobody has judged the object.
+    Unavailable,
+    /// Its `managedFields` are such that the server cannot read them.
+    Owners,
     /// Any other refusal that repeating would not cure.
     Other,
 }
@@ -188,6 +191,10 @@ impl Cluster {
     }
 }
 
+/// What an apply is answered where an entry of `managedFields` has an unknown form, or names another API group.
+const UNREADABLE_OWNERS: [&str; 2] =
+    ["failed to decode managed fields", "is unstructured and is not suitable for converting to"];
+
 fn patch_type(strategy: Strategy) -> PatchType {
     match strategy {
         Strategy::Apply => PatchType::Apply,
@@ -201,10 +208,13 @@ fn patch_type(strategy: Strategy) -> PatchType {
 fn classify(error: CallError) -> Outcome {
     let CallError::Refused(refusal) = error else { return Outcome::Failed(error) };
     if refusal.is_failed_webhook() {
-        return Outcome::Failed(CallError::Refused(refusal));
+        return rejected(RejectionKind::Unavailable, &refusal);
     }
-    if let Some(admission) = refusal.refused_by() {
-        return rejected(RejectionKind::Admission, &refusal, Some(admission));
+    if refusal.refused_by().is_some() {
+        return rejected(RejectionKind::Admission, &refusal);
+    }
+    if refusal.is_failed_conversion() {
+        return rejected(RejectionKind::Unavailable, &refusal);
     }
     let mentions_any = |texts: &[&str]| texts.iter().any(|text| refusal.mentions(text));
     match refusal.code {
@@ -216,35 +226,50 @@ fn classify(error: CallError) -> Outcome {
         422 if refusal.fields.iter().any(|field| field == "metadata.uid") => Outcome::Conflict,
         // An apply to an object that is gone is authorised as its creation, which we may not do (W15).
         403 if refusal.lacking_verb() == Some("create") => Outcome::Gone,
-        403 if let Some(verb) = refusal.lacking_verb() => Outcome::Forbidden { verb: verb.to_owned() },
+        403 if let Some(verb) = refusal.lacking_verb().and_then(Verb::named) => Outcome::Forbidden { verb },
+        500 if refusal.is_of_lost_version() => rejected(RejectionKind::Other, &refusal),
+        500 if mentions_any(&UNREADABLE_OWNERS) => rejected(RejectionKind::Owners, &refusal),
         500 if mentions_any(&["field not declared in schema", "to an invalid group/version"]) => {
             Outcome::NeedsRewrite
         }
         // etcd's own limit comes back as 500, the server's as 413.
         500 if mentions_any(&["request is too large", "trying to send message larger than"]) => {
-            rejected(RejectionKind::TooLarge, &refusal, None)
+            rejected(RejectionKind::TooLarge, &refusal)
         }
         // A default of the wrong type, under a map where the server does not look (C4).
-        500 if refusal.mentions("failed to create typed") => rejected(RejectionKind::Invalid, &refusal, None),
-        413 => rejected(RejectionKind::TooLarge, &refusal, None),
-        422 => rejected(RejectionKind::Invalid, &refusal, None),
-        403 => rejected(RejectionKind::Admission, &refusal, None),
-        400..500 if refusal.code != 429 && refusal.code != 401 => {
-            rejected(RejectionKind::Other, &refusal, None)
-        }
+        500 if refusal.mentions("failed to create typed") => rejected(RejectionKind::Invalid, &refusal),
+        413 => rejected(RejectionKind::TooLarge, &refusal),
+        422 => rejected(RejectionKind::Invalid, &refusal),
+        403 => rejected(RejectionKind::Admission, &refusal),
+        400..500 if refusal.code != 429 && refusal.code != 401 => rejected(RejectionKind::Other, &refusal),
         _ => Outcome::Failed(CallError::Refused(refusal)),
     }
 }
 
-fn rejected(kind: RejectionKind, refusal: &Refusal, admission: Option<Admission>) -> Outcome {
-    let message = match (kind, admission) {
-        (_, Some(admission)) => format!("{admission} refused it"),
-        (RejectionKind::Invalid, None) => "it is not valid with its defaults".to_owned(),
-        (RejectionKind::Admission, None) => "an admission plugin refused it".to_owned(),
-        (RejectionKind::TooLarge, None) => "it is too large with its defaults".to_owned(),
-        (RejectionKind::Other, None) => format!("the API server answered {refusal}"),
+fn rejected(kind: RejectionKind, refusal: &Refusal) -> Outcome {
+    let admission = refusal.refused_by().map_or("an admission plugin".to_owned(), |by| by.to_string());
+    let message = match kind {
+        RejectionKind::Unavailable if refusal.is_failed_webhook() => {
+            format!("{admission} could not be asked")
+        }
+        RejectionKind::Unavailable => "the conversion webhook could not be asked".to_owned(),
+        RejectionKind::Admission => format!("{admission} refused it"),
+        RejectionKind::Invalid => "it is not valid with its defaults".to_owned(),
+        RejectionKind::TooLarge => "it is too large with its defaults".to_owned(),
+        RejectionKind::Owners => {
+            "the API server cannot read its managedFields, and refuses every server-side apply; correct them"
+                .to_owned()
+        }
+        RejectionKind::Other if refusal.is_of_lost_version() => {
+            "etcd holds it at a version that the CRD no longer has".to_owned()
+        }
+        RejectionKind::Other => format!("the API server answered {refusal}"),
     };
-    Outcome::Rejected(Rejection { kind, message, fields: refusal.fields.clone() })
+    let fields = match kind {
+        RejectionKind::Owners => vec![".metadata.managedFields".to_owned()],
+        _ => refusal.fields.clone(),
+    };
+    Outcome::Rejected(Rejection { kind, message, fields })
 }
 
 #[cfg(test)]
@@ -256,7 +281,7 @@ mod tests {
         let body = serde_json::json!({ "message": message, "details": details }).to_string();
         match classify(CallError::Refused(Box::new(Refusal::read(code, None, body.as_bytes())))) {
             Outcome::Rejected(rejection) => format!("{:?}: {}", rejection.kind, rejection.message),
-            Outcome::Forbidden { verb } => format!("Forbidden {verb}"),
+            Outcome::Forbidden { verb } => format!("Forbidden {}", verb.as_str()),
             Outcome::Failed(_) => "Failed".to_owned(),
             other => format!("{other:?}"),
         }
@@ -309,7 +334,22 @@ mod tests {
             (
                 500,
                 "Internal error occurred: failed calling webhook \"w\": connection refused".to_owned(),
-                "Failed",
+                "Unavailable: webhook w could not be asked",
+            ),
+            (
+                500,
+                "conversion webhook for g/v1, Kind=K failed: Post: refused".to_owned(),
+                "Unavailable: the conversion webhook could not be asked",
+            ),
+            (
+                500,
+                "request to convert CR from an invalid group/version: g/v0".to_owned(),
+                "Other: etcd holds it at a version that the CRD no longer has",
+            ),
+            (
+                500,
+                "failed to decode managed fields: operation must be `Apply` or `Update`".to_owned(),
+                "Owners: the API server cannot read its managedFields, and refuses every server-side apply; correct them",
             ),
             (429, "too many requests".to_owned(), "Failed"),
             (503, "unavailable".to_owned(), "Failed"),

@@ -151,10 +151,14 @@ impl Refusal {
         (!subject.contains(':')).then_some(rest)
     }
 
-    /// Whether objects could not be converted between versions. A list answers 429 for as long as that lasts.
+    /// Whether the conversion webhook does not answer, or fails. A list answers 429 for as long as that lasts.
     pub fn is_failed_conversion(&self) -> bool {
-        matches!(self.code, 429 | 500)
-            && (self.mentions("conversion webhook") || self.mentions("from an invalid group/version"))
+        matches!(self.code, 429 | 500) && self.mentions("conversion webhook for ")
+    }
+
+    /// Whether etcd holds an object at a version that the CRD no longer has. A list answers 429 until it is corrected.
+    pub fn is_of_lost_version(&self) -> bool {
+        matches!(self.code, 429 | 500) && self.mentions("request to convert CR from an invalid group/version")
     }
 }
 

@@ -11,22 +11,24 @@ use tracing::{info, warn};
 use super::changes::Changes;
 use super::halt::Halt;
 use super::judge::Judged;
-use super::keep::Retries;
 use super::ledger::Ledger;
 use super::memory::Memory;
 use super::pass::Interruption;
 use super::record::{Recorder, now};
+use super::retries::Retries;
 use super::rounds::Standing;
 use super::tend::{Stop, Tender};
 use super::verdict;
 use crate::api::{DefaultsReportStatus, Mode, Settings};
-use crate::cluster::{Backoff, Cluster, Pace, Verb};
+use crate::cluster::{Backoff, Cluster, Pace, Permissions, Verb};
 use crate::domain::condition::{Reason, Verdict};
 use crate::domain::crd::Crd;
 use crate::domain::plan::Since;
 
 /// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
+/// The longest wait for a conversion webhook: it is asked through a server that is well.
+const CONVERT_AGAIN: Duration = Duration::from_secs(30);
 /// The least time between two updates of conditions and report while something goes on.
 pub(super) const UPDATES: Duration = Duration::from_secs(3);
 
@@ -34,6 +36,8 @@ pub(super) const UPDATES: Duration = Duration::from_secs(3);
 pub(super) struct Charge {
     pub(super) cluster: Cluster,
     pub(super) pace: Arc<Pace>,
+    /// This CRD's own, beside the one that all share.
+    pub(super) own_pace: Arc<Pace>,
     pub(super) crd: Arc<Crd>,
     pub(super) settings: Settings,
     /// What is wrong with the CRD itself, before any object is looked at.
@@ -46,6 +50,7 @@ pub(super) struct Charge {
     /// The defaults that have changed; none until the report was read.
     pub(super) changes: Option<Arc<Changes>>,
     pub(super) retries: Retries,
+    pub(super) permissions: Permissions,
 }
 
 impl Charge {
@@ -60,13 +65,13 @@ impl Charge {
         loop {
             let Err(halt) = self.tenure(&mut known, &mut backoff).await;
             let wait = match &halt {
-                Halt::Forbidden(missing) => {
+                Halt::Forbidden(missing)
+                | Halt::Interrupted(Interruption::Stop(Stop::Forbidden(missing))) => {
                     info!(reason = %halt, "waiting for the permission");
                     self.halted(&halt).await;
                     self.permission(&missing.verbs).await;
                     continue;
                 }
-                Halt::Interrupted(Interruption::Stop(Stop::Forbidden { .. })) => ASK_AGAIN,
                 Halt::Interrupted(
                     Interruption::TooManyRejected(_) | Interruption::Stop(Stop::OwnersLost { .. }),
                 ) => {
@@ -75,9 +80,10 @@ impl Charge {
                     return self.recorder.insist().await;
                 }
                 Halt::Call(error) | Halt::Watch(error) | Halt::Interrupted(Interruption::List(error)) => {
-                    backoff.failed(error.retry_after())
+                    let wait = backoff.failed(error.retry_after());
+                    if halt.is_failed_conversion() { wait.min(CONVERT_AGAIN) } else { wait }
                 }
-                Halt::Incomplete(_) => backoff.failed(None),
+                Halt::Incomplete => backoff.failed(None),
                 Halt::NothingLeft => {
                     self.may_rest(None).await;
                     return self.recorder.insist().await;
@@ -198,7 +204,7 @@ impl Charge {
     }
 
     /// Asks whether we may do what we are about to do.
-    async fn ask(&self) -> Result<(), Halt> {
+    pub(super) async fn ask(&self) -> Result<(), Halt> {
         let verbs: &[Verb] = match self.settings.mode {
             Mode::Persist if !self.settings.paused => &[Verb::Get, Verb::List, Verb::Watch, Verb::Patch],
             _ => &[Verb::Get, Verb::List, Verb::Watch],
@@ -214,7 +220,14 @@ impl Charge {
         let resource = self.crd.resource();
         let first = &verbs[..verbs.len().min(1)];
         loop {
-            self.insist_for(ASK_AGAIN).await;
+            let until = Instant::now() + ASK_AGAIN;
+            loop {
+                tokio::select! {
+                    () = self.permissions.changed() => break,
+                    () = sleep_until(until) => break,
+                    () = self.recorder.due() => self.recorder.repeat().await,
+                }
+            }
             if let Ok(None) = self.cluster.missing(&resource, first).await {
                 return;
             }
@@ -239,12 +252,12 @@ impl Charge {
 pub(super) fn tender<'a>(
     cluster: &'a Cluster,
     pace: &'a Pace,
-    own_pace: Option<&'a Pace>,
+    own_pace: &'a Pace,
     crd: &'a Crd,
     settings: &Settings,
     since: &'a Since,
     changes: &'a Changes,
 ) -> Tender<'a> {
     let mode = if settings.paused { Mode::Audit } else { settings.mode };
-    Tender { cluster, pace, own_pace, crd, terms: settings.terms, mode, since, changes }
+    Tender { cluster, pace, own_pace: Some(own_pace), crd, terms: settings.terms, mode, since, changes }
 }

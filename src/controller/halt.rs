@@ -15,8 +15,8 @@ pub(super) enum Halt {
     Forbidden(Missing),
     #[error(transparent)]
     Interrupted(#[from] Interruption),
-    #[error("{0} objects could not be written yet")]
-    Incomplete(u64),
+    #[error("more objects could not be written yet than are remembered")]
+    Incomplete,
     #[error("more objects are in trouble than are remembered by name; all are looked at again")]
     Overflow,
     #[error("the CRD has no defaults any more, and no object waits for what they left behind")]
@@ -28,16 +28,24 @@ pub(super) enum Halt {
 }
 
 impl Halt {
+    /// Whether it is for the conversion webhook that objects cannot be read.
+    pub(super) fn is_failed_conversion(&self) -> bool {
+        match self {
+            Self::Interrupted(Interruption::List(CallError::Refused(refusal)))
+            | Self::Watch(CallError::Refused(refusal)) => refusal.is_failed_conversion(),
+            _ => false,
+        }
+    }
+
     /// What there is to say; none where it is over at once.
     pub(super) fn verdict(&self, judged: &Judged) -> Option<Verdict> {
         let say = |reason, message: String| Some(verdict(judged, Some(false), reason, message));
         match self {
-            Self::Forbidden(missing) => say(
-                Reason::Forbidden,
-                format!("a permission is missing; add this rule to a role of Etch's: {missing}"),
-            ),
-            Self::Interrupted(Interruption::Stop(Stop::Forbidden { verb })) => {
-                say(Reason::Forbidden, format!("the permission to {verb} the objects is missing"))
+            Self::Forbidden(missing) | Self::Interrupted(Interruption::Stop(Stop::Forbidden(missing))) => {
+                say(
+                    Reason::Forbidden,
+                    format!("a permission is missing; add this rule to a role of Etch's: {missing}"),
+                )
             }
             Self::Interrupted(Interruption::Stop(lost @ Stop::OwnersLost { .. })) => {
                 say(Reason::ObjectsRejected, lost.to_string())
@@ -47,14 +55,17 @@ impl Halt {
             }
             Self::Overflow | Self::NothingLeft => None,
             Self::Watch(error) if error.is_expired() => None,
+            failed if failed.is_failed_conversion() => {
+                let message = "objects cannot be read at the storage version: the conversion webhook does not answer, or fails";
+                say(Reason::ConversionFailed, message.to_owned())
+            }
             Self::Interrupted(Interruption::List(CallError::Refused(refusal)))
             | Self::Watch(CallError::Refused(refusal))
-                if refusal.is_failed_conversion() =>
+                if refusal.is_of_lost_version() =>
             {
-                say(
-                    Reason::ConversionFailed,
-                    "objects cannot be read at the storage version: the conversion webhook fails".to_owned(),
-                )
+                let message =
+                    "objects cannot be read: etcd holds some at a version that the CRD no longer has";
+                say(Reason::ConversionFailed, message.to_owned())
             }
             other => say(Reason::InProgress, format!("{other}; tried again by itself")),
         }

@@ -15,11 +15,8 @@ use super::pass::Interruption;
 use super::record::now;
 use super::rounds::Standing;
 use super::tally::Fate;
-use crate::cluster::{Backoff, Follow, News, Pace};
+use crate::cluster::{CallError, Follow, News};
 
-/// Waits before objects that could not be written are tried again, from the first to the last.
-const RETRY_FIRST: Duration = Duration::from_secs(20);
-const RETRY_LAST: Duration = Duration::from_secs(3600);
 /// Changes of what is to be said are gathered for this long.
 const GATHER: Duration = Duration::from_millis(500);
 
@@ -27,13 +24,13 @@ impl Charge {
     /// Watches, and sees to whatever changes.
     pub(super) async fn keep(&mut self, standing: &mut Standing) -> Result<Infallible, Halt> {
         let (cluster, pace, crd) = (self.cluster.clone(), self.pace.clone(), self.crd.clone());
-        let own_pace = self.settings.max_writes_per_second.map(|rate| Pace::new(usize::MAX, Some(rate)));
+        let own_pace = self.own_pace.clone();
         let since = self.ledger.since();
         let changes = self.changes.clone().unwrap_or_default();
-        let tender = tender(&cluster, &pace, own_pace.as_ref(), &crd, &self.settings, &since, &changes);
+        let tender = tender(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes);
         let mut attendance = Attendance::new(tender, standing.record.clone());
         let mut follow = Follow::new(cluster.clone(), crd.resource(), standing.watch_from.clone());
-        self.retries.arm(standing);
+        self.retries.arm(&standing.tally);
         let mut updates = Updates::default();
         loop {
             tokio::select! {
@@ -45,23 +42,23 @@ impl Charge {
                             updates.want();
                         }
                     }
-                    News::Failed(error, _) if matches!(error.code(), Some(403 | 404)) => {
-                        return Err(Halt::Watch(error));
-                    }
+                    News::Failed(error, _) if is_blinding(&error) => return Err(Halt::Watch(error)),
                     News::Failed(error, again_in) => debug!(%error, ?again_in, "the watch broke"),
                 },
                 done = attendance.next() => {
+                    let unjudged = Some(done.0.clone()).filter(|identity| standing.tally.is_unjudged(identity));
                     if self.account(done, standing, &mut attendance)? {
-                        self.retries.arm(standing);
+                        self.retries.arm(&standing.tally);
+                        if unjudged.is_some_and(|identity| !standing.tally.is_unjudged(&identity)) {
+                            self.retries.judged();
+                        }
                         updates.want();
                     }
                 },
                 () = self.retries.due() => {
-                    if standing.tally.overflows() {
-                        return Err(Halt::Overflow);
-                    }
-                    attendance.read_again(standing.tally.to_retry());
+                    attendance.read_again(self.retries.take(&standing.tally).ok_or(Halt::Overflow)?);
                 }
+                () = self.permissions.changed() => attendance.meanwhile(self.ask()).await?,
                 () = updates.due() => {
                     standing.times.finished = Some(now());
                     attendance.meanwhile(self.publish(standing)).await;
@@ -99,33 +96,15 @@ impl Charge {
     }
 }
 
-/// When to try again what could not be written: ever more seldom, for as long as there is such a thing.
-pub(super) struct Retries {
-    backoff: Backoff,
-    at: Option<Instant>,
-}
-
-impl Retries {
-    pub(super) fn new() -> Self {
-        Self { backoff: Backoff::new(RETRY_FIRST, RETRY_LAST), at: None }
-    }
-
-    fn arm(&mut self, standing: &Standing) {
-        if standing.tally.to_retry().is_empty() && !standing.tally.overflows() {
-            self.at = None;
-            self.backoff.succeeded();
-        } else if self.at.is_none() {
-            self.at = Some(Instant::now() + self.backoff.failed(None));
+/// Whether a watch that failed so cannot be expected to open again soon, nor is it known meanwhile what it would tell.
+fn is_blinding(error: &CallError) -> bool {
+    match error {
+        CallError::Refused(refusal) => {
+            matches!(refusal.code, 403 | 404)
+                || refusal.is_failed_conversion()
+                || refusal.is_of_lost_version()
         }
-    }
-
-    /// Waits until it is time; may be dropped at any time.
-    async fn due(&mut self) {
-        match self.at {
-            Some(at) => tokio::time::sleep_until(at).await,
-            None => std::future::pending().await,
-        }
-        self.at = Some(Instant::now() + self.backoff.failed(None));
+        _ => false,
     }
 }
 

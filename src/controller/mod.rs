@@ -18,6 +18,7 @@ mod pass;
 mod proclaim;
 mod pursuit;
 mod record;
+mod retries;
 mod rounds;
 mod supervisor;
 mod tally;

@@ -54,6 +54,8 @@ pub(super) struct Recorder {
     said: Said,
     /// The conditions as they were last said; those that stood there before are in the CRD.
     last: Option<Vec<Condition>>,
+    /// Whether the report is known to be there, and about this CRD: one of that name may be left from an earlier CRD.
+    opened: bool,
     /// The report as it was last read or written.
     noted: Option<DefaultsReportStatus>,
     /// A report that could not be written.
@@ -88,6 +90,7 @@ impl Recorder {
             patience,
             said: Said::Nothing,
             last: None,
+            opened: false,
             noted: None,
             unwritten: None,
         }
@@ -96,6 +99,7 @@ impl Recorder {
     /// Reads the report of an earlier run; none if there is none for this CRD.
     pub(super) async fn recall(&mut self) -> Result<Option<DefaultsReportStatus>, CallError> {
         let report = self.cluster.report(&self.subject.name, &self.subject.uid).await?;
+        self.opened = report.is_some();
         self.noted = report.and_then(|report| report.status);
         Ok(self.noted.clone())
     }
@@ -148,9 +152,12 @@ impl Recorder {
         news.into_iter().for_each(|event| self.events.tell(event));
     }
 
-    /// Whether this reason is the last that was given.
-    pub(super) fn says(&self, reason: Reason) -> bool {
-        matches!(&self.said, Said::Verdict(verdict) if verdict.reason == reason)
+    /// The last reason that was given.
+    pub(super) fn reason(&self) -> Option<Reason> {
+        match &self.said {
+            Said::Verdict(verdict) => Some(verdict.reason),
+            Said::Nothing | Said::Silence => None,
+        }
     }
 
     /// Takes our conditions off the CRD, if there are any.
@@ -205,15 +212,8 @@ impl Recorder {
         }
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
         for _ in 0..5 {
-            let answer = match self.cluster.set_report(&self.subject.name, &status).await {
-                Err(error) if error.code() == Some(404) => {
-                    match self.cluster.open_report(&self.subject.name, &self.subject.uid).await {
-                        Ok(()) => self.cluster.set_report(&self.subject.name, &status).await,
-                        Err(error) => Err(error),
-                    }
-                }
-                answer => answer,
-            };
+            let answer = self.write(&status).await;
+            self.opened &= !matches!(&answer, Err(error) if error.code() == Some(404));
             match answer {
                 Ok(()) => {
                     self.announce(&status);
@@ -236,6 +236,14 @@ impl Recorder {
         let Some(crd) = &self.subject.crd else { return };
         let news = announce::about_objects(crd, self.noted.as_ref(), status);
         news.into_iter().for_each(|event| self.events.tell(event));
+    }
+
+    async fn write(&mut self, status: &DefaultsReportStatus) -> Result<(), CallError> {
+        if !self.opened {
+            self.cluster.open_report(&self.subject.name, &self.subject.uid).await?;
+            self.opened = true;
+        }
+        self.cluster.set_report(&self.subject.name, status).await
     }
 
     async fn put(&mut self, conditions: &[Condition]) {

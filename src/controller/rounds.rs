@@ -16,7 +16,6 @@ use super::record::now;
 use super::tally::Tally;
 use super::verdict;
 use crate::api::{Counts, DefaultsReportStatus, Mode};
-use crate::cluster::Pace;
 use crate::domain::condition::{Reason, Verdict};
 use crate::domain::plan::Record;
 
@@ -63,7 +62,7 @@ impl Charge {
         let times = Times { started: Some(now()), finished: None };
         let quiet = noted.is_some();
         // It may say already what an earlier attempt has met, and that holds until there is something better.
-        if !quiet && !self.recorder.says(Reason::InProgress) {
+        if !quiet && self.recorder.reason().is_none_or(|reason| reason == Reason::Settling) {
             self.recorder.say(verdict::in_progress(&self.judged, &Tally::default(), None)).await;
         }
         let (mut last, ended) = self.sweep(Stage { memory, earlier: None, quiet, times }).await;
@@ -88,7 +87,7 @@ impl Charge {
                     return Err(interruption.into());
                 }
                 asked += again.asked;
-                if again.asked == 0 {
+                if again.asked == again.tally.counts().unknown {
                     left = 0;
                 }
                 through = again.through;
@@ -101,14 +100,14 @@ impl Charge {
             verified.proved = std::mem::take(&mut memory.proved);
         }
         let counts = last.tally.counts();
-        if counts.unknown > 0 {
+        if last.tally.overflows() && counts.unknown > 0 {
             let told = self.ledger.status(Reason::InProgress.as_str(), &last.tally, None, times);
             self.recorder.note(told).await;
             *memory = verified;
-            return Err(Halt::Incomplete(counts.unknown));
+            return Err(Halt::Incomplete);
         }
         let unchanged = noted.filter(|noted| {
-            let troubled = |counts: Counts| (counts.held, counts.rejected, counts.due);
+            let troubled = |counts: Counts| (counts.held, counts.rejected, counts.unknown, counts.due);
             asked == 0 && troubled(counts) == troubled(noted.counts)
         });
         let finished_through = if unchanged.is_some() { covered } else { through };
@@ -136,10 +135,10 @@ impl Charge {
     async fn sweep(&mut self, stage: Stage<'_>) -> (Sweep, Result<(), Interruption>) {
         let Stage { memory, earlier, .. } = stage;
         let (cluster, pace, crd) = (self.cluster.clone(), self.pace.clone(), self.crd.clone());
-        let own_pace = self.settings.max_writes_per_second.map(|rate| Pace::new(usize::MAX, Some(rate)));
+        let own_pace = self.own_pace.clone();
         let since = self.ledger.since();
         let changes = self.changes.clone().unwrap_or_default();
-        let tender = tender(&cluster, &pace, own_pace.as_ref(), &crd, &self.settings, &since, &changes);
+        let tender = tender(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes);
         let tally = Mutex::new(Tally::default());
         let beyond = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
         let orders = Orders {

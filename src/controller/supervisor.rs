@@ -16,14 +16,14 @@ use super::assign::{Assignment, Policies, assign};
 use super::charge::Charge;
 use super::govern::{self, Policy};
 use super::judge::{Judged, judge};
-use super::keep::Retries;
 use super::ledger::Ledger;
 use super::listed::Listed;
 use super::proclaim::{PolicyStatus, proclaim};
 use super::record::{Recorder, Subject, now};
+use super::retries::Retries;
 use super::verdict;
 use crate::api::{DefaultsPolicySpec, DefaultsPolicyStatus};
-use crate::cluster::{Cluster, Events, Feed, FeedEvent, Pace, crds, policies};
+use crate::cluster::{Cluster, Events, Feed, FeedEvent, Pace, Permissions, crds, policies};
 use crate::domain::condition::{self, Condition};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
@@ -56,6 +56,7 @@ pub async fn run(
         crds: Listed::default(),
         charges: BTreeMap::new(),
         tasks: JoinSet::new(),
+        permissions: watch::Sender::new(()),
         ready,
         govern_at: None,
         statuses: watch::Sender::default(),
@@ -66,7 +67,9 @@ pub async fn run(
     feeds.spawn(dispatch.run());
     feeds.spawn(proclaim(cluster.clone(), supervisor.statuses.subscribe()));
     feeds.spawn(Feed::new(cluster.clone(), crds()).run(crd_sender));
-    feeds.spawn(Feed::new(cluster, policies()).run(policy_sender));
+    feeds.spawn(Feed::new(cluster.clone(), policies()).run(policy_sender));
+    let permissions = supervisor.permissions.clone();
+    feeds.spawn(async move { match cluster.follow_permissions(&permissions).await {} });
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
         tokio::select! {
@@ -93,6 +96,8 @@ struct Supervisor {
     crds: Listed<Known>,
     charges: BTreeMap<String, Running>,
     tasks: JoinSet<()>,
+    /// Tells the tasks that what we may do has changed.
+    permissions: watch::Sender<()>,
     ready: Arc<Readiness>,
     /// When the policies' statuses are to be looked at.
     govern_at: Option<Instant>,
@@ -310,9 +315,13 @@ impl Supervisor {
                 let (cluster, pace) = (self.cluster.clone(), self.pace.clone());
                 let (settings, ledger, retries) = (settings.clone(), Ledger::default(), Retries::new());
                 let changes = None;
+                let (at_once, rate) = (self.options.max_in_flight, settings.max_writes_per_second);
+                let own_pace = Arc::new(Pace::new(at_once, rate));
+                let permissions = Permissions::of(&self.permissions);
                 let charge = Charge {
                     cluster,
                     pace,
+                    own_pace,
                     crd,
                     settings,
                     judged,
@@ -321,6 +330,7 @@ impl Supervisor {
                     ledger,
                     changes,
                     retries,
+                    permissions,
                 };
                 self.tasks.spawn(charge.run().instrument(span))
             }

@@ -182,12 +182,29 @@ impl Tally {
         true
     }
 
-    /// The objects that may come out otherwise if they are tried again.
-    pub(super) fn to_retry(&self) -> Vec<Identity> {
-        let all = self.troubles.iter();
-        all.filter(|(_, trouble)| matches!(trouble, Trouble::Rejected(_) | Trouble::Unknown))
-            .map(|(identity, _)| identity.clone())
-            .collect()
+    /// The objects that were refused, and may come out otherwise if they are tried again.
+    pub(super) fn refused(&self) -> Vec<Identity> {
+        self.identities(|trouble| matches!(trouble, Trouble::Rejected(_)) && !trouble.may_pass())
+    }
+
+    /// The objects that nobody could judge, and that come out otherwise as soon as somebody can.
+    pub(super) fn unjudged(&self) -> Vec<Identity> {
+        self.identities(Trouble::may_pass)
+    }
+
+    /// Whether nobody could judge this object.
+    pub(super) fn is_unjudged(&self, identity: &Identity) -> bool {
+        self.troubles.get(identity).is_some_and(Trouble::may_pass)
+    }
+
+    /// Whether it is a webhook's silence that objects could not be judged for.
+    pub(super) fn waits_for_webhook(&self) -> bool {
+        self.troubles.values().any(|trouble| matches!(trouble, Trouble::Rejected(_)) && trouble.may_pass())
+    }
+
+    fn identities(&self, wanted: impl Fn(&Trouble) -> bool) -> Vec<Identity> {
+        let all = self.troubles.iter().filter(|(_, trouble)| wanted(trouble));
+        all.map(|(identity, _)| identity.clone()).collect()
     }
 
     /// The numbers.

@@ -1,6 +1,7 @@
 //! Seeing to one object: decide, write, and decide again from a fresh read for as long as others write too.
 //! It must not insist: whoever else writes has precedence.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use tracing::{debug, error, info, warn};
@@ -9,7 +10,7 @@ use super::changes::Changes;
 use super::pursuit::Pursuit;
 use super::tally::Fate;
 use crate::api::Mode;
-use crate::cluster::{Backoff, CallError, Cluster, Outcome, Pace, Pressure};
+use crate::cluster::{Backoff, CallError, Cluster, Missing, Outcome, Pace, Pressure, RejectionKind};
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
@@ -18,13 +19,15 @@ use crate::metrics::{Metrics, WriteOutcome};
 
 /// How often an object is decided about anew, or a write repeated that the server could not answer.
 const ATTEMPTS: u32 = 6;
+/// How long a write may take before it makes room for others.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Everything that seeing to objects of one CRD needs.
 #[derive(Clone, Copy)]
 pub(super) struct Tender<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) pace: &'a Pace,
-    /// The policy's own limit, beside the shared one.
+    /// The CRD's own, beside the one that all share: what is broken about one CRD slows down that one alone.
     pub(super) own_pace: Option<&'a Pace>,
     pub(super) crd: &'a Crd,
     pub(super) terms: Terms,
@@ -46,11 +49,8 @@ pub(super) struct Tended {
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
     /// A permission is missing.
-    #[error("the permission to {verb} is missing")]
-    Forbidden {
-        /// The verb.
-        verb: String,
-    },
+    #[error("a permission is missing: {0}")]
+    Forbidden(Missing),
     /// A write made the server forget owners.
     #[error(
         "a write made the API server forget the owners {managers:?} of {object}; nothing more is written"
@@ -129,7 +129,9 @@ impl Tender<'_> {
                     warn!(object = %object.identity(), reason = %rejection.message, "write refused");
                     Fate::Rejected(rejection)
                 }
-                Outcome::Forbidden { verb } => return Err(Stop::Forbidden { verb }),
+                Outcome::Forbidden { verb } => {
+                    return Err(Stop::Forbidden(Missing::of(&self.crd.resource(), vec![verb])));
+                }
                 Outcome::OwnersLost { managers } => {
                     error!(object = %object.identity(), ?managers, "owners lost");
                     return Err(Stop::OwnersLost { object: object.identity().to_string(), managers });
@@ -177,14 +179,26 @@ impl Tender<'_> {
             Some(pace) => Some(pace.admit().await),
             None => None,
         };
-        let permit = self.pace.admit().await;
+        let mut permit = self.pace.admit().await;
         let under_way = UnderWay::new(self.cluster.metrics());
-        let outcome = self.cluster.perform(self.crd, object, write, &self.terms).await;
+        let mut work = pin!(self.cluster.perform(self.crd, object, write, &self.terms));
+        let outcome = tokio::select! {
+            outcome = &mut work => outcome,
+            () = tokio::time::sleep(PATIENCE) => {
+                permit.step_aside();
+                work.await
+            }
+        };
         drop(under_way);
         self.cluster.metrics().write(counted(&outcome));
         permit.finish(pressure(&outcome));
         if let Some(own) = own {
-            own.finish(pressure(&outcome));
+            own.finish(match &outcome {
+                Outcome::Rejected(rejection) if rejection.kind == RejectionKind::Unavailable => {
+                    Pressure::Overload(None)
+                }
+                outcome => pressure(outcome),
+            });
         }
         outcome
     }

@@ -19,6 +19,15 @@ pub(super) enum Trouble {
 }
 
 impl Trouble {
+    /// Whether it is not the object that is in the way, but something that is away.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Held(..) => false,
+            Self::Rejected(rejection) => rejection.kind == RejectionKind::Unavailable,
+            Self::Unknown => true,
+        }
+    }
+
     /// The trouble of an object, as the report has it.
     pub(super) fn describe(&self, identity: &Identity) -> ObjectProblem {
         let (reason, message, paths) = match self {
@@ -44,6 +53,8 @@ impl Trouble {
                     RejectionKind::Invalid => "Invalid",
                     RejectionKind::Admission => "Admission",
                     RejectionKind::TooLarge => "TooLarge",
+                    RejectionKind::Unavailable => "Unavailable",
+                    RejectionKind::Owners => "Owners",
                     RejectionKind::Other => "Refused",
                 };
                 (reason, rejection.message.clone(), rejection.fields.clone())

@@ -6,20 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use e2e::cluster::{CRDS, Patch, crd};
 use e2e::webhook::{Webhook, renamed};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cases;
 use crate::refused::{ADMISSION, everything, in_force};
-use crate::stage::{SOON, Stage, Widgets, defaulted, plain};
+use crate::stage::{DEFAULT, SOON, Stage, Widgets, defaulted, plain, with};
 
-cases![
-    webhook_down,
-    conversion_down,
-    conversion_down_while_watched,
-    permission_lost,
-    never_permitted,
-    not_served
-];
+cases![webhook_down, conversion_down, conversion_down_later, permission_lost, never_permitted, not_served];
 
 /// Within this, what is away is reported.
 const REPORTED: Duration = Duration::from_secs(30);
@@ -51,7 +44,7 @@ async fn webhook_down(stage: &Stage, name: &'static str) -> Result<()> {
     widgets.define(defaulted()).await?;
     let condition = widgets.persisted("ObjectsRejected", REPORTED).await?;
     ensure!(condition.message.contains("default/widget-"), "{condition:?}");
-    let rejected = widgets.report().await?["rejected"].clone();
+    let rejected = widgets.reported("ObjectsRejected").await?["rejected"].clone();
     ensure!(rejected.as_array().is_some_and(|all| all.len() == 20), "{rejected}");
     ensure!(rejected[0]["message"] == "webhook away.example.com could not be asked", "{rejected}");
     ensure!(!widgets.is_stored(&names[0]).await?);
@@ -70,7 +63,7 @@ async fn conversion_down(stage: &Stage, name: &'static str) -> Result<()> {
     let mut webhook = Webhook::start(renamed).await?;
     stored_at_v1beta1(&widgets).await?;
     webhook.go_down();
-    upgrade(&widgets, &webhook).await?;
+    upgrade(&widgets, &webhook, defaulted()).await?;
 
     let condition = widgets.persisted("ConversionFailed", REPORTED).await?;
     ensure!(condition.status == "False" && condition.message.contains("conversion webhook"), "{condition:?}");
@@ -81,27 +74,31 @@ async fn conversion_down(stage: &Stage, name: &'static str) -> Result<()> {
     Ok(())
 }
 
-async fn conversion_down_while_watched(stage: &Stage, name: &'static str) -> Result<()> {
+async fn conversion_down_later(stage: &Stage, name: &'static str) -> Result<()> {
     let widgets = stage.widgets(name).await?;
     let mut webhook = Webhook::start(renamed).await?;
     stored_at_v1beta1(&widgets).await?;
-    upgrade(&widgets, &webhook).await?;
+    let ignore = json!({ "metadata": { "annotations": { "etch-operator.io/ignore": "true" } } });
+    let other = format!("{}/other", widgets.collection("v1beta1"));
+    widgets.cluster.patch(&other, Patch::Merge, "owner", &ignore).await?.ok()?;
+    upgrade(&widgets, &webhook, defaulted()).await?;
     widgets.persisted("AllPersisted", SOON).await?;
 
-    // Somebody writes at the old version, for which no webhook is needed, and nobody can see it at the new one.
+    // All work is done, and what is left at the old version cannot be read any more.
     webhook.go_down();
-    let label = json!({ "metadata": { "labels": { "touched": "yes" } } });
-    let path = format!("{}/other", widgets.collection("v1beta1"));
-    let old = widgets.cluster.patch(&path, Patch::Merge, "user", &label).await?;
-    println!("{old:?}");
-    let later = widgets.widget("v1beta1", "later");
-    let old = widgets.cluster.create(&widgets.collection("v1beta1"), "owner", &later).await;
-    println!("{old:?}");
+    upgrade(&widgets, &webhook, and_more()).await?;
     widgets.persisted("ConversionFailed", REPORTED).await?;
     few_requests(&widgets).await?;
     webhook.come_back().await?;
     widgets.persisted("AllPersisted", RECOVERED).await?;
     Ok(())
+}
+
+/// The same defaults, and one more property.
+fn and_more() -> Value {
+    let mut schema = defaulted();
+    schema["properties"]["spec"]["properties"]["more"] = json!({ "type": "string" });
+    schema
 }
 
 /// Two widgets stored at `v1beta1`.
@@ -115,8 +112,8 @@ async fn stored_at_v1beta1(widgets: &Widgets<'_>) -> Result<()> {
 }
 
 /// A new storage version with a default, to which a webhook converts.
-async fn upgrade(widgets: &Widgets<'_>, webhook: &Webhook) -> Result<()> {
-    let versions = [("v1beta1", false, plain()), ("v1", true, defaulted())];
+async fn upgrade(widgets: &Widgets<'_>, webhook: &Webhook, new: Value) -> Result<()> {
+    let versions = [("v1beta1", false, plain()), ("v1", true, new)];
     let mut crd = crd(&widgets.group, "Widget", &versions);
     crd["spec"]["conversion"] = json!({ "strategy": "Webhook", "webhook": {
         "conversionReviewVersions": ["v1"], "clientConfig": webhook.client_config(),
@@ -126,18 +123,21 @@ async fn upgrade(widgets: &Widgets<'_>, webhook: &Webhook) -> Result<()> {
 
 async fn permission_lost(stage: &Stage, name: &'static str) -> Result<()> {
     let widgets = stage.widgets(name).await?;
-    widgets.define(defaulted()).await?;
-    widgets.create("before").await?;
+    widgets.define(plain()).await?;
+    widgets.create("widget").await?;
+    widgets.define(with("first", json!({ "type": "string", "default": DEFAULT }))).await?;
     widgets.persisted("AllPersisted", SOON).await?;
 
+    // A watch is open, and stays open.
     stage.scene.revoke(&widgets.group).await?;
     let condition = widgets.persisted("Forbidden", REPORTED).await?;
     names_rule(&widgets, &condition.message)?;
-    phantom(&widgets, "meanwhile").await?;
     few_requests(&widgets).await?;
+    widgets.define(defaulted()).await?;
+    widgets.persisted("Forbidden", REPORTED).await?;
     stage.scene.grant(&widgets.group).await?;
     widgets.persisted("AllPersisted", RECOVERED).await?;
-    ensure!(widgets.is_stored("meanwhile").await?);
+    ensure!(widgets.is_stored("widget").await?);
     Ok(())
 }
 
@@ -180,18 +180,6 @@ async fn not_served(stage: &Stage, name: &'static str) -> Result<()> {
     widgets.persisted("AllPersisted", RECOVERED).await?;
     ensure!(widgets.is_stored("widget").await? && widgets.requests()? > requests);
     Ok(())
-}
-
-/// A widget that etcd holds without the default, put there in no time by nobody.
-async fn phantom(widgets: &Widgets<'_>, name: &str) -> Result<()> {
-    let mut raw = widgets.raw("before").await?;
-    raw["metadata"]["name"] = json!(name);
-    raw["metadata"]["uid"] = json!(format!("00000000-0000-4000-8000-{:012}", fastrand::u32(..)));
-    if let Some(spec) = raw["spec"].as_object_mut() {
-        spec.remove("size");
-    }
-    let key = e2e::control_plane::object_key(&widgets.group, "widgets", Some("default"), name);
-    widgets.cluster.etcd().put(&key, &serde_json::to_vec(&raw)?).await
 }
 
 /// Fails if the operator asks and asks about widgets that it can do nothing for.

@@ -3,6 +3,8 @@
 //!
 //! All cases share one operator, with the service account of `config/rbac`, and each has an API group to itself.
 
+#![expect(clippy::print_stdout, reason = "a test says what it has measured")]
+
 mod away;
 mod company;
 mod crds;
@@ -31,10 +33,12 @@ struct Case {
 
 /// Cases from async functions; each gets the stage and its own name, which is that of its API group too.
 macro_rules! cases {
-    ($($play:ident),* $(,)?) => {
+    ($($play:ident),* $(,)?) => { cases![false; $($play),*]; };
+    (alone: $($play:ident),* $(,)?) => { cases![true; $($play),*]; };
+    ($alone:literal; $($play:ident),*) => {
         pub(crate) const CASES: &[crate::Case] = &[$(crate::Case {
             name: stringify!($play),
-            alone: false,
+            alone: $alone,
             play: |stage, name| Box::pin($play(stage, name)),
         }),*];
     };

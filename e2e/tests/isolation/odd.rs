@@ -1,12 +1,15 @@
 //! Objects that are odd in themselves: very deep, or with owners that nobody can read. They stop no other object.
 //! What they are is planted in etcd where no API server would let it in.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
+use e2e::cluster::{Patch, eventually};
 use e2e::control_plane::object_key;
 use serde_json::{Value, json};
 
 use crate::cases;
-use crate::stage::{CANARY, SOON, Stage, Widgets, defaulted, plain, with};
+use crate::stage::{CANARY, SOON, Stage, defaulted, plain, with};
 
 cases![nested_five_thousand_levels, odd_owners];
 
@@ -54,20 +57,21 @@ async fn odd_owners(stage: &Stage, name: &'static str) -> Result<()> {
         }
         entry
     };
+    // Each with whether the server can read it.
     let odd = [
-        ("unparsable", json!([entry(json!({ "fieldsV1": { "spec": { "x:": 7 } } }))])),
-        ("no-object", json!([entry(json!({ "fieldsV1": "f:spec" }))])),
-        ("no-fields", json!([entry(json!({ "fieldsV1": null }))])),
-        ("no-manager", json!([entry(json!({ "manager": "" }))])),
-        ("odd-type", json!([entry(json!({ "fieldsType": "FieldsV9" }))])),
-        ("odd-operation", json!([entry(json!({ "operation": "Perhaps" }))])),
-        ("gone-version", json!([entry(json!({ "apiVersion": format!("{}/v0", widgets.group) }))])),
-        ("other-group", json!([entry(json!({ "apiVersion": "elsewhere.example.com/v1" }))])),
-        ("no-version", json!([entry(json!({ "apiVersion": "" }))])),
-        ("twins", json!([entry(json!({})), entry(json!({}))])),
+        ("unparsable", false, json!([entry(json!({ "fieldsV1": { "spec": { "x:": 7 } } }))])),
+        ("no-object", false, json!([entry(json!({ "fieldsV1": "f:spec" }))])),
+        ("odd-type", false, json!([entry(json!({ "fieldsType": "FieldsV9" }))])),
+        ("odd-operation", false, json!([entry(json!({ "operation": "Perhaps" }))])),
+        ("other-group", false, json!([entry(json!({ "apiVersion": "elsewhere.example.com/v1" }))])),
+        ("no-fields", true, json!([entry(json!({ "fieldsV1": null }))])),
+        ("no-manager", true, json!([entry(json!({ "manager": "" }))])),
+        ("gone-version", true, json!([entry(json!({ "apiVersion": format!("{}/v0", widgets.group) }))])),
+        ("no-version", true, json!([entry(json!({ "apiVersion": "" }))])),
+        ("twins", true, json!([entry(json!({})), entry(json!({}))])),
     ];
     widgets.create("even").await?;
-    for (name, owners) in &odd {
+    for (name, _, owners) in &odd {
         widgets.create(name).await?;
         let mut raw = widgets.raw(name).await?;
         raw["metadata"]["managedFields"] = owners.clone();
@@ -75,17 +79,30 @@ async fn odd_owners(stage: &Stage, name: &'static str) -> Result<()> {
         widgets.cluster.etcd().put(&key, &serde_json::to_vec(&raw)?).await?;
     }
     widgets.define(defaulted()).await?;
-    tokio::time::sleep(std::time::Duration::from_secs(25)).await;
-    println!("{:?}", widgets.cluster.condition(&widgets.crd(), "DefaultsPersisted").await?);
-    println!("{:#}", widgets.report().await?);
-    for (name, owners) in &odd {
+    let condition = widgets.persisted("ObjectsRejected", SOON).await?;
+    ensure!(widgets.is_stored("even").await?);
+    let report = widgets.reported("ObjectsRejected").await?;
+    for (name, readable, owners) in &odd {
         let raw = widgets.raw(name).await?;
-        println!(
-            "{name}: size {} owners before {owners} now {}",
-            raw["spec"]["size"], raw["metadata"]["managedFields"]
+        ensure!(raw["spec"]["size"].is_null() != *readable, "{name}: {raw}");
+        ensure!(condition.message.contains(&format!("default/{name}")) != *readable, "{condition:?}");
+        if !readable {
+            ensure!(raw["metadata"]["managedFields"] == *owners, "{name}: {raw}");
+        }
+    }
+    let rejected = report["rejected"].as_array().context("rejected objects")?;
+    ensure!(rejected.len() == 5, "{rejected:?}");
+    for problem in rejected {
+        ensure!(
+            problem["reason"] == "Owners" && problem["paths"] == json!([".metadata.managedFields"]),
+            "{problem}"
         );
     }
-    ensure!(widgets.is_stored("even").await?);
-    let _ = odd.first().context("")?;
-    Ok(())
+    // Corrected, as the message asks for, one is seen to at once.
+    let cleared = json!({ "metadata": { "managedFields": [{}] } });
+    widgets.cluster.patch(&widgets.path("odd-type"), Patch::Merge, "owner", &cleared).await?.ok()?;
+    eventually(Duration::from_secs(5), "the corrected widget is stored", async || {
+        Ok(widgets.is_stored("odd-type").await?.then_some(()))
+    })
+    .await
 }

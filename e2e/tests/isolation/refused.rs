@@ -9,7 +9,7 @@ use e2e::webhook::Webhook;
 use serde_json::{Value, json};
 
 use crate::cases;
-use crate::stage::{CANARY, SOON, Stage, Widgets, defaulted, plain, with};
+use crate::stage::{CANARY, DEFAULT, DEFAULT_NUMBER, SOON, Stage, Widgets, defaulted, plain, with};
 
 cases![policy_freezes_three_of_thirty, webhook_refuses, new_rule_refuses, too_large, invalid_default];
 
@@ -33,7 +33,7 @@ async fn policy_freezes_three_of_thirty(stage: &Stage, name: &'static str) -> Re
         ensure!(widgets.is_stored(name).await? != is_frozen, "{name}");
         ensure!(condition.message.contains(&format!("default/{name}")) == is_frozen, "{condition:?}");
     }
-    let report = widgets.report().await?;
+    let report = widgets.reported("ObjectsRejected").await?;
     ensure!(report["counts"]["written"] == 27 && report["counts"]["rejected"] == 3, "{report}");
     let rejected = report["rejected"].as_array().context("rejected objects")?;
     let listed: Vec<&str> = rejected.iter().filter_map(|problem| problem["name"].as_str()).collect();
@@ -190,9 +190,8 @@ async fn invalid_default(stage: &Stage, name: &'static str) -> Result<()> {
     widget["spec"]["map"] = json!({ "one": { "k": CANARY } });
     widgets.cluster.create(&widgets.collection("v1"), "owner", &widget).await?;
     let mut values = plain;
-    values["properties"]["wrong"] = json!({ "type": "integer", "default": CANARY });
-    values["properties"]["beyond"] =
-        json!({ "type": "integer", "maximum": 3, "default": crate::stage::CANARY_NUMBER });
+    values["properties"]["wrong"] = json!({ "type": "integer", "default": DEFAULT });
+    values["properties"]["beyond"] = json!({ "type": "integer", "maximum": 3, "default": DEFAULT_NUMBER });
     let mut schema = map(values);
     schema["properties"]["spec"]["properties"]["size"] = json!({ "type": "integer", "default": 3 });
     let before = widgets.raw("within").await?;
@@ -205,7 +204,9 @@ async fn invalid_default(stage: &Stage, name: &'static str) -> Result<()> {
     for path in [".spec.map{}.beyond", ".spec.map{}.wrong"] {
         ensure!(condition.message.contains(path), "{condition:?}");
     }
-    widgets.persisted("InvalidDefaults", SOON).await?;
+    // One of the two is of the wrong type, and that is the worse of the two reasons.
+    let held = widgets.persisted("Misfit", SOON).await?;
+    ensure!(held.message.contains("default/within") && !held.message.contains("default/without"), "{held:?}");
     ensure!(widgets.is_stored("without").await?);
     ensure!(widgets.raw("within").await? == before, "it is held");
     Ok(())

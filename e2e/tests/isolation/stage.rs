@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Condition, Patch, crd};
+use e2e::cluster::{CRDS, Cluster, Condition, Patch, crd, eventually};
 use e2e::operator::Operator;
 use e2e::scene::Scene;
 use http::Request;
@@ -17,9 +17,12 @@ use crate::Case;
 
 /// How long the operator may take for anything that is not said to take longer.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
-/// Values of objects and of defaults. Whatever else objects hold is too common to be searched for.
+/// Values of objects. Whatever else objects hold is too common to be searched for.
 pub(crate) const CANARY: &str = "hunter2";
 pub(crate) const CANARY_NUMBER: i64 = 730_588_193;
+/// Values of defaults, which reports list and nothing else tells.
+pub(crate) const DEFAULT: &str = "swordfish";
+pub(crate) const DEFAULT_NUMBER: i64 = 519_302_447;
 
 /// A cluster with an operator at work.
 pub(crate) struct Stage {
@@ -41,7 +44,7 @@ impl Stage {
     pub(crate) async fn set() -> Result<Self> {
         let scene = Scene::start(&[]).await?;
         let operator = scene.operator(&[])?;
-        let listening = e2e::cluster::eventually(SOON, "the operator listens", async || {
+        let listening = eventually(SOON, "the operator listens", async || {
             let log = operator.log()?;
             let address = log.split_once("listening=").map(|(_, rest)| rest);
             Ok(address.and_then(|rest| rest.split_whitespace().next()).map(str::to_owned))
@@ -64,8 +67,8 @@ impl Stage {
     }
 
     /// The widgets of a case, which the operator may see to.
-    pub(crate) async fn widgets(&self, name: &str) -> Result<Widgets<'_>> {
-        let widgets = self.forbidden_widgets(name);
+    pub(crate) async fn widgets(&self, name: impl AsRef<str>) -> Result<Widgets<'_>> {
+        let widgets = self.forbidden_widgets(name.as_ref());
         self.scene.grant(&widgets.group).await?;
         Ok(widgets)
     }
@@ -84,17 +87,19 @@ impl Stage {
             crds["items"].as_array().into_iter().flatten().map(|crd| &crd["status"]["conditions"]);
         let metrics = Request::get("/metrics").body(Body::empty())?;
         let metrics = self.metrics.send(metrics).await?.into_body().collect_bytes().await?;
+        let reports = cluster.get("/apis/etch-operator.io/v1alpha1/defaultsreports").await?;
         let said = [
             ("the log", self.operator.log()?),
             ("a condition", json!(conditions.collect::<Vec<_>>()).to_string()),
-            ("a report", cluster.get("/apis/etch-operator.io/v1alpha1/defaultsreports").await?.to_string()),
+            ("a report", without_defaults(reports).to_string()),
             ("an event", cluster.get("/apis/events.k8s.io/v1/events").await?.to_string()),
             ("the metrics", String::from_utf8(metrics.to_vec())?),
         ];
         for (whence, text) in said {
             ensure!(!text.is_empty(), "{whence} cannot be searched");
-            for canary in [CANARY.to_owned(), CANARY_NUMBER.to_string()] {
-                if let Some(at) = text.find(&canary) {
+            let numbers = [CANARY_NUMBER.to_string(), DEFAULT_NUMBER.to_string()];
+            for canary in [CANARY, DEFAULT, &numbers[0], &numbers[1]] {
+                if let Some(at) = text.find(canary) {
                     let begin = text[..at].rfind('\n').unwrap_or(at.saturating_sub(300));
                     let around: String = text[begin..].chars().take(800).collect();
                     anyhow::bail!("{whence} holds a value: {around}");
@@ -167,9 +172,18 @@ impl Widgets<'_> {
         Ok(self.stage.scene.report(&self.crd()).await?["status"].clone())
     }
 
+    /// The status of the report, which follows the condition, once its state is this.
+    pub(crate) async fn reported(&self, state: &str) -> Result<Value> {
+        eventually(SOON, &format!("the report says {state}"), async || {
+            Ok(Some(self.report().await?)
+                .filter(|report| report["state"] == state && report["finished"].is_string()))
+        })
+        .await
+    }
+
     /// The one widget that the report names under `held` or `rejected`.
     pub(crate) async fn problem(&self, list: &str) -> Result<Value> {
-        let report = self.report().await?;
+        let report = self.reported("ObjectsRejected").await?;
         let problems = report[list].as_array().context("a list of problems")?;
         ensure!(problems.len() == 1, "not one problem: {problems:?}");
         Ok(problems[0].clone())
@@ -180,6 +194,20 @@ impl Widgets<'_> {
         let ours = |event: &Value| event["objectRef"]["apiGroup"] == self.group.as_str();
         Ok(self.stage.scene.requests(ours)?.len())
     }
+}
+
+/// What reports say, but for the values that the schema gives.
+fn without_defaults(mut document: Value) -> Value {
+    match &mut document {
+        Value::Object(fields) => {
+            let listed = fields.remove("value").is_some();
+            debug_assert!(!listed || fields.contains_key("path"), "the value of a default");
+            fields.values_mut().for_each(|field| *field = without_defaults(field.take()));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = without_defaults(item.take())),
+        _ => {}
+    }
+    document
 }
 
 /// A schema without defaults.

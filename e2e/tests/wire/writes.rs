@@ -251,7 +251,7 @@ async fn every_refusal_has_its_outcome() {
         ),
         (Answer::text(422, another_uid.to_string()), "Conflict"),
         (forbidden("create"), "Gone"),
-        (forbidden("patch"), r#"Forbidden { verb: "patch" }"#),
+        (forbidden("patch"), "Forbidden { verb: Patch }"),
         (Answer::status(422, "Invalid", quoting), "Invalid: it is not valid with its defaults"),
         (Answer::status(500, "InternalError", quoting), "failed: the API server answered 500 InternalError"),
         (
@@ -260,7 +260,7 @@ async fn every_refusal_has_its_outcome() {
                 "InternalError",
                 "Internal error occurred: failed calling webhook \"w\": no route",
             ),
-            "failed: the API server answered 500 InternalError by webhook w",
+            "Unavailable: webhook w could not be asked",
         ),
         (
             Answer::status(429, "TooManyRequests", "later"),

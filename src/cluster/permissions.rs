@@ -1,0 +1,84 @@
+//! Noticing that what we may do has changed.
+//! It must not say what is missing now: that is asked for each resource.
+
+use std::convert::Infallible;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::{CallError, Cluster};
+
+/// How often the rules are read: one small request, however many CRDs there are.
+const LOOK_AGAIN: Duration = Duration::from_secs(20);
+/// Those who hear of a change do not all ask in the same moment.
+const SPREAD: Duration = Duration::from_secs(3);
+
+/// Hears of changes in what we may do.
+#[derive(Clone, Debug)]
+pub struct Permissions {
+    changes: watch::Receiver<()>,
+    due: Option<Instant>,
+}
+
+impl Permissions {
+    /// Hears of changes that are told from now on.
+    pub fn of(changes: &watch::Sender<()>) -> Self {
+        Self { changes: changes.subscribe(), due: None }
+    }
+
+    /// Waits until they have changed, and a moment longer. This future may be dropped at any time: a change stays due.
+    pub async fn changed(&mut self) {
+        let due = match self.due {
+            Some(due) => due,
+            None if self.changes.changed().await.is_err() => return std::future::pending().await,
+            None => {
+                let part = (RandomState::new().build_hasher().finish() % 16) as u32;
+                *self.due.insert(Instant::now() + SPREAD * part / 16)
+            }
+        };
+        tokio::time::sleep_until(due).await;
+        self.due = None;
+    }
+}
+
+impl Cluster {
+    /// Tells `listeners`, for as long as it is polled, that the rules which say what we may do have changed.
+    ///
+    /// A watch that is open stays open when its permission is taken away, for minutes. Where the server cannot tell our
+    /// rules, nobody hears anything, and what is missing is found out by the next request that needs it.
+    pub async fn follow_permissions(&self, listeners: &watch::Sender<()>) -> Infallible {
+        let mut known = None;
+        loop {
+            match self.rules().await {
+                Ok(rules) => {
+                    if known.as_ref().is_some_and(|known| *known != rules) {
+                        debug!("the permissions have changed");
+                        listeners.send_replace(());
+                    }
+                    known = Some(rules);
+                }
+                Err(error) => debug!(%error, "the permissions cannot be read"),
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// The rules that hold for us, in an order of their own: the server's changes from answer to answer.
+    async fn rules(&self) -> Result<Vec<String>, CallError> {
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectRulesReview",
+            // What holds in all namespaces is part of the rules of each.
+            "spec": { "namespace": "default" },
+        });
+        let answer = self.review("selfsubjectrulesreviews", review).await?;
+        let rules = answer["status"]["resourceRules"].as_array().into_iter().flatten();
+        let mut rules: Vec<String> = rules.map(Value::to_string).collect();
+        rules.sort();
+        Ok(rules)
+    }
+}

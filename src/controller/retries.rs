@@ -1,0 +1,194 @@
+//! When objects that could not be written are tried again.
+//! It must not try them.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::tally::Tally;
+use crate::cluster::Backoff;
+use crate::domain::object::Identity;
+
+/// Waits before objects that were refused are tried again, from the first to the last.
+const RETRY_FIRST: Duration = Duration::from_secs(20);
+const RETRY_LAST: Duration = Duration::from_secs(3600);
+/// Waits before some of the objects that nobody could judge are tried again, from the first to the last.
+const PROBE_FIRST: Duration = Duration::from_secs(5);
+const PROBE_LAST: Duration = Duration::from_secs(120);
+/// The last wait where it is a webhook that does not answer: it is asked through a server that is well.
+const WEBHOOK_LAST: Duration = Duration::from_secs(30);
+/// How many of them: enough to find out, and few where nobody answers.
+const PROBES: usize = 4;
+
+/// When to try again what could not be written.
+///
+/// What was refused is tried ever more seldom. What nobody could judge is probed steadily, a few at a time and each in
+/// turn; once one is judged, all others are tried at once.
+pub(super) struct Retries {
+    refused: Timer,
+    unjudged: Timer,
+    /// The last that was probed.
+    probed: Option<Identity>,
+    /// Whether one has been judged.
+    judged: bool,
+}
+
+/// Moments ever further apart, for as long as there is a reason for them.
+struct Timer {
+    backoff: Backoff,
+    at: Option<Instant>,
+}
+
+impl Retries {
+    pub(super) fn new() -> Self {
+        Self {
+            refused: Timer { backoff: Backoff::new(RETRY_FIRST, RETRY_LAST), at: None },
+            unjudged: Timer { backoff: Backoff::new(PROBE_FIRST, PROBE_LAST), at: None },
+            probed: None,
+            judged: false,
+        }
+    }
+
+    pub(super) fn arm(&mut self, tally: &Tally) {
+        self.refused.arm(Duration::MAX, !tally.refused().is_empty() || tally.overflows());
+        self.unjudged.arm(longest_probe(tally), !tally.unjudged().is_empty());
+    }
+
+    /// Says that an object that nobody could judge has been judged.
+    pub(super) fn judged(&mut self) {
+        self.judged = true;
+        self.unjudged.at = self.unjudged.at.map(|_| Instant::now());
+    }
+
+    /// Waits until it is time; may be dropped at any time.
+    pub(super) async fn due(&self) {
+        match self.refused.at.into_iter().chain(self.unjudged.at).min() {
+            Some(at) => tokio::time::sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What is to be tried now; none where everything is, for not all that is in trouble is remembered.
+    pub(super) fn take(&mut self, tally: &Tally) -> Option<Vec<Identity>> {
+        let refused = self.refused.is_over(Duration::MAX);
+        let unjudged = self.unjudged.is_over(longest_probe(tally));
+        let judged = unjudged && std::mem::take(&mut self.judged);
+        if tally.overflows() && (refused || judged) {
+            return None;
+        }
+        let mut taken = if refused { tally.refused() } else { Vec::new() };
+        if judged {
+            taken.extend(tally.unjudged());
+        } else if unjudged {
+            taken.extend(self.probes(tally));
+        }
+        Some(taken)
+    }
+
+    /// The next few in turn.
+    fn probes(&mut self, tally: &Tally) -> Vec<Identity> {
+        let mut unjudged = tally.unjudged();
+        let next = unjudged.partition_point(|identity| Some(identity) <= self.probed.as_ref());
+        let count = unjudged.len().max(1);
+        unjudged.rotate_left(next % count);
+        unjudged.truncate(PROBES);
+        self.probed = unjudged.last().cloned();
+        unjudged
+    }
+}
+
+fn longest_probe(tally: &Tally) -> Duration {
+    if tally.waits_for_webhook() { WEBHOOK_LAST } else { Duration::MAX }
+}
+
+impl Timer {
+    fn arm(&mut self, longest: Duration, needed: bool) {
+        if !needed {
+            self.at = None;
+            self.backoff.succeeded();
+        } else if self.at.is_none() {
+            self.set(longest);
+        }
+    }
+
+    fn set(&mut self, longest: Duration) {
+        self.at = Some(Instant::now() + self.backoff.failed(None).min(longest));
+    }
+
+    /// Whether its moment has come; the next is set then.
+    fn is_over(&mut self, longest: Duration) -> bool {
+        let over = self.at.is_some_and(|at| at <= Instant::now());
+        if over {
+            self.set(longest);
+        }
+        over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tally::Fate;
+    use super::*;
+    use crate::cluster::{Rejection, RejectionKind};
+
+    /// A tally of this many objects that were refused, and as many that a webhook did not answer for.
+    fn troubled(refused: usize, unavailable: usize) -> Tally {
+        let mut tally = Tally::default();
+        let all = (0..refused).map(|index| (format!("refused-{index}"), RejectionKind::Admission));
+        let away = (0..unavailable).map(|index| (format!("away-{index}"), RejectionKind::Unavailable));
+        for (name, kind) in all.chain(away) {
+            let rejection = Rejection { kind, message: String::new(), fields: Vec::new() };
+            let identity = Identity { name, ..Identity::default() };
+            tally.add(identity, Fate::Rejected(rejection), &[]);
+        }
+        tally
+    }
+
+    async fn next(retries: &mut Retries, tally: &Tally) -> (Duration, Option<Vec<String>>) {
+        let begun = Instant::now();
+        retries.due().await;
+        let taken = retries.take(tally);
+        (begun.elapsed(), taken.map(|all| all.into_iter().map(|identity| identity.name).collect()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_refused_is_tried_ever_more_seldom_and_at_least_about_every_hour() {
+        let (tally, mut retries) = (troubled(2, 0), Retries::new());
+        retries.arm(&tally);
+        let mut last = Duration::ZERO;
+        for _ in 0..12 {
+            let (waited, taken) = next(&mut retries, &tally).await;
+            assert_eq!(taken.expect("names"), ["refused-0", "refused-1"]);
+            assert!(waited > last || waited >= RETRY_LAST, "{waited:?} after {last:?}");
+            last = waited;
+        }
+        assert!(last <= RETRY_LAST * 5 / 4, "{last:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_could_judge_is_probed_in_turn_until_one_is_judged() {
+        let (tally, mut retries) = (troubled(0, 6), Retries::new());
+        retries.arm(&tally);
+        let mut probed = std::collections::BTreeSet::new();
+        for _ in 0..20 {
+            let (waited, taken) = next(&mut retries, &tally).await;
+            let taken = taken.expect("names");
+            assert!(waited <= WEBHOOK_LAST && taken.len() == PROBES, "{taken:?} after {waited:?}");
+            probed.extend(taken);
+        }
+        assert_eq!(probed.len(), 6);
+        retries.judged();
+        let (waited, taken) = next(&mut retries, &tally).await;
+        assert_eq!((waited, taken.map(|all| all.len())), (Duration::ZERO, Some(6)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_more_than_are_remembered_everything_is_tried_again_once_one_is_judged() {
+        let (tally, mut retries) = (troubled(0, 1001), Retries::new());
+        retries.arm(&tally);
+        retries.judged();
+        assert_eq!(next(&mut retries, &tally).await.1, None);
+        let (waited, _) = next(&mut retries, &tally).await;
+        assert!(waited > Duration::ZERO, "and not again at once");
+    }
+}
