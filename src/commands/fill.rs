@@ -163,7 +163,11 @@ impl Types {
             let found = source::documents(std::slice::from_ref(path), stdin)?;
             let before = types.crds.len();
             for document in found.iter().filter(|document| document.is_crd()) {
-                types.crds.push(document.crd()?);
+                let crd = document.crd()?;
+                if types.crds.iter().any(|known| known.group() == crd.group() && known.kind() == crd.kind()) {
+                    bail!("{}: {} is given twice", document.origin, crd.name());
+                }
+                types.crds.push(crd);
             }
             if types.crds.len() == before {
                 let found =

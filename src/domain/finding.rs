@@ -77,7 +77,16 @@ impl Finding {
         loop {
             if let Some(after) = rest.strip_prefix(".properties[") {
                 // A name may hold a bracket itself; the right one is followed by the next part.
-                let ends = [".properties[", ".items", ".additionalProperties", ".default"];
+                let ends = [
+                    ".properties[",
+                    ".items",
+                    ".additionalProperties",
+                    ".default",
+                    ".allOf[",
+                    ".anyOf[",
+                    ".oneOf[",
+                    ".not",
+                ];
                 let end = after.match_indices(']').map(|(index, _)| index).find(|index| {
                     ends.iter().any(|end| after[index + 1..].starts_with(end)) || *index + 1 == after.len()
                 });
@@ -111,6 +120,7 @@ mod tests {
                 ".spec{}.x-y",
             ),
             ("openAPIV3Schema.properties[a]b].default", ".a]b"),
+            ("openAPIV3Schema.properties[a].anyOf[0].default", ".a"),
             ("openAPIV3Schema.properties[a].x-kubernetes-validations[0].rule", ".a"),
         ];
         for (field, expected) in cases {

@@ -224,6 +224,7 @@ pub(super) fn begins_list(fields: &Map<String, Value>) -> bool {
 }
 
 fn deeper<E: Error>(reading: &Reading<'_, '_>, depth: usize) -> Result<usize, E> {
-    reading.within(if depth < DEPTH { Ok(()) } else { Err(Reason::TooDeep) })?;
+    // The document itself is the first level, and what is entered here one more than what it is in.
+    reading.within(if depth + 2 <= DEPTH { Ok(()) } else { Err(Reason::TooDeep) })?;
     Ok(depth + 1)
 }

@@ -1,22 +1,23 @@
 //! The examples in the help texts, run as they are written.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use e2e::operator::binary;
-use std::os::unix::fs::{PermissionsExt, symlink};
 
 use crate::process::{etch, file, run, text};
 
 /// What examples call beside etch; each prints what they go on with.
-const OTHERS: [(&str, &str); 3] = [
+const OTHERS: [(&str, &str); 4] = [
     (
         "kubectl",
-        r#"case "$*" in *raw*) cat apps-v1.json;; apply*) cat > /dev/null;; *) cat object.yaml;; esac"#,
+        r#"case "$*" in *raw*) cat published.json;; apply*) cat > /dev/null;; *) cat object.yaml;; esac"#,
     ),
     ("kustomize", "cat crds.yaml"),
+    ("helm", "cat crds.yaml"),
     ("etcdctl", "true"),
 ];
 
@@ -94,9 +95,14 @@ fn prepare(folder: &Path) -> Result<()> {
     fs::write(folder.join("crds.yaml"), object("CustomResourceDefinition")?)?;
     fs::write(folder.join("object.yaml"), object("CronTab")?)?;
     fs::write(folder.join("deployment.yaml"), object("Deployment")?)?;
-    fs::copy(file("openapi/apps-v1.json"), folder.join("apps-v1.json"))?;
-    fs::create_dir_all(folder.join("config/crd"))?;
-    fs::copy(folder.join("crds.yaml"), folder.join("config/crd/crds.yaml"))?;
+    fs::copy(file("openapi/apps-v1.json"), folder.join("published.json"))?;
+    for copy in ["config/crd/crds.yaml", "crds/crds.yaml", "old.yaml", "new.yaml"] {
+        let copy = folder.join(copy);
+        fs::create_dir_all(copy.parent().context("a folder")?)?;
+        fs::copy(folder.join("crds.yaml"), copy)?;
+    }
+    fs::create_dir_all(folder.join("objects"))?;
+    fs::copy(folder.join("object.yaml"), folder.join("objects/object.yaml"))?;
     fs::create_dir_all(folder.join(".zfunc"))?;
     fs::create_dir_all(folder.join(".config/fish/completions"))?;
     symlink(binary()?, folder.join("etch"))?;

@@ -56,12 +56,14 @@ fn built_in_types_get_no_default_that_the_server_does_not_give() -> Result<()> {
     let mut defaults = 0;
     for (document, kinds) in documents {
         for kind in kinds {
-            let (object, server) = of_kind(kind)?;
+            let (object, mut server) = of_kind(kind)?;
             let filled =
                 fill(&["--openapi", text(&file(document)), "-o", "json", "--show-defaults"], &object)?;
             ensure!(filled.code == Some(0), "{filled:?}");
             let filled = filled.json()?;
             let mut found = Vec::new();
+            // A controller has written the status since.
+            server["status"] = filled["object"]["status"].clone();
             beyond(&filled["object"], &server, "", &mut found);
             ensure!(found.is_empty(), "{kind}: {found:?}");
             defaults += filled["defaults"].as_array().map_or(0, Vec::len);

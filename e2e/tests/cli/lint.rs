@@ -41,7 +41,10 @@ fn real_crds_show_the_rules() -> Result<()> {
         (
             "aws-karpenter-provider-aws__ec2nodeclasses.karpenter.k8s.aws__1/new.yaml",
             "warning",
-            &["ETCH006 v1beta1 .spec.metadataOptions.httpPutResponseHopLimit"],
+            &[
+                "ETCH006 v1beta1 .spec.metadataOptions.httpPutResponseHopLimit",
+                "ETCH009 v1beta1 .spec.metadataOptions.httpPutResponseHopLimit",
+            ],
         ),
         ("cert-manager__certificates.cert-manager.io__1/new.yaml", "info", &[]),
         ("cert-manager__certificates.cert-manager.io__2/new.yaml", "info", &[]),
@@ -161,6 +164,11 @@ fn rules_explain_themselves() -> Result<()> {
     ensure!(explained.code == Some(0) && explained.out.starts_with("ETCH010 nullable-default (warning): "));
     let all = etch(&["lint", "--explain", "all"])?.out;
     ensure!(all.lines().count() == 15, "{all}");
+    let documented = fs::read_to_string(file("../docs/lint.md"))?;
+    for line in all.lines().skip(1) {
+        let cells: Vec<&str> = line.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        ensure!(documented.contains(&format!("| {} |", cells.join(" | "))), "docs/lint.md lacks {cells:?}");
+    }
     ensure!(etch(&["lint", "--explain", "ETCH000"])?.code == Some(2));
     Ok(())
 }

@@ -31,9 +31,11 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 pub(super) fn message(finding: &Finding) -> String {
     let inside = finding.field.rsplit_once(".default").map_or("", |(_, inside)| inside);
     let inside = inside.trim_start_matches('.');
+    // Upstream's words begin with the name of the value, and a default has none.
+    let detail = finding.detail.strip_prefix(" in body ").unwrap_or(&finding.detail);
     if inside.is_empty() {
-        format!("the default is invalid: {}", finding.detail)
+        format!("the default is invalid: {detail}")
     } else {
-        format!("the default is invalid at {inside}: {}", finding.detail)
+        format!("the default is invalid at {inside}: {detail}")
     }
 }

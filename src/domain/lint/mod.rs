@@ -85,6 +85,24 @@ pub struct Finding {
     pub message: String,
 }
 
+/// Why a CRD cannot be checked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LintError {
+    /// It is no CRD of `apiextensions.k8s.io/v1`.
+    #[error(transparent)]
+    Crd(#[from] CrdError),
+    /// A schema far beyond any real one. Findings name places, and the places of such a schema would fill the memory.
+    #[error("the schema of version {version} is nested more than {DEEPEST} levels deep")]
+    TooDeep {
+        /// The version.
+        version: String,
+    },
+}
+
+/// How deep a schema may be nested. Real ones reach 40 levels.
+const DEEPEST: usize = 300;
+
 /// Collects the findings of one rule.
 struct Report<'a> {
     rule: &'static Rule,
@@ -101,9 +119,12 @@ impl Report<'_> {
 /// Applies every rule to a CRD. Findings are in the order of the versions, then of places, then of codes.
 ///
 /// # Errors
-/// The document is no CRD of `apiextensions.k8s.io/v1`. A schema that cannot be read is a finding.
-pub fn lint(crd: &Json) -> Result<Vec<Finding>, CrdError> {
+/// See [`LintError`]. A schema that cannot be read is a finding.
+pub fn lint(crd: &Json) -> Result<Vec<Finding>, LintError> {
     let subject = Subject::read(crd)?;
+    if let Some(version) = subject.versions.iter().find(|version| site::depth(&version.schema) > DEEPEST) {
+        return Err(LintError::TooDeep { version: version.name.clone() });
+    }
     let mut findings = Vec::new();
     for rule in RULES {
         (rule.check)(&subject, &mut Report { rule, findings: &mut findings });

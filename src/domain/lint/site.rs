@@ -37,6 +37,15 @@ fn walk(site: &Site<'_>, visit: &mut dyn FnMut(&Site<'_>)) {
     });
 }
 
+/// How many levels of values a schema describes.
+pub(super) fn depth(schema: &Schema) -> usize {
+    level(|| {
+        let properties = schema.properties.iter().map(|(_, property)| depth(property));
+        let others = schema.items.as_deref().into_iter().chain(schema.additional_schema()).map(depth);
+        1 + properties.chain(others).max().unwrap_or_default()
+    })
+}
+
 impl Site<'_> {
     /// The place as it is shown.
     pub(super) fn path(&self) -> Path {

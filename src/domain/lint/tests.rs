@@ -44,7 +44,7 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             ),
         ),
         (
-            "ETCH004 .spec.m{}.a the default is invalid: must be greater than or equal to 1; the server accepts it, and refuses \
+            "ETCH004 .spec.m{}.a the default is invalid: should be greater than or equal to 1; the server accepts it, and refuses \
              the objects that get it",
             object(
                 json!({"m": {"type": "object", "additionalProperties": object(json!({"a": {"type": "integer", "minimum": 1, "default": 0}}))}}),
@@ -219,11 +219,24 @@ fn a_rule_may_ask_for_a_field_unless_the_object_comes_by_itself() {
 }
 
 #[test]
+fn schemas_beyond_measure_are_refused() {
+    let nested =
+        |levels: usize| (0..levels).fold(json!({"type": "string"}), |below, _| object(json!({"a": below})));
+    let lint = |levels: usize| {
+        let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": nested(levels)}});
+        lint(&Json::from(json!({"spec": {"versions": [version]}})))
+    };
+    assert!(lint(299).is_ok_and(|findings| findings.is_empty()));
+    let error = lint(300).expect_err("too deep").to_string();
+    assert_eq!(error, "the schema of version v1 is nested more than 300 levels deep");
+}
+
+#[test]
 fn codes_are_in_order_and_every_rule_has_help() {
     for (index, rule) in RULES.into_iter().enumerate() {
         assert_eq!(rule.code, format!("ETCH{:03}", index + 1));
         assert!(
-            !rule.help.is_empty() && rule.help.lines().all(|line| line.chars().count() <= 122),
+            !rule.help.is_empty() && rule.help.lines().all(|line| line.chars().count() <= 125),
             "{}",
             rule.code
         );

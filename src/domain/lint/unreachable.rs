@@ -19,8 +19,8 @@ pub(super) const RULE: Rule = Rule {
 A default is filled in where the object around it is there. If that object is optional and has no default itself, whoever
 leaves it out gets none of the defaults below it.
 
-If these should always apply, give the object around them `default: {}`. If they belong to something that is switched on by
-being there, all is well. Not reported are objects that could not be left empty, for they must be written out anyway;
+If these should always apply, give the object around them `default: {}`. If they belong to something that is switched on
+by being there, all is well. Not reported are objects that could not be left empty, for they must be written out anyway;
 defaults that are a zero value; and `.status`, which a controller writes.",
     check,
 };
