@@ -1,4 +1,4 @@
-//! `etch impact`: what it foretells of real upgrades, in their schemas and in objects on a real control plane.
+//! `etch impact` over real upgrades: what it tells of their schemas is what was published of them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

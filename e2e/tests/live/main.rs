@@ -1,0 +1,7 @@
+//! The commands that look at a cluster before anything is installed in it, held against the bytes in etcd and against what
+//! really happens.
+
+mod foresight;
+mod pairs;
+mod stage;
+mod states;
