@@ -196,3 +196,25 @@ fn a_server_that_cannot_prune_defaults_does_not_serve() {
         assert_eq!(compile(&schema).is_servable(), servable, "{schema}");
     }
 }
+
+/// On a stack that the levels would overflow if they were taken one inside the other.
+#[test]
+fn nine_thousand_levels_are_compiled_and_dropped() {
+    let levels = 9_000;
+    let nested = |open: &str, close: &str| {
+        format!(r#"{{"properties":{{"a":{}{{"default":1}}{}}}}}"#, open.repeat(levels), close.repeat(levels))
+    };
+    let texts = [
+        nested(r#"{"properties":{"a":"#, "}}"),
+        nested(r#"{"items":"#, "}"),
+        nested(r#"{"additionalProperties":"#, "}"),
+    ];
+    let walk = move || {
+        for text in texts {
+            let document = Json::parse(text.as_bytes()).expect("well-formed");
+            assert!(compile(&document).has_defaults());
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(256 * 1024).spawn(walk).expect("a thread");
+    thread.join().expect("no overflow");
+}

@@ -19,11 +19,6 @@ impl Properties {
         self.get(name).is_some()
     }
 
-    /// How many properties are named.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Whether no property is named.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

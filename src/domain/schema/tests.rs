@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Additional, ParseError, Rule, Schema, SchemaType};
 use crate::domain::json::Json;
+use crate::domain::path::Step;
 
 fn parse(document: &Value) -> Schema {
     Schema::parse(document).expect("a schema")
@@ -139,8 +140,10 @@ fn a_keyword_of_the_wrong_type_is_refused() {
     ] {
         assert!(Schema::parse(&json!({keyword: "text"})).is_err(), "{keyword}");
     }
-    for list in ["patternProperties", "dependencies", "definitions", "properties"] {
-        assert!(matches!(Schema::parse(&json!({list: []})), Err(ParseError::Malformed { .. })), "{list}");
+    for map in ["patternProperties", "dependencies", "definitions", "properties"] {
+        for odd in [json!([]), json!(true)] {
+            assert!(matches!(Schema::parse(&json!({map: odd})), Err(ParseError::Malformed { .. })), "{map}");
+        }
     }
     for rule in [json!(1), json!({"rule": 1}), json!({"message": 1}), json!({"optionalOldSelf": "no"})] {
         assert!(Schema::parse(&json!({"x-kubernetes-validations": [rule]})).is_err(), "{rule}");
@@ -178,6 +181,9 @@ fn an_empty_list_adorns_and_an_empty_value_does_not() {
         (json!({"externalDocs": {}}), true),
         (json!({"additionalProperties": false}), true),
         (json!({"minimum": 0}), true),
+        (json!({"items": {}}), true),
+        (json!({"additionalProperties": {}}), true),
+        (json!({"x-kubernetes-preserve-unknown-fields": true}), true),
         (json!({"enum": [], "allOf": [], "title": "", "nullable": false, "properties": {}}), false),
         (json!({"type": "object", "default": {}, "properties": {"a": {}}, "id": ""}), false),
     ] {
@@ -256,15 +262,58 @@ fn integers_beyond_int64_become_floats() {
     assert_eq!(schema.default.as_deref(), Some(&json!({"a": [u64::MAX as f64, i64::MAX]})));
 }
 
+/// On a stack that the levels would overflow if they were taken one inside the other.
 #[test]
 fn nine_thousand_levels_are_read_and_dropped() {
     let levels = 9_000;
-    let text =
-        format!("{}{}", r#"{"properties":{"a":{"items":"#.repeat(levels / 2), "}}}".repeat(levels / 2))
-            .replacen(r#""items":}"#, r#""items":null}"#, 1);
-    let clauses = format!("{}{}{}", r#"{"not":"#.repeat(levels), "{}", "}".repeat(levels));
-    for text in [text, clauses] {
-        let document = Json::parse(text.as_bytes()).expect("well-formed");
-        drop(parse(&document));
+    let nested = |open: &str, close: &str| format!("{}{{}}{}", open.repeat(levels), close.repeat(levels));
+    let texts = [
+        nested(r#"{"properties":{"a":"#, "}}"),
+        nested(r#"{"items":"#, "}"),
+        nested(r#"{"additionalProperties":"#, "}"),
+        nested(r#"{"not":"#, "}"),
+    ];
+    let walk = move || {
+        for text in texts {
+            let document = Json::parse(text.as_bytes()).expect("well-formed");
+            drop(parse(&document));
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(256 * 1024).spawn(walk).expect("a thread");
+    thread.join().expect("no overflow");
+}
+
+#[test]
+fn a_place_is_known_if_a_value_there_would_survive_pruning() {
+    let schema = parse(&json!({"properties": {
+        "named": {"properties": {"a": {}}},
+        "map": {"additionalProperties": {"properties": {"a": {}}}, "properties": {"b": {}}},
+        "any": {"additionalProperties": true},
+        "list": {"items": {"properties": {"a": {}}}},
+        "open": {"x-kubernetes-preserve-unknown-fields": true},
+    }}));
+    let field = |name: &str| Step::Field(name.to_owned());
+    let key = |name: &str| Step::Key(name.to_owned());
+    for (path, known) in [
+        (vec![], true),
+        (vec![field("named"), field("a")], true),
+        (vec![field("named"), field("b")], false),
+        (vec![field("named"), field("a"), field("b")], false),
+        (vec![field("named"), Step::Values], false),
+        (vec![field("named"), Step::Index(0)], false),
+        (vec![field("map"), key("x"), field("a")], true),
+        (vec![field("map"), key("x"), field("b")], false),
+        (vec![field("map"), field("b"), field("a")], false),
+        (vec![field("map"), Step::Values, field("a")], true),
+        (vec![field("map"), Step::Values, field("b")], false),
+        (vec![field("any"), key("x")], true),
+        (vec![field("any"), Step::Values], true),
+        (vec![field("list"), Step::Items, field("a")], true),
+        (vec![field("list"), Step::Index(3), field("b")], false),
+        (vec![field("open"), field("x")], true),
+        (vec![field("open"), Step::Values], true),
+        (vec![field("open"), Step::Items], true),
+    ] {
+        assert_eq!(schema.knows(&path), known, "{path:?}");
     }
 }

@@ -254,7 +254,7 @@ impl<'v> Evaluation<'_, 'v> {
         let range = self.step(fold.range)?;
         match (&range, fold.var2) {
             (Value::Map(map), None) => self.each(fold, map.keys().map(|key| (Ok(key.to_value()), None)))?,
-            (Value::Object(object), None) => self.each(fold, object.keys().map(|key| (Ok(key), None)))?,
+            (Value::Object(object), None) => self.each(fold, object.entries().map(|key| (Ok(key), None)))?,
             (Value::List(_) | Value::Array(_), None) => {
                 self.each(fold, compare::items(&range)?.map(|item| (item, None)))?;
             }
@@ -263,7 +263,7 @@ impl<'v> Evaluation<'_, 'v> {
                 self.each(fold, entries)?;
             }
             (Value::Object(object), Some(_)) => {
-                let entries = object.keys().map(|key| {
+                let entries = object.entries().map(|key| {
                     let value = object.find(&key).and_then(|value| value.ok_or(Fault::new("no such key")));
                     (Ok(key), Some(value))
                 });

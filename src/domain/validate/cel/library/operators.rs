@@ -60,7 +60,10 @@ pub(super) fn declare(table: &mut Table) {
         table.function("size", format!("size_{name}"), &format!("{ty} -> int"), size);
         table.method("size", format!("{name}_size"), &format!("{ty} -> int"), size);
     }
-    table.function("type", "type", "A -> type<A>", |args| Ok(Value::Type(args[0].type_name())));
+    table.function("type", "type", "A -> type<A>", |args| match &args[0] {
+        Value::Untyped(_) => Err(Fault::new("type conversion not supported for values without a type")),
+        value => Ok(Value::Type(value.type_name())),
+    });
 }
 
 fn declare_arithmetic(table: &mut Table) {
