@@ -126,6 +126,16 @@ impl Scene {
         Operator::start(&self.kubeconfig, &self.dir.path().join(format!("etch-{name}.log")), &all)
     }
 
+    /// Writes a file that is gone with the scene; its path.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn file(&self, name: &str, text: &str) -> Result<String> {
+        let path = self.dir.path().join(name);
+        std::fs::write(&path, text)?;
+        Ok(path.display().to_string())
+    }
+
     /// Where the operator logs to.
     pub fn log_path(&self) -> PathBuf {
         self.dir.path().join("etch.log")
