@@ -36,9 +36,11 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
     one.edit_ahead(cluster).await?;
     cluster.persisted(&one.crd(), "ObjectsRejected", SOON).await?;
     ensure!(one.without_default(cluster).await? == ["frozen"], "all but the frozen one are stored");
-    // What was told before is counted up.
-    operator.stop().await?;
-    let operator = scene.operator(&[])?;
+    // The same said once more is counted up where it stands.
+    scene.policy("default", json!({ "mode": "Ignore" })).await?;
+    cluster.persisted(&one.crd(), "Ignored", SOON).await?;
+    scene.policy("default", json!({ "mode": "Persist" })).await?;
+    cluster.persisted(&one.crd(), "ObjectsRejected", SOON).await?;
     let mut expected = base;
     expected.extend(granted(&[rbac(&scene, &[])?])?);
     eventually(SOON, "every permission is used", async || Ok((used(&scene)? == expected).then_some(())))
