@@ -118,9 +118,22 @@ impl Scene {
     /// # Errors
     /// It cannot be started.
     pub fn replica(&self, name: &str, flags: &[&str]) -> Result<Operator> {
-        let mut all = vec!["--settle=200ms", "--listen=127.0.0.1:0"];
+        let mut all = vec!["--settle=200ms"];
+        if !flags.iter().any(|flag| flag.starts_with("--listen")) {
+            all.push("--listen=127.0.0.1:0");
+        }
         all.extend(flags);
         Operator::start(&self.kubeconfig, &self.dir.path().join(format!("etch-{name}.log")), &all)
+    }
+
+    /// Writes a file that is gone with the scene; its path.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn file(&self, name: &str, text: &str) -> Result<String> {
+        let path = self.dir.path().join(name);
+        std::fs::write(&path, text)?;
+        Ok(path.display().to_string())
     }
 
     /// Where the operator logs to.

@@ -36,13 +36,16 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
     one.edit_ahead(cluster).await?;
     cluster.persisted(&one.crd(), "ObjectsRejected", SOON).await?;
     ensure!(one.without_default(cluster).await? == ["frozen"], "all but the frozen one are stored");
+    // The same said once more is counted up where it stands.
+    scene.policy("default", json!({ "mode": "Ignore" })).await?;
+    cluster.persisted(&one.crd(), "Ignored", SOON).await?;
+    scene.policy("default", json!({ "mode": "Persist" })).await?;
+    cluster.persisted(&one.crd(), "ObjectsRejected", SOON).await?;
     let mut expected = base;
     expected.extend(granted(&[rbac(&scene, &[])?])?);
-    eventually(Duration::from_secs(20), "every permission is used", async || {
-        Ok((used(&scene)? == expected).then_some(()))
-    })
-    .await
-    .with_context(|| differences(&scene, &expected))?;
+    eventually(SOON, "every permission is used", async || Ok((used(&scene)? == expected).then_some(())))
+        .await
+        .with_context(|| differences(&scene, &expected))?;
     assert_eq!(refused(&scene)?, Vec::<Permission>::new());
 
     // Every group at once.
@@ -59,7 +62,17 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
     cluster.delete(&format!("{ROLES}/etch-all-groups")).await?;
     apply_all(cluster, &parse_documents(&kustomize("config/audit-only")?)?).await?;
     let three = Group::create(cluster, "three.example.com", 10).await?;
-    apply(cluster, &rbac(&scene, &["--read-only"])?).await?;
+    let role = rbac(&scene, &["--read-only"])?;
+    // The policy says the same, and one that selects other groups grants nothing.
+    assert_eq!(rbac(&scene, &["--policy", "default"])?, role);
+    let elsewhere = scene.file(
+        "elsewhere.yaml",
+        "kind: DefaultsPolicy\napiVersion: etch-operator.io/v1alpha1\n\
+        metadata: {name: elsewhere}\nspec: {selector: {groups: [\"*.example.org\"]}}\n",
+    )?;
+    assert_eq!(rbac(&scene, &["--policy", &elsewhere])?["rules"], json!([]));
+    assert!(rbac(&scene, &["--policy", "missing"]).is_err(), "a policy that is not there");
+    apply(cluster, &role).await?;
     aggregate(cluster).await?;
     three.is_granted(cluster, &["get", "list", "watch"]).await?;
     three.add_default(cluster).await?;
