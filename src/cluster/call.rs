@@ -7,6 +7,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::client::Body;
+use tokio::time::Instant;
 
 use super::{CallError, Cluster, Refusal};
 use crate::metrics::{RequestOutcome, RequestVerb};
@@ -37,6 +38,9 @@ impl Cluster {
     /// Sends a request and returns its answer unread, if it is success.
     pub(super) async fn open(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, CallError> {
         let verb = verb(&request);
+        if matches!(verb, RequestVerb::List | RequestVerb::Patch) {
+            self.worked.send_replace(Instant::now());
+        }
         let answer = self.exchange(request).await;
         self.metrics.request(verb, outcome(&answer));
         answer

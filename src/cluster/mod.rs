@@ -23,6 +23,9 @@ mod watch;
 
 use std::sync::Arc;
 
+use tokio::sync::watch as watch_channel;
+use tokio::time::Instant;
+
 use crate::metrics::Metrics;
 
 pub use access::{Missing, Verb};
@@ -48,12 +51,14 @@ pub use watch::{Change, Watch};
 pub struct Cluster {
     client: kube::Client,
     metrics: Arc<Metrics>,
+    /// When objects were last listed or anything was patched, by any clone of this.
+    worked: watch_channel::Sender<Instant>,
 }
 
 impl Cluster {
     /// A connection through a client that is already at hand. It must not retry by itself (fact K4).
     pub fn new(client: kube::Client, metrics: Arc<Metrics>) -> Self {
-        Self { client, metrics }
+        Self { client, metrics, worked: watch_channel::Sender::new(Instant::now()) }
     }
 
     /// Where requests are counted.

@@ -14,6 +14,9 @@ use super::{CallError, Cluster};
 
 /// How often the rules are read: one small request, however many CRDs there are.
 const LOOK_AGAIN: Duration = Duration::from_secs(20);
+/// How long after the last work they are read. An operator without work needs no permission and costs nothing; a watch
+/// that is renewed then tells what was taken away meanwhile.
+const QUIET_AFTER: Duration = Duration::from_secs(60);
 /// Those who hear of a change do not all ask in the same moment.
 const SPREAD: Duration = Duration::from_secs(3);
 
@@ -53,6 +56,10 @@ impl Cluster {
     pub async fn follow_permissions(&self, listeners: &watch::Sender<()>) -> Infallible {
         let mut known = None;
         loop {
+            if self.worked.borrow().elapsed() > QUIET_AFTER {
+                tokio::time::sleep(LOOK_AGAIN).await;
+                continue;
+            }
             match self.rules().await {
                 Ok(rules) => {
                     if known.as_ref().is_some_and(|known| *known != rules) {

@@ -85,7 +85,7 @@ impl Charge {
             standing.proved.insert(&identity.uid, resource_version);
             attendance.wrote(&identity.uid);
         }
-        if !standing.tally.settle(&identity, tended.fate) {
+        if !standing.tally.settle(&identity, tended.fate, &tended.missing) {
             return Ok(false);
         }
         if self.writes() {

@@ -86,9 +86,11 @@ impl Done {
 }
 
 impl Tally {
-    /// Counts one object, and the places that were missing in it.
+    /// Counts one object, and the places that were missing in it; those of an object of which nothing is known yet are
+    /// counted when something is.
     pub(super) fn add(&mut self, identity: Identity, fate: Fate, missing: &[Path]) {
         self.counts.objects += 1;
+        let missing = if matches!(fate, Fate::Unknown) { &[] } else { missing };
         let places: HashSet<String> = missing.iter().map(|path| path.to_schema().to_string()).collect();
         for place in places {
             *self.missing.entry(place).or_default() += 1;
@@ -135,7 +137,7 @@ impl Tally {
     }
 
     /// Replaces what is known of one object after it changed or was tried again; whether there is something new to say.
-    pub(super) fn settle(&mut self, identity: &Identity, fate: Fate) -> bool {
+    pub(super) fn settle(&mut self, identity: &Identity, fate: Fate, missing: &[Path]) -> bool {
         let (was_due, before) = (self.due.contains(identity), self.troubles.get(identity));
         let (is_due, trouble) = match &fate {
             // What could not be found out changes nothing of what is known.
@@ -149,10 +151,11 @@ impl Tally {
         if (was_due, before) == (is_due, trouble.as_ref()) {
             return false;
         }
+        let missing = if before == Some(&Trouble::Unknown) { missing } else { &[] };
         if !self.forget(identity) {
             self.uncount();
         }
-        self.add(identity.clone(), fate, &[]);
+        self.add(identity.clone(), fate, missing);
         true
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::server::{Answer, Request, gaps, status};
-use super::world::{CRDS, OTHERS, THINGS, World, is_about_objects, is_write, thing};
+use super::world::{CRDS, OTHERS, THINGS, World, is_about_objects, is_write, operate, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -364,4 +364,19 @@ async fn a_user_who_deletes_an_object_meanwhile_has_the_last_word() {
 /// Whether it is the one request by which the operator notices that its permissions have changed.
 fn is_about_rules(request: &Request) -> bool {
     request.path.ends_with("/selfsubjectrulesreviews")
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_without_work_sends_nothing_but_watches() {
+    let world = World::with(&["a"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(3 * MINUTE).await;
+    assert!(world.is_persisted("a"));
+    let before = log.all().len();
+    tokio::time::sleep(50 * MINUTE).await;
+    let others: Vec<_> =
+        log.all().split_off(before).into_iter().filter(|request| !request.is_watch()).collect();
+    assert!(others.is_empty(), "{others:?}");
+    operator.abort();
 }
