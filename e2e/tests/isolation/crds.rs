@@ -125,6 +125,7 @@ async fn recreated_with_another_scope(stage: &Stage, name: &'static str) -> Resu
     ensure!(condition != first);
     let raw = widgets.cluster.raw(&widgets.group, "widgets", None, "wide").await?;
     ensure!(raw["spec"]["size"] == 3, "{raw}");
+    widgets.reported("AllPersisted").await?;
     let report = stage.scene.report(&widgets.crd()).await?;
     let uid = &applied["metadata"]["uid"];
     ensure!(&report["spec"]["crdUid"] == uid, "the report is about {}", report["spec"]["crdUid"]);
@@ -145,7 +146,7 @@ async fn same_plural(stage: &Stage, name: &'static str) -> Result<()> {
     ensure!(condition.message.contains(&broken.group) && !condition.message.contains(&healthy.group));
     healthy.persisted("AllPersisted", SOON).await?;
     ensure!(healthy.is_stored("widget").await? && !broken.is_stored("widget").await?);
-    let reports = [healthy.report().await?, broken.report().await.unwrap_or_default()];
+    let reports = [healthy.reported("AllPersisted").await?, broken.report().await.unwrap_or_default()];
     ensure!(reports[0]["state"] == "AllPersisted" && reports[1]["state"] != "AllPersisted", "{reports:?}");
     Ok(())
 }
