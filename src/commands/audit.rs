@@ -221,6 +221,10 @@ impl Audit {
             }
             ControlFlow::Continue(())
         })?;
+        for (_, audited) in &mut all {
+            // A snapshot is read in the order of its writes.
+            audited.details.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        }
         Ok(all.into_iter().map(|(_, audited)| audited).collect())
     }
 

@@ -150,6 +150,8 @@ impl Impact {
                     _ => {}
                 }
             }
+            // A snapshot is read in the order of its writes.
+            told.details.sort_by(|a, b| a.identity.cmp(&b.identity));
             all.push(told);
         }
         match self.output {
