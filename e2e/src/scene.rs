@@ -215,6 +215,10 @@ async fn install(cluster: &Cluster) -> Result<()> {
     ] {
         apply_file(cluster, &config.join("rbac").join(file)).await?;
     }
+    // Without these a crowd of requests at the start can cost the Lease.
+    for file in ["priority-level.yaml", "lease-flow-schema.yaml", "flow-schema.yaml"] {
+        apply_file(cluster, &config.join("flowcontrol").join(file)).await?;
+    }
     apply_file(cluster, &config.join("policy/policy.yaml")).await
 }
 
