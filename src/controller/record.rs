@@ -56,6 +56,8 @@ pub(super) struct Recorder {
     last: Option<Vec<Condition>>,
     /// The report as it was last read or written.
     noted: Option<DefaultsReportStatus>,
+    /// Whether there is a report on this very CRD.
+    opened: bool,
     /// A report that could not be written.
     unwritten: Option<DefaultsReportStatus>,
 }
@@ -89,6 +91,7 @@ impl Recorder {
             said: Said::Nothing,
             last: None,
             noted: None,
+            opened: false,
             unwritten: None,
         }
     }
@@ -96,6 +99,7 @@ impl Recorder {
     /// Reads the report of an earlier run; none if there is none for this CRD.
     pub(super) async fn recall(&mut self) -> Result<Option<DefaultsReportStatus>, CallError> {
         let report = self.cluster.report(&self.subject.name, &self.subject.uid).await?;
+        self.opened = report.is_some();
         self.noted = report.and_then(|report| report.status);
         Ok(self.noted.clone())
     }
@@ -210,12 +214,10 @@ impl Recorder {
         }
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
         for _ in 0..5 {
-            let answer = match self.cluster.set_report(&self.subject.name, &status).await {
+            let answer = match self.write(&status).await {
                 Err(error) if error.code() == Some(404) => {
-                    match self.cluster.open_report(&self.subject.name, &self.subject.uid).await {
-                        Ok(()) => self.cluster.set_report(&self.subject.name, &status).await,
-                        Err(error) => Err(error),
-                    }
+                    self.opened = false;
+                    self.write(&status).await
                 }
                 answer => answer,
             };
@@ -241,6 +243,15 @@ impl Recorder {
         let Some(crd) = &self.subject.crd else { return };
         let news = announce::about_objects(crd, self.noted.as_ref(), status);
         news.into_iter().for_each(|event| self.events.tell(event));
+    }
+
+    /// Writes the report. One that is left from an earlier CRD of this name is made this one's first.
+    async fn write(&mut self, status: &DefaultsReportStatus) -> Result<(), CallError> {
+        if !self.opened {
+            self.cluster.open_report(&self.subject.name, &self.subject.uid).await?;
+            self.opened = true;
+        }
+        self.cluster.set_report(&self.subject.name, status).await
     }
 
     async fn put(&mut self, conditions: &[Condition]) {
