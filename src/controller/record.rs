@@ -212,8 +212,13 @@ impl Recorder {
         }
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
         for _ in 0..5 {
-            let answer = self.write(&status).await;
-            self.opened &= !matches!(&answer, Err(error) if error.code() == Some(404));
+            let answer = match self.write(&status).await {
+                Err(error) if error.code() == Some(404) => {
+                    self.opened = false;
+                    self.write(&status).await
+                }
+                answer => answer,
+            };
             match answer {
                 Ok(()) => {
                     self.announce(&status);
@@ -238,6 +243,7 @@ impl Recorder {
         news.into_iter().for_each(|event| self.events.tell(event));
     }
 
+    /// Writes the report. One that is left from an earlier CRD of this name is made this one's first.
     async fn write(&mut self, status: &DefaultsReportStatus) -> Result<(), CallError> {
         if !self.opened {
             self.cluster.open_report(&self.subject.name, &self.subject.uid).await?;
