@@ -101,8 +101,7 @@ impl Charge {
         }
         let counts = last.tally.counts();
         if last.tally.overflows() && counts.unknown > 0 {
-            let told = self.ledger.status(Reason::InProgress.as_str(), &last.tally, None, times);
-            self.recorder.note(told).await;
+            self.recorder.note(self.status(Reason::InProgress, &last.tally, None, times)).await;
             *memory = verified;
             return Err(Halt::Incomplete);
         }
@@ -211,12 +210,12 @@ impl Charge {
         self.count_phantoms(standing);
         let verdict = self.verdict(standing);
         let state = verdict.reason.as_str();
-        self.recorder.say(verdict).await;
         let mut status = self.ledger.renewed(noted, state);
         if let Some(changes) = &self.changes {
             changes.enter(&mut status);
         }
         self.recorder.note(status).await;
+        self.recorder.say(verdict).await;
     }
 
     /// Says what is known now.
@@ -226,12 +225,13 @@ impl Charge {
         // Conditions of a CRD without defaults are about to go.
         let is_left = self.is_left(standing);
         let reason = if is_left { Reason::NoDefaults } else { verdict.reason };
+        let (through, times) = (standing.finished_through, standing.times);
+        let status = self.status(reason, &standing.tally, through, times);
+        // The report comes first: whoever waits for the condition finds it there.
+        self.recorder.note(status).await;
         if !is_left {
             self.recorder.say(verdict).await;
         }
-        let (through, times) = (standing.finished_through, standing.times);
-        let status = self.status(reason, &standing.tally, through, times);
-        self.recorder.note(status).await;
     }
 
     /// The verdict on the CRD, with what became of the values of changed defaults.
