@@ -9,8 +9,10 @@ use std::process::ExitCode;
 use tracing::Level;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{Cli, Command, FAILURE, LogFormat, Outcome};
+use crate::cli::{Cli, Command};
 use crate::commands::asynchronous;
+use crate::commands::global::LogFormat;
+use crate::commands::outcome::{FAILURE, Outcome};
 
 fn main() -> ExitCode {
     let cli = Cli::read();
@@ -41,7 +43,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Persist(persist) => asynchronous()?.block_on(persist.run(&global, &mut out))?,
         Command::Explain(explain) => asynchronous()?.block_on(explain.run(&global, &mut out))?,
         Command::Crds(crds) => crds.run(&mut out)?,
-        Command::Completions(completions) => completions.run(&mut out)?,
+        Command::Completions(completions) => completions.run(Cli::definition(false), &mut out)?,
         Command::Version(version) => version.run(&mut out)?,
     };
     out.flush()?;

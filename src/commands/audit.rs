@@ -22,7 +22,8 @@ use serde_json::{Value, json};
 
 use super::etcd::{Bytes, EtcdArgs, on_its_record};
 use super::failure;
-use crate::cli::{Global, Outcome, Output};
+use crate::commands::global::{Global, Output};
+use crate::commands::outcome::Outcome;
 
 /// Tells which defaults etcd holds, and which are only shown
 ///

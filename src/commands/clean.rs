@@ -7,7 +7,7 @@ use clap::Args;
 use etch::cluster::{Cluster, Target, crds, reports};
 use etch::domain::condition;
 
-use crate::cli::Outcome;
+use crate::commands::outcome::Outcome;
 
 /// Removes the conditions that Etch has put on CRDs, and its reports
 ///

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use clap::Args;
+use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 
-use crate::cli::{Cli, Outcome};
+use crate::commands::outcome::Outcome;
 
 /// Prints a script that completes command lines of etch in a shell
 #[derive(Args, Debug)]
@@ -20,10 +20,11 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(&self, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+    /// `definition` is all that can be typed.
+    pub(crate) fn run(&self, mut definition: Command, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         // The generator ends the process where it cannot write; memory takes everything.
         let mut script = Vec::new();
-        generate(self.shell, &mut Cli::definition(false), "etch", &mut script);
+        generate(self.shell, &mut definition, "etch", &mut script);
         out.write_all(&script)?;
         Ok(Outcome::Clean)
     }

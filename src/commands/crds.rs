@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use etch::api;
 use serde_json::json;
 
-use crate::cli::Outcome;
+use crate::commands::outcome::Outcome;
 
 /// Prints the CRDs that Etch needs, ready to be applied
 #[derive(Args, Debug)]

@@ -16,7 +16,8 @@ use etch::report::{self, Align, Cell, Table, Tone};
 use serde_json::{Value, json};
 
 use super::etcd::{Bytes, EtcdArgs, on_its_record};
-use crate::cli::{Global, Outcome, Output};
+use crate::commands::global::{Global, Output};
+use crate::commands::outcome::Outcome;
 
 /// Explains each default that applies to one object
 ///

@@ -19,7 +19,7 @@ use etch::source::{self, Origin};
 use serde_json::json;
 
 use super::failure;
-use crate::cli::Outcome;
+use crate::commands::outcome::Outcome;
 
 /// Prints objects as the API server would read them: unknown fields and nulls dropped, defaults filled in
 ///

@@ -21,7 +21,8 @@ use etch::source;
 use serde_json::{Value, json};
 
 use super::etcd::{Bytes, EtcdArgs, on_its_record};
-use crate::cli::{Global, Outcome, Output};
+use crate::commands::global::{Global, Output};
+use crate::commands::outcome::Outcome;
 
 /// Tells what an upgrade of CRDs will do to their objects
 ///

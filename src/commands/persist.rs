@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use super::audit::word;
 use super::etcd::on_its_record;
 use super::failure;
-use crate::cli::{Global, Outcome, Output};
+use crate::commands::global::{Global, Output};
+use crate::commands::outcome::Outcome;
 
 /// Has the defaults of existing objects stored, once
 ///

@@ -14,7 +14,7 @@ use etch::domain::rbac::{Access, Grant, role};
 use etch::{report, source};
 use serde_json::Value;
 
-use crate::cli::Outcome;
+use crate::commands::outcome::Outcome;
 
 /// Prints the ClusterRole that lets Etch see to the objects of CRDs
 ///

@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::cli::Outcome;
+use crate::commands::outcome::Outcome;
 
 /// Runs the operator: watches CRDs and has their defaults stored
 #[derive(Args, Debug)]

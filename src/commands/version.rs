@@ -6,7 +6,8 @@ use clap::Args;
 use etch::{SUPPORTED_KUBERNETES, report};
 use serde_json::json;
 
-use crate::cli::{Outcome, Output};
+use crate::commands::global::Output;
+use crate::commands::outcome::Outcome;
 
 /// Prints the version, and the versions of Kubernetes that it supports
 #[derive(Args, Debug)]

@@ -19,7 +19,8 @@ use etch::source::{self, Origin};
 use serde::Serialize;
 
 use super::{asynchronous, failure};
-use crate::cli::{Global, Outcome};
+use crate::commands::global::Global;
+use crate::commands::outcome::Outcome;
 
 /// Checks CRDs for defaults that are wrong, surprise, or could be said better
 ///

@@ -1,0 +1,25 @@
+//! How a command ended, as the process says it.
+//! It must not say why: that is printed.
+
+use std::process::ExitCode;
+
+/// How a command ended, where it did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// All is well.
+    Clean,
+    /// There is something to look at.
+    Findings,
+}
+
+/// Exit status where the command itself failed.
+pub(crate) const FAILURE: u8 = 2;
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Clean => Self::SUCCESS,
+            Outcome::Findings => Self::from(1),
+        }
+    }
+}
