@@ -1,7 +1,6 @@
 //! ETCH011: defaults inside of `allOf`, `anyOf`, `oneOf` and `not`.
 
 use super::super::schema::rules::crd::Verdict;
-use super::non_structural::place;
 use super::{Report, Rule, Severity, Subject};
 
 pub(super) const RULE: Rule = Rule {
@@ -23,7 +22,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     if let Verdict::Violations(violations) = subject.verdict() {
         for field in violations.into_iter().map(|violation| violation.finding.field) {
             if is_about(&field) {
-                let (version, path) = place(subject, &field);
+                let (version, path) = subject.place(&field);
                 let clause = field.rfind("openAPIV3Schema").map_or("", |start| &field[start..]);
                 let start = CLAUSES.iter().filter_map(|clause_name| clause.find(clause_name)).min();
                 let inside = start.map_or(clause, |start| &clause[start + 1..]);

@@ -1,7 +1,6 @@
 //! ETCH001: schemas that are not structural.
 
-use super::super::finding::Finding;
-use super::super::path::Path;
+use super::super::finding::{Finding, Kind};
 use super::super::schema::ParseError;
 use super::super::schema::rules::crd::Verdict;
 use super::{Report, Rule, Severity, Subject, clause_default};
@@ -28,25 +27,16 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
                 if clause_default::is_about(&field) {
                     continue;
                 }
-                let (version, path) = place(subject, &field);
+                let (version, path) = subject.place(&field);
                 report.add(version, path, format!("{}{detail}", keyword(&field)));
             }
         }
         Verdict::Unreadable { version, error } => {
             let (ParseError::Malformed { place, .. } | ParseError::Unsupported { place, .. }) = &error;
-            let at = Finding::new(super::super::finding::Kind::Invalid, place.clone(), "").default_site();
+            let at = Finding::new(Kind::Invalid, place.clone(), "").default_site();
             report.add(&version, at, format!("the schema cannot be read: {error}"));
         }
     }
-}
-
-/// The version and the place in its schema that a field of the server's is about.
-pub(super) fn place<'s>(subject: &Subject<'s>, field: &str) -> (&'s str, Path) {
-    let parts = field.strip_prefix("spec.versions[").and_then(|rest| rest.split_once("].schema."));
-    let Some((index, below)) = parts else { return ("", Path::root()) };
-    let index = index.parse().unwrap_or(usize::MAX);
-    let path = Finding::new(super::super::finding::Kind::Invalid, below, "").default_site();
-    (subject.version_name(index), path)
 }
 
 /// The keyword in which a field of the server's ends, as the begin of a message.

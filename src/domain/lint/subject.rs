@@ -6,7 +6,9 @@ use std::cell::OnceCell;
 use serde_json::Value;
 
 use super::super::crd::CrdError;
+use super::super::finding::{Finding, Kind};
 use super::super::json::Json;
+use super::super::path::Path;
 use super::super::schema::Schema;
 use super::super::schema::rules::crd::{Verdict, judge};
 use super::super::validate::{self, DefaultFindings};
@@ -69,6 +71,14 @@ impl<'a> Subject<'a> {
     /// The name of a version by its place in the CRD.
     pub(super) fn version_name(&self, index: usize) -> &'a str {
         self.spec["versions"][index]["name"].as_str().unwrap_or_default()
+    }
+
+    /// The version and the place in its schema that a field of the server's is about.
+    pub(super) fn place(&self, field: &str) -> (&'a str, Path) {
+        let parts = field.strip_prefix("spec.versions[").and_then(|rest| rest.split_once("].schema."));
+        let Some((index, below)) = parts else { return ("", Path::root()) };
+        let index = index.parse().unwrap_or(usize::MAX);
+        (self.version_name(index), Finding::new(Kind::Invalid, below, "").default_site())
     }
 }
 
