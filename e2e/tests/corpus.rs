@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Patch, documents, eventually};
+use e2e::cluster::{CRDS, Cluster, Condition, Patch, documents, eventually};
 use e2e::generate;
 use e2e::scene::Scene;
 use etch::domain::crd::Crd;
@@ -92,8 +92,12 @@ async fn carry(scene: &Scene, new: &Value, name: &str, objects: &[Made]) -> Resu
     ensure!(writes(scene, new)? == written, "an audit has written objects");
     scene.policy("default", json!({ "mode": "Persist" })).await?;
     let condition = eventually(Duration::from_secs(60), "a pass ends", async || {
+        // The audit may have given the same reason, but only an audit leaves objects due.
+        let is_due = scene.report(name).await?["status"]["counts"]["due"] != 0;
         let condition = cluster.condition(name, "DefaultsPersisted").await?;
-        Ok(condition.filter(|condition| condition.current && FINAL.contains(&condition.reason.as_str())))
+        let is_final =
+            |condition: &Condition| condition.current && FINAL.contains(&condition.reason.as_str());
+        Ok(condition.filter(|condition| is_final(condition) && !is_due))
     })
     .await?;
 
