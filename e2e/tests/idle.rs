@@ -63,8 +63,9 @@ async fn idle(crds: usize, objects: usize, time: Duration) -> Result<Cost> {
         Ok((finished == crds).then_some(()))
     })
     .await?;
-    // The last conditions come back as news and are looked at once more, and events that wait go out, some each second.
-    tokio::time::sleep(Duration::from_secs(10 + crds as u64 / 5)).await;
+    // The last conditions come back as news and are looked at once more, events that wait go out, some each second, and
+    // permissions are looked at until half a minute after the last work.
+    tokio::time::sleep(Duration::from_secs(45 + crds as u64 / 5)).await;
     let seen = scene.requests(|_| true)?.len();
     let before = processor_time(operator.id()?)?;
     tokio::time::sleep(time).await;

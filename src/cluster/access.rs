@@ -66,6 +66,7 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn missing(&self, resource: &Resource, verbs: &[Verb]) -> Result<Option<Missing>, CallError> {
+        self.asked.notify_one();
         let mut missing = Vec::new();
         for verb in verbs {
             let review = json!({

@@ -23,7 +23,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use tokio::sync::watch as watch_channel;
+use tokio::sync::{Notify, watch as watch_channel};
 use tokio::time::Instant;
 
 use crate::metrics::Metrics;
@@ -53,12 +53,14 @@ pub struct Cluster {
     metrics: Arc<Metrics>,
     /// When objects were last listed or anything was patched, by any clone of this.
     worked: watch_channel::Sender<Instant>,
+    /// Told when it was asked what we may do.
+    asked: Arc<Notify>,
 }
 
 impl Cluster {
     /// A connection through a client that is already at hand. It must not retry by itself (fact K4).
     pub fn new(client: kube::Client, metrics: Arc<Metrics>) -> Self {
-        Self { client, metrics, worked: watch_channel::Sender::new(Instant::now()) }
+        Self { client, metrics, worked: watch_channel::Sender::new(Instant::now()), asked: Arc::default() }
     }
 
     /// Where requests are counted.

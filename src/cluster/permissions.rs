@@ -13,10 +13,12 @@ use tracing::debug;
 use super::{CallError, Cluster};
 
 /// How often the rules are read: one small request, however many CRDs there are.
-const LOOK_AGAIN: Duration = Duration::from_secs(20);
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// How long after one look the next follows at the earliest.
+const AT_LEAST: Duration = Duration::from_secs(1);
 /// How long after the last work they are read. An operator without work needs no permission and costs nothing; a watch
 /// that is renewed then tells what was taken away meanwhile.
-const QUIET_AFTER: Duration = Duration::from_secs(60);
+const QUIET_AFTER: Duration = Duration::from_secs(30);
 /// Those who hear of a change do not all ask in the same moment.
 const SPREAD: Duration = Duration::from_secs(3);
 
@@ -55,22 +57,26 @@ impl Cluster {
     /// rules, nobody hears anything, and what is missing is found out by the next request that needs it.
     pub async fn follow_permissions(&self, listeners: &watch::Sender<()>) -> Infallible {
         let mut known = None;
+        let mut is_due = true;
         loop {
-            if self.worked.borrow().elapsed() > QUIET_AFTER {
-                tokio::time::sleep(LOOK_AGAIN).await;
-                continue;
-            }
-            match self.rules().await {
-                Ok(rules) => {
-                    if known.as_ref().is_some_and(|known| *known != rules) {
-                        debug!("the permissions have changed");
-                        listeners.send_replace(());
+            if is_due {
+                match self.rules().await {
+                    Ok(rules) => {
+                        if known.as_ref().is_some_and(|known| *known != rules) {
+                            debug!("the permissions have changed");
+                            listeners.send_replace(());
+                        }
+                        known = Some(rules);
                     }
-                    known = Some(rules);
+                    Err(error) => debug!(%error, "the permissions cannot be read"),
                 }
-                Err(error) => debug!(%error, "the permissions cannot be read"),
+                tokio::time::sleep(AT_LEAST).await;
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            is_due = tokio::select! {
+                () = tokio::time::sleep(LOOK_AGAIN) => self.worked.borrow().elapsed() <= QUIET_AFTER,
+                // What was allowed now may be forbidden again before the next look: the rules of now are to compare with.
+                () = self.asked.notified() => true,
+            };
         }
     }
 

@@ -204,8 +204,7 @@ async fn invalid_default(stage: &Stage, name: &'static str) -> Result<()> {
     for path in [".spec.map{}.beyond", ".spec.map{}.wrong"] {
         ensure!(condition.message.contains(path), "{condition:?}");
     }
-    // One of the two is of the wrong type, and that is the worse of the two reasons.
-    let held = widgets.persisted("Misfit", SOON).await?;
+    let held = widgets.persisted("InvalidDefaults", SOON).await?;
     ensure!(held.message.contains("default/within") && !held.message.contains("default/without"), "{held:?}");
     ensure!(widgets.is_stored("without").await?);
     ensure!(widgets.raw("within").await? == before, "it is held");

@@ -230,7 +230,7 @@ async fn a_permission_that_is_taken_away_is_noticed_although_the_watch_stays_ope
     let world = World::with(&["a"]);
     let (cluster, log) = world.serve();
     let operator = tokio::spawn(super::world::operate(cluster, HOUR));
-    tokio::time::sleep(MINUTE).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 objects store their defaults");
     let watches = log.count(|request| request.is_watch() && is_about_objects(request));
     world.fails(|request| {
