@@ -27,6 +27,7 @@ pub(super) fn equal(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
 /// Upstream's `a.Equal(b)`: as `==`, but what a value says of `null` is its own affair.
 pub(super) fn same(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
     level(|| match (a, b) {
+        (Value::Misfit(fault), _) => Err(fault.clone()),
         (Value::Null, _) => Ok(matches!(b, Value::Null)),
         (Value::Int(_) | Value::Uint(_) | Value::Double(_), _) => Ok(numbers(a, b) == Some(Ordering::Equal)),
         (Value::Bool(a), b) => Ok(matches!(b, Value::Bool(b) if a == b)),
@@ -110,24 +111,32 @@ fn same_lists(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
     match kind {
         ListKind::Atomic => {
             for (mine, theirs) in items(a)?.zip(items(b)?) {
-                if from_object {
-                    if !same(&mine?, &theirs?)? {
-                        return Ok(false);
-                    }
-                } else if let (Ok(mine), Ok(theirs)) = (mine, theirs)
-                    && equal(&mine, &theirs) == Ok(false)
-                {
+                let (mine, theirs) = (Value::kept(mine), Value::kept(theirs));
+                let same = if from_object {
+                    same(&mine, &theirs)?
+                } else {
+                    // An error is as good as equal.
+                    equal(&mine, &theirs) != Ok(false)
+                };
+                if !same {
                     return Ok(false);
                 }
             }
             Ok(true)
         }
         ListKind::Set => {
-            let mine: HashSet<Scalar> =
-                items(a)?.map(|item| Scalar::of_set_item(&item?)).collect::<Outcome<_>>()?;
-            let theirs: HashSet<Scalar> =
-                items(b)?.map(|item| Scalar::of_set_item(&item?)).collect::<Outcome<_>>()?;
-            Ok(mine == theirs)
+            let mine = items(a)?
+                .map(|item| Scalar::of_set_item(&Value::kept(item)))
+                .collect::<Outcome<HashSet<_>>>()?;
+            let mut seen = HashSet::new();
+            for item in items(b)? {
+                let item = Scalar::of_set_item(&Value::kept(item))?;
+                if item.is_none() || !mine.contains(&item) {
+                    return Ok(false);
+                }
+                seen.insert(item);
+            }
+            Ok(seen.len() == mine.len())
         }
         ListKind::Map(keys) => same_map_lists(a, b, keys),
     }
@@ -174,12 +183,12 @@ pub(super) fn map_key(item: &Value<'_>, keys: &[Box<str>]) -> Vec<Option<Scalar>
         .collect()
 }
 
-/// The items of a list.
+/// The items of a list, with errors for those that do not fit their schema.
 pub(super) fn items<'a, 'v>(
     list: &'a Value<'v>,
 ) -> Outcome<Box<dyn Iterator<Item = Outcome<Value<'v>>> + 'a>> {
     match list {
-        Value::List(list) => Ok(Box::new(list.items.iter().cloned().map(Ok))),
+        Value::List(list) => Ok(Box::new(list.items.iter().map(Value::unwrapped))),
         Value::Array(array) => Ok(Box::new(array.values())),
         _ => Err(Fault::NoOverload),
     }
@@ -189,6 +198,7 @@ pub(super) fn items<'a, 'v>(
 pub(super) fn contains(list: &Value<'_>, wanted: &Value<'_>) -> Outcome<bool> {
     match list {
         Value::Array(array) => {
+            wanted.unwrapped()?;
             let mut fault = None;
             for item in array.values() {
                 match item.and_then(|item| same(&item, wanted)) {
@@ -270,9 +280,14 @@ impl Scalar {
         })
     }
 
-    /// An item of a list of type set.
-    pub(super) fn of_set_item(item: &Value<'_>) -> Outcome<Self> {
-        Self::of(item).ok_or(Fault::new("listSet operations are only supported on lists of scalar values"))
+    /// An item of a list of type set; none where it does not fit its schema, for that equals no other.
+    pub(super) fn of_set_item(item: &Value<'_>) -> Outcome<Option<Self>> {
+        match item {
+            Value::Misfit(_) => Ok(None),
+            item => Self::of(item)
+                .map(Some)
+                .ok_or(Fault::new("listSet operations are only supported on lists of scalar values")),
+        }
     }
 }
 
