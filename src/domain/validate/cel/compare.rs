@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use serde_json::Value as Json;
 
-use crate::domain::json::level;
+use crate::domain::json::{level, write};
 
 use super::data::Object;
 use super::fault::{Fault, Outcome};
@@ -27,6 +27,7 @@ pub(super) fn equal(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
 /// Upstream's `a.Equal(b)`: as `==`, but what a value says of `null` is its own affair.
 pub(super) fn same(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
     level(|| match (a, b) {
+        (Value::Misfit(fault), _) => Err(fault.clone()),
         (Value::Null, _) => Ok(matches!(b, Value::Null)),
         (Value::Int(_) | Value::Uint(_) | Value::Double(_), _) => Ok(numbers(a, b) == Some(Ordering::Equal)),
         (Value::Bool(a), b) => Ok(matches!(b, Value::Bool(b) if a == b)),
@@ -110,24 +111,32 @@ fn same_lists(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
     match kind {
         ListKind::Atomic => {
             for (mine, theirs) in items(a)?.zip(items(b)?) {
-                if from_object {
-                    if !same(&mine?, &theirs?)? {
-                        return Ok(false);
-                    }
-                } else if let (Ok(mine), Ok(theirs)) = (mine, theirs)
-                    && equal(&mine, &theirs) == Ok(false)
-                {
+                let (mine, theirs) = (Value::kept(mine), Value::kept(theirs));
+                let same = if from_object {
+                    same(&mine, &theirs)?
+                } else {
+                    // An error is as good as equal.
+                    equal(&mine, &theirs) != Ok(false)
+                };
+                if !same {
                     return Ok(false);
                 }
             }
             Ok(true)
         }
         ListKind::Set => {
-            let mine: HashSet<Scalar> =
-                items(a)?.map(|item| Scalar::of_set_item(&item?)).collect::<Outcome<_>>()?;
-            let theirs: HashSet<Scalar> =
-                items(b)?.map(|item| Scalar::of_set_item(&item?)).collect::<Outcome<_>>()?;
-            Ok(mine == theirs)
+            let mine = items(a)?
+                .map(|item| Scalar::of_set_item(&Value::kept(item)))
+                .collect::<Outcome<HashSet<_>>>()?;
+            let mut seen = HashSet::new();
+            for item in items(b)? {
+                let item = Scalar::of_set_item(&Value::kept(item))?;
+                if item.is_none() || !mine.contains(&item) {
+                    return Ok(false);
+                }
+                seen.insert(item);
+            }
+            Ok(seen.len() == mine.len())
         }
         ListKind::Map(keys) => same_map_lists(a, b, keys),
     }
@@ -143,7 +152,7 @@ fn same_map_lists(a: &Value<'_>, b: &Value<'_>, keys: &[Box<str>]) -> Outcome<bo
         match item {
             Err(fault) if !strict => return Err(fault),
             Ok(item) if !strict || matches!(item, Value::Object(_)) => {
-                mine.insert(map_key(&item, keys), item);
+                mine.insert(compared_key(&item, keys, strict)?, item);
             }
             _ => strangers = true,
         }
@@ -154,13 +163,24 @@ fn same_map_lists(a: &Value<'_>, b: &Value<'_>, keys: &[Box<str>]) -> Outcome<bo
             return Ok(false);
         }
         let item = item?;
-        let key = map_key(&item, keys);
+        let key = compared_key(&item, keys, strict)?;
         match mine.get(&key) {
             Some(found) if same(found, &item)? => seen.insert(key),
             _ => return Ok(false),
         };
     }
     Ok(seen.len() == mine.len() && !strangers)
+}
+
+/// What identifies an item when lists are compared. In a list of the object itself upstream makes Go map keys of up to three
+/// values as they are, which panics over an object or a list.
+fn compared_key(item: &Value<'_>, keys: &[Box<str>], strict: bool) -> Outcome<Vec<Option<Scalar>>> {
+    let key = map_key(item, keys);
+    let hashable = !key.iter().flatten().any(|value| matches!(value, Scalar::Written(_)));
+    if strict && (1..=3).contains(&keys.len()) && !hashable {
+        return Err(Fault::Internal);
+    }
+    Ok(key)
 }
 
 /// What identifies an item of a list of type map: the values of its keys, looked up by their spelling.
@@ -174,12 +194,12 @@ pub(super) fn map_key(item: &Value<'_>, keys: &[Box<str>]) -> Vec<Option<Scalar>
         .collect()
 }
 
-/// The items of a list.
+/// The items of a list, with errors for those that do not fit their schema.
 pub(super) fn items<'a, 'v>(
     list: &'a Value<'v>,
 ) -> Outcome<Box<dyn Iterator<Item = Outcome<Value<'v>>> + 'a>> {
     match list {
-        Value::List(list) => Ok(Box::new(list.items.iter().cloned().map(Ok))),
+        Value::List(list) => Ok(Box::new(list.items.iter().map(Value::unwrapped))),
         Value::Array(array) => Ok(Box::new(array.values())),
         _ => Err(Fault::NoOverload),
     }
@@ -189,6 +209,7 @@ pub(super) fn items<'a, 'v>(
 pub(super) fn contains(list: &Value<'_>, wanted: &Value<'_>) -> Outcome<bool> {
     match list {
         Value::Array(array) => {
+            wanted.unwrapped()?;
             let mut fault = None;
             for item in array.values() {
                 match item.and_then(|item| same(&item, wanted)) {
@@ -239,6 +260,8 @@ pub(super) enum Scalar {
     Bytes(Vec<u8>),
     Duration(i64),
     Time(i64, u32),
+    /// An object or a list, which Go cannot compare: as it is written.
+    Written(Vec<u8>),
 }
 
 impl Scalar {
@@ -266,13 +289,22 @@ impl Scalar {
                 None => Self::Double(number.as_f64()?.to_bits()),
             },
             Json::String(text) => Self::Text(text.clone()),
-            Json::Array(_) | Json::Object(_) => return None,
+            Json::Array(_) | Json::Object(_) => {
+                let mut written = Vec::new();
+                write(json, &mut written);
+                Self::Written(written)
+            }
         })
     }
 
-    /// An item of a list of type set.
-    pub(super) fn of_set_item(item: &Value<'_>) -> Outcome<Self> {
-        Self::of(item).ok_or(Fault::new("listSet operations are only supported on lists of scalar values"))
+    /// An item of a list of type set; none where it does not fit its schema, for that equals no other.
+    pub(super) fn of_set_item(item: &Value<'_>) -> Outcome<Option<Self>> {
+        match item {
+            Value::Misfit(_) => Ok(None),
+            item => Self::of(item)
+                .map(Some)
+                .ok_or(Fault::new("listSet operations are only supported on lists of scalar values")),
+        }
     }
 }
 

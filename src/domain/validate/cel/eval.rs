@@ -401,7 +401,9 @@ fn part<'v>(value: &Value<'v>, key: &Value<'_>) -> Outcome<Option<Value<'v>>> {
     match value {
         Value::Map(map) => Ok(find(map, key).cloned()),
         Value::Object(object) => object.find(key),
-        Value::List(list) => Ok(index(key)?.and_then(|index| list.items.get(index)).cloned()),
+        Value::List(list) => {
+            index(key)?.and_then(|index| list.items.get(index)).map(Value::unwrapped).transpose()
+        }
         Value::Array(array) => match index(key)? {
             Some(index) if index < array.len() => match key {
                 Value::Int(_) => array.get(index).map(Some),

@@ -10,6 +10,18 @@ use crate::domain::schema::Schema;
 
 /// The place below a base that is in that form already; the root of nothing is `<nil>`.
 pub(super) fn render(base: &str, trail: &Trail<'_>) -> String {
+    let text = below(base, trail);
+    if text.is_empty() { "<nil>".to_owned() } else { text }
+}
+
+/// One field below that place.
+pub(super) fn render_child(base: &str, trail: &Trail<'_>, name: &str) -> String {
+    let mut text = below(base, trail);
+    push_name(&mut text, name);
+    text
+}
+
+fn below(base: &str, trail: &Trail<'_>) -> String {
     let mut text = base.to_owned();
     for step in trail.to_path().steps() {
         match step {
@@ -20,13 +32,6 @@ pub(super) fn render(base: &str, trail: &Trail<'_>) -> String {
             Step::Items | Step::Values => {}
         }
     }
-    if text.is_empty() { "<nil>".to_owned() } else { text }
-}
-
-/// One field below a place.
-pub(super) fn child(place: &str, name: &str) -> String {
-    let mut text = if place == "<nil>" { String::new() } else { place.to_owned() };
-    push_name(&mut text, name);
     text
 }
 
@@ -136,7 +141,9 @@ mod tests {
         let field = item.join(TrailStep::Field("x"));
         assert_eq!(render("", &field), "[a.b][3].x");
         assert_eq!(render("spec", &field), "spec[a.b][3].x");
-        assert_eq!(child("<nil>", "a.b"), "a.b");
+        assert_eq!(render_child("", &Trail::ROOT, "a.b"), "a.b");
+        let named_nil = Trail::ROOT.join(TrailStep::Field("<nil>"));
+        assert_eq!(render_child("", &named_nil, "a.b"), "<nil>.a.b");
     }
 
     #[test]

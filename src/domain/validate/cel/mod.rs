@@ -27,10 +27,6 @@
 //! - `sort` and `sortBy` keep the order of equals; Go does not promise to.
 //! - `double('0x1p4')`: hexadecimal doubles are not read. Quantities with an exponent beyond 50,000 are refused.
 //! - Keys of a map literal must be `null`, a `bool`, a number or a `string`; the server takes some others.
-//! - `distinct()` and the like of a list whose items do not fit their schema (`100.0` where integers are wanted) are an error;
-//!   on the server some of them pass such items on.
-//! - A rule on `kind` or `apiVersion` of an object, or of one embedded in it, whose schema gives those another type than
-//!   `string`: the server compiles it for a `string` and runs it over a value of the schema's type.
 //! - The estimate of a rule's cost that the server makes when a CRD is written is not made; nor is an update ratcheted:
 //!   it is judged as if all of it were new, but for the rules that compare with `oldSelf`.
 //! - The words of evaluation errors lack the values that the server quotes, and those of compile errors the position.

@@ -18,7 +18,8 @@ pub(super) struct Node {
     pub(super) nullable: bool,
     /// Whether expressions can name this node's values; where not, upstream has no declaration for it.
     pub(super) declared: bool,
-    /// The properties that have no spelling, of a node that is no object: rules are run there all the same.
+    /// The properties that a node which is no object names: rules are run there all the same if they have no spelling, or
+    /// if upstream takes the node for an object of its own.
     pub(super) strays: BTreeMap<Box<str>, Node>,
 }
 
@@ -56,6 +57,9 @@ pub(super) struct Fields {
     /// `additionalProperties` beside fields, which only a schema that is not structural has: such an object is declared as
     /// a map of those, yet has the values of its fields alone.
     pub(super) entries: Option<Box<Node>>,
+    /// What the schema says of `apiVersion`, `kind` and `metadata` of a resource root, where upstream's own declarations
+    /// have taken their place. The rules stated there are compiled for those, but run over values as the schema has them.
+    pub(super) stated: BTreeMap<Box<str>, Node>,
 }
 
 /// `x-kubernetes-list-type`.
@@ -86,7 +90,7 @@ impl Node {
             let shape = Shape::new(schema, resource_root);
             let mut strays = BTreeMap::new();
             if !matches!(shape, Shape::Object(_)) {
-                strays = nodes(schema).filter(|(name, _)| names::escape(name).is_none()).collect();
+                strays = nodes(schema).collect();
             }
             Self { declared: shape.is_declared(), shape, nullable: schema.nullable, strays }
         })
@@ -165,21 +169,24 @@ fn nodes(schema: &Schema) -> impl Iterator<Item = (Box<str>, Node)> {
 impl Fields {
     fn new(schema: &Schema, resource_root: bool) -> Self {
         let mut named: BTreeMap<Box<str>, Node> = nodes(schema).collect();
+        let mut stated = BTreeMap::new();
         if resource_root && !names_itself(schema) {
-            named.insert("kind".into(), Node::text());
-            named.insert("apiVersion".into(), Node::text());
-            named.insert("metadata".into(), Node::object_meta());
+            for (name, own) in
+                [("kind", Node::text()), ("apiVersion", Node::text()), ("metadata", Node::object_meta())]
+            {
+                stated.extend(named.insert(name.into(), own).map(|node| (name.into(), node)));
+            }
         }
         let entries =
             schema.additional_schema().map(|entries| Box::new(Node::new(entries, entries.embedded_resource)));
-        Self { structured: !named.is_empty(), named, entries }
+        Self { structured: !named.is_empty(), named, entries, stated }
     }
 }
 
 impl Node {
     fn object_meta() -> Self {
         let named = ["name", "generateName"].map(|name| (name.into(), Self::text()));
-        let fields = Fields { named: named.into(), structured: true, entries: None };
+        let fields = Fields { named: named.into(), structured: true, entries: None, stated: BTreeMap::new() };
         Self { shape: Shape::Object(fields), nullable: false, declared: true, strays: BTreeMap::new() }
     }
 }

@@ -217,11 +217,20 @@ fn values_of(node: &Node) -> Option<&Node> {
 /// The node of a property. Where values have no type in expressions the server runs no rule at or below the property; where
 /// its name has no spelling it does.
 fn field_of<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
+    let spelled = names::escape(name).is_some();
     let Shape::Object(fields) = &node.shape else {
-        return node.strays.get(name).filter(|field| field.declared);
+        return node.strays.get(name).filter(|field| field.declared && !spelled);
     };
-    let reachable = (node.declared && fields.entries.is_none()) || names::escape(name).is_none();
+    let reachable = (node.declared && fields.entries.is_none()) || !spelled;
     fields.named.get(name).filter(|field| field.declared && reachable)
+}
+
+/// The node by which a property's values are read: as the schema states it, whatever its rules are compiled for.
+fn stated_of<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
+    match &node.shape {
+        Shape::Object(fields) => fields.stated.get(name).or_else(|| fields.named.get(name)),
+        _ => node.strays.get(name),
+    }
 }
 
 struct Run<'a> {
@@ -289,7 +298,7 @@ impl Run<'_> {
             }
             if let Some(below) = rules.properties.get(&**key) {
                 let at = place.join(TrailStep::Field(key));
-                self.validate(below, node.and_then(|node| field_of(node, key)), &at, value, old);
+                self.validate(below, node.and_then(|node| stated_of(node, key)), &at, value, old);
             }
         }
     }
@@ -379,10 +388,10 @@ impl Run<'_> {
 
     /// Reports a rule that does not hold, at the place and with the words that it asks for.
     fn fail(&mut self, rule: &CompiledRule, place: &Trail<'_>, inputs: &Inputs<'_>) {
-        let mut at = field_path::render(self.base, place);
-        if let Some(below) = &rule.field_path {
-            at = field_path::child(&at, below);
-        }
+        let at = match &rule.field_path {
+            Some(below) => field_path::render_child(self.base, place, below),
+            None => field_path::render(self.base, place),
+        };
         let message = match &rule.message {
             Some(plan) => self.message(plan, &rule.rule.message_expression, inputs),
             None => Ok(None),

@@ -40,7 +40,7 @@ pub(super) enum Value<'v> {
     Object(Object<'v>),
     /// What stands at a place without a type: it can only be compared.
     Untyped(&'v Json),
-    /// What does not fit its schema, inside an optional: an error once it is taken out.
+    /// What does not fit its schema, inside an optional or a list: an error once it is taken out.
     Misfit(Fault),
     Optional(Option<Arc<Value<'v>>>),
     Quantity(Arc<Quantity>),
@@ -110,7 +110,12 @@ impl<'v> Value<'v> {
         Self::Optional(Some(Arc::new(value)))
     }
 
-    /// What an optional holds.
+    /// What was read, be it a value or an error that stands for one until it is taken out.
+    pub(super) fn kept(read: Outcome<Self>) -> Self {
+        read.unwrap_or_else(Self::Misfit)
+    }
+
+    /// What an optional or a list holds.
     ///
     /// # Errors
     /// It does not fit its schema.

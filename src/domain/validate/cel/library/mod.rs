@@ -132,7 +132,7 @@ fn is_of(value: &Value<'_>, ty: &Type<'_>) -> bool {
         (Type::Named(name), value) => *name == value.type_name(),
         (Type::List(item), Value::List(list)) => list.items.first().is_none_or(|first| is_of(first, item)),
         (Type::List(item), Value::Array(array)) => {
-            array.values().next().is_none_or(|first| first.is_ok_and(|first| is_of(&first, item)))
+            array.values().next().is_none_or(|first| is_of(&Value::kept(first), item))
         }
         (Type::Map(entry), Value::Map(map)) => map
             .first_key_value()

@@ -127,19 +127,17 @@ fn concat<'v>(a: &Value<'v>, b: &Value<'v>) -> Outcome<Value<'v>> {
         Value::Array(array) => array.kind,
         _ => return Err(Fault::NoOverload),
     };
-    let mut items: Vec<Value<'v>> = compare::items(a)?.collect::<Outcome<_>>()?;
+    let mut items: Vec<Value<'v>> = compare::items(a)?.map(Value::kept).collect();
     match kind {
         ListKind::Atomic => {
-            for item in compare::items(b)? {
-                items.push(item?);
-            }
+            items.extend(compare::items(b)?.map(Value::kept));
         }
         ListKind::Set => {
-            let mut seen: std::collections::HashSet<Scalar> =
-                items.iter().map(Scalar::of_set_item).collect::<Outcome<_>>()?;
-            for item in compare::items(b)? {
-                let item = item?;
-                if seen.insert(Scalar::of_set_item(&item)?) {
+            let mut seen =
+                items.iter().map(Scalar::of_set_item).collect::<Outcome<std::collections::HashSet<_>>>()?;
+            for item in compare::items(b)?.map(Value::kept) {
+                let scalar = Scalar::of_set_item(&item)?;
+                if scalar.is_none() || seen.insert(scalar) {
                     items.push(item);
                 }
             }
@@ -147,8 +145,7 @@ fn concat<'v>(a: &Value<'v>, b: &Value<'v>) -> Outcome<Value<'v>> {
         ListKind::Map(keys) => {
             let places: std::collections::HashMap<_, usize> =
                 items.iter().enumerate().map(|(index, item)| (map_key(item, keys), index)).collect();
-            for item in compare::items(b)? {
-                let item = item?;
+            for item in compare::items(b)?.map(Value::kept) {
                 match places.get(&map_key(&item, keys)) {
                     Some(index) => items[*index] = item,
                     None => items.push(item),

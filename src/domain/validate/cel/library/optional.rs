@@ -3,8 +3,6 @@
 //!
 //! Source: cel-go `cel/library.go`, `OptionalTypes` of version 2.
 
-use std::sync::Arc;
-
 use super::{Table, built_in};
 use crate::domain::validate::cel::compare;
 use crate::domain::validate::cel::fault::{Fault, Outcome};
@@ -50,7 +48,7 @@ fn end_of<'v>(list: &Value<'v>, index: fn(usize) -> usize) -> Outcome<Value<'v>>
         return Ok(Value::Optional(None));
     }
     let item = compare::items(list)?.nth(index(len)).ok_or(Fault::NoOverload)?;
-    Ok(Value::Optional(Some(Arc::new(item?))))
+    Ok(Value::some(Value::kept(item)))
 }
 
 fn unwrap_all<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {

@@ -38,14 +38,13 @@ pub(super) fn declare(table: &mut Table) {
         _ => Err(Fault::new("lists.range: size exceeds maximum allowed")),
     });
     table.method("reverse", "list_reverse", "list<T> -> list<T>", |args| {
-        let mut items = collect(&args[0])?;
+        let mut items: Vec<Value<'_>> = compare::items(&args[0])?.map(Value::kept).collect();
         items.reverse();
         Ok(Value::list(items))
     });
     table.method("distinct", "list_distinct", "list<T> -> list<T>", |args| {
         let mut unique: Vec<Value<'_>> = Vec::new();
-        for item in compare::items(&args[0])? {
-            let item = item?;
+        for item in compare::items(&args[0])?.map(Value::kept) {
             if !unique.iter().any(|seen| compare::same(&item, seen) == Ok(true)) {
                 unique.push(item);
             }
@@ -132,10 +131,6 @@ fn type_name(ty: &str) -> &str {
     }
 }
 
-fn collect<'v>(list: &Value<'v>) -> Outcome<Vec<Value<'v>>> {
-    compare::items(list)?.collect()
-}
-
 fn slice<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
     let (start, end) = (int(args, 1)?, int(args, 2)?);
     let (Ok(from), Ok(to)) = (position(start), position(end)) else {
@@ -149,8 +144,7 @@ fn slice<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
     if args[0].size().is_none_or(|len| len < to) {
         return Err(Fault::new(format!("cannot slice({start}, {end}), the list is shorter")));
     }
-    let items: Outcome<Vec<_>> = compare::items(&args[0])?.skip(from).take(to - from).collect();
-    items.map(Value::list)
+    Ok(Value::list(compare::items(&args[0])?.skip(from).take(to - from).map(Value::kept).collect()))
 }
 
 fn flattened<'v>(list: &Value<'v>, depth: i64) -> Outcome<Value<'v>> {
@@ -164,8 +158,8 @@ fn flattened<'v>(list: &Value<'v>, depth: i64) -> Outcome<Value<'v>> {
 
 fn flatten<'v>(list: &Value<'v>, depth: i64, flat: &mut Vec<Value<'v>>) -> Outcome<()> {
     crate::domain::json::level(|| {
-        for item in compare::items(list)? {
-            match item? {
+        for item in compare::items(list)?.map(Value::kept) {
+            match item {
                 nested @ (Value::List(_) | Value::Array(_)) if depth > 0 => {
                     flatten(&nested, depth - 1, flat)?
                 }
@@ -178,7 +172,8 @@ fn flatten<'v>(list: &Value<'v>, depth: i64, flat: &mut Vec<Value<'v>>) -> Outco
 
 /// A list in the order of its keys; of equal keys the order is kept, where Go's sorting promises nothing.
 fn sorted<'v>(list: &Value<'v>, keys: &Value<'v>) -> Outcome<Value<'v>> {
-    let (items, keys) = (collect(list)?, collect(keys)?);
+    let items: Vec<Value<'v>> = compare::items(list)?.map(Value::kept).collect();
+    let keys: Vec<Value<'v>> = compare::items(keys)?.collect::<Outcome<_>>()?;
     if items.len() != keys.len() {
         return Err(Fault::new("a list is sorted by as many keys as it has elements"));
     }
@@ -194,7 +189,7 @@ fn sorted<'v>(list: &Value<'v>, keys: &Value<'v>) -> Outcome<Value<'v>> {
 
 fn contains_all(list: &Value<'_>, wanted: &Value<'_>) -> Outcome<bool> {
     for item in compare::items(wanted)? {
-        if !compare::contains(list, &item?)? {
+        if !compare::contains(list, &Value::kept(item))? {
             return Ok(false);
         }
     }
