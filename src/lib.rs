@@ -9,7 +9,8 @@
 //! files instead, and [`report`] prints.
 //!
 //! # Laws
-//! 1. A value that is present and not an unwanted null is never changed. Etch never wins a race against another writer.
+//! 1. A value that is present and not an unwanted null is never changed, save where a policy has it follow its default, and
+//!    then only the old default that nobody owns. Etch never wins a race against another writer.
 //! 2. Etch never creates an object and never brings a deleted one back.
 //! 3. Etch takes no field from anyone and, by default, keeps none itself.
 //! 4. Fields that only etcd still holds are not destroyed unless a policy says so.
