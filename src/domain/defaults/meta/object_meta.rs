@@ -6,10 +6,10 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::time::Time;
-use crate::domain::json::{Json, copy};
+use crate::domain::json::{Json, copy, level};
 
 /// A field of metadata that has a value of the wrong type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,7 +186,7 @@ fn read(value: &Value, form: &Form) -> Result<Option<Json>, Misfit> {
             let record = record(given, fields, Malformed::Refuse)?;
             Ok(Value::Object(record.into_iter().map(plain).collect()).into())
         })?,
-        Form::Raw => Some(value).filter(|value| !value.is_null()).map(copy),
+        Form::Raw => Some(value).filter(|value| !value.is_null()).map(recoded),
     };
     Ok(read.map(Json::from))
 }
@@ -208,15 +208,35 @@ fn text(value: &Value) -> Result<Value, Misfit> {
     }
 }
 
-/// Upstream encodes the value once more before it decodes it: `1.0` is an integer, and of a large float its shortest digits
-/// are.
 fn integer(value: &Value) -> Result<Option<i64>, Misfit> {
     let integer = match value {
         Value::Null => return Ok(None),
-        Value::Number(number) => number.as_i64().or_else(|| number.as_f64()?.to_string().parse().ok()),
+        Value::Number(number) => recoded_integer(number),
         _ => None,
     };
     integer.map(Some).ok_or(misfit("a 64-bit integer"))
+}
+
+/// A copy of a value whose numbers are as they come back once they were encoded.
+fn recoded(value: &Value) -> Value {
+    let mut value = copy(value);
+    recode(&mut value);
+    value
+}
+
+fn recode(value: &mut Value) {
+    match value {
+        Value::Number(number) => *number = recoded_integer(number).map_or_else(|| number.clone(), Into::into),
+        Value::Array(items) => level(|| items.iter_mut().for_each(recode)),
+        Value::Object(fields) => level(|| fields.values_mut().for_each(recode)),
+        _ => {}
+    }
+}
+
+/// Upstream encodes metadata once more before it decodes it: `1.0` is an integer, and of a large float its shortest digits
+/// are.
+fn recoded_integer(number: &Number) -> Option<i64> {
+    number.as_i64().or_else(|| number.as_f64()?.to_string().parse().ok())
 }
 
 fn time(value: &Value) -> Result<Option<Time>, Misfit> {

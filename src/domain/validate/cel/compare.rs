@@ -13,6 +13,7 @@ use crate::domain::json::{level, write};
 
 use super::data::Object;
 use super::fault::{Fault, Outcome};
+use super::names;
 use super::value::{ListKind, Text, Value, find};
 
 /// `==`.
@@ -148,22 +149,20 @@ fn same_map_lists(a: &Value<'_>, b: &Value<'_>, keys: &[Box<str>]) -> Outcome<bo
     let mut mine: std::collections::HashMap<Vec<Option<Scalar>>, Value<'_>> =
         std::collections::HashMap::new();
     let (strict, mut strangers) = (matches!(a, Value::Array(_)), false);
-    for item in items(a)? {
-        match item {
-            Err(fault) if !strict => return Err(fault),
-            Ok(item) if !strict || matches!(item, Value::Object(_)) => {
-                mine.insert(compared_key(&item, keys, strict)?, item);
-            }
-            _ => strangers = true,
+    let key_of = |item: &Value<'_>| if strict { stored_key(item, keys) } else { Ok(map_key(item, keys)) };
+    for item in items(a)?.map(Value::kept) {
+        if strict && !matches!(item, Value::Object(_)) {
+            strangers = true;
+        } else {
+            mine.insert(key_of(&item)?, item);
         }
     }
     let mut seen = HashSet::new();
-    for item in items(b)? {
-        if strict && !matches!(item, Ok(Value::Object(_))) {
+    for item in items(b)?.map(Value::kept) {
+        if strict && !matches!(item, Value::Object(_)) {
             return Ok(false);
         }
-        let item = item?;
-        let key = compared_key(&item, keys, strict)?;
+        let key = key_of(&item)?;
         match mine.get(&key) {
             Some(found) if same(found, &item)? => seen.insert(key),
             _ => return Ok(false),
@@ -172,24 +171,25 @@ fn same_map_lists(a: &Value<'_>, b: &Value<'_>, keys: &[Box<str>]) -> Outcome<bo
     Ok(seen.len() == mine.len() && !strangers)
 }
 
-/// What identifies an item when lists are compared. In a list of the object itself upstream makes Go map keys of up to three
-/// values as they are, which panics over an object or a list.
-fn compared_key(item: &Value<'_>, keys: &[Box<str>], strict: bool) -> Outcome<Vec<Option<Scalar>>> {
-    let key = map_key(item, keys);
+/// What identifies an item where a list of the object itself is compared. Upstream takes the spelling of a key for its name
+/// there, and makes Go map keys of up to three values as they are, which panics over an object or a list.
+fn stored_key(item: &Value<'_>, keys: &[Box<str>]) -> Outcome<Vec<Option<Scalar>>> {
+    let Value::Object(object) = item else { return Err(Fault::NoOverload) };
+    let key: Vec<_> = keys.iter().map(|key| object.fields.get(&**key).and_then(Scalar::of_json)).collect();
     let hashable = !key.iter().flatten().any(|value| matches!(value, Scalar::Written(_)));
-    if strict && (1..=3).contains(&keys.len()) && !hashable {
-        return Err(Fault::Internal);
-    }
-    Ok(key)
+    if hashable || keys.len() > 3 { Ok(key) } else { Err(Fault::Internal) }
 }
 
 /// What identifies an item of a list of type map: the values of its keys, looked up by their spelling.
 pub(super) fn map_key(item: &Value<'_>, keys: &[Box<str>]) -> Vec<Option<Scalar>> {
     keys.iter()
-        .map(|key| match item {
-            Value::Object(object) => object.fields.get(&**key).and_then(Scalar::of_json),
-            Value::Map(map) => find(map, &Value::String(Text::Borrowed(key))).and_then(Scalar::of),
-            _ => None,
+        .map(|key| {
+            let spelled = Value::String(Text::Borrowed(key));
+            match item {
+                Value::Object(object) => Scalar::of_field(object, &spelled, key),
+                Value::Map(map) => find(map, &spelled).and_then(Scalar::of),
+                _ => None,
+            }
         })
         .collect()
 }
@@ -278,6 +278,11 @@ impl Scalar {
             Value::Timestamp(time) => Self::Time(time.seconds, time.nanos),
             _ => return None,
         })
+    }
+
+    fn of_field(object: &Object<'_>, spelled: &Value<'_>, key: &str) -> Option<Self> {
+        let value = object.find(spelled).ok()??;
+        Self::of(&value).or_else(|| Self::of_json(object.fields.get(&*names::unescape(key)?)?))
     }
 
     fn of_json(json: &Json) -> Option<Self> {

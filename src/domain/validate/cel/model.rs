@@ -92,7 +92,10 @@ impl Node {
             if !matches!(shape, Shape::Object(_)) {
                 strays = nodes(schema).collect();
             }
-            Self { declared: shape.is_declared(), shape, nullable: schema.nullable, strays }
+            // What upstream adds to a resource root makes it lose its items.
+            let itemless = resource_root && schema.kind == SchemaType::Array && !names_itself(schema);
+            let declared = shape.is_declared() && (schema.int_or_string || !itemless);
+            Self { declared, shape, nullable: schema.nullable, strays }
         })
     }
 

@@ -116,22 +116,23 @@ impl Rules {
     fn new(stated: &Schema, schema: &Schema, node: Option<&Node>) -> Option<Self> {
         level(|| {
             let mut rules = Self::default();
-            rules.undeclared = !stated.rules.is_empty() && !node.is_some_and(|node| node.declared);
+            let declared = node.filter(|node| node.declared);
+            rules.undeclared = !stated.rules.is_empty() && declared.is_none();
             rules.correlates =
                 schema.map_type.as_deref().is_none_or(|ty| matches!(ty, "granular" | "atomic"));
             if schema.kind == SchemaType::Array && schema.list_type.as_deref() == Some("map") {
                 rules.list_keys = schema.list_map_keys.clone();
             }
-            if let Some(node) = node.filter(|node| node.declared) {
+            if let Some(node) = declared {
                 rules.own = stated.rules.iter().map(|rule| CompiledRule::new(rule, schema, node)).collect();
             }
             if let (Some(stated), Some(schema)) = (&stated.items, &schema.items) {
-                rules.items = Self::new(stated, schema, node.and_then(items_of)).map(Box::new);
+                rules.items = Self::new(stated, schema, declared.and_then(items_of)).map(Box::new);
             }
             if let (Some(Additional::Schema(stated)), Some(Additional::Schema(schema))) =
                 (&stated.additional, &schema.additional)
             {
-                rules.additional = Self::new(stated, schema, node.and_then(values_of)).map(Box::new);
+                rules.additional = Self::new(stated, schema, declared.and_then(values_of)).map(Box::new);
             }
             for (name, stated) in stated.properties.iter() {
                 let Some(schema) = schema.properties.get(name) else { continue };
