@@ -44,6 +44,7 @@ mod literals;
 mod macros;
 mod model;
 mod names;
+mod old_items;
 mod plan;
 mod program;
 mod rule;

@@ -4,7 +4,7 @@
 //! Source: apiextensions-apiserver `schema/cel/validation.go`, without ratcheting: an update is judged as if all of it were
 //! new, but for the rules that compare with `oldSelf`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::mem;
 
 use serde_json::Value as Json;
@@ -20,6 +20,7 @@ use super::fault::{Fault, Outcome};
 use super::field_path;
 use super::model::{Node, Shape};
 use super::names;
+use super::old_items::OldItems;
 use super::plan::Plan;
 use super::rule::CompiledRule;
 use super::value::Value;
@@ -450,56 +451,4 @@ fn old_self<'v>(rule: &CompiledRule, old: Option<&Outcome<Value<'v>>>) -> Option
         None => Value::Optional(None),
         Some(old) => Value::some(old.clone().unwrap_or_else(Value::Misfit)),
     }))
-}
-
-/// The items of an older list by their keys.
-struct OldItems<'o> {
-    keys: &'o [String],
-    by_key: HashMap<Vec<KeyPart>, &'o Json>,
-}
-
-/// The value of a key: upstream tells `1` from `1.0`.
-#[derive(PartialEq, Eq, Hash)]
-enum KeyPart {
-    Bool(bool),
-    Int(i64),
-    Double(u64),
-    Text(String),
-}
-
-impl<'o> OldItems<'o> {
-    /// Items are found again only in lists of type map; of two with the same keys the first.
-    fn new(keys: &'o [String], old: Option<&'o Json>) -> Self {
-        let mut by_key = HashMap::new();
-        if let (false, Some(Json::Array(items))) = (keys.is_empty(), old) {
-            for item in items {
-                if let Some(key) = key_of(item, keys) {
-                    by_key.entry(key).or_insert(item);
-                }
-            }
-        }
-        Self { keys, by_key }
-    }
-
-    fn get(&self, item: &Json) -> Option<&'o Json> {
-        if self.by_key.is_empty() {
-            return None;
-        }
-        self.by_key.get(&key_of(item, self.keys)?).copied()
-    }
-}
-
-fn key_of(item: &Json, keys: &[String]) -> Option<Vec<KeyPart>> {
-    let item = item.as_object()?;
-    keys.iter()
-        .map(|key| match item.get(key)? {
-            Json::Bool(value) => Some(KeyPart::Bool(*value)),
-            Json::Number(number) => match number.as_i64() {
-                Some(value) => Some(KeyPart::Int(value)),
-                None => number.as_f64().map(|value| KeyPart::Double(value.to_bits())),
-            },
-            Json::String(text) => Some(KeyPart::Text(text.clone())),
-            Json::Null | Json::Array(_) | Json::Object(_) => None,
-        })
-        .collect()
 }
