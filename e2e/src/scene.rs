@@ -83,15 +83,8 @@ impl Scene {
             "metadata": { "name": name },
             "rules": [{ "apiGroups": [group], "resources": ["*"], "verbs": ["get", "list", "watch", "patch"] }],
         });
-        let binding = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": { "name": name },
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
-            "subjects": [{ "kind": "ServiceAccount", "name": "etch", "namespace": NAMESPACE }],
-        });
         apply(&self.cluster, &role).await?;
-        apply(&self.cluster, &binding).await
+        bind(&self.cluster, &name).await
     }
 
     /// Takes back what [`Self::grant`] gave.
@@ -262,6 +255,21 @@ async fn apply_file(cluster: &Cluster, path: &Path) -> Result<()> {
         apply(cluster, &document).await?;
     }
     Ok(())
+}
+
+/// Binds a ClusterRole to the service account, under the role's name.
+///
+/// # Errors
+/// The server refuses it.
+pub async fn bind(cluster: &Cluster, role: &str) -> Result<()> {
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": { "name": role },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role },
+        "subjects": [{ "kind": "ServiceAccount", "name": "etch", "namespace": NAMESPACE }],
+    });
+    apply(cluster, &binding).await
 }
 
 /// Applies one object of a kind that the installation uses.

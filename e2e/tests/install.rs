@@ -8,11 +8,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Answer, Cluster, Patch, crd, documents, eventually, parse_documents};
+use e2e::cluster::{Answer, Cluster, crd, documents, eventually, parse_documents};
 use e2e::control_plane::{ControlPlane, Options};
 use e2e::install::{Generated, helm, kustomize, root};
 use e2e::operator::Operator;
-use e2e::scene::{NAMESPACE, apply};
+use e2e::scene::{NAMESPACE, apply, bind};
 use serde_json::{Value, json};
 
 const GROUP: &str = "stable.example.com";
@@ -249,7 +249,7 @@ async fn a_missing_rule_is_named_and_then_used(
     let [role] = &sample[..] else { anyhow::bail!("one role: {sample:?}") };
     aggregates(role)?;
     apply(cluster, role).await?;
-    bind(cluster, role).await?;
+    bind(cluster, role["metadata"]["name"].as_str().context("a name")?).await?;
     granted_soon(cluster, attributes(GROUP, "crontabs"), &GRANTED).await?;
     for (group, resource) in [(GROUP, "crontabs/status"), (GROUP, "others"), ("", "secrets")] {
         granted_soon(cluster, attributes(group, resource), &[]).await?;
@@ -268,7 +268,7 @@ async fn all_groups_are_granted_by_the_overlay_only(cluster: &Cluster) -> Result
     let [role] = &overlay[..] else { anyhow::bail!("one role more: {overlay:?}") };
     aggregates(role)?;
     apply(cluster, role).await?;
-    bind(cluster, role).await?;
+    bind(cluster, role["metadata"]["name"].as_str().context("a name")?).await?;
     for (group, resource) in [(GROUP, "crontabs"), ("example.org", "anything"), ("", "secrets")] {
         granted_soon(cluster, attributes(group, resource), &GRANTED).await?;
     }
@@ -288,20 +288,6 @@ fn aggregates(role: &Value) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// Binds a ClusterRole to the service account.
-async fn bind(cluster: &Cluster, role: &Value) -> Result<()> {
-    let name = role["metadata"]["name"].as_str().context("a name")?;
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": "etch", "namespace": NAMESPACE}],
-    });
-    let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{name}");
-    cluster.patch(&path, Patch::Apply, "admin", &binding).await?.ok().map(drop)
 }
 
 /// What a SubjectAccessReview asks about, but for the verb: all objects of a resource, or of a `resource/subresource`.
