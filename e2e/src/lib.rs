@@ -1,6 +1,7 @@
 //! What the scenarios, the demo and the benchmarks of Etch share.
 
 pub mod bench;
+pub mod cargo;
 pub mod cluster;
 pub mod conformance;
 pub mod control_plane;

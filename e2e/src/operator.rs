@@ -10,6 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use tokio::process::{Child, Command};
 
+use crate::cargo::forget_package;
+
 /// A running `etch run`; killed when dropped.
 pub struct Operator {
     child: Child,
@@ -128,11 +130,7 @@ fn build() -> Result<PathBuf> {
     if !cfg!(debug_assertions) {
         command.arg("--release");
     }
-    // Cargo tells a test about its package, and build scripts watch that: passed on, it would build half of the tree anew.
-    let about_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
-    for (name, _) in std::env::vars().filter(|(name, _)| about_package(name)) {
-        command.env_remove(name);
-    }
+    forget_package(&mut command);
     let output = command.stderr(Stdio::inherit()).output().context("cargo cannot be run")?;
     ensure!(output.status.success(), "etch does not build");
     let messages = String::from_utf8_lossy(&output.stdout);
