@@ -26,6 +26,34 @@ fn cron_tab() -> Value {
 }
 
 #[test]
+fn first_defaults_count_those_that_are_too_many_or_too_long() {
+    let first = |schema: &Value, limit| {
+        let compiled = compile(schema);
+        let (sites, more) = compiled.first_defaults(limit);
+        (sites.iter().map(|site| site.path.to_string()).collect::<Vec<_>>(), more)
+    };
+    let tab = cron_tab();
+    let (all, more) = first(&tab, 5);
+    assert_eq!(
+        all,
+        [".spec", ".spec.limits{}", ".spec.ports[].number", ".spec.ports[].protocol", ".spec.replicas"]
+    );
+    assert_eq!(more, 0);
+    assert_eq!(first(&tab, 2), (all[..2].to_vec(), 3));
+    assert_eq!(first(&tab, 0), (vec![], 5));
+    // Two paths may have 64 steps together: what comes after that many counts as more.
+    let deep = |steps| {
+        let leaf = json!({"type": "string", "default": "x"});
+        let chain =
+            (1..steps).fold(leaf.clone(), |inner, _| json!({"type": "object", "properties": {"a": inner}}));
+        json!({"type": "object", "properties": {"a": chain, "b": leaf.clone(), "c": leaf}})
+    };
+    assert_eq!(first(&deep(63), 2).0.len(), 2);
+    let (sites, more) = first(&deep(64), 2);
+    assert_eq!((sites.len(), more), (1, 2));
+}
+
+#[test]
 fn walks_report_the_topmost_places() {
     let compiled = compile(&cron_tab());
     let gaps = |object: &Value| {
