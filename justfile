@@ -68,8 +68,12 @@ differential *flags:
 bench *names:
     cargo run --quiet --release --package e2e --bin bench -- {{ names }}
 
-# Changes of the schema engine that no test notices; needs cargo-mutants, and hours
+# Changes of the schema engine that no test notices; needs cargo-mutants, and about two hours
 mutants *flags:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    # A schema that never ends is walked on a stack that grows: such a change is to fail before the machine does.
+    ulimit -v 6000000
     cargo mutants --package etch {{ flags }}
 
 # Licenses, duplicates and sources of the dependencies; needs cargo-deny
