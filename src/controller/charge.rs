@@ -207,7 +207,8 @@ impl Charge {
     pub(super) async fn ask(&self) -> Result<(), Halt> {
         let verbs: &[Verb] = match self.settings.mode {
             Mode::Persist if !self.settings.paused => &[Verb::Get, Verb::List, Verb::Watch, Verb::Patch],
-            _ => &[Verb::Get, Verb::List, Verb::Watch],
+            // An object is read by itself only to be written again.
+            _ => &[Verb::List, Verb::Watch],
         };
         match self.cluster.missing(&self.crd.resource(), verbs).await? {
             Some(missing) => Err(Halt::Forbidden(missing)),

@@ -33,7 +33,7 @@ impl Access {
     /// The verbs of RBAC that this takes. There is none with which an object could be created or deleted.
     pub fn verbs(self) -> &'static [&'static str] {
         match self {
-            Self::Read => &["get", "list", "watch"],
+            Self::Read => &["list", "watch"],
             Self::Write => &["get", "list", "watch", "patch"],
         }
     }
@@ -107,7 +107,7 @@ mod tests {
             grant("a.example.com", "both", Access::Read),
         ];
         let expected = json!([
-            {"apiGroups": ["a.example.com"], "resources": ["read"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": ["a.example.com"], "resources": ["read"], "verbs": ["list", "watch"]},
             {"apiGroups": ["a.example.com"], "resources": ["both"], "verbs": ["get", "list", "watch", "patch"]},
         ]);
         assert_eq!(rules(&grants), expected);
