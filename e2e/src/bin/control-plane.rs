@@ -11,7 +11,7 @@ use clap::Parser;
 use e2e::control_plane::{Binaries, ControlPlane, Kubernetes, Options};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Starts etcd and kube-apiserver on loopback, prints `ready`, and serves until SIGINT or SIGTERM.
+/// Starts etcd, kube-apiserver and the controllers that are asked for on loopback, prints `ready`, and serves until SIGINT or SIGTERM.
 ///
 /// What is missing is built with go, once. `KUBEBUILDER_ASSETS` may name a folder with `etcd` and `kube-apiserver`,
 /// which are then used as they are.
@@ -28,6 +28,10 @@ struct Arguments {
     /// The Kubernetes release [default: `E2E_KUBERNETES`, else the newest supported one].
     #[arg(long, value_name = "X.Y", value_parser = Kubernetes::supported_release)]
     kubernetes: Option<Kubernetes>,
+    /// Controllers of kube-controller-manager that run, such as `clusterrole-aggregation-controller`, with commas between
+    /// them [default: none].
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    controllers: Vec<String>,
     /// Build what is missing, and start nothing.
     #[arg(long)]
     build_only: bool,
@@ -48,19 +52,28 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> Result<()> {
-    let Arguments { dir, apiservers, kubernetes, build_only, apiserver_flags } = arguments;
+    let Arguments { dir, apiservers, kubernetes, controllers, build_only, apiserver_flags } = arguments;
     let mut stop = Stop::new()?;
     if build_only {
         let kubernetes = kubernetes.map_or_else(Kubernetes::meant, Ok)?;
-        return stop.or(Binaries::ensure(&kubernetes)).await.map_or(Ok(()), |built| built.map(drop));
+        return stop.or(build(&kubernetes, !controllers.is_empty())).await.unwrap_or(Ok(()));
     }
     let dir = dir.context("--dir is missing")?;
-    let options = Options { dir, apiservers: apiservers.into(), kubernetes, apiserver_flags };
+    let options = Options { dir, apiservers: apiservers.into(), kubernetes, apiserver_flags, controllers };
     let Some(started) = stop.or(ControlPlane::start(options)).await else { return Ok(()) };
     let mut control_plane = started?;
     println!("ready");
     while stop.or(tokio::time::sleep(Duration::from_millis(500))).await.is_some() {
         control_plane.check()?;
+    }
+    Ok(())
+}
+
+/// Builds what is missing of a release.
+async fn build(kubernetes: &Kubernetes, with_controllers: bool) -> Result<()> {
+    let binaries = Binaries::ensure(kubernetes).await?;
+    if with_controllers {
+        binaries.kube_controller_manager().await?;
     }
     Ok(())
 }

@@ -99,6 +99,12 @@ impl Binaries {
         }
         Ok(Self { etcd, kube_apiserver, kubernetes: found })
     }
+
+    /// Finds or builds the controller manager of the API server's release. It is no part of [`Self::ensure`], since few
+    /// need it and it is as large as the API server.
+    pub async fn kube_controller_manager(&self) -> Result<PathBuf> {
+        Program::kubernetes("kube-controller-manager", &self.kubernetes).ensure().await
+    }
 }
 
 /// One program and the Go package it is built from.

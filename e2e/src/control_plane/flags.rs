@@ -41,7 +41,7 @@ pub(super) struct ApiServer<'a> {
 impl ApiServer<'_> {
     pub(super) fn command(&self) -> Command {
         let Self { program, pki, etcd, port, audit_policy, audit_log, extra } = self;
-        let Pki { ca, serving, admin: _, token_key, token_public_key } = pki;
+        let Pki { ca, serving, admin: _, controller_manager: _, token_key, token_public_key } = pki;
         let mut command = Command::new(program);
         let mut file = |flag: &str, path: &Path| {
             command.arg(flag).arg(path);

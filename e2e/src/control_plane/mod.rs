@@ -1,9 +1,11 @@
-//! A real control plane on loopback: etcd and any number of API servers, for tests, the demo and people.
+//! A real control plane on loopback: etcd, any number of API servers and, where asked for, controllers; for tests, the demo
+//! and people.
 //!
 //! It knows nothing of Etch, and leaves nothing running, however the process that started it ends.
 
 mod binaries;
 mod component;
+mod controller_manager;
 mod directory;
 mod etcd;
 mod flags;
@@ -27,6 +29,7 @@ use serde_json::json;
 
 pub use binaries::{Binaries, Kubernetes};
 use component::{Component, on_free_port};
+use controller_manager::ControllerManager;
 use directory::Directory;
 pub use etcd::{EtcdRaw, RawValue, object_key};
 pub use kubeconfig::read as read_kubeconfig;
@@ -43,21 +46,31 @@ pub struct Options {
     pub kubernetes: Option<Kubernetes>,
     /// Further flags for every API server, which win over the built-in ones.
     pub apiserver_flags: Vec<String>,
+    /// The controllers of kube-controller-manager that run, by the names that its `--controllers` takes, such as
+    /// `clusterrole-aggregation-controller`. Without any there is no controller manager, and none is built.
+    pub controllers: Vec<String>,
 }
 
 impl Options {
-    /// One API server of the release that is meant where none is named.
+    /// One API server of the release that is meant where none is named, and no controllers.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into(), apiservers: 1, kubernetes: None, apiserver_flags: Vec::new() }
+        Self {
+            dir: dir.into(),
+            apiservers: 1,
+            kubernetes: None,
+            apiserver_flags: Vec::new(),
+            controllers: Vec::new(),
+        }
     }
 }
 
 /// A running control plane. Dropping it stops it, within milliseconds and without grace.
 ///
-/// API servers are numbered from 0; a number that does not exist is a mistake of the caller and panics. There is no
-/// controller manager: nothing collects garbage, and a deleted namespace stays `Terminating`.
+/// API servers are numbered from 0; a number that does not exist is a mistake of the caller and panics. No controller runs
+/// but those of [`Options::controllers`]: nothing collects garbage, and a deleted namespace stays `Terminating`.
 pub struct ControlPlane {
     // The order is the order in which they are stopped.
+    controllers: Option<Component>,
     servers: Vec<ApiServer>,
     etcd: Component,
     setup: Setup,
@@ -85,7 +98,7 @@ impl ControlPlane {
     /// A directory that is in use or holds something else; a failing build; a server that ends before it is ready,
     /// with the end of its log.
     pub async fn start(options: Options) -> Result<Self> {
-        let Options { dir, apiservers, kubernetes, apiserver_flags: flags } = options;
+        let Options { dir, apiservers, kubernetes, apiserver_flags: flags, controllers } = options;
         ensure!(apiservers > 0, "at least one API server is needed");
         let directory = Directory::claim(&dir)?;
         let binaries = Binaries::ensure(&kubernetes.map_or_else(Kubernetes::meant, Ok)?).await?;
@@ -110,7 +123,11 @@ impl ControlPlane {
         let urls: Vec<_> = servers.iter().map(|server| server_url(server.port)).collect();
         let endpoints = json!({"etcd": [&setup.etcd_url], "apiservers": urls});
         fs::write(endpoints_file, format!("{endpoints:#}\n"))?;
-        Ok(Self { servers, etcd, setup, raw })
+        let controllers = match &controllers[..] {
+            [] => None,
+            controllers => Some(setup.start_controllers(controllers, &urls[0]).await?),
+        };
+        Ok(Self { controllers, servers, etcd, setup, raw })
     }
 
     /// The directory, as an absolute path.
@@ -213,7 +230,7 @@ impl ControlPlane {
     /// Fails, with the end of its log, if a server has ended that nobody stopped.
     pub fn check(&mut self) -> Result<()> {
         let servers = self.servers.iter_mut().map(|server| &mut server.component);
-        servers.chain([&mut self.etcd]).try_for_each(Component::check)
+        servers.chain([&mut self.etcd]).chain(&mut self.controllers).try_for_each(Component::check)
     }
 }
 
@@ -256,6 +273,17 @@ impl Setup {
         let name = numbered("kube-apiserver", index);
         let component = Component::start(name, &directory.path, &command, || serves(client.clone())).await?;
         Ok(ApiServer { component, port })
+    }
+
+    /// The controller manager, as a client of the first API server.
+    async fn start_controllers(&self, controllers: &[String], server: &str) -> Result<Component> {
+        let Self { directory, binaries, pki, .. } = self;
+        let program = binaries.kube_controller_manager().await?;
+        let (program, dir) = (&program, &directory.path);
+        on_free_port(async |port| {
+            ControllerManager { program, dir, pki, server, controllers, port }.start().await
+        })
+        .await
     }
 }
 

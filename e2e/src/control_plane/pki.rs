@@ -19,6 +19,8 @@ pub(super) struct Pki {
     pub(super) serving: Identity,
     /// In the group `system:masters`, which RBAC lets do everything.
     pub(super) admin: Identity,
+    /// The user whom RBAC takes for the controller manager.
+    pub(super) controller_manager: Identity,
     /// Signs service account tokens.
     pub(super) token_key: PathBuf,
     /// Verifies them: the public half.
@@ -33,8 +35,8 @@ pub(super) struct Identity {
 }
 
 impl Pki {
-    /// Uses the files of an earlier run in `dir`, or makes them. The last file written is the one looked for, so that
-    /// a half-made set is made again.
+    /// Uses the files of an earlier run in `dir`, or makes them. The last file written is looked for, so that a half-made
+    /// set is made again, and the newest kind of file, for directories from before there was such a kind.
     pub(super) fn at(dir: &Path) -> Result<Self> {
         let identity = |name: &str| Identity {
             certificate: dir.join(format!("{name}.crt")),
@@ -44,10 +46,11 @@ impl Pki {
             ca: dir.join("ca.crt"),
             serving: identity("apiserver"),
             admin: identity("admin"),
+            controller_manager: identity("controller-manager"),
             token_key: dir.join("tokens.key"),
             token_public_key: dir.join("tokens.pub"),
         };
-        if !pki.token_public_key.exists() {
+        if ![&pki.token_public_key, &pki.controller_manager.key].iter().all(|file| file.exists()) {
             fs::create_dir_all(dir).with_context(|| format!("create {}", dir.display()))?;
             pki.make().with_context(|| format!("make the certificates in {}", dir.display()))?;
         }
@@ -71,6 +74,10 @@ impl Pki {
         admin.distinguished_name.push(DnType::OrganizationName, "system:masters");
         admin.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         self.admin.issue(admin, &authority)?;
+
+        let mut controller_manager = params(&[], "system:kube-controller-manager")?;
+        controller_manager.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.controller_manager.issue(controller_manager, &authority)?;
 
         let tokens = KeyPair::generate()?;
         fs::write(&self.token_key, tokens.serialize_pem())?;
