@@ -1,5 +1,6 @@
 //! What the scenarios, the demo and the benchmarks of Etch share.
 
+pub mod access;
 pub mod bench;
 pub mod cargo;
 pub mod cluster;
@@ -10,6 +11,7 @@ pub mod differential;
 pub mod generate;
 pub mod install;
 pub mod operator;
+pub mod permissions;
 pub mod scene;
 mod target;
 pub mod webhook;

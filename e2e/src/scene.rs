@@ -12,6 +12,9 @@ use crate::control_plane::{ControlPlane, Options};
 use crate::install::kustomize;
 use crate::operator::Operator;
 
+/// The controller that fills a role with the rules of those that its labels select, as kube-controller-manager names it.
+pub const AGGREGATION: &str = "clusterrole-aggregation-controller";
+
 /// Where the operator lives.
 pub const NAMESPACE: &str = "etch-system";
 
@@ -34,13 +37,16 @@ impl Scene {
         Self::start_with(groups, |_| ()).await
     }
 
-    /// Starts a control plane and installs Etch as kustomize renders a folder of `config`, with no permission for any object.
+    /// Starts a control plane that aggregates roles, and installs Etch as kustomize renders a folder of `config`, with no
+    /// permission for any object.
     ///
     /// # Errors
     /// Anything that is not as it should be.
     pub async fn installed(folder: &str) -> Result<Self> {
         let dir = tempfile::tempdir()?;
-        let control_plane = ControlPlane::start(Options::new(dir.path().join("cluster"))).await?;
+        let mut options = Options::new(dir.path().join("cluster"));
+        options.controllers = vec![AGGREGATION.to_owned()];
+        let control_plane = ControlPlane::start(options).await?;
         let cluster = Cluster::of(&control_plane).await?;
         apply_all(&cluster, &parse_documents(&kustomize(folder)?)?).await?;
         let kubeconfig = control_plane.service_account_kubeconfig(0, NAMESPACE, "etch").await?;
@@ -230,26 +236,6 @@ pub async fn apply_all(cluster: &Cluster, objects: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// Does what the controller manager would: gives `etch-custom-resources` the rules of the roles that its labels select.
-///
-/// # Errors
-/// There is no such role.
-pub async fn aggregate(cluster: &Cluster) -> Result<()> {
-    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-    let path = format!("{roles}/etch-custom-resources");
-    let collecting = cluster.get(&path).await?;
-    let selector = &collecting["aggregationRule"]["clusterRoleSelectors"][0]["matchLabels"];
-    let labels =
-        selector.as_object().filter(|labels| !labels.is_empty()).context("no labels to collect by")?;
-    let mut rules = Vec::new();
-    for role in cluster.get(roles).await?["items"].as_array().into_iter().flatten() {
-        if labels.iter().all(|(label, value)| &role["metadata"]["labels"][label] == value) {
-            rules.extend(role["rules"].as_array().cloned().unwrap_or_default());
-        }
-    }
-    cluster.patch(&path, Patch::Merge, "controller-manager", &json!({ "rules": rules })).await?.ok().map(drop)
-}
-
 async fn apply_file(cluster: &Cluster, path: &Path) -> Result<()> {
     for document in documents(path)? {
         apply(cluster, &document).await?;
@@ -258,10 +244,7 @@ async fn apply_file(cluster: &Cluster, path: &Path) -> Result<()> {
 }
 
 /// Binds a ClusterRole to the service account, under the role's name.
-///
-/// # Errors
-/// The server refuses it.
-pub async fn bind(cluster: &Cluster, role: &str) -> Result<()> {
+async fn bind(cluster: &Cluster, role: &str) -> Result<()> {
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",

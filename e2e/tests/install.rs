@@ -1,24 +1,21 @@
 //! What is shipped can be installed as it is: a real API server takes every file, and RBAC grants what the files say.
 //!
-//! The control plane runs no pods and no controllers: the operator runs outside, and roles are bound by hand where the
-//! controller manager would aggregate them.
+//! The control plane runs no pods, so the operator runs outside. Of the controllers it runs the one that aggregates roles.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Answer, Cluster, crd, documents, eventually, parse_documents};
+use e2e::access::{attributes, granted_soon};
+use e2e::cluster::{Answer, Cluster, crd, documents, parse_documents};
 use e2e::control_plane::{ControlPlane, Options};
 use e2e::install::{Generated, helm, kustomize, root};
 use e2e::operator::Operator;
-use e2e::scene::{NAMESPACE, apply, bind};
+use e2e::scene::{AGGREGATION, NAMESPACE, apply, place};
 use serde_json::{Value, json};
 
 const GROUP: &str = "stable.example.com";
 const CRONTABS: &str = "crontabs.stable.example.com";
-/// Every verb that RBAC knows for resources.
-const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 /// What Etch may be granted on custom resources.
 const GRANTED: [&str; 4] = ["get", "list", "watch", "patch"];
 
@@ -62,7 +59,9 @@ fn the_chart_is_the_installation() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_shipped_files_install_and_grant_what_they_say() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let control_plane = ControlPlane::start(Options::new(dir.path().join("cluster"))).await?;
+    let mut options = Options::new(dir.path().join("cluster"));
+    options.controllers = vec![AGGREGATION.to_owned()];
+    let control_plane = ControlPlane::start(options).await?;
     let cluster = Cluster::of(&control_plane).await?;
 
     let deployment = install(&cluster).await?;
@@ -71,7 +70,8 @@ async fn the_shipped_files_install_and_grant_what_they_say() -> Result<()> {
     only_its_own_affairs_are_granted(&cluster).await?;
     let kubeconfig = control_plane.service_account_kubeconfig(0, NAMESPACE, "etch").await?;
     a_missing_rule_is_named_and_then_used(&cluster, &deployment, &kubeconfig, dir.path()).await?;
-    all_groups_are_granted_by_the_overlay_only(&cluster).await
+    all_groups_are_granted_by_the_overlay_only(&cluster).await?;
+    installed_again_nothing_is_taken_away(&cluster).await
 }
 
 /// Applies `yaml/install.yaml`, document by document in its order; the Deployment comes back.
@@ -247,9 +247,7 @@ async fn a_missing_rule_is_named_and_then_used(
 
     let sample = documents(&root().join("config/samples/grant.yaml"))?;
     let [role] = &sample[..] else { anyhow::bail!("one role: {sample:?}") };
-    aggregates(role)?;
     apply(cluster, role).await?;
-    bind(cluster, role["metadata"]["name"].as_str().context("a name")?).await?;
     granted_soon(cluster, attributes(GROUP, "crontabs"), &GRANTED).await?;
     for (group, resource) in [(GROUP, "crontabs/status"), (GROUP, "others"), ("", "secrets")] {
         granted_soon(cluster, attributes(group, resource), &[]).await?;
@@ -266,70 +264,24 @@ async fn all_groups_are_granted_by_the_overlay_only(cluster: &Cluster) -> Result
     let mut overlay = parse_documents(&kustomize("config/cluster-wide")?)?;
     overlay.retain(|document| !installed.contains(document));
     let [role] = &overlay[..] else { anyhow::bail!("one role more: {overlay:?}") };
-    aggregates(role)?;
     apply(cluster, role).await?;
-    bind(cluster, role["metadata"]["name"].as_str().context("a name")?).await?;
     for (group, resource) in [(GROUP, "crontabs"), ("example.org", "anything"), ("", "secrets")] {
         granted_soon(cluster, attributes(group, resource), &GRANTED).await?;
     }
     Ok(())
 }
 
-/// The role carries every label by which `etch-custom-resources` collects its rules.
-fn aggregates(role: &Value) -> Result<()> {
-    let collecting = documents(&root().join("config/rbac/custom-resources-role.yaml"))?;
-    let wanted = &collecting[0]["aggregationRule"]["clusterRoleSelectors"][0]["matchLabels"];
-    let wanted = wanted.as_object().filter(|labels| !labels.is_empty()).context("no labels to collect by")?;
-    for (label, value) in wanted {
-        ensure!(
-            &role["metadata"]["labels"][label] == value,
-            "{}: no label {label}",
-            role["metadata"]["name"]
-        );
-    }
+/// An upgrade applies the same files once more. What has been aggregated is not theirs.
+async fn installed_again_nothing_is_taken_away(cluster: &Cluster) -> Result<()> {
+    let installed = documents(&Generated::Install.path())?;
+    let is_collecting = |document: &&Value| document["aggregationRule"].is_object();
+    let collecting = installed.iter().find(is_collecting).context("a role that collects")?;
+    let path = place(collecting)?;
+    let before = cluster.get(&path).await?["rules"].clone();
+    apply(cluster, collecting).await?;
+    assert_eq!(cluster.get(&path).await?["rules"], before);
+    assert_eq!(before.as_array().map(Vec::len), Some(2), "the rules of two roles: {before}");
     Ok(())
-}
-
-/// What a SubjectAccessReview asks about, but for the verb: all objects of a resource, or of a `resource/subresource`.
-fn attributes(group: &str, resource: &str) -> Value {
-    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-    json!({"group": group, "resource": resource, "subresource": subresource})
-}
-
-/// Waits until the service account may use exactly these verbs; the authorizer hears of roles a little later.
-async fn granted_soon(cluster: &Cluster, attributes: Value, verbs: &[&str]) -> Result<()> {
-    let wanted: BTreeSet<&str> = verbs.iter().copied().collect();
-    let mut last = BTreeSet::new();
-    let found = eventually(Duration::from_secs(10), "the granted verbs", async || {
-        last = granted(cluster, &attributes).await?;
-        Ok((last == wanted).then_some(()))
-    })
-    .await;
-    found.with_context(|| format!("{attributes}: granted are {last:?}, and should be {wanted:?}"))
-}
-
-/// The verbs that the service account may use.
-async fn granted(cluster: &Cluster, attributes: &Value) -> Result<BTreeSet<&'static str>> {
-    let mut granted = BTreeSet::new();
-    for verb in VERBS {
-        let mut attributes = attributes.clone();
-        attributes["verb"] = json!(verb);
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SubjectAccessReview",
-            "spec": {
-                "user": format!("system:serviceaccount:{NAMESPACE}:etch"),
-                "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{NAMESPACE}"),
-                           "system:authenticated"],
-                "resourceAttributes": attributes,
-            },
-        });
-        let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-        if cluster.create(reviews, "test", &review).await?["status"]["allowed"] == true {
-            granted.insert(verb);
-        }
-    }
-    Ok(granted)
 }
 
 fn strings(list: &Value) -> Vec<String> {

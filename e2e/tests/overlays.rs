@@ -6,30 +6,28 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use e2e::access::{attributes, granted_soon};
 use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, parse_documents};
 use e2e::install::kustomize;
 use e2e::operator::binary;
-use e2e::scene::{NAMESPACE, Scene, aggregate, apply, apply_all, place};
+use e2e::permissions::{Differences, Permission, compare, granted, refused, used};
+use e2e::scene::{NAMESPACE, Scene, apply, apply_all, place};
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(60);
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// Group, resource or `resource/subresource`, and verb.
-type Permission = (String, String, String);
-
 #[tokio::test(flavor = "multi_thread")]
 async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<()> {
     let scene = Scene::installed("config/default").await?;
     let cluster = &scene.cluster;
-    let base = granted(&parse_documents(&kustomize("config/default")?)?)?;
+    let base = parse_documents(&kustomize("config/default")?)?;
 
     // The default, with the rules that `etch rbac` prints.
     let one = Group::create(cluster, "one.example.com", 60).await?;
     frozen(cluster, &one).await?;
     apply(cluster, &rbac(&scene, &[])?).await?;
-    aggregate(cluster).await?;
     one.is_granted(cluster, &["get", "list", "watch", "patch"]).await?;
     let operator = scene.operator(&["--max-writes-per-second=25"])?;
     one.add_default(cluster).await?;
@@ -41,22 +39,26 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
     cluster.persisted(&one.crd(), "Ignored", SOON).await?;
     scene.policy("default", json!({ "mode": "Persist" })).await?;
     cluster.persisted(&one.crd(), "ObjectsRejected", SOON).await?;
-    let mut expected = base;
-    expected.extend(granted(&[rbac(&scene, &[])?])?);
-    eventually(SOON, "every permission is used", async || Ok((used(&scene)? == expected).then_some(())))
-        .await
-        .with_context(|| differences(&scene, &expected))?;
-    assert_eq!(refused(&scene)?, Vec::<Permission>::new());
+    let roles = [base, vec![rbac(&scene, &[])?]].concat();
+    eventually(SOON, "every permission is needed", async || {
+        all_is_needed(&scene, &roles, |_| true).map(Some)
+    })
+    .await?;
+    assert_eq!(refused(&scene.requests(|_| true)?), BTreeSet::<Permission>::new());
 
     // Every group at once.
     cluster.delete(&format!("{ROLES}/etch-crds")).await?;
-    apply_all(cluster, &parse_documents(&kustomize("config/cluster-wide")?)?).await?;
-    aggregate(cluster).await?;
-    let two = Group::create(cluster, "two.example.com", 10).await?;
+    let overlay = parse_documents(&kustomize("config/cluster-wide")?)?;
+    apply_all(cluster, &overlay).await?;
+    let two = Group::create(cluster, "two.example.com", 60).await?;
     two.is_granted(cluster, &["get", "list", "watch", "patch"]).await?;
     two.add_default(cluster).await?;
+    two.edit_ahead(cluster).await?;
     cluster.persisted(&two.crd(), "AllPersisted", SOON).await?;
     assert_eq!(two.without_default(cluster).await?, Vec::<String>::new());
+    let all_groups: Vec<_> =
+        overlay.into_iter().filter(|role| role["metadata"]["name"] == "etch-all-groups").collect();
+    all_is_needed(&scene, &all_groups, |event| event["objectRef"]["apiGroup"] == two.group)?;
 
     // Reports only, with a role that would not allow more.
     cluster.delete(&format!("{ROLES}/etch-all-groups")).await?;
@@ -73,13 +75,17 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
     assert_eq!(rbac(&scene, &["--policy", &elsewhere])?["rules"], json!([]));
     assert!(rbac(&scene, &["--policy", "missing"]).is_err(), "a policy that is not there");
     apply(cluster, &role).await?;
-    aggregate(cluster).await?;
-    three.is_granted(cluster, &["get", "list", "watch"]).await?;
+    three.is_granted(cluster, &["list", "watch"]).await?;
     three.add_default(cluster).await?;
     let condition = cluster.persisted(&three.crd(), "AuditOnly", SOON).await?;
     ensure!(condition.message.contains("10"), "{}", condition.message);
     assert_eq!(three.without_default(cluster).await?.len(), 10);
     assert_eq!(scene.requests_to(three.group, &["patch", "update", "create", "delete"])?, 0);
+    let of_three = |event: &Value| event["objectRef"]["apiGroup"] == three.group;
+    let mut only_three = role;
+    let rules = only_three["rules"].as_array_mut().context("rules")?;
+    rules.retain(|rule| rule["apiGroups"] == json!([three.group]));
+    all_is_needed(&scene, &[only_three], of_three)?;
     operator.stop().await?;
 
     nothing_is_left(&scene).await
@@ -121,70 +127,12 @@ fn rbac(scene: &Scene, flags: &[&str]) -> Result<Value> {
     Ok(role.clone())
 }
 
-/// What the roles among these documents grant.
-fn granted(documents: &[Value]) -> Result<BTreeSet<Permission>> {
-    let mut found = BTreeSet::new();
-    let list = |rule: &Value, field: &str| -> Result<Vec<String>> {
-        let texts = rule[field].as_array().with_context(|| format!("{field} of {rule}"))?.iter();
-        texts.map(|text| Ok(text.as_str().context("a text")?.to_owned())).collect()
-    };
-    for role in
-        documents.iter().filter(|role| ["Role", "ClusterRole"].iter().any(|kind| role["kind"] == *kind))
-    {
-        for rule in role["rules"].as_array().into_iter().flatten() {
-            for group in list(rule, "apiGroups")? {
-                for resource in list(rule, "resources")? {
-                    for verb in list(rule, "verbs")? {
-                        found.insert((group.clone(), resource.clone(), verb));
-                    }
-                }
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// What the operator has asked for and got.
-fn used(scene: &Scene) -> Result<BTreeSet<Permission>> {
-    let requests = scene.requests(|event| event["responseStatus"]["code"] != 403)?;
-    let mut found: BTreeSet<Permission> = requests.iter().filter_map(permission).collect();
-    // An apply that creates is allowed to by `create`, and told as `patch`.
-    for event in requests.iter().filter(|event| event["responseStatus"]["code"] == 201) {
-        if let Some((group, resource, verb)) = permission(event).filter(|(_, _, verb)| verb == "patch") {
-            let _ = verb;
-            found.insert((group, resource, "create".to_owned()));
-        }
-    }
-    Ok(found)
-}
-
-/// What the operator has asked for and was not allowed to.
-fn refused(scene: &Scene) -> Result<Vec<Permission>> {
-    // A refusal by admission has a reason of its own.
-    let requests =
-        scene.requests(|event| event["annotations"]["authorization.k8s.io/decision"] == "forbid")?;
-    Ok(requests.iter().filter_map(permission).collect())
-}
-
-fn permission(event: &Value) -> Option<Permission> {
-    let object = &event["objectRef"];
-    let resource = object["resource"].as_str()?;
-    let resource = match object["subresource"].as_str() {
-        Some(subresource) => format!("{resource}/{subresource}"),
-        None => resource.to_owned(),
-    };
-    Some((
-        object["apiGroup"].as_str().unwrap_or_default().to_owned(),
-        resource,
-        event["verb"].as_str()?.to_owned(),
-    ))
-}
-
-fn differences(scene: &Scene, expected: &BTreeSet<Permission>) -> String {
-    let used = used(scene).unwrap_or_default();
-    let unused: Vec<_> = expected.difference(&used).collect();
-    let beyond: Vec<_> = used.difference(expected).collect();
-    format!("granted and not used: {unused:?}; used and not granted by name: {beyond:?}")
+/// Fails unless each permission that these roles grant was needed for some request that a filter takes, and no request
+/// needed more.
+fn all_is_needed(scene: &Scene, roles: &[Value], filter: impl Fn(&Value) -> bool) -> Result<()> {
+    let differences = compare(&granted(roles)?, &used(&scene.requests(filter)?));
+    ensure!(differences == Differences::default(), "granted and needed differ: {differences:?}");
+    Ok(())
 }
 
 /// An admission policy that lets nobody change the object `frozen` of a group.
@@ -260,24 +208,9 @@ impl Group {
         Ok(())
     }
 
-    /// Waits until the service account may use these verbs on the objects.
+    /// Waits until the service account may use exactly these verbs on the objects.
     async fn is_granted(&self, cluster: &Cluster, verbs: &[&str]) -> Result<()> {
-        let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-        for verb in verbs {
-            let review = json!({
-                "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-                "spec": {
-                    "user": format!("system:serviceaccount:{NAMESPACE}:etch"),
-                    "resourceAttributes": { "group": self.group, "resource": "widgets", "verb": verb },
-                },
-            });
-            eventually(Duration::from_secs(10), &format!("{verb} is granted"), async || {
-                Ok((cluster.create(reviews, "test", &review).await?["status"]["allowed"] == true)
-                    .then_some(()))
-            })
-            .await?;
-        }
-        Ok(())
+        granted_soon(cluster, attributes(self.group, "widgets"), verbs).await
     }
 
     /// The names of the objects that hold no default in etcd.
