@@ -12,6 +12,7 @@ use e2e::control_plane::{ControlPlane, Options};
 use e2e::install::{Generated, helm, kustomize, root};
 use e2e::operator::Operator;
 use e2e::scene::{AGGREGATION, NAMESPACE, apply, place};
+use etch::domain::rbac::{Access, Grant, role};
 use serde_json::{Value, json};
 
 const GROUP: &str = "stable.example.com";
@@ -52,6 +53,21 @@ fn the_chart_is_the_installation() -> Result<()> {
     assert_eq!(sorted(rendered), sorted(expected), "config/monitoring");
     for refused in ["policy.mode=Perhaps", "replica=3", "rbac.groups={*}"] {
         assert!(helm(&["--set", refused]).is_err(), "{refused} should be refused");
+    }
+    Ok(())
+}
+
+/// The groups of the chart's values are granted as `etch rbac` would print it, and aggregated in the same way.
+#[test]
+fn the_chart_grants_what_etch_rbac_prints() -> Result<()> {
+    let grant = Grant { group: GROUP.to_owned(), plural: "*".to_owned(), access: Access::Write };
+    let expected = serde_json::to_value(role("etch-groups", [grant]))?;
+    let documents = parse_documents(&helm(&["--set", &format!("rbac.groups={{{GROUP}}}")])?)?;
+    let found = documents.iter().find(|document| document["metadata"]["name"] == "etch-groups");
+    let found = found.context("no role for the groups")?;
+    assert_eq!(found["rules"], expected["rules"]);
+    for (label, value) in expected["metadata"]["labels"].as_object().context("labels")? {
+        assert_eq!(&found["metadata"]["labels"][label], value, "{label}");
     }
     Ok(())
 }
