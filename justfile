@@ -36,17 +36,28 @@ churn seconds="600":
 idle:
     cargo test --release --package e2e --test idle -- --ignored --nocapture
 
-# What linters say of the installation; needs checkov (PyPI) and kube-score (`go install`)
+# What linters say of the overlays and of the chart; needs checkov (PyPI) and kube-score (`go install`)
 manifests:
     #!/usr/bin/env bash
     set -euo pipefail
-    for overlay in default cluster-wide audit-only monitoring; do
+    export GOWORK=off CGO_ENABLED=0
+    for what in default cluster-wide audit-only monitoring chart; do
       rendered=$(mktemp --suffix=.yaml)
-      GOWORK=off go -C e2e/build/kustomize tool kustomize build "$PWD/config/$overlay" >"$rendered"
+      if [ "$what" = chart ]; then
+        go -C e2e/build/helm tool helm template etch "$PWD/config/chart" --namespace etch-system --include-crds \
+          --kube-version 1.34.0 --set monitoring.enabled=true,rbac.clusterWide=true,rbac.groups={stable.example.com} \
+          >"$rendered"
+      else
+        go -C e2e/build/kustomize tool kustomize build "$PWD/config/$what" >"$rendered"
+      fi
       checkov --file "$rendered" --framework kubernetes --compact --quiet
       kube-score score --kubernetes-version v1.34 "$rendered"
       rm "$rendered"
     done
+
+# Whether the alerts fire on what they should; builds promtool, once
+alerts:
+    cargo test --package e2e --test alerts
 
 # Writes the generated files: the CRDs, yaml/install.yaml and parts of config/chart
 generate:

@@ -1,18 +1,21 @@
-//! Kustomize and Helm, at the versions that `e2e/build` pins; go builds them once and keeps them.
+//! Kustomize, Helm and promtool, at the versions that `e2e/build` pins; go builds them once and keeps them.
 //! It must not use a tool that happens to be installed.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
 use super::root;
 
+const FLAGS: &str = "-mod=readonly";
+
 /// What `kustomize build` makes of a folder, named from the root of the repository.
 ///
 /// # Errors
 /// There is no go, or kustomize refuses the folder.
 pub fn kustomize(folder: &str) -> Result<String> {
-    output(go("kustomize").arg("build").arg(root().join(folder)))
+    output(go("kustomize", "kustomize").arg("build").arg(root().join(folder)))
 }
 
 /// What `helm template` makes of `config/chart`, CRDs included, installed as `etch` in `etch-system`, with further flags.
@@ -20,7 +23,7 @@ pub fn kustomize(folder: &str) -> Result<String> {
 /// # Errors
 /// There is no go, or Helm refuses the chart or a value.
 pub fn helm(flags: &[&str]) -> Result<String> {
-    let mut helm = go("helm");
+    let mut helm = go("helm", "helm");
     helm.args(["template", "etch"]).arg(root().join("config/chart"));
     // Built without its own flags, it takes every cluster for one of 1.20.
     helm.args(["--namespace", "etch-system", "--include-crds", "--kube-version", "1.34.0"]).args(flags);
@@ -29,12 +32,27 @@ pub fn helm(flags: &[&str]) -> Result<String> {
     output(&mut helm)
 }
 
-/// `go tool NAME` of the module `e2e/build/NAME`.
-fn go(name: &str) -> Command {
+/// What `promtool test rules` says of files with tests of alerts: whether all passed, and the lines that tell it for each.
+///
+/// # Errors
+/// There is no go, or promtool does not build.
+pub fn promtool_test_rules<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(bool, String)> {
+    let mut promtool = go("prometheus", "promtool");
+    // Of its many ways to find what to scrape, each with the library of a cloud, no test of rules needs any.
+    promtool.env("GOFLAGS", format!("{FLAGS} -tags=remove_all_sd"));
+    let output = promtool.args(["test", "rules"]).args(files).output().context("run promtool")?;
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(said.contains("Unit Testing:"), "promtool did not test anything: {said}");
+    Ok((output.status.success(), said))
+}
+
+/// `go tool NAME` of the module `e2e/build/FOLDER`.
+fn go(folder: &str, name: &str) -> Command {
     let mut go = Command::new("go");
-    go.args(["-C", &format!("{}/build/{name}", env!("CARGO_MANIFEST_DIR")), "tool", name]);
+    go.args(["-C", &format!("{}/build/{folder}", env!("CARGO_MANIFEST_DIR")), "tool", name]);
     // Exactly the pinned modules, whatever workspace or flags the user has set.
-    go.env("GOWORK", "off").env("GOFLAGS", "-mod=readonly").env("CGO_ENABLED", "0");
+    go.env("GOWORK", "off").env("GOFLAGS", FLAGS).env("CGO_ENABLED", "0");
     go
 }
 
