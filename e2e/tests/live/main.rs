@@ -2,6 +2,7 @@
 //! really happens.
 
 mod foresight;
+mod objects;
 mod pairs;
 mod stage;
 mod states;
