@@ -8,7 +8,7 @@ use http::Request;
 use k8s_openapi::ByteString;
 use kube::{Client, Config};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A client of one etcd member. Cheap to clone.
 #[derive(Clone)]
@@ -84,6 +84,16 @@ impl EtcdRaw {
     pub async fn put(&self, key: &str, bytes: &[u8]) -> Result<()> {
         let request = PutRequest { key: encode(key), value: ByteString(bytes.to_vec()) };
         let _: Value = self.post("put", &request).await.with_context(|| format!("put {key}"))?;
+        Ok(())
+    }
+
+    /// Writes up to 128 values at once, which is what etcd takes in one transaction.
+    pub async fn put_all(&self, values: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<()> {
+        let puts = values.into_iter().map(|(key, bytes)| {
+            json!({ "request_put": PutRequest { key: encode(&key), value: ByteString(bytes) } })
+        });
+        let transaction = json!({ "success": puts.collect::<Vec<_>>() });
+        let _: Value = self.post("txn", &transaction).await.context("put several values")?;
         Ok(())
     }
 
