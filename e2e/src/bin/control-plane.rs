@@ -28,6 +28,9 @@ struct Arguments {
     /// The Kubernetes release [default: `E2E_KUBERNETES`, else the newest supported one].
     #[arg(long, value_name = "X.Y", value_parser = Kubernetes::supported_release)]
     kubernetes: Option<Kubernetes>,
+    /// Have etcd speak TLS, and answer only to `DIR/pki/etcd-client.crt`; its certificate authority is `DIR/pki/etcd-ca.crt`.
+    #[arg(long)]
+    etcd_tls: bool,
     /// Build what is missing, and start nothing.
     #[arg(long)]
     build_only: bool,
@@ -48,14 +51,14 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> Result<()> {
-    let Arguments { dir, apiservers, kubernetes, build_only, apiserver_flags } = arguments;
+    let Arguments { dir, apiservers, kubernetes, etcd_tls, build_only, apiserver_flags } = arguments;
     let mut stop = Stop::new()?;
     if build_only {
         let kubernetes = kubernetes.map_or_else(Kubernetes::meant, Ok)?;
         return stop.or(Binaries::ensure(&kubernetes)).await.map_or(Ok(()), |built| built.map(drop));
     }
     let dir = dir.context("--dir is missing")?;
-    let options = Options { dir, apiservers: apiservers.into(), kubernetes, apiserver_flags };
+    let options = Options { dir, apiservers: apiservers.into(), kubernetes, apiserver_flags, etcd_tls };
     let Some(started) = stop.or(ControlPlane::start(options)).await else { return Ok(()) };
     let mut control_plane = started?;
     println!("ready");
