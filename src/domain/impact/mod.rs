@@ -72,6 +72,11 @@ pub enum Problem {
         /// The version that it would have to be in.
         storage: String,
     },
+    /// Nothing is known of it: the bytes in etcd cannot be read.
+    Opaque {
+        /// What they are, in a word or two.
+        why: String,
+    },
     /// Whether it will be valid is not known: a webhook makes of it what the storage version has.
     NotJudged {
         /// The version at which etcd holds it.
@@ -276,6 +281,7 @@ impl std::fmt::Display for Problem {
                     "not looked at: it is written at {version}, and a webhook converts it; give it at {storage}"
                 )
             }
+            Self::Opaque { why } => write!(f, "not looked at: what etcd holds of it is {why}"),
             Self::NotJudged { version } => {
                 write!(
                     f,
