@@ -2,8 +2,8 @@
 //! It must not know what the commands are to answer: etcd is asked for that.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -11,8 +11,6 @@ use e2e::cluster::{Cluster, Patch, eventually};
 use e2e::control_plane::{ControlPlane, Options, object_key};
 use e2e::operator;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use k8s_openapi::ByteString;
-use kube::client::Body;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -40,9 +38,7 @@ impl Stage {
         let dir = tempfile::tempdir()?;
         let control_plane = ControlPlane::start(Options::new(dir.path().join("cluster"))).await?;
         let cluster = Cluster::of(&control_plane).await?;
-        let endpoints: Value =
-            serde_json::from_slice(&std::fs::read(dir.path().join("cluster/endpoints.json"))?)?;
-        let endpoint = endpoints["etcd"][0].as_str().context("an etcd endpoint")?.to_owned();
+        let endpoint = control_plane.etcd_url().to_owned();
         let stage = Self { cluster, endpoint, dir, _control_plane: control_plane };
         stage.set().await?;
         Ok(stage)
@@ -137,11 +133,7 @@ impl Stage {
 
     /// Runs a command as the administrator, with its output in JSON.
     pub(crate) fn etch(&self, arguments: &[&str]) -> Result<Printed> {
-        let output = Command::new(operator::binary()?)
-            .args(arguments)
-            .args(["-o", "json"])
-            .env("KUBECONFIG", self.dir.path().join("cluster/kubeconfig"))
-            .output()?;
+        let output = etch(&self.dir.path().join("cluster/kubeconfig"), arguments)?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(matches!(output.status.code(), Some(0 | 1)), "{arguments:?}: {said}");
         let json =
@@ -156,19 +148,17 @@ impl Stage {
         Ok(path)
     }
 
-    /// A snapshot, as `etcdctl snapshot save` would write it.
+    /// A snapshot in a file.
     pub(crate) async fn snapshot(&self) -> Result<PathBuf> {
-        let client = kube::Client::try_from(kube::Config::new(self.endpoint.parse()?))?;
-        let request = http::Request::post("/v3/maintenance/snapshot").body(Body::from(b"{}".to_vec()))?;
-        let body = client.send(request).await?.into_body().collect_bytes().await?;
-        let mut bytes = Vec::new();
-        for part in body.split(|byte| *byte == b'\n').filter(|part| !part.is_empty()) {
-            let part: Value = serde_json::from_slice(part)?;
-            let blob: ByteString = serde_json::from_value(part["result"]["blob"].clone()).unwrap_or_default();
-            bytes.extend(blob.0);
-        }
-        self.file("snapshot.db", &bytes)
+        self.file("snapshot.db", &self.cluster.etcd().snapshot().await?)
     }
+}
+
+/// Runs a command as the holder of a kubeconfig, with its output in JSON.
+pub(crate) fn etch(kubeconfig: &Path, arguments: &[&str]) -> Result<Output> {
+    let mut command = Command::new(operator::binary()?);
+    command.args(arguments).args(["-o", "json"]).env("KUBECONFIG", kubeconfig);
+    command.output().context("etch cannot be started")
 }
 
 /// Does something with each object, with several at a time.
