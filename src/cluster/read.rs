@@ -1,6 +1,8 @@
 //! Reading custom resources: one object, or a page of a list, at any depth.
 //! It must not keep more than a page.
 
+use std::ops::Range;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -23,6 +25,16 @@ pub struct Page {
     pub resource_version: String,
     /// Where the next page begins; none after the last.
     pub next: Option<String>,
+}
+
+/// A part of a list as it came: its objects are still to be parsed.
+#[derive(Debug)]
+pub(super) struct RawPage {
+    body: Vec<u8>,
+    /// Where in the body the objects stand.
+    items: Vec<Range<usize>>,
+    resource_version: String,
+    next: Option<String>,
 }
 
 /// Items are taken as text first: the scan for their end does not recurse, so one deep object cannot fail its page (C7).
@@ -48,6 +60,15 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn page(&self, resource: &Resource, after: Option<&str>) -> Result<Page, CallError> {
+        self.raw_page(resource, after).await?.parse()
+    }
+
+    /// As [`Self::page`], for whoever wants to ask for the next page before this one is parsed.
+    pub(super) async fn raw_page(
+        &self,
+        resource: &Resource,
+        after: Option<&str>,
+    ) -> Result<RawPage, CallError> {
         match self.page_at(resource, after).await {
             Err(CallError::Refused(refusal)) if refusal.code == 410 && refusal.continue_token.is_some() => {
                 self.page_at(resource, refusal.continue_token.as_deref()).await
@@ -56,20 +77,13 @@ impl Cluster {
         }
     }
 
-    async fn page_at(&self, resource: &Resource, after: Option<&str>) -> Result<Page, CallError> {
+    async fn page_at(&self, resource: &Resource, after: Option<&str>) -> Result<RawPage, CallError> {
         let mut path = format!("{}?limit={PAGE_SIZE}", collection(resource, None));
         if let Some(token) = after {
             path.push_str("&continue=");
             path.push_str(&encoded(token));
         }
-        let body = self.call(get(&path)).await?;
-        let list: List<'_> = serde_json::from_slice(&body).map_err(CallError::malformed)?;
-        let items = list.items.unwrap_or_default();
-        Ok(Page {
-            objects: items.into_iter().map(object).collect::<Result<_, _>>()?,
-            resource_version: list.metadata.resource_version,
-            next: Some(list.metadata.r#continue).filter(|token| !token.is_empty()),
-        })
+        RawPage::read(self.call(get(&path)).await?)
     }
 
     /// Reads one object; none if it is gone, or another one has its name.
@@ -103,6 +117,37 @@ impl Cluster {
     }
 }
 
+impl RawPage {
+    fn read(body: Vec<u8>) -> Result<Self, CallError> {
+        let list: List<'_> = serde_json::from_slice(&body).map_err(CallError::malformed)?;
+        let start = body.as_ptr().addr();
+        let place = |item: &RawValue| {
+            let text = item.get();
+            // A raw value that is borrowed is a part of the body.
+            let first = text.as_ptr().addr() - start;
+            first..first + text.len()
+        };
+        Ok(Self {
+            items: list.items.unwrap_or_default().into_iter().map(place).collect(),
+            resource_version: list.metadata.resource_version,
+            next: Some(list.metadata.r#continue).filter(|token| !token.is_empty()),
+            body,
+        })
+    }
+
+    /// Where the next page begins; none after the last.
+    pub(super) fn next(&self) -> Option<&str> {
+        self.next.as_deref()
+    }
+
+    /// Parses the objects.
+    pub(super) fn parse(self) -> Result<Page, CallError> {
+        let Self { body, items, resource_version, next } = self;
+        let objects = items.into_iter().map(|item| parsed(&body[item]));
+        Ok(Page { objects: objects.collect::<Result<_, _>>()?, resource_version, next })
+    }
+}
+
 /// The path of a collection.
 pub(super) fn collection(resource: &Resource, namespace: Option<&str>) -> String {
     let Resource { group, version, plural } = resource;
@@ -117,7 +162,11 @@ pub(super) fn named(resource: &Resource, namespace: Option<&str>, name: &str) ->
     format!("{}/{}", collection(resource, namespace), encoded(name))
 }
 
-/// Parses one object of a list or a watch.
+/// Parses one object of a watch.
 pub(super) fn object(raw: &RawValue) -> Result<Object, CallError> {
-    Json::parse(raw.get().as_bytes()).map(Object::from).map_err(CallError::malformed)
+    parsed(raw.get().as_bytes())
+}
+
+fn parsed(bytes: &[u8]) -> Result<Object, CallError> {
+    Json::parse(bytes).map(Object::from).map_err(CallError::malformed)
 }

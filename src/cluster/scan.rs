@@ -1,10 +1,11 @@
-//! All objects of a resource, page by page, the next page on its way while one is looked at.
-//! It must not hold more than two pages.
+//! All objects of a resource, page by page, the next page on its way while one is parsed and looked at.
+//! It must not hold more than one page parsed and one as it came.
 
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
+use super::read::RawPage;
 use super::{Backoff, CallError, Cluster, Page};
 use crate::domain::crd::Resource;
 
@@ -15,7 +16,7 @@ const ATTEMPTS: u32 = 5;
 pub struct Scan {
     cluster: Cluster,
     resource: Resource,
-    under_way: Option<JoinHandle<Result<Page, CallError>>>,
+    under_way: Option<JoinHandle<Result<RawPage, CallError>>>,
 }
 
 impl Scan {
@@ -37,10 +38,11 @@ impl Scan {
         self.under_way = None;
         // A task that is never cancelled fails only by a panic, which goes on here.
         let page = page.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
-        if let Some(token) = &page.next {
-            self.ask(Some(token.clone()));
+        if let Some(token) = page.next() {
+            let token = token.to_owned();
+            self.ask(Some(token));
         }
-        Ok(Some(page))
+        page.parse().map(Some)
     }
 
     fn ask(&mut self, after: Option<String>) {
@@ -50,12 +52,12 @@ impl Scan {
     }
 }
 
-async fn insist(cluster: &Cluster, resource: &Resource, after: Option<&str>) -> Result<Page, CallError> {
+async fn insist(cluster: &Cluster, resource: &Resource, after: Option<&str>) -> Result<RawPage, CallError> {
     let mut backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(5));
     let mut left = ATTEMPTS;
     loop {
         left -= 1;
-        match cluster.page(resource, after).await {
+        match cluster.raw_page(resource, after).await {
             Err(error) if left > 0 && passes(&error) => {
                 tokio::time::sleep(backoff.failed(error.retry_after())).await;
             }

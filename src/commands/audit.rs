@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::cluster::etcd::{Opaque, Snapshot, decode, definition, identity_of, prefix_of};
+use etch::cluster::etcd::{Etcd, Opaque, Snapshot, decode, definition, identity_of, prefix_of};
 use etch::cluster::{Cluster, Scan, crds};
 use etch::domain::audit::{
-    Evidence, Missing, State, Totals, Unreadable, by_bytes, by_view, held, overall, schema_time,
+    Evidence, Exact, Missing, State, Totals, Unreadable, by_bytes, by_view, held, overall, schema_time,
 };
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
@@ -18,6 +18,7 @@ use etch::domain::path::Path;
 use etch::domain::plan::{Hold, Terms};
 use etch::domain::schema::rules::crd::judge;
 use etch::report::{self, Align, Cell, Style, Table, Tone};
+use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
 use super::etcd::{Bytes, EtcdArgs, on_its_record};
@@ -55,6 +56,9 @@ pub(crate) struct Audit {
     output: Output,
 }
 
+/// How many objects the server is asked to convert at once.
+const CONVERSIONS: usize = 8;
+
 /// What is told of one CRD.
 struct Audited {
     crd: String,
@@ -81,7 +85,10 @@ impl Audit {
         let bytes = Bytes::open(&self.etcd).await?;
         let all = match bytes.as_ref().and_then(Bytes::snapshot) {
             Some(snapshot) => self.snapshot(snapshot)?,
-            None => self.live(&Cluster::connect(&global.target()).await?, bytes.as_ref()).await?,
+            None => {
+                let cluster = Cluster::connect(&global.target()).await?;
+                self.live(&cluster, bytes.as_ref().and_then(Bytes::etcd)).await?
+            }
         };
         match self.output {
             Output::Table => table(out, &global.style(), &all, self.objects)?,
@@ -100,7 +107,7 @@ impl Audit {
     }
 
     /// Looks at the objects of a cluster, by their views or by what its etcd holds.
-    async fn live(&self, cluster: &Cluster, bytes: Option<&Bytes>) -> anyhow::Result<Vec<Audited>> {
+    async fn live(&self, cluster: &Cluster, etcd: Option<(&Etcd, &str)>) -> anyhow::Result<Vec<Audited>> {
         let mut names = Vec::new();
         for name in &self.crds {
             names.push(cluster.resolve(name).await?);
@@ -139,12 +146,8 @@ impl Audit {
                 continue;
             }
             let mut audited = self.begun(&crd);
-            let ended = match bytes {
-                Some(bytes) => {
-                    let decoder = Decoder::new(&crd);
-                    let mut look = |identity, value: &[u8]| audited.look(&crd, &decoder, identity, value);
-                    bytes.each(&crd.resource(), &mut look).await
-                }
+            let ended = match etcd {
+                Some((etcd, registry)) => audited.compare(cluster, etcd, registry, &crd).await,
                 None => self.views(cluster, &document, &crd, &mut audited).await,
             };
             audited.error = ended.err().map(|error| format!("{error:#}"));
@@ -218,7 +221,8 @@ impl Audit {
                 && let Some((namespace, name)) = identity_of(prefix, &value.key)
             {
                 let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
-                audited.look(crd, decoder, Identity { namespace, name, uid: String::new() }, &value.bytes);
+                let identity = Identity { namespace, name, uid: String::new() };
+                audited.take(crd, identity, known(&value.bytes, crd, decoder));
             }
             ControlFlow::Continue(())
         })?;
@@ -272,11 +276,45 @@ impl Audited {
         }
     }
 
-    /// Looks at what etcd holds of an object.
-    fn look(&mut self, crd: &Crd, decoder: &Decoder<'_>, identity: Identity, value: &[u8]) {
-        let exact = decode(value).map_err(|opaque: Opaque| opaque.to_string()).and_then(|stored| {
-            by_bytes(&stored, crd, decoder).map_err(|unreadable: Unreadable| unreadable.to_string())
-        });
+    /// Looks at what a running etcd holds of all objects.
+    async fn compare(
+        &mut self,
+        cluster: &Cluster,
+        etcd: &Etcd,
+        registry: &str,
+        crd: &Crd,
+    ) -> anyhow::Result<()> {
+        let (prefix, decoder) = (prefix_of(registry, &crd.resource()), Decoder::new(crd));
+        let mut after = None;
+        loop {
+            let page = etcd.page(&prefix, after.as_ref()).await?;
+            let known = stream::iter(&page.values).map(async |value| {
+                let (namespace, name) = identity_of(&prefix, &value.key)?;
+                let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
+                let identity = Identity { namespace, name, uid: String::new() };
+                let exact = match known(&value.bytes, crd, &decoder) {
+                    Ok(exact) if exact.unconverted => {
+                        Ok(converted(exact, cluster, crd, &identity, value.revision).await)
+                    }
+                    exact => exact,
+                };
+                Some((identity, exact))
+            });
+            let mut known = std::pin::pin!(known.buffered(CONVERSIONS));
+            while let Some(looked) = known.next().await {
+                if let Some((identity, exact)) = looked {
+                    self.take(crd, identity, exact);
+                }
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes down what is known of an object, or why nothing is.
+    fn take(&mut self, crd: &Crd, identity: Identity, exact: Result<Exact, String>) {
         match exact {
             Ok(exact) => self.add(crd, &exact.object, exact.missing, exact.hidden),
             Err(unreadable) => {
@@ -320,6 +358,23 @@ impl Audited {
             document["error"] = Value::from(error.as_str());
         }
         document
+    }
+}
+
+/// What the bytes in etcd tell of an object, or why they tell nothing.
+fn known(value: &[u8], crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact, String> {
+    let stored = decode(value).map_err(|opaque: Opaque| opaque.to_string())?;
+    by_bytes(&stored, crd, decoder).map_err(|unreadable: Unreadable| unreadable.to_string())
+}
+
+/// Has the server ask the webhook what it makes of an object. Where that fails, or the object has changed meanwhile, what is
+/// open stays open.
+async fn converted(exact: Exact, cluster: &Cluster, crd: &Crd, identity: &Identity, revision: u64) -> Exact {
+    let Identity { namespace, name, .. } = identity;
+    let view = cluster.object_named(&crd.resource(), namespace.as_deref(), name).await;
+    match view.ok().flatten().filter(|view| view.revision() == Some(revision)) {
+        Some(view) => exact.seen(view, crd),
+        None => exact,
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use etch::cluster::etcd::{
-    After, Etcd, EtcdTarget, REGISTRY, Snapshot, decode, definition, identity_of, prefix_of,
+    After, Etcd, EtcdTarget, REGISTRY, RawValue, Snapshot, decode, definition, identity_of, prefix_of,
 };
 use etch::cluster::{Cluster, crds};
 use etch::controller::on_record;
@@ -65,7 +65,9 @@ impl Bytes {
                 cert: args.etcd_cert.clone(),
                 key: args.etcd_key.clone(),
             };
-            Source::Etcd(Etcd::connect(&target).await?)
+            let etcd = Etcd::connect(&target).await?;
+            etcd.check(&format!("{}/", args.etcd_prefix.trim_end_matches('/'))).await?;
+            Source::Etcd(etcd)
         };
         Ok(Some(Self { prefix: args.etcd_prefix.clone(), source }))
     }
@@ -75,6 +77,14 @@ impl Bytes {
         match &self.source {
             Source::Snapshot(snapshot) => Some(snapshot),
             Source::Etcd(_) => None,
+        }
+    }
+
+    /// The running etcd and the prefix of its keys, if it is one.
+    pub(crate) fn etcd(&self) -> Option<(&Etcd, &str)> {
+        match &self.source {
+            Source::Etcd(etcd) => Some((etcd, &self.prefix)),
+            Source::Snapshot(_) => None,
         }
     }
 
@@ -120,7 +130,7 @@ impl Bytes {
         resource: &Resource,
         namespace: Option<&str>,
         name: &str,
-    ) -> anyhow::Result<Option<Vec<u8>>> {
+    ) -> anyhow::Result<Option<RawValue>> {
         let prefix = prefix_of(&self.prefix, resource);
         let key = match namespace {
             Some(namespace) => format!("{prefix}{namespace}/{name}"),
@@ -136,19 +146,19 @@ impl Bytes {
     pub(crate) fn crd(&self, name: &str) -> anyhow::Result<Option<Json>> {
         let Source::Snapshot(snapshot) = &self.source else { return Ok(None) };
         let key = format!("{}{name}", prefix_of(&self.prefix, &crds()));
-        let Some(bytes) = of_snapshot(snapshot, &key)? else { return Ok(None) };
-        let document = decode(&bytes).with_context(|| format!("the CRD {name} in the snapshot"))?;
+        let Some(value) = of_snapshot(snapshot, &key)? else { return Ok(None) };
+        let document = decode(&value.bytes).with_context(|| format!("the CRD {name} in the snapshot"))?;
         Ok(Some(definition(document)))
     }
 }
 
-fn of_snapshot(snapshot: &Snapshot, key: &str) -> anyhow::Result<Option<Vec<u8>>> {
-    let mut bytes = None;
+fn of_snapshot(snapshot: &Snapshot, key: &str) -> anyhow::Result<Option<RawValue>> {
+    let mut found = None;
     snapshot.each(&|other| other == key.as_bytes(), &mut |value| {
-        bytes = Some(value.bytes);
+        found = Some(value);
         ControlFlow::Break(())
     })?;
-    Ok(bytes)
+    Ok(found)
 }
 
 /// What Etch has on record of a CRD; nothing where it is not installed.

@@ -58,8 +58,14 @@ impl Explain {
             .await?
             .with_context(|| format!("there is no {} {:?}{}", crd.kind(), self.name, within(namespace)))?;
         let (missing, exact) = match self.stored(&crd, namespace).await? {
-            Some(stored) => {
-                (by_bytes(&stored, &crd, &Decoder::new(&crd)).context("what etcd holds of it")?.missing, true)
+            Some((stored, revision)) => {
+                let exact = by_bytes(&stored, &crd, &Decoder::new(&crd)).context("what etcd holds of it")?;
+                let is_of_these_bytes = object.revision() == Some(revision);
+                let exact = match exact.unconverted && is_of_these_bytes {
+                    true => exact.seen(object.clone(), &crd),
+                    false => exact,
+                };
+                (exact.missing, true)
             }
             None => (by_view(&object, &crd, &evidence(&cluster, &document, &crd).await), false),
         };
@@ -68,12 +74,13 @@ impl Explain {
         Ok(if missing.is_empty() { Outcome::Clean } else { Outcome::Findings })
     }
 
-    /// What etcd holds of the object, where there is access to it.
-    async fn stored(&self, crd: &Crd, namespace: Option<&str>) -> anyhow::Result<Option<Json>> {
+    /// What etcd holds of the object, and at which revision, where there is access to it.
+    async fn stored(&self, crd: &Crd, namespace: Option<&str>) -> anyhow::Result<Option<(Json, u64)>> {
         let Some(bytes) = Bytes::open(&self.etcd).await? else { return Ok(None) };
         let value = bytes.object(&crd.resource(), namespace, &self.name).await?;
         let value = value.context("etcd has no such object; see --etcd-prefix")?;
-        Ok(Some(decode(&value).context("what etcd holds of it")?))
+        let stored = decode(&value.bytes).context("what etcd holds of it")?;
+        Ok(Some((stored, value.revision)))
     }
 
     fn print(

@@ -10,7 +10,6 @@ use etch::cluster::etcd::decode;
 use etch::cluster::{Cluster, Scan};
 use etch::domain::audit::{Evidence, schema_time};
 use etch::domain::crd::Crd;
-use etch::domain::decode::Undecodable;
 use etch::domain::impact::{Changed, Effect, Problem, SchemaChanges, Upgrade, compare};
 use etch::domain::json::Json;
 use etch::domain::object::{Identity, Object};
@@ -184,12 +183,12 @@ impl Told {
 
     /// Looks at what etcd holds of an object.
     fn look(&mut self, upgrade: &Upgrade<'_>, identity: Identity, value: &[u8]) {
+        let wrong = |problem| Effect { problems: vec![problem], ..Effect::default() };
         let effect = match decode(value) {
             Ok(stored) => upgrade.stored(stored).map(|(_, effect)| effect),
-            Err(_) => Err(Undecodable::Malformed),
+            Err(opaque) => Ok(wrong(Problem::Opaque { why: opaque.to_string() })),
         };
-        let unreadable = |why| Effect { problems: vec![Problem::Unreadable(why)], ..Effect::default() };
-        self.add(identity, effect.unwrap_or_else(unreadable), true);
+        self.add(identity, effect.unwrap_or_else(|why| wrong(Problem::Unreadable(why))), true);
     }
 
     fn add(&mut self, identity: Identity, effect: Effect, exact: bool) {

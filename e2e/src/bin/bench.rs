@@ -1,21 +1,48 @@
-//! Measures the schema engine; one JSON line per measurement, and on standard error whether it is as fast as is wanted.
+//! Measures the schema engine, or an audit; one JSON line per measurement, and on standard error whether it is as fast as is
+//! wanted.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
+use e2e::bench::audit;
 use e2e::bench::{WANTED, Worst, inputs, measure};
 
 /// Filling and deciding, beside Go's `Default` and `DeepCopyJSONValue`, a deep copy and serde_json's parse. Ends with exit 1 if
 /// filling is slower than is wanted.
 #[derive(Parser)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Arguments {
     /// Only inputs whose name holds one of these texts.
     names: Vec<String>,
+    #[command(subcommand)]
+    other: Option<Other>,
+}
+
+#[derive(Subcommand)]
+enum Other {
+    /// `etch audit` over many objects of a control plane, beside a bare loop that lists and parses the same pages. Ends with
+    /// exit 1 if it is slower or larger than is wanted.
+    Audit {
+        /// How many objects.
+        #[arg(long, default_value_t = 100_000)]
+        objects: u64,
+        /// How often each of the two is measured, in turn.
+        #[arg(long, default_value_t = 7)]
+        rounds: usize,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    let Arguments { names } = Arguments::parse();
+    let Arguments { names, other } = Arguments::parse();
+    let is_good = match other {
+        Some(Other::Audit { objects, rounds }) => audit(objects, rounds)?,
+        None => engine(&names)?,
+    };
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn engine(names: &[String]) -> anyhow::Result<bool> {
     let mut inputs = inputs()?;
     inputs.retain(|input| names.is_empty() || names.iter().any(|name| input.name.contains(name)));
     let mut output = io::stdout().lock();
@@ -33,5 +60,23 @@ fn main() -> anyhow::Result<ExitCode> {
         worst.go_default_to_fill,
         WANTED.go_default_to_fill,
     )?;
-    Ok(if worst.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(worst.is_good())
+}
+
+fn audit(objects: u64, rounds: usize) -> anyhow::Result<bool> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let say = |line: &str| drop(writeln!(io::stderr(), "{line}"));
+    let measured = runtime.block_on(audit::measure(objects, rounds, &say))?;
+    let mut output = io::stdout().lock();
+    serde_json::to_writer(&mut output, &measured)?;
+    writeln!(output)?;
+    writeln!(
+        io::stderr(),
+        "the audit has {:.2} of the bare loop's speed (wanted: {}), and {:.1} MiB at most (wanted: {})",
+        measured.speed,
+        audit::WANTED.speed,
+        measured.peak_rss as f64 / f64::from(1 << 20),
+        audit::WANTED.peak_rss >> 20,
+    )?;
+    Ok(measured.is_good())
 }

@@ -32,6 +32,9 @@ struct Arguments {
     /// them [default: none].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     controllers: Vec<String>,
+    /// Have etcd speak TLS, and answer only to `DIR/pki/etcd-client.crt`; its certificate authority is `DIR/pki/etcd-ca.crt`.
+    #[arg(long)]
+    etcd_tls: bool,
     /// Build what is missing, and start nothing.
     #[arg(long)]
     build_only: bool,
@@ -52,14 +55,16 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> Result<()> {
-    let Arguments { dir, apiservers, kubernetes, controllers, build_only, apiserver_flags } = arguments;
+    let Arguments { dir, apiservers, kubernetes, controllers, etcd_tls, build_only, apiserver_flags } =
+        arguments;
     let mut stop = Stop::new()?;
     if build_only {
         let kubernetes = kubernetes.map_or_else(Kubernetes::meant, Ok)?;
         return stop.or(build(&kubernetes, !controllers.is_empty())).await.unwrap_or(Ok(()));
     }
     let dir = dir.context("--dir is missing")?;
-    let options = Options { dir, apiservers: apiservers.into(), kubernetes, apiserver_flags, controllers };
+    let options =
+        Options { dir, apiservers: apiservers.into(), kubernetes, apiserver_flags, controllers, etcd_tls };
     let Some(started) = stop.or(ControlPlane::start(options)).await else { return Ok(()) };
     let mut control_plane = started?;
     println!("ready");

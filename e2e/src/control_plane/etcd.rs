@@ -6,9 +6,12 @@ use anyhow::{Context, Result};
 use etch::domain::json::Json;
 use http::Request;
 use k8s_openapi::ByteString;
-use kube::{Client, Config};
+use kube::{Client, Config, client::Body};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use super::kubeconfig;
+use super::pki::EtcdPki;
 
 /// A client of one etcd member. Cheap to clone.
 #[derive(Clone)]
@@ -62,9 +65,14 @@ struct PutRequest {
 }
 
 impl EtcdRaw {
-    /// A client for the endpoint `url`, as in `endpoints.json`. Nothing is sent yet.
-    pub fn new(url: &str) -> Result<Self> {
-        let mut config = Config::new(url.parse().with_context(|| format!("the etcd endpoint {url}"))?);
+    /// A client for the endpoint `url`, as in `endpoints.json`, with the certificates that it wants. Nothing is sent yet.
+    pub async fn new(url: &str, tls: Option<&EtcdPki>) -> Result<Self> {
+        let mut config = match tls {
+            None => Config::new(url.parse().with_context(|| format!("the etcd endpoint {url}"))?),
+            Some(EtcdPki { ca, serving: _, client }) => {
+                kubeconfig::of(url, ca, &kubeconfig::certificate_user(client)?).await?
+            }
+        };
         config.default_retry = false;
         Ok(Self { client: Client::try_from(config)? })
     }
@@ -87,6 +95,16 @@ impl EtcdRaw {
         Ok(())
     }
 
+    /// Writes up to 128 values at once, which is what etcd takes in one transaction.
+    pub async fn put_all(&self, values: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<()> {
+        let puts = values.into_iter().map(|(key, bytes)| {
+            json!({ "request_put": PutRequest { key: encode(&key), value: ByteString(bytes) } })
+        });
+        let transaction = json!({ "success": puts.collect::<Vec<_>>() });
+        let _: Value = self.post("txn", &transaction).await.context("put several values")?;
+        Ok(())
+    }
+
     /// What is stored for a custom resource, at whatever version it is stored; `None` if there is no such object.
     ///
     /// The key is `/registry/<group>/<plural>/<namespace>/<name>`, without the namespace for cluster-scoped ones. An
@@ -102,6 +120,19 @@ impl EtcdRaw {
         let Some((bytes, _)) = self.get(&key).await? else { return Ok(None) };
         let document = Json::parse(&bytes).with_context(|| format!("{key} is not stored as JSON"))?;
         Ok(Some(document.into_inner()))
+    }
+
+    /// The whole of it, as `etcdctl snapshot save` would write it to a file.
+    pub async fn snapshot(&self) -> Result<Vec<u8>> {
+        let request = Request::post("/v3/maintenance/snapshot").body(Body::from(b"{}".to_vec()))?;
+        let answer = self.client.send(request).await?.into_body().collect_bytes().await?;
+        let mut bytes = Vec::new();
+        for part in answer.split(|byte| *byte == b'\n').filter(|part| !part.is_empty()) {
+            let part: Value = serde_json::from_slice(part)?;
+            let blob: ByteString = serde_json::from_value(part["result"]["blob"].clone()).unwrap_or_default();
+            bytes.extend(blob.0);
+        }
+        Ok(bytes)
     }
 
     async fn range(&self, key: &str, range_end: Option<Vec<u8>>) -> Result<Vec<RawValue>> {

@@ -6,13 +6,12 @@ use std::{path::Path, process::Command};
 
 use serde_json::{Value, json};
 
-use super::pki::Pki;
+use super::pki::{EtcdPki, Pki};
 
-/// etcd on `http://127.0.0.1:<port>` with its data in `data`.
+/// etcd at `url` with its data in `data`; over TLS, it answers only to the holder of the client certificate.
 ///
 /// It does not wait for the disk: its data need not survive a crash of the machine.
-pub(super) fn etcd(program: &Path, data: &Path, port: u16) -> Command {
-    let url = format!("http://127.0.0.1:{port}");
+pub(super) fn etcd(program: &Path, data: &Path, url: &str, tls: Option<&EtcdPki>) -> Command {
     let mut command = Command::new(program);
     command.arg("--data-dir").arg(data).args([
         "--unsafe-no-fsync",
@@ -23,6 +22,10 @@ pub(super) fn etcd(program: &Path, data: &Path, port: u16) -> Command {
         &format!("--listen-client-urls={url}"),
         &format!("--advertise-client-urls={url}"),
     ]);
+    if let Some(EtcdPki { ca, serving, client: _ }) = tls {
+        command.arg("--client-cert-auth").arg("--trusted-ca-file").arg(ca);
+        command.arg("--cert-file").arg(&serving.certificate).arg("--key-file").arg(&serving.key);
+    }
     command
 }
 
@@ -31,6 +34,7 @@ pub(super) struct ApiServer<'a> {
     pub(super) program: &'a Path,
     pub(super) pki: &'a Pki,
     pub(super) etcd: &'a str,
+    pub(super) etcd_tls: Option<&'a EtcdPki>,
     pub(super) port: u16,
     pub(super) audit_policy: &'a Path,
     pub(super) audit_log: &'a Path,
@@ -40,7 +44,7 @@ pub(super) struct ApiServer<'a> {
 
 impl ApiServer<'_> {
     pub(super) fn command(&self) -> Command {
-        let Self { program, pki, etcd, port, audit_policy, audit_log, extra } = self;
+        let Self { program, pki, etcd, etcd_tls, port, audit_policy, audit_log, extra } = self;
         let Pki { ca, serving, admin: _, controller_manager: _, token_key, token_public_key } = pki;
         let mut command = Command::new(program);
         let mut file = |flag: &str, path: &Path| {
@@ -53,6 +57,11 @@ impl ApiServer<'_> {
         file("--service-account-signing-key-file", token_key);
         file("--audit-policy-file", audit_policy);
         file("--audit-log-path", audit_log);
+        if let Some(EtcdPki { ca, serving: _, client }) = etcd_tls {
+            file("--etcd-cafile", ca);
+            file("--etcd-certfile", &client.certificate);
+            file("--etcd-keyfile", &client.key);
+        }
         command.args([
             // A request is answered after its audit event has been written.
             "--audit-log-mode=blocking",

@@ -29,16 +29,26 @@ pub(super) fn token_user(token: &str) -> Value {
 
 /// Writes a kubeconfig for one API server and one user.
 pub(super) fn write(path: &Path, server: &str, ca: &Path, user: &Value) -> Result<()> {
+    let config = document(server, ca, user)?;
+    fs::write(path, format!("{config:#}\n")).with_context(|| format!("write {}", path.display()))
+}
+
+/// What a client makes of one server and one user.
+pub(super) async fn of(server: &str, ca: &Path, user: &Value) -> Result<Config> {
+    let kubeconfig: Kubeconfig = serde_json::from_value(document(server, ca, user)?)?;
+    Ok(Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
+}
+
+fn document(server: &str, ca: &Path, user: &Value) -> Result<Value> {
     let name = "etch-e2e";
-    let config = json!({
+    Ok(json!({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": name, "cluster": {"server": server, "certificate-authority-data": embedded(ca)?}}],
         "users": [{"name": name, "user": user}],
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         "current-context": name,
-    });
-    fs::write(path, format!("{config:#}\n")).with_context(|| format!("write {}", path.display()))
+    }))
 }
 
 /// What a client makes of a kubeconfig file: kube's default, which repeats what is answered with 429 or 503.

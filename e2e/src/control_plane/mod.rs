@@ -34,6 +34,7 @@ use directory::Directory;
 pub use etcd::{EtcdRaw, RawValue, object_key};
 pub use kubeconfig::read as read_kubeconfig;
 use pki::Pki;
+pub use pki::{EtcdPki, Identity};
 
 /// What to start.
 #[derive(Clone, Debug)]
@@ -49,6 +50,8 @@ pub struct Options {
     /// The controllers of kube-controller-manager that run, by the names that its `--controllers` takes, such as
     /// `clusterrole-aggregation-controller`. Without any there is no controller manager, and none is built.
     pub controllers: Vec<String>,
+    /// Whether etcd speaks TLS, with a certificate authority of its own, and wants a client certificate.
+    pub etcd_tls: bool,
 }
 
 impl Options {
@@ -60,6 +63,7 @@ impl Options {
             kubernetes: None,
             apiserver_flags: Vec::new(),
             controllers: Vec::new(),
+            etcd_tls: false,
         }
     }
 }
@@ -88,6 +92,7 @@ struct Setup {
     binaries: Binaries,
     pki: Pki,
     etcd_url: String,
+    etcd_tls: Option<EtcdPki>,
     flags: Vec<String>,
 }
 
@@ -98,7 +103,7 @@ impl ControlPlane {
     /// A directory that is in use or holds something else; a failing build; a server that ends before it is ready,
     /// with the end of its log.
     pub async fn start(options: Options) -> Result<Self> {
-        let Options { dir, apiservers, kubernetes, apiserver_flags: flags, controllers } = options;
+        let Options { dir, apiservers, kubernetes, apiserver_flags: flags, controllers, etcd_tls } = options;
         ensure!(apiservers > 0, "at least one API server is needed");
         let directory = Directory::claim(&dir)?;
         let binaries = Binaries::ensure(&kubernetes.map_or_else(Kubernetes::meant, Ok)?).await?;
@@ -110,11 +115,13 @@ impl ControlPlane {
             fs::remove_file(&endpoints_file)?;
         }
         let pki = Pki::at(&dir.join("pki"))?;
+        let etcd_tls = etcd_tls.then(|| EtcdPki::at(&dir.join("pki"))).transpose()?;
         fs::write(dir.join("audit-policy.json"), format!("{:#}\n", flags::audit_policy()))?;
 
-        let (etcd, etcd_url) = on_free_port(async |port| start_etcd(&binaries, dir, port).await).await?;
-        let raw = EtcdRaw::new(&etcd_url)?;
-        let setup = Setup { directory, binaries, pki, etcd_url, flags };
+        let tls = etcd_tls.as_ref();
+        let (etcd, etcd_url) = on_free_port(async |port| start_etcd(&binaries, dir, port, tls).await).await?;
+        let raw = EtcdRaw::new(&etcd_url, tls).await?;
+        let setup = Setup { directory, binaries, pki, etcd_url, etcd_tls, flags };
         let servers = (0..apiservers).map(|index| {
             let setup = &setup;
             on_free_port(async move |port| setup.start_server(index, port).await)
@@ -145,9 +152,19 @@ impl ControlPlane {
         &self.raw
     }
 
-    /// Where etcd listens: `http://127.0.0.1:PORT`.
+    /// Where etcd listens: `http://127.0.0.1:PORT`, or `https` over TLS.
     pub fn etcd_url(&self) -> &str {
         &self.setup.etcd_url
+    }
+
+    /// The files that etcd's clients need; none where it speaks no TLS.
+    pub fn etcd_tls(&self) -> Option<&EtcdPki> {
+        self.setup.etcd_tls.as_ref()
+    }
+
+    /// The certificate authority of the API servers.
+    pub fn ca(&self) -> &Path {
+        &self.setup.pki.ca
     }
 
     /// Where the API server `index` listens: `https://127.0.0.1:PORT`, the same after a restart of that server.
@@ -249,7 +266,7 @@ impl Setup {
     }
 
     async fn start_server(&self, index: usize, port: u16) -> Result<ApiServer> {
-        let Self { directory, binaries, pki, etcd_url, flags } = self;
+        let Self { directory, binaries, pki, etcd_url, etcd_tls, flags } = self;
         let kubeconfig = self.kubeconfig(index);
         kubeconfig::write(
             &kubeconfig,
@@ -264,6 +281,7 @@ impl Setup {
             program: &binaries.kube_apiserver,
             pki,
             etcd: etcd_url,
+            etcd_tls: etcd_tls.as_ref(),
             port,
             audit_policy: &directory.path.join("audit-policy.json"),
             audit_log: &self.audit_log(index),
@@ -287,10 +305,16 @@ impl Setup {
     }
 }
 
-async fn start_etcd(binaries: &Binaries, dir: &Path, port: u16) -> Result<(Component, String)> {
-    let url = format!("http://127.0.0.1:{port}");
-    let raw = EtcdRaw::new(&url)?;
-    let command = flags::etcd(&binaries.etcd, &dir.join("etcd"), port);
+async fn start_etcd(
+    binaries: &Binaries,
+    dir: &Path,
+    port: u16,
+    tls: Option<&EtcdPki>,
+) -> Result<(Component, String)> {
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://127.0.0.1:{port}");
+    let raw = EtcdRaw::new(&url, tls).await?;
+    let command = flags::etcd(&binaries.etcd, &dir.join("etcd"), &url, tls);
     let component =
         Component::start("etcd".into(), dir, &command, async || raw.get("/").await.is_ok()).await?;
     Ok((component, url))

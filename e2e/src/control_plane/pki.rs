@@ -27,11 +27,24 @@ pub(super) struct Pki {
     pub(super) token_public_key: PathBuf,
 }
 
+/// The files of the etcd's own PKI, which no API server's client is part of.
+#[derive(Clone, Debug)]
+pub struct EtcdPki {
+    /// Signs the two certificates below, and is what both sides trust.
+    pub ca: PathBuf,
+    /// For `127.0.0.1`.
+    pub(super) serving: Identity,
+    /// What etcd answers to.
+    pub client: Identity,
+}
+
 /// A certificate and the key that belongs to it.
-#[derive(Debug)]
-pub(super) struct Identity {
-    pub(super) certificate: PathBuf,
-    pub(super) key: PathBuf,
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The certificate.
+    pub certificate: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
 }
 
 impl Pki {
@@ -58,13 +71,7 @@ impl Pki {
     }
 
     fn make(&self) -> Result<()> {
-        let mut authority = params(&[], "etch-e2e")?;
-        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let key = KeyPair::generate()?;
-        fs::write(&self.ca, authority.self_signed(&key)?.pem())?;
-        let authority = Issuer::new(authority, key);
-
+        let authority = authority("etch-e2e", &self.ca)?;
         let names = ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
         let mut serving = params(&names, "kube-apiserver")?;
         serving.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -86,6 +93,35 @@ impl Pki {
     }
 }
 
+impl EtcdPki {
+    /// As [`Pki::at`].
+    pub(super) fn at(dir: &Path) -> Result<Self> {
+        let identity = |name: &str| Identity {
+            certificate: dir.join(format!("{name}.crt")),
+            key: dir.join(format!("{name}.key")),
+        };
+        let pki =
+            Self { ca: dir.join("etcd-ca.crt"), serving: identity("etcd"), client: identity("etcd-client") };
+        if !pki.client.key.exists() {
+            fs::create_dir_all(dir).with_context(|| format!("create {}", dir.display()))?;
+            pki.make().with_context(|| format!("make etcd's certificates in {}", dir.display()))?;
+        }
+        Ok(pki)
+    }
+
+    fn make(&self) -> Result<()> {
+        let authority = authority("etch-e2e-etcd", &self.ca)?;
+        let mut serving = params(&["127.0.0.1", "localhost"], "etcd")?;
+        // Its gateway is a client of its own port, with the same certificate.
+        serving.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        self.serving.issue(serving, &authority)?;
+        let mut client = params(&[], "etcd-client")?;
+        client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.client.issue(client, &authority)
+    }
+}
+
 impl Identity {
     fn issue(&self, mut params: CertificateParams, authority: &Issuer<'_, KeyPair>) -> Result<()> {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -95,6 +131,15 @@ impl Identity {
         fs::write(&self.key, key.serialize_pem())?;
         Ok(())
     }
+}
+
+fn authority(common_name: &str, certificate: &Path) -> Result<Issuer<'static, KeyPair>> {
+    let mut params = params(&[], common_name)?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    let key = KeyPair::generate()?;
+    fs::write(certificate, params.self_signed(&key)?.pem())?;
+    Ok(Issuer::new(params, key))
 }
 
 fn params(names: &[&str], common_name: &str) -> Result<CertificateParams> {

@@ -2,8 +2,10 @@
 //! answers by script, on a clock that stands still until everything waits for it.
 
 mod events;
+mod follow;
 mod lists;
 mod operator;
+mod patch;
 mod requests;
 mod secrets;
 mod server;

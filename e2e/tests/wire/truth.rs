@@ -23,7 +23,7 @@ fn status(world: &World) -> Value {
     world.report(CRD).map(|report| report["status"].clone()).unwrap_or_default()
 }
 
-fn set_policy(world: &World, generation: u64, spec: Value) {
+pub(crate) fn set_policy(world: &World, generation: u64, spec: Value) {
     let metadata = json!({ "name": "default", "uid": "p", "generation": generation });
     let policy = json!({
         "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": metadata, "spec": spec,
@@ -32,7 +32,7 @@ fn set_policy(world: &World, generation: u64, spec: Value) {
 }
 
 /// The CRD with another default for `size`, or with none.
-fn set_default(world: &World, generation: u64, default: Option<u64>) {
+pub(crate) fn set_default(world: &World, generation: u64, default: Option<u64>) {
     let mut crd = crd_named(THINGS);
     let conditions = world.stored(CRDS, CRD).expect("the CRD")["status"]["conditions"].clone();
     crd["metadata"]["generation"] = generation.into();

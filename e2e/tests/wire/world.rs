@@ -14,6 +14,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::patch::json_patched;
 use super::requests::not_found;
 use super::server::{Answer, Log, Request, event, serve};
 
@@ -26,6 +27,9 @@ pub(crate) const OTHERS: &str = "others";
 /// A script that comes before the world's own answers.
 type Fault = Box<dyn FnMut(&Request) -> Option<Answer> + Send>;
 
+/// What becomes of an answer on its way: it comes after what the request asked for was done.
+type Loss = Box<dyn FnMut(&World, &Request) -> Option<Answer> + Send>;
+
 /// A cluster that scenarios share with its server.
 #[derive(Clone)]
 pub(crate) struct World {
@@ -34,6 +38,7 @@ pub(crate) struct World {
     changed: watch::Sender<u64>,
     /// Changes when all open watches are to end.
     ended: watch::Sender<()>,
+    loss: Arc<Mutex<Option<Loss>>>,
 }
 
 struct State {
@@ -64,7 +69,8 @@ impl World {
             fault: None,
         };
         let state = Arc::new(Mutex::new(state));
-        let world = Self { state, changed: watch::Sender::new(0), ended: watch::Sender::new(()) };
+        let (changed, ended) = (watch::Sender::new(0), watch::Sender::new(()));
+        let world = Self { state, changed, ended, loss: Arc::default() };
         world.put(CRDS, crd_named(THINGS));
         let policy = json!({
             "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy",
@@ -80,6 +86,11 @@ impl World {
     /// Sets what answers before the world does.
     pub(crate) fn fails(&self, fault: impl FnMut(&Request) -> Option<Answer> + Send + 'static) {
         self.lock().fault = Some(Box::new(fault));
+    }
+
+    /// Sets what is answered, and what happens, once the world has done what was asked.
+    pub(crate) fn loses(&self, loss: impl FnMut(&Self, &Request) -> Option<Answer> + Send + 'static) {
+        *self.loss.lock().expect("no test panics here") = Some(Box::new(loss));
     }
 
     /// Answers everything by itself from now on.
@@ -181,7 +192,11 @@ impl World {
     /// A connection to this world, and the log of what is asked through it.
     pub(crate) fn serve(&self) -> (Cluster, Log) {
         let world = self.clone();
-        serve(move |request| world.answer(request))
+        serve(move |request| {
+            let answer = world.answer(request);
+            let mut loss = world.loss.lock().expect("no test panics here");
+            loss.as_mut().and_then(|loss| loss(&world, request)).unwrap_or(answer)
+        })
     }
 
     /// Runs the operator on this world for a time, and ends it.
@@ -263,13 +278,22 @@ impl World {
 
     fn one(&self, plural: &'static str, name: &str, request: &Request) -> Answer {
         let Some(before) = self.stored(plural, name) else { return not_found(name) };
-        if request.method == "PATCH" {
+        if request.verb() == "PATCH json" {
+            match json_patched(&before, request) {
+                Ok(after) if after != before => self.put(plural, after),
+                Ok(_) => {}
+                Err(refusal) => return *refusal,
+            }
+        } else if request.method == "PATCH" {
             let sent = &request.body["metadata"];
             let same = |field: &str| sent[field].is_null() || sent[field] == before["metadata"][field];
             if !same("uid") || !same("resourceVersion") {
                 return Answer::status(409, "Conflict", "the object has been modified");
             }
-            let after = filled(&before);
+            let mut after = filled(&before);
+            if sent["managedFields"].is_array() {
+                after["metadata"]["managedFields"] = sent["managedFields"].clone();
+            }
             self.lock().unfilled.remove(name);
             if after != before {
                 self.put(plural, after);

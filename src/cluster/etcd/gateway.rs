@@ -60,22 +60,20 @@ pub struct After {
 #[non_exhaustive]
 pub enum EtcdError {
     /// An endpoint, a certificate or a key that cannot be used.
-    #[error("the etcd endpoint {endpoint} cannot be used with these certificates: {source}")]
+    #[error("the etcd endpoint {endpoint} cannot be used with these certificates: {cause}")]
     Target {
         /// The endpoint.
         endpoint: String,
-        /// What is wrong.
-        #[source]
-        source: Unusable,
+        /// What is wrong, and with which file.
+        cause: String,
     },
     /// No member answers.
-    #[error("etcd at {endpoint} does not answer: {source}")]
+    #[error("etcd at {endpoint} does not answer: {cause}{}", advice(endpoint, cause))]
     Connection {
         /// The last endpoint that was asked.
         endpoint: String,
-        /// What happened.
-        #[source]
-        source: Unusable,
+        /// What happened, as the lowest layer says it: those above repeat it.
+        cause: String,
     },
     /// It did not answer in time.
     #[error("etcd at {endpoint} did not answer within {} s", DEADLINE.as_secs())]
@@ -84,7 +82,7 @@ pub enum EtcdError {
         endpoint: String,
     },
     /// An answer that is not success.
-    #[error("etcd at {endpoint} answered {code}{}", hint(*code))]
+    #[error("etcd at {endpoint} answered {code}{}", hint(endpoint, *code))]
     Refused {
         /// The endpoint.
         endpoint: String,
@@ -94,6 +92,9 @@ pub enum EtcdError {
     /// The revision of the first page is gone: etcd was compacted meanwhile.
     #[error("etcd was compacted while it was read; run the command again")]
     Compacted,
+    /// It has nothing of an API server's.
+    #[error("etcd holds nothing under {0}; --etcd-prefix says where the API server keeps its keys")]
+    Empty(String),
     /// An answer that is none of etcd's.
     #[error("{0} does not answer as etcd does")]
     Malformed(String),
@@ -131,6 +132,7 @@ struct KeyValue {
     /// Absent when empty.
     #[serde(default)]
     value: ByteString,
+    mod_revision: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -147,7 +149,8 @@ impl Etcd {
     pub async fn connect(target: &EtcdTarget) -> Result<Self, EtcdError> {
         let mut members = Vec::new();
         for endpoint in &target.endpoints {
-            let refused = |source: Unusable| EtcdError::Target { endpoint: endpoint.clone(), source };
+            let refused =
+                |error: Unusable| EtcdError::Target { endpoint: endpoint.clone(), cause: whole(&*error) };
             let config = config(endpoint, target).await.map_err(refused)?;
             let client = kube::Client::try_from(config).map_err(|error| refused(error.into()))?;
             members.push((endpoint.clone(), client));
@@ -175,13 +178,23 @@ impl Etcd {
         }
     }
 
+    /// Asks for one key under a prefix, so that what is wrong with the access to etcd is told once, and first.
+    ///
+    /// # Errors
+    /// See [`EtcdError`]; there has to be a key.
+    pub async fn check(&self, prefix: &str) -> Result<(), EtcdError> {
+        match self.page_of(prefix, None, 1).await?.values.is_empty() {
+            true => Err(EtcdError::Empty(prefix.to_owned())),
+            false => Ok(()),
+        }
+    }
+
     /// Reads the value of one key; none if it is not there.
     ///
     /// # Errors
     /// See [`EtcdError`].
-    pub async fn value(&self, key: &str) -> Result<Option<Vec<u8>>, EtcdError> {
-        let page = self.page_of(key, None, 1).await?;
-        Ok(page.values.into_iter().find(|value| value.key == key).map(|value| value.bytes))
+    pub async fn value(&self, key: &str) -> Result<Option<RawValue>, EtcdError> {
+        Ok(self.page_of(key, None, 1).await?.values.into_iter().find(|value| value.key == key))
     }
 
     async fn page_of(&self, prefix: &str, after: Option<&After>, limit: u32) -> Result<EtcdPage, EtcdError> {
@@ -202,10 +215,11 @@ impl Etcd {
             key.push(0);
             After { key, revision }
         });
-        let values = answer
-            .kvs
-            .into_iter()
-            .map(|kv| RawValue { key: String::from_utf8_lossy(&kv.key.0).into_owned(), bytes: kv.value.0 });
+        let values = answer.kvs.into_iter().map(|KeyValue { key, value, mod_revision }| RawValue {
+            key: String::from_utf8_lossy(&key.0).into_owned(),
+            bytes: value.0,
+            revision: mod_revision.parse().unwrap_or_default(),
+        });
         Ok(EtcdPage { values: values.collect(), next })
     }
 
@@ -225,7 +239,8 @@ impl Etcd {
 }
 
 async fn range(endpoint: &str, client: &kube::Client, body: Vec<u8>) -> Result<Vec<u8>, EtcdError> {
-    let broken = |source: Unusable| EtcdError::Connection { endpoint: endpoint.to_owned(), source };
+    let broken =
+        |error: Unusable| EtcdError::Connection { endpoint: endpoint.to_owned(), cause: lowest(&*error) };
     let request = Request::post("/v3/kv/range")
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(Body::from(body))
@@ -243,11 +258,48 @@ async fn range(endpoint: &str, client: &kube::Client, body: Vec<u8>) -> Result<V
     })
 }
 
+/// What an error and those behind it say, each once.
+fn whole(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = String::new();
+    for error in std::iter::successors(Some(error), |error| error.source()) {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = if text.is_empty() { more } else { format!("{text}: {more}") };
+        }
+    }
+    text
+}
+
+/// What an error comes from in the end.
+fn lowest(error: &(dyn std::error::Error + 'static)) -> String {
+    let last = std::iter::successors(Some(error), |error| error.source()).last();
+    last.unwrap_or(error).to_string()
+}
+
+/// What may be wrong where there is no answer.
+fn advice(endpoint: &str, cause: &str) -> &'static str {
+    let is_tls = endpoint.starts_with("https:");
+    if cause.contains("invalid peer certificate") {
+        "; --etcd-cacert names the authority that has signed its certificate"
+    } else if ["refused", "timed out", "deadline", "dns", "unreachable"]
+        .iter()
+        .any(|word| cause.contains(word))
+    {
+        ""
+    } else if is_tls {
+        // It ends a handshake that it does not like as it pleases: with an alert, or without a word.
+        "; it may want another client certificate, see --etcd-cert and --etcd-key"
+    } else {
+        "; it may want https"
+    }
+}
+
 /// What may be wrong where etcd answers with this status.
-fn hint(code: u16) -> &'static str {
+fn hint(endpoint: &str, code: u16) -> &'static str {
     match code {
         404 => ": it serves no JSON gateway, see etcd's --enable-grpc-gateway",
         401 | 403 => ": it wants another client certificate",
+        400 if endpoint.starts_with("http:") => ": it may want https",
         _ => "",
     }
 }
@@ -281,4 +333,36 @@ fn end_of_prefix(prefix: &str) -> Vec<u8> {
         *last += 1;
     }
     end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_wrong_is_told_with_what_happened() {
+        let told = |endpoint: &str, cause: &str| {
+            EtcdError::Connection { endpoint: endpoint.to_owned(), cause: cause.to_owned() }.to_string()
+        };
+        for (endpoint, cause, hint) in [
+            ("https://e:1", "invalid peer certificate: UnknownIssuer", "--etcd-cacert"),
+            ("https://e:1", "received fatal alert: CertificateRequired", "--etcd-cert and"),
+            ("https://e:1", "Connection reset by peer", "--etcd-cert and"),
+            ("http://e:1", "connection closed before message completed", "it may want https"),
+        ] {
+            let told = told(endpoint, cause);
+            assert!(told.contains(endpoint) && told.contains(cause) && told.contains(hint), "{told}");
+        }
+        let refused = told("https://e:1", "tcp connect error: Connection refused (os error 111)");
+        assert!(refused.ends_with("(os error 111)"), "{refused}");
+    }
+
+    #[test]
+    fn what_an_error_says_is_said_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("above: {0}")]
+        struct Above(#[source] std::io::Error);
+        let error = Above(std::io::Error::other("below"));
+        assert_eq!((lowest(&error), whole(&error)), ("below".to_owned(), "above: below".to_owned()));
+    }
 }

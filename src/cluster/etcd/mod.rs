@@ -24,6 +24,8 @@ pub struct RawValue {
     pub key: String,
     /// The stored bytes.
     pub bytes: Vec<u8>,
+    /// The revision of the last write, which the API shows as `metadata.resourceVersion`; 0 where it is not told.
+    pub revision: u64,
 }
 
 /// The prefix of all keys of a resource: `/registry/stable.example.com/crontabs/`.

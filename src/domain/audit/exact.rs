@@ -15,11 +15,26 @@ use crate::domain::path::{Path, Trail};
 pub struct Exact {
     /// The object as it is read.
     pub object: Object,
-    /// What etcd does not hold, in order. `Possible` only where a webhook converts the object, for what the storage version
-    /// would have is then not known.
+    /// What etcd does not hold, in order. `Possible` only where it is unconverted.
     pub missing: Vec<Missing>,
     /// The topmost fields that only etcd holds, in order: a write destroys them (fact W12).
     pub hidden: Vec<Path>,
+    /// Whether it is stored at a version that a webhook converts: what the storage version would have is then not known
+    /// before it is [`Self::seen`], and places are those of the stored version.
+    pub unconverted: bool,
+}
+
+impl Exact {
+    /// The same, with what a server shows of these very bytes at the storage version: what the webhook gave is made of what is
+    /// stored, and what it left open nobody fills in (fact R2).
+    pub fn seen(mut self, view: Object, crd: &Crd) -> Self {
+        self.missing.retain(|missing| missing.state != State::Possible);
+        crd.compiled().gaps(view.json(), &mut |at: &Trail<'_>, _: &Value| {
+            self.missing.push(Missing { path: at.to_path(), state: State::Gap });
+        });
+        self.missing.sort_by(|a, b| a.path.cmp(&b.path));
+        Self { object: view, unconverted: false, ..self }
+    }
 }
 
 /// Why nothing is known although there are bytes.
@@ -56,5 +71,6 @@ pub fn by_bytes(stored: &Json, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact
         missing.extend(gaps.into_iter().map(|path| Missing { path, state: State::Gap }));
     }
     missing.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(Exact { object: object.into(), missing, hidden })
+    let unconverted = !crd.names_fields_alike(version);
+    Ok(Exact { object: object.into(), missing, hidden, unconverted })
 }

@@ -154,6 +154,31 @@ fn bytes_at_another_version_show_that_versions_defaults_and_lack_the_others() {
 }
 
 #[test]
+fn what_a_webhook_made_of_the_bytes_closes_what_they_leave_open() {
+    let beta = spec(json!({ "host": {}, "port": { "default": 80 } }));
+    let stable = spec(json!({ "address": {}, "port": {}, "retries": { "default": 3 } }));
+    let mut converted = document(&[("v1beta1", false, beta), ("v1", true, stable)]);
+    converted["spec"]["conversion"] = json!({ "strategy": "Webhook" });
+    let crd = Crd::read(&converted).expect("a CRD");
+    let looked = |spec: Value, view: Value| {
+        let stored = json!({ "apiVersion": "example.com/v1beta1", "spec": spec });
+        let exact = by_bytes(&stored.into(), &crd, &Decoder::new(&crd)).expect("readable");
+        assert!(exact.unconverted);
+        let open = told(&exact.missing);
+        (open, told(&exact.seen(object(view, json!({}), CHANGED), &crd).missing))
+    };
+    let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        looked(json!({ "host": "h" }), json!({ "address": "h", "port": 80 })),
+        (texts(&[".spec.port phantom"]), texts(&[".spec.port phantom", ".spec.retries gap"]))
+    );
+    let whole = json!({ "host": "h", "port": 80 });
+    assert_eq!(looked(whole.clone(), json!({ "address": "h", "port": 80 })).1, texts(&[".spec.retries gap"]));
+    let (open, seen) = looked(whole, json!({ "address": "h", "port": 80, "retries": 7 }));
+    assert_eq!((open.len(), seen), (1, texts(&[])), "{open:?}");
+}
+
+#[test]
 fn places_are_where_a_default_applies() {
     let found = places(&json!({ "spec": { "l": [{}, { "p": "UDP" }] } }), &one_version());
     let found: Vec<_> = found.iter().map(Path::to_string).collect();

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::domain::crd::Crd;
 use crate::domain::decode::{Decoder, Undecodable, View};
 use crate::domain::finding::Finding;
-use crate::domain::json::Json;
+use crate::domain::json::{Json, copy};
 use crate::domain::object::Object;
 use crate::domain::path::Path;
 use crate::domain::plan::has_gap;
@@ -71,6 +71,16 @@ pub enum Problem {
         version: String,
         /// The version that it would have to be in.
         storage: String,
+    },
+    /// Nothing is known of it: the bytes in etcd cannot be read.
+    Opaque {
+        /// What they are, in a word or two.
+        why: String,
+    },
+    /// Whether it will be valid is not known: a webhook makes of it what the storage version has.
+    NotJudged {
+        /// The version at which etcd holds it.
+        version: String,
     },
 }
 
@@ -182,7 +192,10 @@ impl<'a> Upgrade<'a> {
             .filter(|path| !hidden.iter().any(|hidden| hidden.contains(path)))
             .collect();
         let protected = self.protected(view, &changes, &disappears);
-        let problems = self.problems(view, &after);
+        let problems = match self.new.names_fields_alike(&stored.version) {
+            true => self.problems(view, &after),
+            false => vec![Problem::NotJudged { version: stored.version.clone() }],
+        };
         Effect { appears, changes, disappears, hidden, protected, problems }
     }
 
@@ -208,12 +221,14 @@ impl<'a> Upgrade<'a> {
         protected
     }
 
+    /// What is wrong with an object as the storage versions have it, and would be in any write of it: with the defaults that
+    /// no reader sees while it is stored at another version (fact R2).
     fn problems(&self, before: &Value, after: &Value) -> Vec<Problem> {
-        let found = self.after.object(after);
+        let found = self.after.object(&written(after, self.new));
         if found.is_empty() {
             return Vec::new();
         }
-        let before = self.before.object(before);
+        let before = self.before.object(&written(before, self.old));
         let mut problems: Vec<Problem> = Vec::new();
         for finding in found.iter() {
             let same = |other: &Finding| other.field == finding.field && other.kind == finding.kind;
@@ -228,6 +243,13 @@ impl<'a> Upgrade<'a> {
         }
         problems
     }
+}
+
+/// An object as a write at the storage version would leave it.
+fn written(view: &Value, crd: &Crd) -> Json {
+    let mut object = Json::from(copy(view));
+    crd.compiled().fill(&mut object);
+    object
 }
 
 /// The version in whose terms an object is written.
@@ -257,6 +279,13 @@ impl std::fmt::Display for Problem {
                 write!(
                     f,
                     "not looked at: it is written at {version}, and a webhook converts it; give it at {storage}"
+                )
+            }
+            Self::Opaque { why } => write!(f, "not looked at: what etcd holds of it is {why}"),
+            Self::NotJudged { version } => {
+                write!(
+                    f,
+                    "whether it is valid is not known: it is stored at {version}, and a webhook converts it"
                 )
             }
         }

@@ -230,6 +230,59 @@ fn an_object_stored_at_the_old_storage_version_is_read_with_that_versions_defaul
 }
 
 #[test]
+fn a_default_that_no_reader_sees_yet_can_make_every_write_invalid() {
+    let plain = spec(json!({ "a": { "type": "integer" } }));
+    let mut ruled =
+        spec(json!({ "a": { "type": "integer" }, "color": { "type": "string", "default": "red" } }));
+    ruled["x-kubernetes-validations"] = json!([{ "rule": "!has(self.color) || self.a < 2" }]);
+    let old = crd(&[("v1beta1", true, plain.clone())]);
+    let new = crd(&[("v1beta1", false, plain), ("v1", true, ruled)]);
+    let told = |a: i64| {
+        let bytes =
+            json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "a": a } });
+        told(&Upgrade::new(&old, &new).stored(bytes.into()).expect("readable").1)
+    };
+    assert_eq!(told(1), [""; 0]);
+    assert_eq!(told(2).len(), 1);
+    assert!(told(2)[0].starts_with("problems spec: FieldValueInvalid"), "{:?}", told(2));
+}
+
+#[test]
+fn what_a_webhook_converts_is_not_judged_in_other_terms() {
+    let versions = |beta: Value| {
+        let schema =
+            |spec: Value| json!({ "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } });
+        let stable = spec(json!({ "host": { "type": "integer" } }));
+        Crd::read(&Json::from(json!({
+            "metadata": { "name": "tabs.example.com" },
+            "spec": {
+                "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" },
+                "conversion": { "strategy": "Webhook" },
+                "versions": [
+                    { "name": "v1beta1", "served": true, "schema": schema(beta) },
+                    { "name": "v1", "served": true, "storage": true, "schema": schema(stable) },
+                ],
+            },
+        })))
+        .expect("a CRD")
+    };
+    let (old, new) = (
+        versions(spec(json!({ "host": { "type": "string" } }))),
+        versions(spec(json!({ "host": { "type": "string" }, "port": { "default": 1 } }))),
+    );
+    let bytes =
+        json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "host": "h" } });
+    let (_, effect) = Upgrade::new(&old, &new).stored(bytes.into()).expect("readable");
+    assert_eq!(
+        told(&effect),
+        [
+            "appears .spec.port",
+            "problems whether it is valid is not known: it is stored at v1beta1, and a webhook converts it"
+        ]
+    );
+}
+
+#[test]
 fn schemas_are_compared_by_meaning_and_the_topmost_removed_field_is_named() {
     let old = spec(json!({
         "same": { "default": { "x": 1.0 } },

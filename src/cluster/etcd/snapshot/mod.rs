@@ -97,6 +97,7 @@ impl Snapshot {
             Ok(visit(RawValue {
                 key: String::from_utf8_lossy(record.key).into_owned(),
                 bytes: record.value.to_vec(),
+                revision: 0,
             }))
         })
     }

@@ -1,0 +1,123 @@
+//! A changed default that is followed, where the answer gets lost or somebody writes between two requests.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::server::{Answer, Log, Request};
+use super::truth::{set_default, set_policy};
+use super::world::{THINGS, World, is_write};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A world in which Etch has stored 1, and the default has become 5 and is followed.
+async fn changed() -> World {
+    let world = World::with(&["a", "b"]);
+    world.operate(MINUTE).await;
+    assert!(world.is_persisted("a") && world.is_persisted("b"));
+    set_policy(&world, 2, json!({ "onChange": [{ "path": ".spec.size", "action": "Follow" }] }));
+    set_default(&world, 2, Some(5));
+    world
+}
+
+/// Whether a request moves the value of an object.
+fn is_move(name: &'static str) -> impl Fn(&Request) -> bool {
+    move |request| {
+        let mut operations = request.body.as_array().into_iter().flatten();
+        request.path.ends_with(&format!("/things/{name}")) && operations.any(|op| op["path"] == "/spec/size")
+    }
+}
+
+/// Whether a request removes an entry of ours.
+fn is_release(request: &Request) -> bool {
+    let mut operations = request.body.as_array().into_iter().flatten();
+    operations.any(|op| {
+        op["op"] == "remove" && op["path"].as_str().is_some_and(|path| path.contains("managedFields"))
+    })
+}
+
+/// The value of an object, and who owns something of it.
+fn state(world: &World, name: &str) -> (Value, Vec<String>) {
+    let object = world.stored(THINGS, name).expect("nobody deletes it");
+    let owners = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+    let managers = owners.iter().map(|owner| owner["manager"].as_str().unwrap_or_default().to_owned());
+    (object["spec"]["size"].clone(), managers.collect())
+}
+
+fn of_user(size: i64) -> (Value, Vec<String>) {
+    (json!(size), vec!["user".to_owned()])
+}
+
+/// Nothing is left to do: what comes next writes to no object.
+async fn is_over(world: &World) {
+    let log: Log = world.operate(10 * MINUTE).await;
+    assert_eq!(log.count(is_write), 0);
+    assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_followed_value_whose_answer_is_lost_is_not_moved_again_and_is_left_to_nobody() {
+    let world = changed().await;
+    let mut losses = 1;
+    world.loses(move |_, request| {
+        let is_lost = losses > 0 && is_move("a")(request);
+        losses -= i32::from(is_lost);
+        is_lost.then(|| Answer::broken(["{\"metadata\": "]))
+    });
+    let log = world.operate(10 * MINUTE).await;
+    assert_eq!((state(&world, "a"), state(&world, "b")), (of_user(5), of_user(5)));
+    assert_eq!((log.count(is_move("a")), log.count(is_move("b"))), (1, 1));
+    let merges = log.count(|request| request.verb() == "PATCH merge" && request.path.ends_with("/things/a"));
+    assert_eq!(merges, 1, "the entry that nobody has seen is found, and taken out");
+    is_over(&world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_that_its_user_takes_back_while_the_answer_is_lost_is_the_users() {
+    let world = changed().await;
+    let mut losses = 1;
+    world.loses(move |world, request| {
+        let is_lost = losses > 0 && is_move("a")(request);
+        losses -= i32::from(is_lost);
+        if is_lost {
+            let mut object = world.stored(THINGS, "a").expect("it was just written");
+            object["spec"]["size"] = 1.into();
+            let owners = &mut object["metadata"]["managedFields"];
+            owners[0]["fieldsV1"]["f:spec"]["f:size"] = json!({});
+            owners.as_array_mut().expect("owners").truncate(1);
+            world.put(THINGS, object);
+        }
+        is_lost.then_some(Answer::Hang)
+    });
+    let log = world.operate(10 * MINUTE).await;
+    assert_eq!((state(&world, "a"), state(&world, "b")), (of_user(1), of_user(5)));
+    assert_eq!(log.count(is_move("a")), 1, "what is owned is not moved");
+    is_over(&world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_writer_between_moving_and_letting_go_loses_nothing() {
+    let world = changed().await;
+    let mut meanwhile = 1;
+    // The user writes just after the value was moved, and before our entry is taken out.
+    world.loses(move |world, request| {
+        if meanwhile > 0 && is_move("a")(request) {
+            meanwhile -= 1;
+            let moved = world.stored(THINGS, "a").expect("it was just written");
+            let mut edited = moved.clone();
+            edited["spec"]["name"] = "other".into();
+            world.put(THINGS, edited);
+            return Some(Answer::json(moved));
+        }
+        None
+    });
+    let log = world.operate(10 * MINUTE).await;
+    assert_eq!((state(&world, "a"), state(&world, "b")), (of_user(5), of_user(5)));
+    assert_eq!(world.stored(THINGS, "a").expect("it")["spec"]["name"], "other");
+    assert_eq!((log.count(is_move("a")), log.count(is_move("b"))), (1, 1));
+    assert!(
+        log.count(is_release) >= 2,
+        "it was tried on the object as it was, and is done on the one that is"
+    );
+    is_over(&world).await;
+}
