@@ -76,6 +76,7 @@ differential *flags:
     cargo run --quiet --release --package e2e --bin differential -- {{ flags }}
 
 # Filling and deciding, beside Go's and beside copying and parsing the same objects; needs go
+# `just bench audit`: `etch audit` over 100,000 objects, beside a bare loop that lists and parses the same pages
 bench *names:
     cargo run --quiet --release --package e2e --bin bench -- {{ names }}
 
