@@ -76,9 +76,12 @@ differential *flags:
     cargo run --quiet --release --package e2e --bin differential -- {{ flags }}
 
 # Filling and deciding, beside Go's and beside copying and parsing the same objects; needs go
-# `just bench audit`: `etch audit` over 100,000 objects, beside a bare loop that lists and parses the same pages
 bench *names:
     cargo run --quiet --release --package e2e --bin bench -- {{ names }}
+
+# `etch audit` over 100,000 objects, beside a bare loop that lists and parses the same pages; the machine should be idle
+bench-audit *flags:
+    cargo run --quiet --release --package e2e --bin bench -- audit {{ flags }}
 
 # Changes of the schema engine that no test notices; needs cargo-mutants, and about two hours
 mutants *flags:
