@@ -79,6 +79,10 @@ differential *flags:
 bench *names:
     cargo run --quiet --release --package e2e --bin bench -- {{ names }}
 
+# `etch audit` over 100,000 objects, beside a bare loop that lists and parses the same pages; the machine should be idle
+bench-audit *flags:
+    cargo run --quiet --release --package e2e --bin bench -- audit {{ flags }}
+
 # Changes of the schema engine that no test notices; needs cargo-mutants, and about two hours
 mutants *flags:
     #!/usr/bin/env bash
