@@ -43,7 +43,7 @@ pub fn promtool_test_rules<'a>(files: impl IntoIterator<Item = &'a Path>) -> Res
     let output = promtool.args(["test", "rules"]).args(files).output().context("run promtool")?;
     let said =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    ensure!(said.contains("Unit Testing:"), "promtool did not test anything: {said}");
+    ensure!(said.contains("SUCCESS") || said.contains("FAILED:"), "promtool has tested nothing: {said}");
     Ok((output.status.success(), said))
 }
 
