@@ -7,6 +7,8 @@ FROM rust:${RUST}-alpine AS build
 # hadolint ignore=DL3018
 RUN apk add --no-cache musl-dev
 WORKDIR /src
+# Features of the cargo package that are off by default, such as otlp.
+ARG FEATURES=""
 
 # The dependencies first, with sources that are empty, so that this layer lasts until one of these three files changes.
 COPY Cargo.toml Cargo.lock ./
@@ -14,12 +16,12 @@ COPY e2e/Cargo.toml e2e/
 RUN mkdir -p src e2e/src \
  && touch src/lib.rs e2e/src/lib.rs \
  && echo 'fn main() {}' > src/main.rs \
- && cargo build --locked --release --package etch --bin etch
+ && cargo build --locked --release --package etch --bin etch --features "$FEATURES"
 
 # Cargo goes by times, and the files may be older than the empty ones were.
 COPY src src
 RUN find src -name '*.rs' -exec touch {} + \
- && cargo build --locked --release --package etch --bin etch
+ && cargo build --locked --release --package etch --bin etch --features "$FEATURES"
 
 # checkov:skip=CKV_DOCKER_2: Kubernetes asks /livez and /readyz itself, and there is no shell here to ask with
 FROM scratch

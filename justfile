@@ -19,6 +19,7 @@ fmt:
 # Everything that clippy has to say
 lint:
     cargo clippy --workspace --all-targets -- --deny warnings
+    cargo clippy --package etch --features otlp --bins -- --deny warnings
 
 # Unit tests, in seconds; `just test NAME` for some
 test *filter:

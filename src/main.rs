@@ -2,24 +2,25 @@
 
 mod cli;
 mod commands;
+mod telemetry;
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
-
-use tracing::Level;
-use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Cli, Command};
 use crate::commands::asynchronous;
-use crate::commands::global::LogFormat;
 use crate::commands::outcome::{FAILURE, Outcome};
+use crate::telemetry::Telemetry;
 
 fn main() -> ExitCode {
     let cli = Cli::read();
-    // What a command finds is its output; what the operator does is its log.
-    let level = if matches!(cli.command, Command::Run(_)) { Level::INFO } else { Level::WARN };
-    log_to_stderr(cli.global.log_format, level);
-    match dispatch(cli) {
+    let telemetry = match cli.command {
+        Command::Run(_) => Telemetry::begin_operator(cli.global.log_format),
+        _ => Telemetry::begin(cli.global.log_format),
+    };
+    let result = dispatch(cli);
+    telemetry.end();
+    match result {
         Ok(outcome) => outcome.into(),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -48,21 +49,6 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     };
     out.flush()?;
     Ok(outcome)
-}
-
-fn log_to_stderr(format: LogFormat, level: Level) {
-    // kube's own events quote what the server said, and that may hold values of objects.
-    let filter = EnvFilter::builder()
-        .with_env_var("ETCH_LOG")
-        .with_default_directive(level.into())
-        .from_env_lossy()
-        .add_directive("kube_client=off".parse().expect("a directive"))
-        .add_directive("kube=off".parse().expect("a directive"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    match format {
-        LogFormat::Text => builder.with_ansi(io::stderr().is_terminal()).init(),
-        LogFormat::Json => builder.json().init(),
-    }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

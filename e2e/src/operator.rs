@@ -25,12 +25,27 @@ impl Operator {
     /// # Errors
     /// The binary cannot be built or started.
     pub fn start(kubeconfig: &Path, log: &Path, flags: &[&str]) -> Result<Self> {
+        Self::start_of(binary()?, kubeconfig, log, flags, &[])
+    }
+
+    /// The same with another binary, and more in its environment.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start_of(
+        binary: &Path,
+        kubeconfig: &Path,
+        log: &Path,
+        flags: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Self> {
         let file = File::options().create(true).append(true).open(log).context("the operator's log")?;
-        let child = Command::new(binary()?)
+        let child = Command::new(binary)
             .arg("run")
             .args(flags)
             .env("KUBECONFIG", kubeconfig)
             .env("ETCH_LOG", "debug")
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
             .stderr(file)
@@ -112,12 +127,24 @@ pub fn binary() -> Result<&'static Path> {
     }
     let built = match env::var_os("E2E_ETCH") {
         Some(named) => path::absolute(named).context("E2E_ETCH")?,
-        None => build()?,
+        None => build(&[])?,
     };
     Ok(BINARY.get_or_init(|| built))
 }
 
-fn build() -> Result<PathBuf> {
+/// The `etch` binary with more features, such as `etch/otlp`, in a file of its own: the next build puts the one without them
+/// in the same place.
+///
+/// # Errors
+/// It does not build, or cannot be copied.
+pub fn binary_with(features: &str, folder: &Path) -> Result<PathBuf> {
+    let built = build(&["--features", features])?;
+    let copy = folder.join("etch");
+    fs::copy(built, &copy).context("a copy of the binary")?;
+    Ok(copy)
+}
+
+fn build(more: &[&str]) -> Result<PathBuf> {
     let cargo = option_env!("CARGO").unwrap_or("cargo");
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
     let mut command = std::process::Command::new(cargo);
@@ -132,6 +159,7 @@ fn build() -> Result<PathBuf> {
         "--manifest-path",
         manifest,
     ]);
+    command.args(more);
     if !cfg!(debug_assertions) {
         command.arg("--release");
     }

@@ -125,6 +125,16 @@ impl Scene {
         Operator::start(&self.kubeconfig, &self.dir.path().join(format!("etch-{name}.log")), &all)
     }
 
+    /// Starts an operator of another binary, with more in its environment and a log of its own: `etch-NAME.log`.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn operator_of(&self, binary: &Path, name: &str, environment: &[(&str, &str)]) -> Result<Operator> {
+        let log = self.dir.path().join(format!("etch-{name}.log"));
+        let flags = ["--settle=200ms", "--listen=127.0.0.1:0"];
+        Operator::start_of(binary, &self.kubeconfig, &log, &flags, environment)
+    }
+
     /// Writes a file that is gone with the scene; its path.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
-use tracing::{info, warn};
+use tracing::{Instrument as _, info, warn};
 
 use super::changes::Changes;
 use super::halt::Halt;
@@ -17,6 +17,7 @@ use super::pass::Interruption;
 use super::record::{Recorder, now};
 use super::retries::Retries;
 use super::rounds::Standing;
+use super::spans;
 use super::tend::{Stop, Tender};
 use super::verdict;
 use crate::api::{DefaultsReportStatus, Mode, Settings};
@@ -116,8 +117,7 @@ impl Charge {
             self.settle().await;
         }
         let memory = known.insert(memory.unwrap_or_else(|| Memory::none(&self.crd)));
-        self.ask().await?;
-        let mut standing = self.pass(memory, noted.as_ref()).await?;
+        let mut standing = self.traced_pass(memory, noted.as_ref()).await?;
         changes.seen_to();
         backoff.works();
         if self.is_left(&standing) {
@@ -126,6 +126,25 @@ impl Charge {
         let Err(halt) = self.keep(&mut standing).await;
         *known = Memory::of(standing);
         Err(halt)
+    }
+
+    /// Asks for the permissions and makes a pass, within one span.
+    async fn traced_pass(
+        &mut self,
+        memory: &mut Memory,
+        noted: Option<&DefaultsReportStatus>,
+    ) -> Result<Standing, Halt> {
+        let span = spans::pass(&self.crd, &self.settings.policy);
+        let pass = async {
+            self.ask().await?;
+            self.pass(memory, noted).await
+        };
+        let ended = pass.instrument(span.clone()).await;
+        match &ended {
+            Ok(standing) => spans::finish(&span, standing.tally.counts(), self.recorder.reason()),
+            Err(halt) => spans::halt(&span, halt),
+        }
+        ended
     }
 
     /// Whether nothing is to be done for a CRD without defaults: no object waits for what its last ones left behind.

@@ -11,7 +11,7 @@ use crate::domain::condition::{Reason, Verdict};
 /// Why a task has to begin again.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Halt {
-    #[error("{0}")]
+    #[error("a permission is missing: {0}")]
     Forbidden(Missing),
     #[error(transparent)]
     Interrupted(#[from] Interruption),

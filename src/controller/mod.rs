@@ -20,6 +20,7 @@ mod pursuit;
 mod record;
 mod retries;
 mod rounds;
+mod spans;
 mod supervisor;
 mod tally;
 mod tend;
@@ -30,6 +31,7 @@ use std::time::Duration;
 
 pub use memory::on_record;
 pub use once::{Pass, Passed, Progress, Stopped, persist};
+pub use spans::TRACED;
 pub use supervisor::run;
 
 /// What the operator is started with.

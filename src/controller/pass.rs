@@ -7,7 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use tracing::{Instrument as _, Span};
 
+use super::spans;
 use super::tally::{Fate, Tally};
 use super::tend::{Stop, Tender};
 use crate::cluster::{CallError, Page};
@@ -34,6 +36,8 @@ pub(super) struct Sweep {
     pub(super) asked: u64,
     /// The last object of the last page of which every object was seen to; none if the list is in no order.
     pub(super) upto: Option<Place>,
+    /// Pages that were asked for.
+    pages: u64,
     /// Where the next page begins.
     after: Option<String>,
 }
@@ -138,6 +142,15 @@ impl Orders<'_> {
 }
 
 impl Sweep {
+    /// Reads all pages and sees to each object.
+    ///
+    /// # Errors
+    /// See [`Self::page`].
+    pub(super) async fn all(&mut self, tender: Tender<'_>, orders: Orders<'_>) -> Result<(), Interruption> {
+        while self.page(tender, orders).await? {}
+        Ok(())
+    }
+
     /// Reads one more page and sees to each of its objects; whether there are more.
     ///
     /// # Errors
@@ -147,9 +160,21 @@ impl Sweep {
         tender: Tender<'_>,
         orders: Orders<'_>,
     ) -> Result<bool, Interruption> {
+        self.pages += 1;
+        let span = spans::page(tender.crd, self.pages);
+        self.read_and_see_to(tender, orders, &span).instrument(span.clone()).await
+    }
+
+    async fn read_and_see_to(
+        &mut self,
+        tender: Tender<'_>,
+        orders: Orders<'_>,
+        span: &Span,
+    ) -> Result<bool, Interruption> {
         let resource = tender.crd.resource();
         let Page { objects, resource_version, next } =
             tender.cluster.page(&resource, self.after.as_deref()).await?;
+        span.record("objects", objects.len());
         if self.after.is_none() {
             self.through = resource_version.parse().ok();
             self.watch_from = resource_version;

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Mutex;
 
 use tokio::time::{Instant, sleep_until};
-use tracing::info;
+use tracing::{Instrument as _, info};
 
 use super::charge::{Charge, UPDATES, tender};
 use super::halt::Halt;
@@ -13,6 +13,7 @@ use super::ledger::{Times, is_finished};
 use super::memory::Memory;
 use super::pass::{Interruption, Orders, Proved, Sweep, look_at};
 use super::record::now;
+use super::spans;
 use super::tally::Tally;
 use super::verdict;
 use crate::api::{Counts, DefaultsReportStatus, Mode};
@@ -150,11 +151,9 @@ impl Charge {
             stop_after_rejected: self.settings.stop_after_rejected,
         };
         let mut sweep = Sweep::default();
+        let span = spans::sweep(&crd, earlier.is_some());
         let ended = {
-            let mut work = pin!(async {
-                while sweep.page(tender, orders).await? {}
-                Ok::<_, Interruption>(())
-            });
+            let mut work = pin!(sweep.all(tender, orders).instrument(span.clone()));
             let mut next = Instant::now() + UPDATES;
             loop {
                 tokio::select! {
@@ -178,6 +177,7 @@ impl Charge {
             }
         };
         sweep.tally = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        spans::count(&span, sweep.tally.counts());
         if ended.is_err() {
             self.tell(&sweep.tally, stage).await;
         }

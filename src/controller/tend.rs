@@ -4,10 +4,11 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use tracing::{debug, error, info, warn};
+use tracing::{Instrument as _, debug, error, info, warn};
 
 use super::changes::Changes;
 use super::pursuit::Pursuit;
+use super::spans;
 use super::tally::Fate;
 use crate::api::Mode;
 use crate::cluster::{Backoff, CallError, Cluster, Missing, Outcome, Pace, Pressure, RejectionKind};
@@ -84,7 +85,7 @@ impl Tender<'_> {
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
         let mut missing = Vec::new();
         let mut refused: Option<Write> = None;
-        for _ in 0..ATTEMPTS {
+        for attempt in 1..=ATTEMPTS {
             let plan = decide(&object, self.crd, &self.terms, record);
             let plan = pursuit.instead_of(plan, &object, self.crd, &self.terms, is_audit);
             let write = match (refused.take(), plan) {
@@ -100,7 +101,7 @@ impl Tender<'_> {
                 }
                 missing = likely.missing;
             }
-            let fate = match self.perform(&object, &write).await {
+            let fate = match self.perform(&object, &write, attempt).await {
                 Outcome::Written { resource_version } => {
                     if missing.is_empty() {
                         // What seemed to be stored was not; which of it is not told.
@@ -174,14 +175,16 @@ impl Tender<'_> {
         }
     }
 
-    async fn perform(&self, object: &Object, write: &Write) -> Outcome {
+    async fn perform(&self, object: &Object, write: &Write, attempt: u32) -> Outcome {
         let own = match self.own_pace {
             Some(pace) => Some(pace.admit().await),
             None => None,
         };
         let mut permit = self.pace.admit().await;
         let under_way = UnderWay::new(self.cluster.metrics());
-        let mut work = pin!(self.cluster.perform(self.crd, object, write, &self.terms));
+        let span = spans::write(self.crd, object, write, attempt);
+        let work = self.cluster.perform(self.crd, object, write, &self.terms);
+        let mut work = pin!(work.instrument(span.clone()));
         let outcome = tokio::select! {
             outcome = &mut work => outcome,
             () = tokio::time::sleep(PATIENCE) => {
@@ -191,6 +194,7 @@ impl Tender<'_> {
         };
         drop(under_way);
         self.cluster.metrics().write(counted(&outcome));
+        spans::conclude(&span, &outcome, counted(&outcome));
         permit.finish(pressure(&outcome));
         if let Some(own) = own {
             own.finish(match &outcome {

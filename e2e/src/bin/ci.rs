@@ -16,6 +16,7 @@ use e2e::cargo::forget_package;
 const STEPS: &[(&str, &str)] = &[
     ("format", "cargo fmt --all --check"),
     ("lint", "cargo clippy --workspace --all-targets -- --deny warnings"),
+    ("lint of otlp", "cargo clippy --package etch --features otlp --bins -- --deny warnings"),
     ("documentation", "cargo test --workspace --doc"),
     ("unit tests", "cargo test --workspace --lib --bins"),
     // Minutes when go's build cache is cold, which no test should have to wait for.

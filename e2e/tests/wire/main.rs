@@ -9,6 +9,7 @@ mod patch;
 mod requests;
 mod secrets;
 mod server;
+mod traces;
 mod truth;
 mod watches;
 mod world;

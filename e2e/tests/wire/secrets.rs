@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::FmtSpan;
 
 use super::server::{Answer, Request, event, status};
 use super::world::{CRDS, THINGS, World, is_about_objects, is_write, operate, thing};
@@ -15,7 +16,7 @@ const CANARY: &str = "hunter2";
 
 /// Everything that was logged.
 #[derive(Clone, Default)]
-struct Captured(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Captured(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Captured {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -37,7 +38,7 @@ impl<'a> MakeWriter<'a> for Captured {
 }
 
 impl Captured {
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().expect("no test panics here").clone()).expect("text")
     }
 }
@@ -99,6 +100,8 @@ async fn what_objects_hold_is_told_to_nobody() {
         tracing_subscriber::fmt()
             .with_ansi(false)
             .with_writer(logs.clone())
+            // What is traced is exported when it ends.
+            .with_span_events(FmtSpan::CLOSE)
             // As the command sets it up: kube's own events may quote, so there are none.
             .with_env_filter(EnvFilter::new("trace,kube=off,kube_client=off"))
             .finish(),
@@ -143,7 +146,7 @@ async fn what_objects_hold_is_told_to_nobody() {
     told.push_str(&logs.text());
     let writes = log.count(is_write);
     assert!(writes >= 2 * indiscretions().len(), "{writes} writes");
-    for seen in ["ns/a", "deciding again", "ObjectsRejected", "etch_requests"] {
+    for seen in ["ns/a", "deciding again", "ObjectsRejected", "etch_requests", "write{crd="] {
         assert!(told.contains(seen), "{seen} is not told at all: is anything captured?");
     }
     let leak = told.lines().find(|line| line.contains(CANARY));

@@ -1,0 +1,109 @@
+//! What is traced: a pass over the objects of a CRD, each sweep and page of it, and each write, with how it ended and why.
+//! It must not carry anything of an object but its name.
+//!
+//! All of these end soon, unlike the span of a CRD's task, so that each can be exported when it has ended. They are of level
+//! debug: the log has them where it is asked for that much.
+
+use tracing::{Span, debug_span, field::Empty};
+
+use super::halt::Halt;
+use crate::api::Counts;
+use crate::cluster::Outcome;
+use crate::domain::condition::Reason;
+use crate::domain::crd::Crd;
+use crate::domain::object::Object;
+use crate::domain::plan::Write;
+use crate::metrics::WriteOutcome;
+
+/// The target of all spans that are there to be traced.
+pub const TRACED: &str = module_path!();
+
+/// The reconciliation of a CRD: from asking for permissions until every object was seen to.
+pub(super) fn pass(crd: &Crd, policy: &str) -> Span {
+    debug_span!(
+        "pass",
+        crd = crd.name(),
+        policy,
+        digest = %crd.compiled().digest(),
+        objects = Empty,
+        written = Empty,
+        held = Empty,
+        rejected = Empty,
+        outcome = Empty,
+        reason = Empty,
+        otel.status_code = Empty,
+    )
+}
+
+/// Ends a pass in which every object was seen to; `reason` is that of the CRD's condition.
+pub(super) fn finish(pass: &Span, counts: Counts, reason: Option<Reason>) {
+    count(pass, counts);
+    pass.record("held", counts.held);
+    pass.record("rejected", counts.rejected);
+    pass.record("outcome", "Finished");
+    if let Some(reason) = reason {
+        pass.record("reason", reason.as_str());
+    }
+}
+
+/// Ends a pass that could not be finished.
+pub(super) fn halt(pass: &Span, halt: &Halt) {
+    pass.record("outcome", "Halted");
+    fail(pass, &halt.to_string());
+}
+
+/// A sweep over all objects; the first one of a pass decides about them, and the others verify it.
+pub(super) fn sweep(crd: &Crd, verifies: bool) -> Span {
+    debug_span!("sweep", crd = crd.name(), verifies, objects = Empty, written = Empty)
+}
+
+/// Says what was counted in a pass or a sweep.
+pub(super) fn count(span: &Span, counts: Counts) {
+    span.record("objects", counts.objects);
+    span.record("written", counts.written);
+}
+
+/// A page of a list, and seeing to its objects; `number` begins with one.
+pub(super) fn page(crd: &Crd, number: u64) -> Span {
+    debug_span!("page", crd = crd.name(), number, objects = Empty)
+}
+
+/// A write to an object, without its wait for a place among the writes; `attempt` begins with one.
+pub(super) fn write(crd: &Crd, object: &Object, write: &Write, attempt: u32) -> Span {
+    debug_span!(
+        "write",
+        crd = crd.name(),
+        object = %object.identity(),
+        decision = ?write.strategy,
+        attempt,
+        outcome = Empty,
+        reason = Empty,
+        otel.status_code = Empty,
+    )
+}
+
+/// Says what came of a write.
+pub(super) fn conclude(write: &Span, outcome: &Outcome, counted: WriteOutcome) {
+    write.record("outcome", tracing::field::debug(counted));
+    match outcome {
+        Outcome::Rejected(rejection) => fail(write, &rejection.message),
+        Outcome::Failed(error) => fail(write, &error.to_string()),
+        Outcome::Forbidden { verb } => fail(write, &format!("the verb {} is not permitted", verb.as_str())),
+        Outcome::OwnersLost { managers } => fail(write, &format!("owners lost: {}", managers.join(", "))),
+        Outcome::NeedsRewrite => {
+            write.record("reason", "the owners have to be rewritten");
+        }
+        Outcome::Written { .. }
+        | Outcome::Followed(_)
+        | Outcome::AlreadyStored
+        | Outcome::Gone
+        | Outcome::Conflict
+        | Outcome::Unproved => {}
+    }
+}
+
+/// Says why it went wrong, in the words of OpenTelemetry as well: its tools look for such spans.
+fn fail(span: &Span, reason: &str) {
+    span.record("reason", reason);
+    span.record("otel.status_code", "ERROR");
+}

@@ -1,0 +1,98 @@
+//! What the process tells of its own doings: a log on standard error and, where built with the feature `otlp`, traces.
+//! It must not let anything through that may quote objects: what kube logs is left out.
+
+#[cfg(feature = "otlp")]
+mod otlp;
+
+use std::io::{self, IsTerminal};
+
+use tracing::Level;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
+
+use crate::commands::global::LogFormat;
+
+/// A part of what is told, for a registry of spans.
+type Boxed<S> = Box<dyn Layer<S> + Send + Sync>;
+
+/// What has begun to tell, until [`Telemetry::end`].
+pub(crate) struct Telemetry {
+    #[cfg(feature = "otlp")]
+    traces: Option<otlp::Traces>,
+}
+
+impl Telemetry {
+    /// Begins the log of a command.
+    pub(crate) fn begin(format: LogFormat) -> Self {
+        // What a command finds is its output.
+        start(None, format, Level::WARN);
+        Self {
+            #[cfg(feature = "otlp")]
+            traces: None,
+        }
+    }
+
+    /// Begins the log of the operator, and its traces, where the environment has an endpoint for them.
+    ///
+    /// An operator without traces is better than none: what keeps them from being exported is logged.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn begin_operator(format: LogFormat) -> Self {
+        let (layer, traces, error) = match otlp::from_environment() {
+            Ok(Some((layer, traces))) => (Some(layer), Some(traces), None),
+            Ok(None) => (None, None, None),
+            Err(error) => (None, None, Some(error)),
+        };
+        start(layer, format, Level::INFO);
+        if let Some(error) = error {
+            tracing::warn!(error = format!("{error:#}"), "no traces are exported");
+        }
+        Self { traces }
+    }
+
+    /// Begins the log of the operator.
+    #[cfg(not(feature = "otlp"))]
+    pub(crate) fn begin_operator(format: LogFormat) -> Self {
+        start(None, format, Level::INFO);
+        if let Some(name) = ENDPOINTS.into_iter().find(|name| std::env::var_os(name).is_some()) {
+            tracing::warn!(
+                "no traces are exported: {name} is set, but this is built without the feature otlp"
+            );
+        }
+        Self {}
+    }
+
+    /// Exports what is still waiting, for as long as that may take at the end.
+    pub(crate) fn end(self) {
+        #[cfg(feature = "otlp")]
+        if let Some(traces) = self.traces {
+            traces.end();
+        }
+    }
+}
+
+/// The standard variables that name a collector; the first that is set counts.
+const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+
+fn start(traces: Option<Boxed<Registry>>, format: LogFormat, level: Level) {
+    tracing_subscriber::registry().with(traces).with(log(format, level)).init();
+}
+
+fn log<S>(format: LogFormat, level: Level) -> Boxed<S>
+where
+    S: tracing::Subscriber + for<'span> LookupSpan<'span>,
+{
+    // kube's own events quote what the server said, and that may hold values of objects.
+    let filter = EnvFilter::builder()
+        .with_env_var("ETCH_LOG")
+        .with_default_directive(level.into())
+        .from_env_lossy()
+        .add_directive("kube_client=off".parse().expect("a directive"))
+        .add_directive("kube=off".parse().expect("a directive"));
+    let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    match format {
+        LogFormat::Text => layer.with_ansi(io::stderr().is_terminal()).with_filter(filter).boxed(),
+        LogFormat::Json => layer.json().with_filter(filter).boxed(),
+    }
+}

@@ -1,0 +1,179 @@
+//! Traces over OTLP: the spans of the operator go to the collector that the environment names.
+//! It must not hold up the operator: spans wait in a queue with an end, a thread of its own sends them, and what finds no
+//! room there is dropped.
+
+use std::error::Error;
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use async_trait::async_trait;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::rt::TokioExecutor;
+use opentelemetry::trace::TracerProvider;
+use opentelemetry::{Key, KeyValue};
+use opentelemetry_http::{Bytes, HttpClient, HttpError};
+use opentelemetry_otlp::{SpanExporter, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tracing::{debug, info, warn};
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::{Layer, Registry};
+
+use super::{Boxed, ENDPOINTS};
+
+/// How long a collector may take; the specification's default for `OTEL_EXPORTER_OTLP_TIMEOUT`.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The same at the end of the process, which Kubernetes and we ourselves want to be soon.
+const PATIENCE_AT_THE_END: Duration = Duration::from_secs(3);
+/// The largest answer that is read. It holds a count and a sentence.
+const ANSWER: usize = 64 * 1024;
+
+/// The export of traces.
+pub(super) struct Traces {
+    provider: SdkTracerProvider,
+    /// Its own: the thread that exports has none, and the operator's is for the operator.
+    runtime: Runtime,
+}
+
+impl Traces {
+    /// Exports what still waits, and ends.
+    pub(super) fn end(self) {
+        if self.provider.shutdown_with_timeout(PATIENCE_AT_THE_END).is_err() {
+            debug!("the last traces were not exported");
+        }
+        // A name that is still being looked up is not waited for.
+        self.runtime.shutdown_background();
+    }
+}
+
+/// What the standard variables ask for; none where they ask for no traces.
+///
+/// # Errors
+/// They ask for what cannot be done.
+pub(super) fn from_environment() -> anyhow::Result<Option<(Boxed<Registry>, Traces)>> {
+    let Some((name, endpoint)) = ENDPOINTS.iter().find_map(|name| Some((name, variable(name)?))) else {
+        return Ok(None);
+    };
+    let is_off = |name, word| variable(name).is_some_and(|value| value.eq_ignore_ascii_case(word));
+    if is_off("OTEL_SDK_DISABLED", "true") || is_off("OTEL_TRACES_EXPORTER", "none") {
+        return Ok(None);
+    }
+    for name in ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"] {
+        match variable(name).as_deref() {
+            Some("http/protobuf") => break,
+            None => {}
+            Some(_) => bail!("{name} asks for a protocol other than http/protobuf"),
+        }
+    }
+    let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("traces").enable_all().build();
+    let runtime = runtime.context("a thread for traces")?;
+    let builder = SpanExporter::builder().with_http();
+    let builder = if endpoint.starts_with("https:") {
+        let roots = HttpsConnectorBuilder::new().with_native_roots();
+        let roots = roots.context("https needs certificates to trust; SSL_CERT_FILE can name them")?;
+        builder.with_http_client(Client::new(&runtime, roots.https_only().enable_http1().build()))
+    } else {
+        builder.with_http_client(Client::new(&runtime, HttpConnector::new()))
+    };
+    // The error would quote the endpoint, in which there may be a password.
+    let exporter = builder.build().map_err(|_| anyhow::anyhow!("{name} or its companions cannot be used"))?;
+    let provider =
+        SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource()).build();
+    let layer = tracing_opentelemetry::layer()
+        .with_tracer(provider.tracer("etch"))
+        .with_context_activation(false)
+        .with_error_events_to_status(false)
+        .with_location(false)
+        .with_target(false)
+        .with_threads(false)
+        .with_tracked_inactivity(false)
+        .with_filter(filter_fn(|metadata| {
+            metadata.target() == etch::controller::TRACED
+                || (metadata.is_event() && metadata.target().starts_with("etch::"))
+        }));
+    Ok(Some((layer.boxed(), Traces { provider, runtime })))
+}
+
+/// A variable of the environment that says something: the specification takes an empty one for none.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Which process this is: what `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` say, and what they leave out.
+fn resource() -> Resource {
+    let said = Resource::builder().build();
+    let is_named = said
+        .get(&Key::from_static_str("service.name"))
+        .is_some_and(|name| !name.as_str().starts_with("unknown_service"));
+    let ours = [
+        ("service.name", Some("etch".to_owned()).filter(|_| !is_named)),
+        ("service.version", Some(env!("CARGO_PKG_VERSION").to_owned())),
+        ("service.instance.id", variable("HOSTNAME")),
+    ];
+    let missing = ours
+        .into_iter()
+        .filter(|(key, _)| *key == "service.name" || said.get(&Key::from_static_str(key)).is_none());
+    let missing = missing.filter_map(|(key, value)| Some(KeyValue::new(key, value?)));
+    Resource::builder().with_attributes(missing).build()
+}
+
+/// Sends requests to the collector, and tells once when that fails.
+#[derive(Debug)]
+struct Client<C> {
+    http: legacy::Client<C, Full<Bytes>>,
+    runtime: Handle,
+    failing: AtomicBool,
+}
+
+impl<C: Connect + Clone + Debug + Send + Sync + 'static> Client<C> {
+    fn new(runtime: &Runtime, connector: C) -> Self {
+        let http = legacy::Client::builder(TokioExecutor::new()).build(connector);
+        Self { http, runtime: runtime.handle().clone(), failing: AtomicBool::new(false) }
+    }
+
+    /// Logs what changes: that it fails, and that it works again.
+    fn tell(&self, failure: Option<String>) {
+        match (failure, &self.failing) {
+            (Some(error), failing) if !failing.swap(true, Ordering::Relaxed) => {
+                warn!(error, "traces cannot be exported; the operator goes on without");
+            }
+            (Some(error), _) => debug!(error, "traces cannot be exported"),
+            (None, failing) if failing.swap(false, Ordering::Relaxed) => info!("traces are exported again"),
+            (None, _) => {}
+        }
+    }
+}
+
+#[async_trait]
+impl<C: Connect + Clone + Debug + Send + Sync + 'static> HttpClient for Client<C> {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let sent = self.http.request(request.map(Full::new));
+        let answer = async {
+            let (parts, body) = sent.await?.into_parts();
+            let body = Limited::new(body, ANSWER).collect().await?.to_bytes();
+            Ok::<_, HttpError>(Response::from_parts(parts, body))
+        };
+        // A clock, too, is only to be had within the runtime.
+        let in_time = async { tokio::time::timeout(PATIENCE, answer).await };
+        let answer = self.runtime.spawn(in_time).await?.unwrap_or_else(|_| Err("no answer in time".into()));
+        self.tell(match &answer {
+            Ok(answer) if answer.status().is_success() => None,
+            Ok(answer) => Some(format!("the collector answered {}", answer.status().as_u16())),
+            Err(error) => Some(chain(error.as_ref())),
+        });
+        answer
+    }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
