@@ -32,16 +32,16 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Run(Run),
-    Lint(Lint),
-    Fill(Fill),
-    Rbac(Rbac),
-    Clean(Clean),
     Impact(Impact),
     Audit(Audit),
-    Persist(Persist),
     Explain(Explain),
+    Persist(Persist),
+    Lint(Lint),
+    Fill(Fill),
+    Run(Run),
     Crds(Crds),
+    Rbac(Rbac),
+    Clean(Clean),
     Completions(Completions),
     Version(Version),
 }

@@ -2,6 +2,7 @@
 //! It must not measure time, nor deciding that ends in a write: that is as large as what is missing.
 
 use allocation_counter::measure;
+use e2e::bench::crd_of;
 use etch::domain::crd::Crd;
 use etch::domain::object::Object;
 use etch::domain::plan::{Plan, Record, Terms, decide};
@@ -31,7 +32,7 @@ fn an_object_whose_owners_name_every_default_costs_the_same_at_any_size() {
 
 /// The bytes that deciding allocates, at each size.
 fn allocated(record: &Record, object: &dyn Fn(usize) -> Value) -> [u64; 3] {
-    let crd = Crd::read(&crd().into()).expect("a CRD");
+    let crd = Crd::read(&crd_of(&schema().into())).expect("a CRD");
     SIZES.map(|ports| {
         let object = Object::from(object(ports));
         let mut plan = None;
@@ -41,7 +42,7 @@ fn allocated(record: &Record, object: &dyn Fn(usize) -> Value) -> [u64; 3] {
     })
 }
 
-fn crd() -> Value {
+fn schema() -> Value {
     let port = json!({"type": "object", "properties": {
         "number": {"type": "integer"},
         "name": {"type": "string"},
@@ -56,23 +57,7 @@ fn crd() -> Value {
         },
         "notes": {"type": "object", "additionalProperties": {"type": "string"}},
     }});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.stable.example.com", "uid": "a", "generation": 1},
-        "spec": {
-            "group": "stable.example.com",
-            "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
-            "scope": "Namespaced",
-            "versions": [{
-                "name": "v1",
-                "served": true,
-                "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
-            }],
-        },
-        "status": {"storedVersions": ["v1"]},
-    })
+    json!({"type": "object", "properties": {"spec": spec}})
 }
 
 /// An object with a number of ports and of notes, all of whose fields one manager has applied.

@@ -200,8 +200,10 @@ impl fmt::Display for Refusal {
         if !self.reason.is_empty() {
             write!(f, " {}", self.reason)?;
         }
-        if let Some(admission) = self.refused_by() {
-            write!(f, " by {admission}")?;
+        match self.refused_by() {
+            Some(admission) => write!(f, " by {admission}")?,
+            None if self.code == 401 => f.write_str(" (the credentials are wrong or have expired)")?,
+            None => {}
         }
         if let Some(verb) = self.lacking_verb() {
             write!(f, " (no permission to {verb})")?;
@@ -232,6 +234,9 @@ mod tests {
         assert_eq!(refused.to_string(), "422 Forbidden by ValidatingAdmissionPolicy freeze");
         let refused = refusal(400, "admission webhook \"v.example.com\" denied the request: hunter2");
         assert_eq!(refused.to_string(), "400 Forbidden by webhook v.example.com");
+        let refused =
+            Refusal::read(401, None, br#"{"kind":"Status","reason":"Unauthorized","message":"hunter2"}"#);
+        assert_eq!(refused.to_string(), "401 Unauthorized (the credentials are wrong or have expired)");
     }
 
     #[test]

@@ -49,11 +49,11 @@ pub(crate) struct Audit {
     /// Take a value that an owner names for stored, although claims outlive their fields
     #[arg(long)]
     trust_owners: bool,
-    #[command(flatten)]
-    etcd: EtcdArgs,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
+    #[command(flatten)]
+    etcd: EtcdArgs,
 }
 
 /// How many objects the server is asked to convert at once.

@@ -7,6 +7,7 @@ use clap::Args;
 use etch::cluster::{Cluster, Target, crds, reports};
 use etch::domain::condition;
 
+use super::each;
 use crate::commands::outcome::Outcome;
 
 /// Removes the conditions that Etch has put on CRDs, and its reports
@@ -28,21 +29,20 @@ impl Clean {
         let cluster = Cluster::connect(target).await?;
         let done = if self.dry_run { "would be removed" } else { "removed" };
         let mut found = 0;
-        let mut next = None;
-        loop {
-            let page = cluster.page(&crds(), next.as_deref()).await.context("list the CRDs")?;
-            for crd in page.objects.iter().filter(|crd| !condition::present(crd.json()).is_empty()) {
-                if !self.dry_run {
-                    let removed = cluster.set_conditions(crd.name(), crd.uid(), &[]).await;
-                    removed.with_context(|| format!("the conditions of {}", crd.name()))?;
-                }
-                writeln!(out, "crd/{}: conditions {done}", crd.name())?;
-                found += 1;
+        let mut marked = Vec::new();
+        each(&cluster, &crds(), &mut |crd| {
+            if !condition::present(crd.json()).is_empty() {
+                marked.push((crd.name().to_owned(), crd.uid().to_owned()));
             }
-            next = page.next;
-            if next.is_none() {
-                break;
+        })
+        .await?;
+        for (name, uid) in &marked {
+            if !self.dry_run {
+                let removed = cluster.set_conditions(name, uid, &[]).await;
+                removed.with_context(|| format!("the conditions of {name}"))?;
             }
+            writeln!(out, "crd/{name}: conditions {done}")?;
+            found += 1;
         }
         for report in cluster.all_reports().await.with_context(|| format!("list {}", reports()))? {
             if !self.dry_run {

@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use etch::api;
 use serde_json::json;
 
+use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 
 /// Prints the CRDs that Etch needs, ready to be applied
@@ -15,28 +16,20 @@ use crate::commands::outcome::Outcome;
   etch crds -o json")]
 pub(crate) struct Crds {
     /// How to print them
-    #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
-    output: Output,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Output {
-    /// One YAML document each
-    Yaml,
-    /// One JSON list
-    Json,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
 }
 
 impl Crds {
     pub(crate) fn run(&self, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let crds = api::crds();
         match self.output {
-            Output::Yaml => {
+            Format::Yaml => {
                 for crd in crds {
                     writeln!(out, "---\n{}", serde_yaml_ng::to_string(&crd)?.trim_end())?;
                 }
             }
-            Output::Json => {
+            Format::Json => {
                 let list = json!({ "apiVersion": "v1", "kind": "List", "items": crds });
                 writeln!(out, "{}", serde_json::to_string_pretty(&list)?)?;
             }

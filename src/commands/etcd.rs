@@ -1,10 +1,11 @@
 //! Where commands take what etcd holds from: a running etcd, or a snapshot.
 //! It must not interpret the values.
 
+use std::fs;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::etcd::{
     After, Etcd, EtcdTarget, REGISTRY, RawValue, Snapshot, decode, definition, identity_of, prefix_of,
@@ -40,6 +41,18 @@ pub(crate) struct EtcdArgs {
     pub(crate) etcd_prefix: String,
 }
 
+/// The longest file that is read as PEM; bundles of all public authorities have a quarter of it.
+const MAX_PEM_BYTES: u64 = 1 << 20;
+
+/// Makes sure that a file is no device and no disk image: it is read as a whole.
+fn is_small(path: &Path) -> anyhow::Result<()> {
+    let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
+    if !metadata.is_file() || metadata.len() > MAX_PEM_BYTES {
+        bail!("{}: is no file in PEM", path.display());
+    }
+    Ok(())
+}
+
 /// Access to the bytes.
 pub(crate) struct Bytes {
     prefix: String,
@@ -59,6 +72,9 @@ impl Bytes {
         } else if args.etcd_endpoints.is_empty() {
             return Ok(None);
         } else {
+            for path in [&args.etcd_cacert, &args.etcd_cert, &args.etcd_key].into_iter().flatten() {
+                is_small(path)?;
+            }
             let target = EtcdTarget {
                 endpoints: args.etcd_endpoints.clone(),
                 cacert: args.etcd_cacert.clone(),

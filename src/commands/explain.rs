@@ -36,11 +36,11 @@ pub(crate) struct Explain {
     /// The object's name
     #[arg(value_name = "NAME")]
     name: String,
-    #[command(flatten)]
-    etcd: EtcdArgs,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
+    #[command(flatten)]
+    etcd: EtcdArgs,
 }
 
 impl Explain {

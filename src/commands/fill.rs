@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
-use std::path::{Path as FilePath, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use etch::domain::compile::Compiled;
 use etch::domain::crd::Crd;
 use etch::domain::defaults::{added, read};
@@ -18,13 +18,15 @@ use etch::report;
 use etch::source::{self, Origin};
 use serde_json::json;
 
-use super::failure;
+use super::{failure, none_of, one_stdin};
+use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 
-/// Prints objects as the API server would read them: unknown fields and nulls dropped, defaults filled in
+/// Prints objects as the API server would read them
 ///
-/// The schema is that of the version in the object's apiVersion; nothing is converted. Built-in types are read with their
-/// published defaults: those that the server sets in Go code, such as a Deployment's replicas, are in no document.
+/// Unknown fields and nulls are dropped, and defaults filled in. The schema is that of the version in the object's apiVersion;
+/// nothing is converted. Built-in types are read with their published defaults: those that the server sets in Go code, such
+/// as a Deployment's replicas, are in no document.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch fill --crd crds.yaml object.yaml
@@ -46,16 +48,8 @@ pub(crate) struct Fill {
     #[arg(long)]
     show_defaults: bool,
     /// How to print the objects
-    #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
-    output: Output,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// One YAML document each
-    Yaml,
-    /// One object, or a list of several
-    Json,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
 }
 
 /// All types that are known.
@@ -78,11 +72,7 @@ struct Filled {
 
 impl Fill {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<Outcome> {
-        let inputs = [&self.objects, &self.crd, &self.openapi];
-        if inputs.iter().flat_map(|paths| paths.iter()).filter(|path| *path == FilePath::new("-")).count() > 1
-        {
-            bail!("- can be read only once");
-        }
+        one_stdin([&self.objects, &self.crd, &self.openapi].into_iter().flatten())?;
         let mut types = Types::read(&self.crd, &self.openapi)?;
         let (mut failures, mut printed, mut broken) = (Vec::new(), Vec::new(), Ok(()));
         source::each(&self.objects, &mut io::stdin().lock(), &mut |document| {
@@ -91,7 +81,7 @@ impl Fill {
                 .map_err(|error| error.to_string())
                 .and_then(|(origin, object)| types.fill(&origin, &object));
             match filled {
-                Ok(filled) if self.output == Output::Yaml => {
+                Ok(filled) if self.output == Format::Yaml => {
                     broken = self.yaml(&filled, out);
                     if broken.is_err() {
                         return ControlFlow::Break(());
@@ -103,7 +93,7 @@ impl Fill {
             ControlFlow::Continue(())
         });
         broken?;
-        if self.output == Output::Json {
+        if self.output == Format::Json {
             self.json(printed, out)?;
         }
         if failures.is_empty() {
@@ -170,14 +160,19 @@ impl Types {
                 types.crds.push(crd);
             }
             if types.crds.len() == before {
-                let found =
-                    found.first().map(|first| format!(": found {}", first.what())).unwrap_or_default();
-                bail!("{}: no CustomResourceDefinition{found}", path.display());
+                let found = found.first().map(source::Document::what);
+                bail!(none_of("CustomResourceDefinition", std::slice::from_ref(path), found));
             }
         }
-        for document in source::documents(documents, stdin)? {
-            let read = Document::read(document.json);
-            types.documents.push(read.map_err(|error| anyhow::anyhow!("{}: {error}", document.origin))?);
+        for path in documents {
+            let found = source::documents(std::slice::from_ref(path), stdin)?;
+            if found.is_empty() {
+                bail!(none_of("OpenAPI v3 document", std::slice::from_ref(path), None));
+            }
+            for document in found {
+                let read = Document::read(document.json);
+                types.documents.push(read.map_err(|error| anyhow::anyhow!("{}: {error}", document.origin))?);
+            }
         }
         Ok(types)
     }

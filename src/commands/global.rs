@@ -45,8 +45,18 @@ pub(crate) enum Output {
     Table,
     /// For programs; the keys do not change
     Json,
-    /// As JSON, for people and programs
+    /// The same as JSON, in YAML
     Yaml,
+}
+
+/// How Kubernetes objects are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A YAML document each, for kubectl and people
+    #[default]
+    Yaml,
+    /// One object, or a List of several
+    Json,
 }
 
 impl Global {

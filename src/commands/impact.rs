@@ -9,17 +9,18 @@ use clap::Args;
 use etch::cluster::etcd::decode;
 use etch::cluster::{Cluster, Scan};
 use etch::domain::audit::{Evidence, schema_time};
-use etch::domain::crd::Crd;
+use etch::domain::crd::{Crd, Version};
 use etch::domain::impact::{Changed, Effect, Problem, SchemaChanges, Upgrade, compare};
 use etch::domain::json::Json;
 use etch::domain::object::{Identity, Object};
 use etch::domain::path::Path;
-use etch::domain::schema::Schema;
+use etch::domain::schema::{DEEPEST, Schema};
 use etch::report::{self, Align, Cell, Style, Table, Tone};
 use etch::source;
 use serde_json::{Value, json};
 
 use super::etcd::{Bytes, EtcdArgs, on_its_record};
+use super::{none_of, one_stdin};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
@@ -53,11 +54,11 @@ pub(crate) struct Impact {
     /// Look at all objects of the cluster
     #[arg(long)]
     live: bool,
-    #[command(flatten)]
-    etcd: EtcdArgs,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
+    #[command(flatten)]
+    etcd: EtcdArgs,
 }
 
 /// What is told of one CRD.
@@ -91,6 +92,7 @@ struct Counts {
 
 impl Impact {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        one_stdin([&self.new, &self.old, &self.objects].into_iter().flatten())?;
         let mut stdin = io::stdin().lock();
         let new = crds(&self.new, &mut stdin).context("-f")?;
         let old = crds(&self.old, &mut stdin).context("--old")?;
@@ -341,17 +343,24 @@ fn texts(paths: &[Path]) -> Value {
 /// The CRDs among the documents, by name.
 fn crds(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap<String, Crd>> {
     let mut found = BTreeMap::new();
-    for document in
-        source::documents(paths, stdin).map_err(told_once)?.into_iter().filter(source::Document::is_crd)
-    {
-        let crd = document.crd().map_err(told_once)?;
+    let documents = source::documents(paths, stdin)?;
+    for document in documents.iter().filter(|document| document.is_crd()) {
+        let crd = document.crd()?;
+        if let Some(Version { name, .. }) =
+            crd.versions().iter().find(|version| version.schema.depth() > DEEPEST)
+        {
+            bail!(
+                "{}: the schema of version {name} is nested more than {DEEPEST} levels deep",
+                document.origin
+            );
+        }
         if found.contains_key(crd.name()) {
             bail!("{}: {} was given before", document.origin, crd.name());
         }
         found.insert(crd.name().to_owned(), crd);
     }
     if found.is_empty() && !paths.is_empty() {
-        bail!("there is no CustomResourceDefinition");
+        bail!(none_of("CustomResourceDefinition", paths, documents.first().map(source::Document::what)));
     }
     Ok(found)
 }
@@ -363,23 +372,17 @@ fn objects(
     stdin: &mut dyn io::Read,
 ) -> anyhow::Result<BTreeMap<String, Vec<Object>>> {
     let mut found: BTreeMap<String, Vec<Object>> = BTreeMap::new();
-    for document in source::documents(paths, stdin).map_err(told_once)? {
+    let mut other = None;
+    for document in source::documents(paths, stdin)? {
         let group = document.api_version().split_once('/').map_or("", |(group, _)| group);
         let crd = crds.values().find(|crd| crd.group() == group && crd.kind() == document.kind());
-        if let Some(crd) = crd {
-            found
-                .entry(crd.name().to_owned())
-                .or_default()
-                .push(document.into_object().map_err(told_once)?.1);
+        match crd {
+            Some(crd) => found.entry(crd.name().to_owned()).or_default().push(document.into_object()?.1),
+            None => other = other.or_else(|| Some(document.what())),
         }
     }
     if found.is_empty() && !paths.is_empty() {
-        bail!("there is no object of the CRDs that are upgraded");
+        bail!(none_of("object of the CRDs that are upgraded", paths, other));
     }
     Ok(found)
-}
-
-/// The error as it tells itself, which includes its causes.
-fn told_once(error: source::SourceError) -> anyhow::Error {
-    anyhow::Error::msg(error.to_string())
 }

@@ -18,10 +18,49 @@ pub(crate) mod run;
 pub(crate) mod version;
 
 use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use etch::cluster::Cluster;
+use etch::domain::crd::Resource;
+use etch::domain::object::Object;
 
 /// What runs requests.
 pub(crate) fn asynchronous() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
+/// Visits every object of a resource; holds a page of them at a time.
+pub(crate) async fn each(
+    cluster: &Cluster,
+    resource: &Resource,
+    visit: &mut dyn FnMut(Object),
+) -> Result<()> {
+    let mut next = None;
+    loop {
+        let page =
+            cluster.page(resource, next.as_deref()).await.with_context(|| format!("list {resource}"))?;
+        page.objects.into_iter().for_each(&mut *visit);
+        next = page.next;
+        if next.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+/// That none of what was asked for is in these files, and what is there instead.
+pub(crate) fn none_of(what: &str, paths: &[PathBuf], found: Option<String>) -> String {
+    let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    let found = found.map(|found| format!(": found {found}")).unwrap_or_default();
+    format!("{}: no {what}{found}", paths.join(", "))
+}
+
+/// Makes sure that standard input is asked for once.
+pub(crate) fn one_stdin<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
+    if paths.into_iter().filter(|path| *path == Path::new("-")).count() > 1 {
+        bail!("- can be read only once");
+    }
+    Ok(())
 }
 
 /// Several failures as one error; each of them on a line of its own.

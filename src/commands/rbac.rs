@@ -5,15 +5,16 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use etch::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode};
 use etch::cluster::{Cluster, Target, crds, policies};
-use etch::domain::crd::Resource;
 use etch::domain::json::Json;
 use etch::domain::rbac::{Access, Grant, role};
 use etch::{report, source};
 use serde_json::Value;
 
+use super::{each, none_of};
+use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 
 /// Prints the ClusterRole that lets Etch see to the objects of CRDs
@@ -43,16 +44,8 @@ pub(crate) struct Rbac {
     #[arg(long, default_value = "etch-crds")]
     name: String,
     /// How to print it
-    #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
-    output: Output,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Output {
-    /// For kubectl and people
-    Yaml,
-    /// For programs
-    Json,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
 }
 
 impl Rbac {
@@ -64,8 +57,8 @@ impl Rbac {
         };
         let role = role(&self.name, crds.iter().filter_map(|crd| self.grant(crd, policy.as_ref())));
         match self.output {
-            Output::Yaml => report::write_yaml(out, &role)?,
-            Output::Json => report::write_json(out, &role)?,
+            Format::Yaml => report::write_yaml(out, &role)?,
+            Format::Json => report::write_json(out, &role)?,
         }
         Ok(Outcome::Clean)
     }
@@ -117,9 +110,9 @@ impl Known {
 /// The CRDs of the cluster but for Etch's own, whose objects have no defaults.
 async fn live(target: &Target) -> anyhow::Result<Vec<Known>> {
     let mut found = Vec::new();
-    for document in all(&Cluster::connect(target).await?, &crds()).await? {
-        found.push(Known::read(&document)?);
-    }
+    let cluster = Cluster::connect(target).await?;
+    each(&cluster, &crds(), &mut |crd| found.push(Known::read(crd.json()))).await?;
+    let mut found = found.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
     found.retain(|crd| crd.group != GROUP);
     Ok(found)
 }
@@ -131,20 +124,28 @@ fn from_files(files: &[PathBuf]) -> anyhow::Result<Vec<Known>> {
         .map(|document| Known::read(&document.json).with_context(|| document.origin.to_string()))
         .collect::<anyhow::Result<Vec<_>>>()?;
     if found.is_empty() {
-        bail!("no CustomResourceDefinition among {} documents; name files that hold some", documents.len());
+        bail!(none_of("CustomResourceDefinition", files, documents.first().map(source::Document::what)));
     }
     Ok(found)
 }
 
 /// The policy in a file, if there is one of that name, or else in the cluster.
 async fn read_policy(policy: &str, target: &Target) -> anyhow::Result<DefaultsPolicySpec> {
-    let documents = if Path::new(policy).exists() {
-        let documents = source::documents(&[policy.into()], &mut io::empty())?;
+    // A policy may be called so, too; whoever means it can rename it, and a file that is not there is told as such.
+    let is_file = policy.contains('/') || [".yaml", ".yml", ".json"].iter().any(|end| policy.ends_with(end));
+    let documents = if is_file || Path::new(policy).exists() {
+        let documents = source::documents(&[policy.into()], &mut io::empty()).context("--policy")?;
         let all = documents.into_iter().filter(|document| document.kind() == "DefaultsPolicy");
         all.map(|document| document.json).collect()
     } else {
-        let mut documents = all(&Cluster::connect(target).await?, &policies()).await?;
-        documents.retain(|document| document["metadata"]["name"] == policy);
+        let mut documents = Vec::new();
+        let cluster = Cluster::connect(target).await?;
+        each(&cluster, &policies(), &mut |object| {
+            if object.name() == policy {
+                documents.push(object.json().clone());
+            }
+        })
+        .await?;
         documents
     };
     let [document] = &documents[..] else {
@@ -157,19 +158,4 @@ async fn read_policy(policy: &str, target: &Target) -> anyhow::Result<DefaultsPo
     let policy: DefaultsPolicy = serde_json::from_slice(&document.to_vec())
         .with_context(|| format!("--policy {policy} cannot be read"))?;
     Ok(policy.spec)
-}
-
-/// Every object of a resource, page by page.
-async fn all(cluster: &Cluster, resource: &Resource) -> anyhow::Result<Vec<Json>> {
-    let mut found = Vec::new();
-    let mut next = None;
-    loop {
-        let page =
-            cluster.page(resource, next.as_deref()).await.with_context(|| format!("list {resource}"))?;
-        found.extend(page.objects.iter().map(|object| object.json().clone()));
-        next = page.next;
-        if next.is_none() {
-            return Ok(found);
-        }
-    }
 }

@@ -10,6 +10,7 @@ use etch::domain::json::Json;
 use flate2::bufread::MultiGzDecoder;
 use serde_json::{Map, Value, json};
 
+use crate::cluster::crd;
 use crate::conformance::{Op, Vector};
 
 /// A schema and an object that is stored with defaults missing, where the schema has any.
@@ -113,25 +114,13 @@ pub(super) fn pruning_shapes() -> Vec<Input> {
         .into()
 }
 
-/// A CRD with one version that has a schema.
-pub(super) fn crd_of(schema: &Json) -> Json {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.stable.example.com", "uid": "a", "generation": 1},
-        "spec": {
-            "group": "stable.example.com",
-            "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
-            "scope": "Namespaced",
-            "versions": [{
-                "name": "v1",
-                "served": true,
-                "storage": true,
-                "schema": {"openAPIV3Schema": schema.clone().into_inner()},
-            }],
-        },
-    })
-    .into()
+/// A CRD with one version that has a schema, as a server returns it.
+pub fn crd_of(schema: &Json) -> Json {
+    let mut crd = crd("stable.example.com", "Thing", &[("v1", true, schema.clone().into_inner())]);
+    crd["metadata"]["uid"] = "a".into();
+    crd["metadata"]["generation"] = 1.into();
+    crd["status"] = json!({"storedVersions": ["v1"]});
+    crd.into()
 }
 
 /// An object as a server returns it whose every field one manager has applied.

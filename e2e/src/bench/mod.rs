@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use clock::{Nanoseconds, each, fresh};
-pub use inputs::Input;
+pub use inputs::{Input, crd_of};
 
 /// What was measured of one object. Times are nanoseconds, the best of several rounds.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -114,7 +114,7 @@ fn one(input: &Input, go: &go::Results) -> anyhow::Result<Measurement> {
     compiled.fill(&mut filled);
     let text = filled.to_vec();
 
-    let crd = Crd::read(&inputs::crd_of(&input.schema))?;
+    let crd = Crd::read(&crd_of(&input.schema))?;
     let owned = Object::from(inputs::owned(&filled));
     let (terms, record) = (Terms::default(), Record { trust_claims: true, ..Record::default() });
 

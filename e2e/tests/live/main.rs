@@ -3,6 +3,7 @@
 
 mod converted;
 mod foresight;
+mod lint;
 mod objects;
 mod pairs;
 mod sealed;

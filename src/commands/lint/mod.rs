@@ -8,17 +8,16 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
-use etch::cluster::Cluster;
-use etch::domain::crd::Resource;
+use etch::cluster::{Cluster, crds};
 use etch::domain::json::Json;
 use etch::domain::lint::{self, Finding, RULES, Rule, Severity};
 use etch::report::{self, Align, Cell, Table, Tone};
 use etch::source::{self, Origin};
 use serde::Serialize;
 
-use super::{asynchronous, failure};
+use super::{asynchronous, each, failure, none_of};
 use crate::commands::global::Global;
 use crate::commands::outcome::Outcome;
 
@@ -62,7 +61,7 @@ enum Output {
     Table,
     /// For programs; the keys do not change
     Json,
-    /// As JSON
+    /// The same as JSON, in YAML
     Yaml,
     /// SARIF 2.1.0, for code scanning
     Sarif,
@@ -215,11 +214,8 @@ fn files(paths: &[PathBuf]) -> Checked {
             ControlFlow::Continue(())
         });
         if crds == 0 {
-            let found = match others.first() {
-                Some(first) => format!(": found {first}"),
-                None => String::new(),
-            };
-            checked.failures.push(format!("{}: no CustomResourceDefinition{found}", path.display()));
+            let none = none_of("CustomResourceDefinition", std::slice::from_ref(path), others.pop_first());
+            checked.failures.push(none);
         }
     }
     checked
@@ -228,22 +224,9 @@ fn files(paths: &[PathBuf]) -> Checked {
 /// Checks the CRDs of the cluster.
 fn live(global: &Global) -> Result<Checked> {
     let mut checked = Checked::default();
-    let crds = Resource {
-        group: "apiextensions.k8s.io".to_owned(),
-        version: "v1".to_owned(),
-        plural: "customresourcedefinitions".to_owned(),
-    };
     asynchronous()?.block_on(async {
         let cluster = Cluster::connect(&global.target()).await?;
-        let mut after = None;
-        loop {
-            let page = cluster.page(&crds, after.as_deref()).await.context("the CRDs cannot be listed")?;
-            page.objects.iter().for_each(|object| checked.crd(object.json(), None));
-            after = page.next;
-            if after.is_none() {
-                return anyhow::Ok(());
-            }
-        }
+        each(&cluster, &crds(), &mut |crd| checked.crd(crd.json(), None)).await
     })?;
     Ok(checked)
 }

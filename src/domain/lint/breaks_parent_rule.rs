@@ -7,7 +7,7 @@ use super::super::finding::Finding;
 use super::super::json::{Json, level};
 use super::super::schema::{self, Constraints, Schema, SchemaType};
 use super::super::validate::cel::{Program, RUNTIME_BUDGET};
-use super::site::{Site, each};
+use super::site::{Site, each, is_default_of_core};
 use super::{Report, Rule, Severity, Subject};
 
 pub(super) const RULE: Rule = Rule {
@@ -21,7 +21,7 @@ The server validates each default by itself, and never the object that they make
 that adds such a default, the next write to objects that were fine.
 
 Choose defaults that go together, or have the rule look at what a user can change. Not reported are rules that ask for a
-field without a default, unless the object itself comes by default.",
+field without a default or for the name of a reference, unless the object itself comes by default.",
     check,
 };
 
@@ -87,9 +87,11 @@ fn said(rule: &schema::Rule, finding: &Finding) -> bool {
 }
 
 /// Whether nobody is asked for more: all fields that the rule names have a default, or the object itself comes by default.
-/// Otherwise the rule may be the one that asks for the field that is missing.
+/// Otherwise the rule may be the one that asks for the field that is missing. The empty name of a reference, which CRDs copy
+/// from Kubernetes, is as good as missing.
 fn is_settled(rule: &schema::Rule, site: &Site<'_>, filled: &Value) -> bool {
-    site.default().is_some() || fields(&rule.rule).all(|name| filled.get(name).is_some())
+    let is_chosen = |name: &str| filled.get(name).is_some_and(|value| !is_default_of_core(name, value));
+    site.default().is_some() || fields(&rule.rule).all(is_chosen)
 }
 
 /// The fields of `self` that a rule names.

@@ -1,6 +1,11 @@
 //! ETCH014: defaults of fields that a transition rule forbids to change.
 
+use serde_json::{Value, json};
+
+use super::super::json::{Json, copy};
 use super::super::path::TrailStep;
+use super::super::schema::Schema;
+use super::super::validate::cel::{Program, RUNTIME_BUDGET};
 use super::site::{Site, each};
 use super::{Report, Rule, Severity, Subject};
 
@@ -14,16 +19,17 @@ A rule with `oldSelf` sees the old object with its defaults filled in. Objects t
 had it all along: their users can never set another value, and once the default changes, every write of such a user is a
 forbidden change.
 
-Leave the default out and let the controller choose, or let the rule pass where the field was never set.",
+Leave the default out and let the controller choose, or let the rule pass where the old value is the default. Such rules are
+not reported.",
     check,
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for version in subject.in_use() {
         each(&version.schema, &mut |site| {
-            if site.default().is_some()
+            if let Some(default) = site.default()
                 && !site.is_copy_of_core()
-                && let Some(holder) = compared_at(site)
+                && let Some(holder) = held_at(site, default)
             {
                 let message = format!("a rule of {holder} compares the field with its old value");
                 report.add(&version.name, site.path(), message);
@@ -32,16 +38,16 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// The place whose rule compares a field, or what it is part of, with its old value.
-fn compared_at(site: &Site<'_>) -> Option<String> {
+/// The place whose rule holds a field, or what it is part of, to its old value, as long as that is the default.
+fn held_at(site: &Site<'_>, default: &Value) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     let mut at = site;
     loop {
-        let rules = at.schema.rules.iter();
-        if rules
-            .flat_map(|rule| compared(&rule.rule))
-            .any(|compared| compared.iter().zip(&names).all(|(a, b)| a == b) && compared.len() <= names.len())
-        {
+        let holds = |rule: &str| {
+            compared(rule).iter().any(|compared| names.starts_with(compared))
+                && !lets_go(rule, &names, site.schema, default)
+        };
+        if at.schema.rules.iter().any(|rule| holds(&rule.rule)) {
             return Some(at.path().to_string());
         }
         match at.step {
@@ -52,6 +58,56 @@ fn compared_at(site: &Site<'_>) -> Option<String> {
         }
         at = at.up?;
     }
+}
+
+/// Whether a rule takes every other value where the old one is the default, as `oldSelf != 'Active' || self == oldSelf` does
+/// for a field that begins as `Inactive`.
+///
+/// It is tried out on an object with this field alone. A rule that asks for another one does not compile there, and holds.
+fn lets_go(rule: &str, names: &[&str], field: &Schema, default: &Value) -> bool {
+    let others = others(field, default);
+    if others.is_empty() {
+        return false;
+    }
+    let around = |inner: Value, wrap: &dyn Fn(&str, Value) -> Value| {
+        names.iter().rev().fold(inner, |inner, name| wrap(name, inner))
+    };
+    let mut document = around(
+        json!({"type": field.kind.as_str()}),
+        &|name, below| json!({"type": "object", "properties": {name: below}}),
+    );
+    document["x-kubernetes-validations"] = json!([{"rule": rule}]);
+    let Some(program) = Schema::parse(&document).ok().and_then(|schema| Program::compile(&schema, false))
+    else {
+        return false;
+    };
+    let object = |value: &Value| Json::from(around(copy(value), &|name, below| json!({name: below})));
+    let old = object(default);
+    let passes = |other: &Value| {
+        let mut findings = Vec::new();
+        program.validate(&object(other), Some(&old), "", RUNTIME_BUDGET, &mut findings);
+        findings.is_empty()
+    };
+    others.iter().all(passes)
+}
+
+/// Values that a user may want instead of the default: all that the schema lists, or one; none of an object or a list.
+fn others(field: &Schema, default: &Value) -> Vec<Value> {
+    let made_up = match default {
+        Value::Bool(flag) => json!(!flag),
+        Value::String(text) => json!(format!("{text}x")),
+        Value::Number(number) => match number.as_i64().and_then(|number| number.checked_add(1)) {
+            Some(other) => json!(other),
+            None => json!(number.as_f64().unwrap_or_default() + 1.0),
+        },
+        Value::Null | Value::Array(_) | Value::Object(_) => return Vec::new(),
+    };
+    let listed = field.constraints.iter().flat_map(|constraints| constraints.allowed.iter());
+    let mut listed: Vec<Value> = listed.map(|value| copy(value)).filter(|value| value != default).collect();
+    if listed.is_empty() {
+        listed.push(made_up);
+    }
+    listed
 }
 
 /// The fields of `oldSelf` that a rule compares with those of `self`: each as the names below its place.
@@ -90,6 +146,34 @@ fn chain(mut rest: &str) -> Option<(Vec<&str>, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_that_lets_go_of_the_default_bans_nothing() {
+        let lets_go = |rule: &str, field: Value| {
+            let default = field["default"].clone();
+            let field = Schema::parse(&field).expect("a schema");
+            [
+                lets_go(rule, &[], &field, &default),
+                lets_go(&rule.replace("elf", "elf.a"), &["a"], &field, &default),
+            ]
+        };
+        let state =
+            |default: &str| json!({"type": "string", "enum": ["Active", "Inactive"], "default": default});
+        let once_active = "oldSelf != 'Active' || self == oldSelf";
+        assert_eq!(lets_go(once_active, state("Inactive")), [true; 2]);
+        assert_eq!(lets_go(once_active, state("Active")), [false; 2]);
+        assert_eq!(lets_go("self == oldSelf", state("Inactive")), [false; 2]);
+        let text = || json!({"type": "string", "default": ""});
+        assert_eq!(lets_go("oldSelf == '' || self == oldSelf", text()), [true; 2]);
+        assert_eq!(lets_go("oldSelf == 'x' || self == oldSelf", text()), [false; 2]);
+        let number = || json!({"type": "integer", "default": 0});
+        assert_eq!(lets_go("oldSelf == 0 || self == oldSelf", number()), [true; 2]);
+        assert_eq!(lets_go("oldSelf == self", json!({"type": "boolean", "default": true})), [false; 2]);
+        assert_eq!(lets_go("self == oldSelf || true", json!({"type": "object", "default": {}})), [false; 2]);
+        let field = Schema::parse(&text()).expect("a schema");
+        let elsewhere = "self.a == oldSelf.a || oldSelf.b";
+        assert!(!super::lets_go(elsewhere, &["a"], &field, &json!("")), "it asks for another field");
+    }
 
     #[test]
     fn comparisons_with_the_old_value_are_found() {

@@ -23,6 +23,7 @@ use std::fmt;
 use super::crd::CrdError;
 use super::json::Json;
 use super::path::Path;
+use super::schema::DEEPEST;
 use subject::Subject;
 
 /// All rules, in the order of their codes. A code is never given to another rule.
@@ -100,9 +101,6 @@ pub enum LintError {
     },
 }
 
-/// How deep a schema may be nested. Real ones reach 40 levels.
-const DEEPEST: usize = 300;
-
 /// Collects the findings of one rule.
 struct Report<'a> {
     rule: &'static Rule,
@@ -122,7 +120,7 @@ impl Report<'_> {
 /// See [`LintError`]. A schema that cannot be read is a finding.
 pub fn lint(crd: &Json) -> Result<Vec<Finding>, LintError> {
     let subject = Subject::read(crd)?;
-    if let Some(version) = subject.versions.iter().find(|version| site::depth(&version.schema) > DEEPEST) {
+    if let Some(version) = subject.versions.iter().find(|version| version.schema.depth() > DEEPEST) {
         return Err(LintError::TooDeep { version: version.name.clone() });
     }
     let mut findings = Vec::new();

@@ -37,15 +37,6 @@ fn walk(site: &Site<'_>, visit: &mut dyn FnMut(&Site<'_>)) {
     });
 }
 
-/// How many levels of values a schema describes.
-pub(super) fn depth(schema: &Schema) -> usize {
-    level(|| {
-        let properties = schema.properties.iter().map(|(_, property)| depth(property));
-        let others = schema.items.as_deref().into_iter().chain(schema.additional_schema()).map(depth);
-        1 + properties.chain(others).max().unwrap_or_default()
-    })
-}
-
 impl Site<'_> {
     /// The place as it is shown.
     pub(super) fn path(&self) -> Path {
@@ -91,16 +82,21 @@ impl Site<'_> {
 
     /// Whether it has a default that Kubernetes itself gives it in its own types, which are copied into many CRDs.
     pub(super) fn is_copy_of_core(&self) -> bool {
-        match (self.name(), self.default()) {
-            (Some("protocol"), Some(default)) => default == "TCP",
-            (Some("name"), Some(default)) => default == "",
-            _ => false,
-        }
+        self.name().zip(self.default()).is_some_and(|(name, default)| is_default_of_core(name, default))
     }
 
     /// Whether it is the `name` of the whole object.
     pub(super) fn is_top_level(&self, name: &str) -> bool {
         self.name() == Some(name) && self.up.is_some_and(|up| up.up.is_none())
+    }
+}
+
+/// Whether Kubernetes itself gives a field of this name this default.
+pub(super) fn is_default_of_core(name: &str, default: &Value) -> bool {
+    match name {
+        "protocol" => default == "TCP",
+        "name" => default == "",
+        _ => false,
     }
 }
 

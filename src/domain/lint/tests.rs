@@ -155,6 +155,23 @@ fn versions_are_compared_with_the_storage_version() {
 }
 
 #[test]
+fn a_version_that_keeps_what_it_does_not_know_has_no_place_for_a_default() {
+    let version = |name: &str, storage: bool, spec: Value| {
+        json!({"name": name, "served": true, "storage": storage,
+            "schema": {"openAPIV3Schema": object(json!({"spec": spec}))}})
+    };
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let told = object(
+        json!({"list": {"type": "array", "items": object(json!({"a": {"type": "integer", "default": 1}}))}}),
+    );
+    assert_eq!(
+        found_in(json!([version("v1", true, told.clone()), version("v2", false, open.clone())])),
+        [""; 0]
+    );
+    assert_eq!(found_in(json!([version("v1", true, open), version("v2", false, told)])), [""; 0]);
+}
+
+#[test]
 fn a_schema_that_cannot_be_read_is_a_finding() {
     let found = found(json!({"type": "object", "properties": {"a": {"type": 1}}}));
     assert_eq!(
@@ -216,6 +233,16 @@ fn a_rule_may_ask_for_a_field_unless_the_object_comes_by_itself() {
     assert!(
         with(Some(json!({}))).contains(&"ETCH013 .spec.a its defaults break a rule: no secret".to_owned())
     );
+}
+
+#[test]
+fn a_rule_may_ask_for_the_name_of_a_reference() {
+    let reference = json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.name != ''"}],
+        "properties": {"name": {"type": "string", "default": ""}}});
+    assert_eq!(found(object(json!({"a": reference}))), [""; 0]);
+    let other = json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.zone != ''"}],
+        "properties": {"zone": {"type": "string", "default": ""}}});
+    assert_eq!(found(other), ["ETCH013 .spec its defaults break a rule: failed rule: self.zone != ''"]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
                         format!("the default is {own}, but {other} at the storage version {}", storage.name);
                     report.add(&version.name, path.clone(), message);
                 }
-                None if storage.schema.knows(path.steps()) && !is_zero(default) => {
+                None if storage.schema.describes(path.steps()) && !is_zero(default) => {
                     let own = shown(default);
                     let message =
                         format!("the default is {own}; the storage version {} has none", storage.name);
@@ -48,7 +48,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             }
         }
         for (path, default) in stored.iter().filter(|(path, _)| !own.contains_key(*path)) {
-            if version.schema.knows(path.steps()) && !is_zero(default) {
+            if version.schema.describes(path.steps()) && !is_zero(default) {
                 let other = shown(default);
                 let message =
                     format!("there is no default; at the storage version {} it is {other}", storage.name);

@@ -55,11 +55,7 @@ fn about_item<'a>(set: &'a Value, item: &Value, list: &Schema) -> impl Iterator<
         })
     };
     let elements = set.as_object().into_iter().flatten();
-    elements
-        .filter(move |(element, _)| is_meant(element))
-        .map(|(_, inner)| inner)
-        .collect::<Vec<_>>()
-        .into_iter()
+    elements.filter(move |(element, _)| is_meant(element)).map(|(_, inner)| inner)
 }
 
 fn part<'v>(value: &'v Value, step: &Step) -> Option<&'v Value> {

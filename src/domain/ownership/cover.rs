@@ -26,6 +26,9 @@ pub fn is_covered<'a>(
 }
 
 /// Whether any owner names the place at `path` or something in it; see [`is_covered`].
+///
+/// This tells what somebody has written. What nobody may lay claim to is another question, with another answer for parts of
+/// atomic lists and maps: [`is_claimed`](super::is_claimed).
 pub fn is_named<'a>(
     owners: impl Iterator<Item = Owner<'a>>,
     object: &Value,

@@ -12,6 +12,7 @@ pub mod rules;
 use crate::domain::json::{Json, level};
 
 pub use error::ParseError;
+pub use lookup::DEEPEST;
 pub use place::Place;
 pub use properties::Properties;
 

@@ -315,5 +315,9 @@ fn a_place_is_known_if_a_value_there_would_survive_pruning() {
         (vec![field("open"), Step::Items], true),
     ] {
         assert_eq!(schema.knows(&path), known, "{path:?}");
+        // What is kept without a word about it is known and not described.
+        let is_kept = path.len() > 1 && [field("any"), field("open")].contains(&path[0]);
+        assert_eq!(schema.describes(&path), known && !is_kept, "{path:?}");
     }
+    assert_eq!(schema.depth(), 4);
 }

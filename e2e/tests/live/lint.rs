@@ -1,0 +1,128 @@
+//! `etch lint --live`, held against `etch lint FILE` of the same CRDs; and what it says where it may not look.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::{CRDS, Cluster, crd, documents, eventually};
+use e2e::control_plane::{ControlPlane, Options};
+use e2e::operator;
+use serde_json::{Value, json};
+
+/// A real CRD of which nothing is to say, and one with findings at two of its versions.
+const REAL: [&str; 2] = [
+    "cert-manager__certificates.cert-manager.io__1/new.yaml",
+    "aws-karpenter-provider-aws__ec2nodeclasses.karpenter.k8s.aws__1/new.yaml",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_is_checked_as_its_files_are() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let control_plane = ControlPlane::start(Options::new(dir.path().join("cluster"))).await?;
+    let cluster = Cluster::of(&control_plane).await?;
+    let mut files = Vec::new();
+    for name in REAL {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/pairs").join(name);
+        let mut crd = documents(&path)?.remove(0);
+        // There is no service that it could call.
+        crd["spec"].as_object_mut().context("a spec")?.remove("conversion");
+        cluster.apply_crd(&crd).await?;
+        files.push(path);
+    }
+    let planted = planted();
+    cluster.apply_crd(&planted).await?;
+    files.push(write(dir.path(), "planted.json", &planted)?);
+    files.push(write(dir.path(), "legacy.json", &legacy(&cluster).await?)?);
+
+    let kubeconfig = control_plane.kubeconfig(0);
+    let live = lint(&kubeconfig, &["--live", "-o", "json"])?;
+    ensure!(live.status.code() == Some(1), "{}", said(&live));
+    let mut arguments = vec!["-o", "json"];
+    arguments.extend(files.iter().filter_map(|path| path.to_str()));
+    let filed = lint(&kubeconfig, &arguments)?;
+    ensure!(filed.status.code() == Some(1), "{}", said(&filed));
+    let (live, filed) = (findings(&live)?, findings(&filed)?);
+    ensure!(live == filed, "the cluster: {live:#?}\nfiles: {filed:#?}");
+    for code in ["ETCH001", "ETCH004", "ETCH006", "ETCH010"] {
+        ensure!(live.iter().any(|finding| finding["code"] == code), "{code} is missing: {live:#?}");
+    }
+    ensure!(!live.iter().any(|finding| finding["crd"] == "certificates.cert-manager.io"), "{live:#?}");
+
+    let table = lint(&kubeconfig, &["--live", "--severity", "error"])?;
+    let table = String::from_utf8_lossy(&table.stdout).into_owned();
+    ensure!(table.contains("ETCH001") && table.contains("\n4 CRDs: 2 errors\n"), "{table}");
+
+    let stranger = with_token(&dir.path().join("stranger"), &kubeconfig, "expired")?;
+    let refused = lint(&stranger, &["--live"])?;
+    let said = said(&refused);
+    ensure!(refused.status.code() == Some(2) && said.lines().count() == 1, "{said}");
+    ensure!(said.contains("401") && said.contains("credentials"), "{said}");
+    Ok(())
+}
+
+/// What a server takes though it is wrong, or surprises.
+fn planted() -> Value {
+    let low =
+        json!({ "type": "object", "properties": { "n": { "type": "integer", "minimum": 1, "default": 0 } } });
+    let spec = json!({ "type": "object", "properties": {
+        "none": { "type": "string", "nullable": true, "default": "x" },
+        "map": { "type": "object", "additionalProperties": low },
+    } });
+    let schema = json!({ "type": "object", "properties": { "spec": spec } });
+    crd("planted.example.com", "Planted", &[("v1", true, schema)])
+}
+
+/// A CRD that is not structural, stored as it may have been before servers refused such; answered as it is read at v1.
+async fn legacy(cluster: &Cluster) -> Result<Value> {
+    let schema = json!({ "type": "object", "properties": { "spec": { "type": "object" } } });
+    let accepted = crd("legacy.example.com", "Legacy", &[("v1", true, schema)]);
+    cluster.apply_crd(&accepted).await?;
+    let name = "legacys.legacy.example.com";
+    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{name}");
+    let (bytes, _) = cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
+    let mut stored: Value = serde_json::from_slice(&bytes)?;
+    stored["spec"]["validation"]["openAPIV3Schema"]["properties"]["spec"] = json!({ "default": {} });
+    cluster.etcd().put(&key, &serde_json::to_vec(&stored)?).await?;
+    let place = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/default";
+    eventually(Duration::from_secs(20), "the CRD as it was stored", async || {
+        let crd = cluster.get(&format!("{CRDS}/{name}")).await?;
+        Ok(crd.pointer(place).is_some().then_some(crd))
+    })
+    .await
+}
+
+/// The findings without their places in files, which a cluster has not.
+fn findings(output: &Output) -> Result<Vec<Value>> {
+    let document: Value = serde_json::from_slice(&output.stdout).with_context(|| said(output))?;
+    let mut findings = document["findings"].as_array().context("findings")?.clone();
+    for finding in &mut findings {
+        let finding = finding.as_object_mut().context("a finding")?;
+        finding.retain(|name, _| !["file", "document"].contains(&name.as_str()));
+    }
+    findings.sort_by_key(Value::to_string);
+    Ok(findings)
+}
+
+fn lint(kubeconfig: &Path, arguments: &[&str]) -> Result<Output> {
+    let mut command = Command::new(operator::binary()?);
+    Ok(command.arg("lint").args(arguments).env("KUBECONFIG", kubeconfig).env("NO_COLOR", "1").output()?)
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn write(folder: &Path, name: &str, document: &Value) -> Result<PathBuf> {
+    let path = folder.join(name);
+    std::fs::write(&path, document.to_string())?;
+    Ok(path)
+}
+
+/// A kubeconfig for the same server, with a token that it does not know.
+fn with_token(path: &Path, kubeconfig: &Path, token: &str) -> Result<PathBuf> {
+    let mut config: Value = serde_json::from_slice(&std::fs::read(kubeconfig)?)?;
+    config["users"][0]["user"] = json!({ "token": token });
+    std::fs::write(path, config.to_string())?;
+    Ok(path.to_path_buf())
+}
