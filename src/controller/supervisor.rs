@@ -383,7 +383,9 @@ impl Supervisor {
         if let Err(error) = ended
             && error.is_panic()
         {
-            error!("a task failed in a way that it should not; it is started again");
+            let mut charges = self.charges.iter();
+            let crd = charges.find(|(_, running)| running.task.id() == error.id()).map(|(name, _)| name);
+            error!(crd, "a task failed in a way that it should not; it is started again");
             self.reassign_all();
         }
     }
