@@ -55,7 +55,7 @@ impl Telemetry {
     #[cfg(not(feature = "otlp"))]
     pub(crate) fn begin_operator(format: LogFormat) -> Self {
         start(None, format, Level::INFO);
-        if let Some(name) = ENDPOINTS.into_iter().find(|name| std::env::var_os(name).is_some()) {
+        if let Some(name) = ENDPOINTS.into_iter().find(|name| variable(name).is_some()) {
             tracing::warn!(
                 "no traces are exported: {name} is set, but this is built without the feature otlp"
             );
@@ -74,6 +74,11 @@ impl Telemetry {
 
 /// The standard variables that name a collector; the first that is set counts.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+
+/// A variable of the environment that says something: the specification takes an empty one for none.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
 
 fn start(traces: Option<Boxed<Registry>>, format: LogFormat, level: Level) {
     tracing_subscriber::registry().with(traces).with(log(format, level)).init();

@@ -26,7 +26,7 @@ use tracing::{debug, info, warn};
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::{Layer, Registry};
 
-use super::{Boxed, ENDPOINTS};
+use super::{Boxed, ENDPOINTS, variable};
 
 /// How long a collector may take; the specification's default for `OTEL_EXPORTER_OTLP_TIMEOUT`.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -99,11 +99,6 @@ pub(super) fn from_environment() -> anyhow::Result<Option<(Boxed<Registry>, Trac
                 || (metadata.is_event() && metadata.target().starts_with("etch::"))
         }));
     Ok(Some((layer.boxed(), Traces { provider, runtime })))
-}
-
-/// A variable of the environment that says something: the specification takes an empty one for none.
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// Which process this is: what `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` say, and what they leave out.

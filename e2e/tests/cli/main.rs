@@ -5,3 +5,4 @@ mod fill;
 mod garbage;
 mod lint;
 mod process;
+mod traces;
