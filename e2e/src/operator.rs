@@ -138,7 +138,8 @@ pub fn binary() -> Result<&'static Path> {
 /// # Errors
 /// It does not build, or cannot be copied.
 pub fn binary_with(features: &str, folder: &Path) -> Result<PathBuf> {
-    let built = build(&["--features", features])?;
+    // Nobody waits for what it does, but the tests wait until it is built.
+    let built = build(&["--features", features, "--config", "profile.dev.package.etch.opt-level=0"])?;
     let copy = folder.join("etch");
     fs::copy(built, &copy).context("a copy of the binary")?;
     Ok(copy)

@@ -4,6 +4,7 @@ mod collector;
 mod protobuf;
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -75,6 +76,33 @@ async fn passes_and_writes_are_exported_and_no_collector_is_in_the_way() -> Resu
     let writes = collector.spans()[spans..].iter().filter(|span| span.name == "write").count();
     assert!(writes >= 3, "{writes}");
     assert!(!collector.was_sent(CANARY));
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_exported_is_told_and_quotes_no_password() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let binary = binary_with("etch/otlp", folder.path())?;
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1");
+    let cases: [(&[(&str, &str)], &str); 5] = [
+        (&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], "a protocol other than http/protobuf"),
+        (
+            &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://user:hunter2@[")],
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or its companions cannot be used",
+        ),
+        (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "")], ""),
+        (&[endpoint, ("OTEL_SDK_DISABLED", "true")], ""),
+        (&[endpoint], ""),
+    ];
+    for (environment, expected) in cases {
+        let mut command = Command::new(&binary);
+        command.args(["run", "--kubeconfig", "/nonexistent"]).envs(environment.iter().copied());
+        let ended = command.output()?;
+        assert_eq!(ended.status.code(), Some(2), "the operator begins, and has no cluster");
+        let told = String::from_utf8(ended.stderr)?;
+        assert!(told.contains(expected) && !told.contains(CANARY), "{environment:?}: {told}");
+        assert_eq!(told.contains("no traces are exported"), !expected.is_empty(), "{environment:?}: {told}");
+    }
     Ok(())
 }
 
