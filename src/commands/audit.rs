@@ -5,11 +5,9 @@ use std::ops::ControlFlow;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::cluster::etcd::{Etcd, Opaque, Snapshot, decode, definition, identity_of, prefix_of};
+use etch::cluster::etcd::{Etcd, Snapshot, decode, definition, identity_of, prefix_of};
 use etch::cluster::{Cluster, Scan, crds};
-use etch::domain::audit::{
-    Evidence, Exact, Missing, State, Totals, Unreadable, by_bytes, by_view, held, overall, schema_time,
-};
+use etch::domain::audit::{Evidence, Exact, Missing, State, Totals, by_view, held, overall, schema_time};
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
 use etch::domain::json::Json;
@@ -22,6 +20,7 @@ use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
 use super::etcd::{Bytes, EtcdArgs, on_its_record};
+use super::exact::{converted, known};
 use super::failure;
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
@@ -358,23 +357,6 @@ impl Audited {
             document["error"] = Value::from(error.as_str());
         }
         document
-    }
-}
-
-/// What the bytes in etcd tell of an object, or why they tell nothing.
-fn known(value: &[u8], crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact, String> {
-    let stored = decode(value).map_err(|opaque: Opaque| opaque.to_string())?;
-    by_bytes(&stored, crd, decoder).map_err(|unreadable: Unreadable| unreadable.to_string())
-}
-
-/// Has the server ask the webhook what it makes of an object. Where that fails, or the object has changed meanwhile, what is
-/// open stays open.
-async fn converted(exact: Exact, cluster: &Cluster, crd: &Crd, identity: &Identity, revision: u64) -> Exact {
-    let Identity { namespace, name, .. } = identity;
-    let view = cluster.object_named(&crd.resource(), namespace.as_deref(), name).await;
-    match view.ok().flatten().filter(|view| view.revision() == Some(revision)) {
-        Some(view) => exact.seen(view, crd),
-        None => exact,
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod clean;
 pub(crate) mod completions;
 pub(crate) mod crds;
 mod etcd;
+mod exact;
 pub(crate) mod explain;
 pub(crate) mod fill;
 pub(crate) mod global;

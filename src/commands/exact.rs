@@ -1,0 +1,32 @@
+//! What etcd holds of one object, made into an answer.
+//! It must not guess: what the bytes leave open stays open, unless the server says what a webhook makes of them.
+
+use etch::cluster::Cluster;
+use etch::cluster::etcd::{Opaque, decode};
+use etch::domain::audit::{Exact, Unreadable, by_bytes};
+use etch::domain::crd::Crd;
+use etch::domain::decode::Decoder;
+use etch::domain::object::Identity;
+
+/// What the bytes in etcd tell of an object, or why they tell nothing.
+pub(super) fn known(value: &[u8], crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact, String> {
+    let stored = decode(value).map_err(|opaque: Opaque| opaque.to_string())?;
+    by_bytes(&stored, crd, decoder).map_err(|unreadable: Unreadable| unreadable.to_string())
+}
+
+/// Has the server ask the webhook what it makes of an object. Where that fails, or the object has changed meanwhile, what is
+/// open stays open.
+pub(super) async fn converted(
+    exact: Exact,
+    cluster: &Cluster,
+    crd: &Crd,
+    identity: &Identity,
+    revision: u64,
+) -> Exact {
+    let Identity { namespace, name, .. } = identity;
+    let view = cluster.object_named(&crd.resource(), namespace.as_deref(), name).await;
+    match view.ok().flatten().filter(|view| view.revision() == Some(revision)) {
+        Some(view) => exact.seen(view, crd),
+        None => exact,
+    }
+}
