@@ -13,38 +13,37 @@ use serde_json::{Value, json};
 fn alerts_fire_on_what_they_should_and_any_change_of_one_is_noticed() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let rules = rules()?;
-    let (passed, said) = promtool_test_rules([beside(dir.path(), &rules)?.as_path()])?;
+    let (passed, said) = promtool_test_rules([beside(dir.path(), &rules, &tests()?)?.as_path()])?;
     ensure!(passed, "{said}");
 
     // An alert that never fires, one that always does, and one that does not wait.
     let changes = [("expr", json!("vector(0) > 0")), ("expr", json!("vector(1)")), ("for", json!("0s"))];
-    let mut tests = Vec::new();
-    for (group, rule) in places(&rules)? {
+    let mut files = Vec::new();
+    for alert in alerts(&rules)? {
         for (field, instead) in &changes {
-            let mut changed = rules.clone();
-            let rule = &mut changed["groups"][group]["rules"][rule];
-            if rule[field].is_string() {
-                rule[field] = instead.clone();
-                let folder = dir.path().join(tests.len().to_string());
+            if alert[field].is_string() {
+                let folder = dir.path().join(files.len().to_string());
                 fs::create_dir(&folder)?;
-                tests.push(beside(&folder, &changed)?);
+                let mut changed = alert.clone();
+                changed[field] = instead.clone();
+                // Nothing but that alert and what is looked for of it: Prometheus evaluates each rule for each minute.
+                let alone = json!({"groups": [{"name": "changed", "rules": [changed]}]});
+                files.push(beside(&folder, &alone, &only(tests()?, &alert["alert"])?)?);
             }
         }
     }
-    let (_, said) = promtool_test_rules(tests.iter().map(PathBuf::as_path))?;
-    assert_eq!(said.matches("FAILED:").count(), tests.len(), "{said}");
+    let (_, said) = promtool_test_rules(files.iter().map(PathBuf::as_path))?;
+    assert_eq!(said.matches("FAILED:").count(), files.len(), "{said}");
     assert!(!said.contains("SUCCESS"), "{said}");
     Ok(())
 }
 
 #[test]
 fn each_alert_is_seen_to_fire_and_to_be_silent() -> Result<()> {
-    let rules = rules()?;
-    let names =
-        places(&rules)?.into_iter().map(|(group, rule)| &rules["groups"][group]["rules"][rule]["alert"]);
-    let names: BTreeSet<&str> = names.filter_map(Value::as_str).collect();
-    let tests = documents(&config().join("alerts.test.yaml"))?;
-    let tests = tests[0]["tests"].as_array().context("tests")?;
+    let alerts = alerts(&rules()?)?;
+    let names: BTreeSet<&str> = alerts.iter().filter_map(|alert| alert["alert"].as_str()).collect();
+    let tests = tests()?;
+    let tests = tests["tests"].as_array().context("tests")?;
     let looks = tests.iter().flat_map(|test| test["alert_rule_test"].as_array().into_iter().flatten());
     let (fires, silent): (Vec<_>, Vec<_>) = looks.partition(|look| look["exp_alerts"].is_array());
     for (what, looks) in [("fire", fires), ("be silent", silent)] {
@@ -54,11 +53,22 @@ fn each_alert_is_seen_to_fire_and_to_be_silent() -> Result<()> {
     Ok(())
 }
 
-/// Writes rules and the tests of the alerts into a folder; the tests' path.
-fn beside(folder: &Path, rules: &Value) -> Result<PathBuf> {
+/// Writes rules and tests of them into a folder; the path of the tests.
+fn beside(folder: &Path, rules: &Value, tests: &Value) -> Result<PathBuf> {
     fs::write(folder.join("alerts.yaml"), serde_json::to_string(rules)?)?;
-    let tests = folder.join("alerts.test.yaml");
-    fs::copy(config().join("alerts.test.yaml"), &tests)?;
+    let path = folder.join("alerts.test.yaml");
+    fs::write(&path, serde_json::to_string(tests)?)?;
+    Ok(path)
+}
+
+/// What of the tests is about one alert.
+fn only(mut tests: Value, alert: &Value) -> Result<Value> {
+    let all = tests["tests"].as_array_mut().context("tests")?;
+    for test in &mut *all {
+        let looks = test["alert_rule_test"].as_array_mut().context("alert_rule_test")?;
+        looks.retain(|look| look["alertname"] == *alert);
+    }
+    all.retain(|test| test["alert_rule_test"] != json!([]));
     Ok(tests)
 }
 
@@ -67,14 +77,16 @@ fn rules() -> Result<Value> {
     Ok(documents(&config().join("prometheus-rule.yaml"))?[0]["spec"].clone())
 }
 
-/// Where the alerts are: the number of the group and that of the rule in it.
-fn places(rules: &Value) -> Result<Vec<(usize, usize)>> {
-    let groups = rules["groups"].as_array().context("groups")?.iter().enumerate();
-    let rules = |group: &Value| group["rules"].as_array().map_or(0, Vec::len);
-    let places: Vec<_> =
-        groups.flat_map(|(index, group)| (0..rules(group)).map(move |rule| (index, rule))).collect();
-    ensure!(!places.is_empty(), "there are no alerts");
-    Ok(places)
+fn tests() -> Result<Value> {
+    Ok(documents(&config().join("alerts.test.yaml"))?[0].clone())
+}
+
+fn alerts(rules: &Value) -> Result<Vec<Value>> {
+    let groups = rules["groups"].as_array().context("groups")?;
+    let alerts: Vec<_> =
+        groups.iter().flat_map(|group| group["rules"].as_array().cloned().unwrap_or_default()).collect();
+    ensure!(!alerts.is_empty(), "there are no alerts");
+    Ok(alerts)
 }
 
 fn config() -> PathBuf {
