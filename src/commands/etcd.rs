@@ -72,8 +72,13 @@ impl Bytes {
         } else if args.etcd_endpoints.is_empty() {
             return Ok(None);
         } else {
-            for path in [&args.etcd_cacert, &args.etcd_cert, &args.etcd_key].into_iter().flatten() {
-                is_small(path)?;
+            let files = [
+                ("--etcd-cacert", &args.etcd_cacert),
+                ("--etcd-cert", &args.etcd_cert),
+                ("--etcd-key", &args.etcd_key),
+            ];
+            for (option, path) in files {
+                path.as_deref().map_or(Ok(()), is_small).context(option)?;
             }
             let target = EtcdTarget {
                 endpoints: args.etcd_endpoints.clone(),
