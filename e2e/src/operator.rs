@@ -70,7 +70,12 @@ impl Operator {
     pub async fn stop(mut self) -> Result<()> {
         self.signal("TERM").await?;
         let ended = tokio::time::timeout(Duration::from_secs(10), self.child.wait()).await;
-        let status = ended.context("the operator did not end within 10 s of SIGTERM")??;
+        let status = ended.with_context(|| {
+            let log = self.log().unwrap_or_default();
+            let from = log.lines().count().saturating_sub(20);
+            let last: Vec<_> = log.lines().skip(from).collect();
+            format!("the operator did not end within 10 s of SIGTERM; its last words:\n{}", last.join("\n"))
+        })??;
         ensure!(status.success(), "the operator ended with {status}");
         Ok(())
     }

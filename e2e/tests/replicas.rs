@@ -148,7 +148,13 @@ impl Story {
 
     async fn end(self) -> Result<()> {
         for replica in [self.next, self.leader] {
-            replica.context("a replica")?.stop().await?;
+            let replica = replica.context("a replica")?;
+            // One that was started just now does not hear signals yet.
+            eventually(Duration::from_secs(10), "it has begun", async || {
+                Ok(replica.log()?.contains("etch begins").then_some(()))
+            })
+            .await?;
+            replica.stop().await?;
         }
         let lease = self.scene.cluster.get(LEASE).await?;
         ensure!(lease["spec"]["holderIdentity"] == "", "the last one leaves the lease free: {lease}");

@@ -42,6 +42,9 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) async fn run(self, target: &Target) -> anyhow::Result<Outcome> {
+        // First, so that no signal ends the process in the middle.
+        let ended = CancellationToken::new();
+        let signals = tokio::spawn(ended_by_signal(ended.clone())?);
         let cluster = Cluster::connect(target).await?;
         let options = Options {
             settle: self.settle,
@@ -54,8 +57,6 @@ impl Run {
         let listening = listener.local_addr()?;
         let ready = Arc::new(Readiness::default());
         let server = tokio::spawn(server::serve(listener, cluster.metrics().clone(), ready.clone()));
-        let ended = CancellationToken::new();
-        let signals = tokio::spawn(ended_by_signal(ended.clone())?);
         info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch begins");
         if self.leader_elect {
             self.lead(&cluster, &options, &ready, &ended).await;

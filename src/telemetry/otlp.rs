@@ -5,6 +5,8 @@
 use std::error::Error;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -43,9 +45,12 @@ pub(super) struct Traces {
 }
 
 impl Traces {
-    /// Exports what still waits, and ends.
+    /// Exports what still waits, and ends in time, whatever the export does.
     pub(super) fn end(self) {
-        if self.provider.shutdown_with_timeout(PATIENCE_AT_THE_END).is_err() {
+        let (done, ended) = mpsc::channel();
+        let provider = self.provider;
+        thread::spawn(move || done.send(provider.shutdown_with_timeout(PATIENCE_AT_THE_END)));
+        if !matches!(ended.recv_timeout(PATIENCE_AT_THE_END), Ok(Ok(()))) {
             debug!("the last traces were not exported");
         }
         // A name that is still being looked up is not waited for.
