@@ -209,15 +209,16 @@ async fn a_release_that_is_taken_back_leaves_nothing(scene: &Scene) -> Result<()
     cluster.apply_crd(&version(new)).await?;
     let settling = report_when(scene, name, |status| status["state"] == "Settling").await?;
     ensure!(settling["settlesAt"].is_string(), "{settling}");
-    let condition = cluster.condition(name, "DefaultsPersisted").await?.context("a condition")?;
-    ensure!(
-        condition.reason == "Settling" && condition.message.contains("objects are written from"),
-        "{condition:?}"
-    );
+    let condition = cluster.persisted(name, "Settling", SOON).await?;
+    ensure!(condition.message.contains("objects are written from"), "{condition:?}");
     cluster.apply_crd(&version(old)).await?;
     let report = report_when(scene, name, |status| status["state"] == "NoDefaults").await?;
     ensure!(report["defaults"] == json!([]) && report["settlesAt"].is_null(), "{report}");
-    ensure!(cluster.condition(name, "DefaultsPersisted").await?.is_none(), "a condition is left");
+    // The report comes first.
+    eventually(SOON, "no condition is left", async || {
+        Ok(cluster.condition(name, "DefaultsPersisted").await?.is_none().then_some(()))
+    })
+    .await?;
     ensure!(cluster.condition(name, "Established").await?.is_some(), "the server's own is gone");
     ensure!(cluster.raw(GROUP, "flips", Some("default"), "one").await? == before, "the object was written");
     Ok(())
