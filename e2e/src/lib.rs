@@ -1,6 +1,7 @@
 //! What the scenarios, the demo and the benchmarks of Etch share.
 
 pub mod access;
+pub mod admission;
 pub mod bench;
 pub mod cargo;
 pub mod cluster;

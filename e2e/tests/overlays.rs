@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::access::{attributes, granted_soon};
+use e2e::admission::freeze;
 use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, parse_documents};
 use e2e::install::kustomize;
 use e2e::operator::binary;
@@ -16,7 +17,6 @@ use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(60);
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<()> {
@@ -138,29 +138,8 @@ fn all_is_needed(scene: &Scene, roles: &[Value], filter: impl Fn(&Value) -> bool
 /// An admission policy that lets nobody change the object `frozen` of a group.
 async fn frozen(cluster: &Cluster, group: &Group) -> Result<()> {
     group.make(cluster, "frozen").await?;
-    let policy = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-        "metadata": { "name": "freeze" },
-        "spec": {
-            "matchConstraints": { "resourceRules": [{
-                "apiGroups": [group.group], "apiVersions": ["*"], "resources": ["widgets"], "operations": ["UPDATE"],
-            }]},
-            "validations": [{ "expression": "object.metadata.name != 'frozen'" }],
-        },
-    });
-    let binding = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": { "name": "freeze" },
-        "spec": { "policyName": "freeze", "validationActions": ["Deny"] },
-    });
-    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicies"), "admin", &policy).await?;
-    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicybindings"), "admin", &binding).await?;
-    eventually(Duration::from_secs(30), "the object is frozen", async || {
-        let edit = json!({ "metadata": { "labels": { "seen": "yes" } } });
-        let answer = cluster.patch(&group.object("frozen"), Patch::Merge, "user", &edit).await?;
-        Ok((answer.code == 422).then_some(()))
-    })
-    .await
+    let validation = json!({ "expression": "object.metadata.name != 'frozen'" });
+    freeze(cluster, group.group, "widgets", &group.object("frozen"), validation).await
 }
 
 /// A CRD of its own group, with some objects.

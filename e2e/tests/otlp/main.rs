@@ -8,7 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
-use e2e::cluster::{Cluster, Patch, crd, eventually};
+use e2e::admission::freeze;
+use e2e::cluster::{Cluster, crd, eventually};
 use e2e::operator::{Operator, binary_with};
 use e2e::scene::Scene;
 use serde_json::{Value, json};
@@ -19,7 +20,6 @@ const GROUP: &str = "stable.example.com";
 const CRD: &str = "crontabs.stable.example.com";
 const SOON: Duration = Duration::from_secs(30);
 const CANARY: &str = "hunter2";
-const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn passes_and_writes_are_exported_and_no_collector_is_in_the_way() -> Result<()> {
@@ -35,7 +35,7 @@ async fn passes_and_writes_are_exported_and_no_collector_is_in_the_way() -> Resu
         });
         cluster.create(&objects(), "creator", &object).await?;
     }
-    freeze(cluster).await?;
+    frozen(cluster).await?;
     let collector = Collector::start(Manner::Refuse).await?;
 
     // A collector that refuses is told of once, and what it misses is missing.
@@ -182,33 +182,12 @@ fn crontabs(defaults: usize) -> Value {
 }
 
 /// Lets nobody change the object `frozen`, and says so with what it holds.
-async fn freeze(cluster: &Cluster) -> Result<()> {
-    let policy = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-        "metadata": { "name": "freeze" },
-        "spec": {
-            "matchConstraints": { "resourceRules": [{
-                "apiGroups": [GROUP], "apiVersions": ["*"], "resources": ["crontabs"], "operations": ["UPDATE"],
-            }]},
-            "validations": [{
-                "expression": "object.metadata.name != 'frozen'",
-                "messageExpression": "'frozen at ' + object.spec.schedule",
-            }],
-        },
+async fn frozen(cluster: &Cluster) -> Result<()> {
+    let validation = json!({
+        "expression": "object.metadata.name != 'frozen'",
+        "messageExpression": "'frozen at ' + object.spec.schedule",
     });
-    let binding = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": { "name": "freeze" },
-        "spec": { "policyName": "freeze", "validationActions": ["Deny"] },
-    });
-    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicies"), "admin", &policy).await?;
-    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicybindings"), "admin", &binding).await?;
-    eventually(SOON, "the object is frozen", async || {
-        let edit = json!({ "metadata": { "labels": { "seen": "yes" } } });
-        let answer = cluster.patch(&format!("{}/frozen", objects()), Patch::Merge, "user", &edit).await?;
-        Ok((answer.code == 422).then_some(()))
-    })
-    .await
+    freeze(cluster, GROUP, "crontabs", &format!("{}/frozen", objects()), validation).await
 }
 
 fn objects() -> String {
