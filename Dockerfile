@@ -10,17 +10,21 @@ WORKDIR /src
 # Features of the cargo package that are off by default, such as otlp.
 ARG FEATURES=""
 
-# The dependencies first, with sources that are empty, so that this layer lasts until one of these three files changes.
+# The dependencies first, with sources that are empty, so that this layer lasts until a manifest changes.
 COPY Cargo.toml Cargo.lock ./
+COPY crates/kube-crd-validation/Cargo.toml crates/kube-crd-validation/
+COPY crates/kube-managed-fields/Cargo.toml crates/kube-managed-fields/
+COPY crates/kube-structural-schema/Cargo.toml crates/kube-structural-schema/
+COPY crates/kube-validation-rules/Cargo.toml crates/kube-validation-rules/
 COPY e2e/Cargo.toml e2e/
-RUN mkdir -p src e2e/src \
- && touch src/lib.rs e2e/src/lib.rs \
+RUN for package in . e2e crates/*; do mkdir -p "$package/src" && touch "$package/src/lib.rs"; done \
  && echo 'fn main() {}' > src/main.rs \
  && cargo build --locked --release --package etch --bin etch --features "$FEATURES"
 
 # Cargo goes by times, and the files may be older than the empty ones were.
+COPY crates crates
 COPY src src
-RUN find src -name '*.rs' -exec touch {} + \
+RUN find crates src -name '*.rs' -exec touch {} + \
  && cargo build --locked --release --package etch --bin etch --features "$FEATURES"
 
 # checkov:skip=CKV_DOCKER_2: Kubernetes asks /livez and /readyz itself, and there is no shell here to ask with

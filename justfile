@@ -90,7 +90,7 @@ mutants *flags:
     set -euo pipefail
     # A schema that never ends is walked on a stack that grows: such a change is to fail before the machine does.
     ulimit -v 6000000
-    cargo mutants --package etch {{ flags }}
+    cargo mutants --package kube-structural-schema {{ flags }}
 
 # Licenses, duplicates and sources of the dependencies; needs cargo-deny
 deny:

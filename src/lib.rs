@@ -5,8 +5,8 @@
 //! server store them, without taking a field from anyone.
 //!
 //! Data flows one way: [`cluster`] reads, [`domain`] decides, [`cluster`] performs, [`controller`] keeps the order and
-//! records. [`domain`] is pure; [`cluster`] is the only part that talks to an API server. For the commands, [`source`] reads
-//! files instead, and [`report`] prints.
+//! records. [`domain`] is pure, and so are the libraries under `crates/` that it stands on; [`cluster`] is the only part
+//! that talks to an API server. For the commands, [`source`] reads files instead, and [`report`] prints.
 //!
 //! # Laws
 //! 1. A value that is present and not an unwanted null is never changed, save where a policy has it follow its default, and

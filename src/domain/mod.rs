@@ -2,23 +2,21 @@
 //! Nothing here may await, read a clock, the environment or a file, hold a client, or log.
 
 pub mod audit;
-pub mod compile;
 pub mod condition;
 pub mod crd;
 pub mod decode;
-pub mod defaults;
-pub mod finding;
-pub(crate) mod go;
 pub mod impact;
-pub mod json;
 pub mod lint;
 pub mod object;
 pub mod openapi;
 pub mod ownership;
-pub mod path;
-pub mod pattern;
 pub mod plan;
-pub mod prune;
 pub mod rbac;
-pub mod schema;
-pub mod validate;
+
+/// What the server says of values, by `kube_crd_validation`, and of rules, by `kube_validation_rules`.
+pub mod validate {
+    pub use kube_crd_validation::*;
+    pub use kube_validation_rules as cel;
+}
+
+pub use kube_structural_schema::{compile, defaults, finding, json, path, pattern, prune, schema};

@@ -1,0 +1,254 @@
+//! The checks of a schema's default values.
+//! It must not mix what the server checks with what only Etch does: a CRD with a finding of the first kind is refused, one
+//! with the second is served, and then refuses objects that get the default.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/{validation,surroundingobject}.go`, with pruned defaults
+//! required.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::field::Field;
+use super::metadata;
+use super::patterns::Patterns;
+use super::types::Form;
+use super::value;
+use kube_structural_schema::defaults::meta::{Malformed, coerce};
+use kube_structural_schema::finding::{Finding, Kind};
+use kube_structural_schema::json::{Json, copy, level};
+use kube_structural_schema::path::{Path, Step, Trail, TrailStep};
+use kube_structural_schema::prune::prune;
+use kube_structural_schema::schema::{Place, Schema};
+use kube_validation_rules::{Program, RUNTIME_BUDGET};
+
+/// What is wrong with the defaults of a schema.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DefaultFindings {
+    /// What the API server says when the CRD is written. Empty means that it accepts the defaults.
+    pub by_server: Vec<Finding>,
+    /// What it would say if it looked at the defaults below `additionalProperties`, which it applies all the same.
+    pub beyond_server: Vec<Finding>,
+    /// Where the server stops at one of several findings, and which one it is differs from time to time: all of them. The
+    /// first of each group is in `by_server`.
+    pub either: Vec<Vec<Finding>>,
+    /// The places of all defaults that are wrong, for the server or beyond it; parents come first.
+    pub sites: Vec<Path>,
+}
+
+impl DefaultFindings {
+    /// Whether a server may give this answer: `by_server`, with any of each group in `either` in its place. Findings are
+    /// compared by kind and field.
+    pub fn may_be(&self, answer: &BTreeSet<(Kind, &str)>) -> bool {
+        let key = |finding: &'_ Finding| (finding.kind, finding.field.clone());
+        let mut answer: BTreeSet<(Kind, String)> =
+            answer.iter().map(|(kind, field)| (*kind, (*field).to_owned())).collect();
+        for group in &self.either {
+            if let Some(given) = group.iter().find(|finding| answer.contains(&key(finding))) {
+                answer.remove(&key(given));
+                answer.extend(group.first().map(key));
+            }
+        }
+        answer == self.by_server.iter().map(key).collect()
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.by_server.is_empty() && self.beyond_server.is_empty()
+    }
+}
+
+/// Checks every default of a schema: pruned, with valid metadata, of valid values.
+///
+/// Fields are places in the schema below `openAPIV3Schema`, and in the default below its place.
+pub fn defaults(schema: &Schema) -> DefaultFindings {
+    let (patterns, server, beyond) = (Patterns::of(schema), List::default(), List::default());
+    let mut walk = Walk { patterns, server, beyond, sites: Vec::new() };
+    let root =
+        Standing { trail: Trail::ROOT, object: schema, depth: 0, in_metadata: false, beyond_server: false };
+    walk.schema(schema, true, &root, &mut Field::new("openAPIV3Schema"));
+    let Walk { server, beyond, sites, .. } = walk;
+    DefaultFindings { by_server: server.found, beyond_server: beyond.found, either: server.either, sites }
+}
+
+struct Walk<'s> {
+    patterns: Patterns<'s>,
+    server: List,
+    beyond: List,
+    sites: Vec<Path>,
+}
+
+/// Findings, and what the rules of further defaults may cost. Where nothing is left, the server stops looking.
+struct List {
+    found: Vec<Finding>,
+    either: Vec<Vec<Finding>>,
+    budget: i64,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self { found: Vec::new(), either: Vec::new(), budget: RUNTIME_BUDGET }
+    }
+}
+
+/// Where a schema stands.
+#[derive(Clone, Copy)]
+struct Standing<'a> {
+    /// The way from the root.
+    trail: Trail<'a>,
+    /// The whole object or embedded resource that it is part of.
+    object: &'a Schema,
+    /// How many steps that is from the root.
+    depth: usize,
+    /// Whether it is in the object's type or metadata, so that its default shows only as part of a whole object.
+    in_metadata: bool,
+    /// Whether the server does not come here.
+    beyond_server: bool,
+}
+
+impl<'s> Walk<'s> {
+    fn schema(&mut self, schema: &'s Schema, is_root: bool, standing: &Standing<'_>, at: &mut Field) {
+        let is_object = is_root || schema.embedded_resource;
+        let standing = if is_object {
+            let depth = standing.trail.to_path().steps().len();
+            &Standing { object: schema, depth, in_metadata: false, ..*standing }
+        } else {
+            standing
+        };
+        if let Some(default) = &schema.default {
+            let list = if standing.beyond_server { &mut self.beyond } else { &mut self.server };
+            if list.budget >= 0 {
+                let (mark, before) = (at.child("default"), list.found.len());
+                check(&self.patterns, schema, default, is_object, standing, at, list);
+                at.back(mark);
+                self.sites.extend((list.found.len() > before).then(|| standing.trail.to_path()));
+            }
+        }
+        level(|| self.below(schema, is_object, standing, at));
+    }
+
+    fn below(&mut self, schema: &'s Schema, is_object: bool, standing: &Standing<'_>, at: &mut Field) {
+        if let Some(items) = &schema.items {
+            let mark = at.child("items");
+            self.schema(
+                items,
+                false,
+                &Standing { trail: standing.trail.join(TrailStep::Items), ..*standing },
+                at,
+            );
+            at.back(mark);
+        }
+        let properties = at.child("properties");
+        for (name, property) in schema.properties.iter() {
+            let in_metadata =
+                standing.in_metadata || is_object && matches!(name, "apiVersion" | "kind" | "metadata");
+            let trail = standing.trail.join(TrailStep::Field(name));
+            let mark = at.key(name);
+            self.schema(property, false, &Standing { trail, in_metadata, ..*standing }, at);
+            at.back(mark);
+        }
+        at.back(properties);
+        if let Some(additional) = schema.additional_schema() {
+            let trail = standing.trail.join(TrailStep::Values);
+            let mark = at.child("additionalProperties");
+            self.schema(additional, false, &Standing { trail, beyond_server: true, ..*standing }, at);
+            at.back(mark);
+        }
+    }
+}
+
+/// Each check is made only if those before it found nothing, save that an unpruned default is checked further.
+fn check<'s>(
+    patterns: &Patterns<'s>,
+    schema: &'s Schema,
+    default: &Json,
+    is_object: bool,
+    standing: &Standing<'_>,
+    at: &mut Field,
+    list: &mut List,
+) {
+    let place = at.to_string();
+    let mut default = default.clone();
+    if standing.in_metadata {
+        let problems = metadata_problems(&default, standing);
+        if !problems.is_empty() {
+            let detail = format!("must result in valid metadata: {}", aggregate(&problems));
+            list.found.push(Finding::new(Kind::Invalid, place, detail));
+            return;
+        }
+    } else {
+        let mut unknown = false;
+        prune(&mut default.clone(), schema, is_object, &mut |_| unknown = true);
+        if unknown {
+            list.found.push(Finding::new(Kind::Invalid, &*place, "must not have unknown fields"));
+        }
+        let misfits = metadata::misfits(schema, &default, is_object, at);
+        if let Some(first) = misfits.first() {
+            list.found.push(first.clone());
+            list.either.extend(Some(misfits).filter(|misfits| misfits.len() > 1));
+            return;
+        }
+        // Nothing is left to be dropped; the rest of metadata takes the form in which the server goes on with it.
+        let _ = coerce(&mut default, schema, is_object, Malformed::Drop, &Place::root(""));
+        let before = list.found.len();
+        metadata::check(schema, &default, is_object, at, &mut list.found);
+        if list.found.len() > before {
+            return;
+        }
+    }
+    let violations = value::check(Form::Structural, patterns, schema, &default);
+    list.found.extend(violations.iter().map(|violation| violation.finding(&place)));
+    if violations.is_empty()
+        && let Some(rules) = Program::compile(schema, is_object)
+    {
+        list.budget = run(&rules, &default, &place, list);
+    }
+}
+
+/// Runs the rules over a default as if it replaced itself, and then, for the rules that ask whether it replaces anything,
+/// as if it replaced nothing. The dearer run is charged.
+fn run(rules: &Program, default: &Value, place: &str, list: &mut List) -> i64 {
+    let before = list.found.len();
+    let left = rules.validate(default, Some(default), place, list.budget, &mut list.found);
+    if list.found.len() > before {
+        return left;
+    }
+    left.min(rules.validate(default, None, place, list.budget, &mut list.found))
+}
+
+/// What is wrong with the smallest whole object around a default in its metadata.
+fn metadata_problems(default: &Value, standing: &Standing<'_>) -> Vec<Finding> {
+    let mut object = Json::from(wrap(copy(default), standing));
+    if let Value::Object(fields) = &mut *object {
+        let mut supply = |name: &str, text: &str| {
+            fields.entry(name).or_insert_with(|| text.into());
+        };
+        supply("kind", "Validation");
+        supply("apiVersion", "validation/v1");
+    }
+    // Upstream has no place here, so neither have its findings; they only make up a detail.
+    if let Err(finding) = coerce(&mut object, standing.object, true, Malformed::Refuse, &Place::root("")) {
+        return vec![finding];
+    }
+    let mut found = Vec::new();
+    metadata::check(standing.object, &object, true, &mut Field::default(), &mut found);
+    found
+}
+
+fn wrap(value: Value, standing: &Standing<'_>) -> Value {
+    standing.trail.to_path().steps()[standing.depth..].iter().rev().fold(value, |value, step| match step {
+        Step::Field(name) | Step::Key(name) => Value::Object(Map::from_iter([(name.clone(), value)])),
+        // Any key will do; pruning of defaults uses this one as well.
+        Step::Values => Value::Object(Map::from_iter([("*".to_owned(), value)])),
+        Step::Index(_) | Step::Items => Value::Array(vec![value]),
+    })
+}
+
+fn aggregate(findings: &[Finding]) -> String {
+    let texts: Vec<_> =
+        findings.iter().map(|Finding { field, detail, .. }| format!("{field}: {detail}")).collect();
+    match texts.as_slice() {
+        [only] => only.clone(),
+        several => format!("[{}]", several.join(", ")),
+    }
+}

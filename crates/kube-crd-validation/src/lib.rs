@@ -1,0 +1,95 @@
+//! What the API server says of default values and of whole objects, and what it does not say and should.
+//! It must not change what it looks at, nor be stricter or laxer than the server without saying so.
+//!
+//! Findings' fields hold places and names; their details may quote values.
+
+mod allowed;
+mod defaults;
+mod field;
+mod lists;
+mod metadata;
+mod number;
+mod patterns;
+mod types;
+mod value;
+mod violation;
+
+use serde_json::Value;
+
+use field::Field;
+use kube_structural_schema::finding::{Finding, Kind};
+use kube_structural_schema::schema::Schema;
+use patterns::Patterns;
+use types::Form;
+
+pub use defaults::{DefaultFindings, defaults};
+
+/// A schema with what validating many objects with it needs only once.
+#[derive(Debug)]
+pub struct Validator<'s> {
+    schema: &'s Schema,
+    patterns: Patterns<'s>,
+    rules: Option<kube_validation_rules::Program>,
+}
+
+/// What creating an object would be refused for, as far as its schema decides that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectFindings {
+    /// Of its values, the metadata of objects inside it, and its sets and maps.
+    pub values: Vec<Finding>,
+    /// Of its rules.
+    pub rules: Vec<Finding>,
+    /// Whether there are rules that were not run because of what is in `values`; the server says so in a finding of its own.
+    pub rules_skipped: bool,
+}
+
+impl<'s> Validator<'s> {
+    /// Prepares a schema: its rules are compiled now, its patterns when an object first needs them.
+    pub fn new(schema: &'s Schema) -> Self {
+        Self {
+            schema,
+            patterns: Patterns::of(schema),
+            rules: kube_validation_rules::Program::compile(schema, true),
+        }
+    }
+
+    /// Checks an object as it is read, with its defaults filled in.
+    ///
+    /// Its own type and metadata are taken for granted: the server that it comes from has checked them.
+    pub fn object(&self, object: &Value) -> ObjectFindings {
+        let violations = value::check(Form::Props, &self.patterns, self.schema, object);
+        let mut values: Vec<_> = violations.iter().map(|violation| violation.finding("")).collect();
+        metadata::check(self.schema, object, false, &mut Field::default(), &mut values);
+        lists::check(self.schema, object, &mut Field::default(), &mut values);
+        let mut found = ObjectFindings { values, ..ObjectFindings::default() };
+        if let Some(rules) = &self.rules {
+            found.rules_skipped = found.values.iter().any(|finding| blocks_rules(finding.kind));
+            if !found.rules_skipped {
+                rules.validate(object, None, "", kube_validation_rules::RUNTIME_BUDGET, &mut found.rules);
+            }
+        }
+        found
+    }
+}
+
+impl ObjectFindings {
+    /// Whether the object would be created.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.rules.is_empty()
+    }
+
+    /// All findings in the server's order. Where `rules_skipped` is set, the server adds that it did so.
+    pub fn iter(&self) -> impl Iterator<Item = &Finding> {
+        self.values.iter().chain(&self.rules)
+    }
+}
+
+/// Rules may count on these checks: they are not run over objects that fail them.
+///
+/// Source: apiextensions-apiserver `pkg/registry/customresource/strategy.go`, `hasBlockingErr`.
+fn blocks_rules(kind: Kind) -> bool {
+    matches!(kind, Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid)
+}
+
+#[cfg(test)]
+mod tests;

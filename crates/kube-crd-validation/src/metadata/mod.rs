@@ -1,0 +1,92 @@
+//! The type and `metadata` of objects inside objects: what the server asks of them beside the schema.
+//! It must not look at the `metadata` of the object itself: the server that stored it has.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/validation.go`, and apimachinery
+//! `pkg/api/validation/objectmeta.go`. The declarative rules of apimachinery 0.37 are of alpha level and refuse nothing.
+
+mod misfits;
+mod names;
+mod rules;
+
+use serde_json::{Map, Value};
+
+use super::field::Field;
+use kube_structural_schema::defaults::meta::{Malformed, Misfit, decode};
+use kube_structural_schema::finding::{Finding, Kind};
+use kube_structural_schema::json::{Json, level};
+use kube_structural_schema::schema::Schema;
+
+pub(super) use misfits::find as misfits;
+
+/// Reports what is wrong with the objects inside a value, and with the value itself if it is to be one.
+pub(super) fn check(
+    schema: &Schema,
+    value: &Value,
+    is_object: bool,
+    at: &mut Field,
+    found: &mut Vec<Finding>,
+) {
+    level(|| match value {
+        Value::Object(fields) => {
+            if is_object || schema.embedded_resource {
+                object(fields, at, found);
+            }
+            for (name, field) in fields {
+                if let Some((below, mark)) = at.below(schema, name) {
+                    check(below, field, false, at, found);
+                    at.back(mark);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(schema) = &schema.items else { return };
+            for (index, item) in items.iter().enumerate() {
+                let mark = at.index(index);
+                check(schema, item, false, at, found);
+                at.back(mark);
+            }
+        }
+        _ => {}
+    });
+}
+
+fn object(fields: &Map<String, Value>, at: &mut Field, found: &mut Vec<Finding>) {
+    for (name, check) in [("apiVersion", api_version as fn(&str) -> Option<String>), ("kind", kind)] {
+        let mark = at.child(name);
+        match fields.get(name) {
+            None => found.push(Finding::new(Kind::Required, at.to_string(), "")),
+            Some(Value::String(text)) if text.is_empty() => {
+                found.push(Finding::new(Kind::Invalid, at.to_string(), "must not be empty"));
+            }
+            Some(Value::String(text)) => {
+                found.extend(check(text).map(|detail| Finding::new(Kind::Invalid, at.to_string(), detail)));
+            }
+            Some(_) => found.push(Finding::new(Kind::Invalid, at.to_string(), "must be a string")),
+        }
+        at.back(mark);
+    }
+    let Some(given) = fields.get("metadata") else { return };
+    let mark = at.child("metadata");
+    match decoded(given) {
+        Ok(decoded) => rules::check(&decoded, at, found),
+        Err(misfit) => found.push(Finding::new(Kind::Invalid, at.to_string(), misfit.to_string())),
+    }
+    at.back(mark);
+}
+
+/// Metadata as the server holds it. What it says of managed fields may be of any depth.
+fn decoded(metadata: &Value) -> Result<Json, Misfit> {
+    decode(metadata, Malformed::Refuse).map(|decoded| Json::from(Value::Object(decoded)))
+}
+
+fn api_version(text: &str) -> Option<String> {
+    (text.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {text}"))
+}
+
+fn kind(text: &str) -> Option<String> {
+    // One character for each, as in Go.
+    let small: String = text.chars().filter_map(|letter| letter.to_lowercase().next()).collect();
+    let problems = names::dns_1035_label(&small);
+    (!problems.is_empty())
+        .then(|| format!("may have mixed case, but should otherwise match: {}", problems.join(",")))
+}

@@ -1,0 +1,217 @@
+//! The server's own answers, and what is ours alone.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::{DefaultFindings, ObjectFindings, Validator, defaults};
+use kube_structural_schema::compile::Compiled;
+use kube_structural_schema::defaults::read;
+use kube_structural_schema::finding::{Finding, Kind};
+use kube_structural_schema::json::Json;
+use kube_structural_schema::schema::Schema;
+
+/// Random schemas and objects with the answers of apiextensions-apiserver v0.37.2: `defaults` is its `ValidateDefaults`,
+/// `validate` what its custom resource strategy says of the object as it is read, rules only if all else is well. No two
+/// of them are there for the same reason.
+const SERVER: &str = include_str!("vectors.jsonl");
+
+fn schema(document: &Value) -> Schema {
+    Schema::parse(document).expect("an accepted schema")
+}
+
+fn check(document: &Value, object: &Value) -> ObjectFindings {
+    Validator::new(&schema(document)).object(object)
+}
+
+/// Findings as `Kind field: detail`.
+fn shown<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Vec<String> {
+    findings
+        .into_iter()
+        .map(|Finding { kind, field, detail }| format!("{kind:?} {field}: {detail}"))
+        .collect()
+}
+
+fn kind(name: &str) -> Kind {
+    use Kind::*;
+    let all =
+        [Required, Duplicate, Invalid, NotSupported, Forbidden, TooLong, TooMany, TypeInvalid, Internal];
+    all.into_iter().find(|kind| kind.as_str() == name).expect("a kind of the server's")
+}
+
+#[test]
+fn agrees_with_the_server() {
+    let mut wrong = String::new();
+    for line in SERVER.lines() {
+        let vector = Json::parse(line.as_bytes()).expect("a vector is JSON");
+        let schema = schema(&vector["schema"]);
+        let errors = vector["expect"]["errors"].as_array().expect("a list");
+        let expected: BTreeSet<(Kind, &str)> = errors
+            .iter()
+            .map(|error| {
+                (kind(error["type"].as_str().expect("a type")), error["field"].as_str().expect("a field"))
+            })
+            .collect();
+        let agrees = if vector["op"] == "defaults" {
+            defaults(&schema).may_be(&expected)
+        } else {
+            let mut object = Json::from(vector["object"].clone());
+            read(&mut object, &schema, &Compiled::new(&schema), &mut |_| {}).expect("readable");
+            let ObjectFindings { values, rules, .. } = Validator::new(&schema).object(&object);
+            let found = if values.is_empty() { rules } else { values };
+            found.iter().map(|finding| (finding.kind, &*finding.field)).collect::<BTreeSet<_>>() == expected
+        };
+        if !agrees {
+            let _ = write!(wrong, "\n{}", vector["id"]);
+        }
+    }
+    assert_eq!(wrong, "");
+}
+
+#[test]
+fn details_are_the_servers() {
+    let document = json!({"type": "object", "properties": {
+        "count": {"type": "integer", "minimum": 1, "multipleOf": 2},
+        "name": {"type": "string", "pattern": "^a+$", "maxLength": 3},
+        "mode": {"type": "string", "enum": ["A", "b c"]},
+        "port": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+        "when": {"type": "string", "format": "date-time"},
+        "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}, "maxItems": 1},
+    }, "required": ["gone"]});
+    let object =
+        json!({"count": -1, "name": "b", "mode": "x", "port": {}, "when": "noon", "tags": ["t", "t"]});
+    let found = check(&document, &object);
+    let mut found = shown(found.iter());
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            "Duplicate tags[1]: ",
+            "Invalid <nil>: \"port\" must validate at least one schema (anyOf)",
+            "Invalid count: count in body should be a multiple of 2",
+            "Invalid count: count in body should be greater than or equal to 1",
+            "Invalid name: name in body should match '^a+$'",
+            "NotSupported mode: supported values: \"A\", \"b c\"",
+            "Required gone: ",
+            "TooMany tags: must have at most 1 item",
+            "TypeInvalid port: port in body must be of type integer,string: \"object\"",
+            "TypeInvalid port: port in body must be of type integer: \"object\"",
+            "TypeInvalid when: when in body must be of type date-time: \"noon\"",
+        ]
+    );
+}
+
+#[test]
+fn a_pattern_that_go_refuses_fails_every_text() {
+    let document = json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "["}}});
+    assert_eq!(
+        shown(check(&document, &json!({"a": ""})).iter()),
+        [
+            "Invalid a: a in body should match '[, but pattern is invalid: error parsing regexp: missing closing ]: `[`'"
+        ]
+    );
+}
+
+#[test]
+fn a_pattern_that_is_too_large_is_not_passed_over() {
+    let pattern = r"\pL{1000}".repeat(3);
+    let document = json!({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}});
+    let found = check(&document, &json!({"a": ""}));
+    assert!(matches!(found.values.as_slice(), [Finding { kind: Kind::Internal, .. }]), "{found:?}");
+}
+
+#[test]
+fn rules_are_skipped_where_the_server_skips_them() {
+    let document = json!({
+        "type": "object",
+        "properties": {"a": {"type": "integer", "minimum": 5}, "b": {"type": "string"}},
+        "x-kubernetes-validations": [{"rule": "has(self.b)", "message": "b is needed"}],
+    });
+    let out_of_range = check(&document, &json!({"a": 1}));
+    assert!(!out_of_range.rules_skipped);
+    assert_eq!(shown(&out_of_range.rules), ["Invalid <nil>: b is needed"]);
+    let wrong_type = check(&document, &json!({"a": "1"}));
+    assert!(wrong_type.rules_skipped);
+    assert_eq!(shown(&wrong_type.rules), [""; 0]);
+    assert!(check(&document, &json!({"a": 5, "b": ""})).is_empty());
+}
+
+#[test]
+fn defaults_below_additional_properties_are_told_apart() {
+    let wrong = json!({"type": "integer", "default": "1"});
+    let map = |values: &Value| json!({"type": "object", "additionalProperties": values});
+    let list = json!({"type": "array", "items": {"type": "object", "properties": {"n": wrong}}});
+    let DefaultFindings { by_server, beyond_server, either, sites } = defaults(&schema(&json!({
+        "type": "object",
+        "properties": {"seen": wrong, "map": map(&wrong), "deep": map(&list), "fine": map(&json!({
+            "type": "object", "default": {"a": 1}, "properties": {"a": {"type": "integer", "default": 2}},
+        })), "unpruned": map(&json!({"type": "object", "default": {"b": 1}}))},
+    })));
+    assert_eq!(
+        shown(&by_server),
+        [
+            "TypeInvalid openAPIV3Schema.properties[seen].default:  in body must be of type integer: \"string\""
+        ]
+    );
+    assert_eq!(
+        shown(&beyond_server),
+        [
+            "TypeInvalid openAPIV3Schema.properties[deep].additionalProperties.items.properties[n].default:  in body \
+             must be of type integer: \"string\"",
+            "TypeInvalid openAPIV3Schema.properties[map].additionalProperties.default:  in body must be of type \
+             integer: \"string\"",
+            "Invalid openAPIV3Schema.properties[unpruned].additionalProperties.default: must not have unknown fields",
+        ]
+    );
+    assert!(either.is_empty());
+    let sites: Vec<_> = sites.iter().map(ToString::to_string).collect();
+    assert_eq!(sites, [".deep{}[].n", ".map{}", ".seen", ".unpruned{}"]);
+}
+
+#[test]
+fn one_of_several_misfits_is_reported_and_all_are_named() {
+    let found = defaults(&schema(&json!({"type": "object", "properties": {"a": {
+        "type": "object",
+        "x-kubernetes-embedded-resource": true,
+        "x-kubernetes-preserve-unknown-fields": true,
+        "default": {"apiVersion": 1, "kind": "Kind", "metadata": {"labels": {"a": 1}}},
+    }}})));
+    let place = "openAPIV3Schema.properties[a].default";
+    let fields =
+        |findings: &[Finding]| findings.iter().map(|finding| finding.field.clone()).collect::<Vec<_>>();
+    assert_eq!(fields(&found.by_server), [format!("{place}.apiVersion")]);
+    assert_eq!(fields(&found.either[0]), [format!("{place}.apiVersion"), format!("{place}.metadata")]);
+    let answer = |field: &str| found.may_be(&BTreeSet::from([(Kind::Invalid, field)]));
+    assert!(answer(&format!("{place}.apiVersion")));
+    assert!(answer(&format!("{place}.metadata")));
+    assert!(!answer(&format!("{place}.kind")));
+    assert!(!found.may_be(&BTreeSet::new()));
+}
+
+/// `json!` copies what it is given, level by level.
+fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::Object(fields.into_iter().map(|(name, field)| (name.to_owned(), field)).collect())
+}
+
+#[test]
+fn depth_is_no_matter() {
+    let mut document = json!({"type": "integer", "maximum": 1, "default": 2});
+    let mut instance = json!([2, 2]);
+    document =
+        object([("type", "array".into()), ("x-kubernetes-list-type", "set".into()), ("items", document)]);
+    for _ in 0..9_000 {
+        document = object([
+            ("type", "object".into()),
+            ("additionalProperties", document),
+            ("anyOf", json!([{"minProperties": 1}])),
+        ]);
+        instance = object([("a", instance)]);
+    }
+    let (document, instance) = (Json::from(document), Json::from(instance));
+    let schema = schema(&document);
+    let found = Validator::new(&schema).object(&instance);
+    let kinds: Vec<Kind> = found.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [Kind::Invalid, Kind::Invalid, Kind::Duplicate]);
+    assert_eq!(defaults(&schema).beyond_server.len(), 1);
+}

@@ -1,0 +1,66 @@
+//! Who owns what: the `managedFields` of an object, read in place.
+//! It must not decide what to do about it.
+//!
+//! The form is structured-merge-diff's FieldsV1: `f:` a field, `k:` an item of a list map by its keys, `v:` a member of a
+//! set by its value, `i:` an item by its index, and `.` the thing itself.
+
+mod claim;
+mod cover;
+mod unite;
+
+use serde_json::Value;
+
+pub use claim::is_claimed;
+pub use cover::{Claims, is_covered, is_named};
+pub use unite::unite;
+
+/// The manager that the server invents when an object without `managedFields` is first applied; it owns every field.
+pub const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// One entry of `managedFields`, borrowed from the object. What is missing or of an odd type reads as empty.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner<'a> {
+    /// The field manager's name.
+    pub manager: &'a str,
+    /// `Apply` or `Update`.
+    pub operation: &'a str,
+    /// Group and version in whose terms the fields are named: `stable.example.com/v1`.
+    pub api_version: &'a str,
+    /// `status`, `scale`, or empty.
+    pub subresource: &'a str,
+    /// The field set in FieldsV1 form; `Null` where there is none.
+    pub fields: &'a Value,
+}
+
+impl<'a> Owner<'a> {
+    /// Reads one entry of `managedFields`.
+    pub fn from_entry(entry: &'a Value) -> Self {
+        let text = |field| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+        Self {
+            manager: text("manager"),
+            operation: text("operation"),
+            api_version: text("apiVersion"),
+            subresource: text("subresource"),
+            fields: entry.get("fieldsV1").unwrap_or(&Value::Null),
+        }
+    }
+
+    /// The version without its group: `v1`.
+    pub fn version(&self) -> &'a str {
+        self.api_version.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Whether both entries are the same writer's, at whatever version.
+    pub fn is_same_writer(&self, other: &Self) -> bool {
+        (self.manager, self.operation, self.subresource)
+            == (other.manager, other.operation, other.subresource)
+    }
+
+    /// Whether the entry names no field.
+    pub fn names_nothing(&self) -> bool {
+        self.fields.as_object().is_none_or(serde_json::Map::is_empty)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! A schema made ready for filling objects by the thousand.
+//! It must not keep what filling cannot touch.
+
+use serde_json::Value;
+
+use crate::defaults::{self, Digest, Node, Standing, pruned};
+use crate::json::{Json, copy, level};
+use crate::path::{Path, Trail};
+use crate::schema::Schema;
+
+/// The defaults of one version of a CRD, and the way to them.
+#[derive(Debug)]
+pub struct Compiled {
+    root: Node,
+    digest: Digest,
+    servable: bool,
+}
+
+/// One default of a schema.
+#[derive(Debug)]
+pub struct DefaultSite<'a> {
+    /// Where it stands: `.spec.foo[].bar`.
+    pub path: Path,
+    node: &'a Node,
+}
+
+impl DefaultSite<'_> {
+    /// What is filled in there: the default with the defaults below it.
+    pub fn value(&self) -> Json {
+        let mut value = Json::from(self.node.default.as_ref().map_or(Value::Null, |default| copy(default)));
+        defaults::fill(&mut value, self.node);
+        value
+    }
+}
+
+impl Compiled {
+    /// Reduces a schema to its defaults, pruned as the server prunes them before it serves the schema.
+    pub fn new(schema: &Schema) -> Self {
+        let mut root = node(schema, &Standing::Root).unwrap_or_default();
+        // The server fills what is below the object, never the object itself, and an object has no items.
+        root.default = None;
+        root.nullable = false;
+        root.items = None;
+        let digest = Digest::of(&root);
+        Self { root, digest, servable: is_servable(schema) }
+    }
+
+    /// Whether a server can prune the defaults of the schema. Where it cannot, it answers every request with an error.
+    pub fn is_servable(&self) -> bool {
+        self.servable
+    }
+
+    /// Whether filling can change any object.
+    pub fn has_defaults(&self) -> bool {
+        !self.root.is_leaf()
+    }
+
+    /// Two schemas with the same digest fill every object alike.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Where filling starts.
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// Fills the defaults into an object.
+    pub fn fill(&self, object: &mut Value) {
+        defaults::fill(object, &self.root);
+    }
+
+    /// Reports the topmost places that [`Self::fill`] would fill, each with the default that stands there.
+    pub fn gaps(&self, object: &Value, report: &mut impl FnMut(&Trail<'_>, &Value)) {
+        defaults::gaps(object, &self.root, &Trail::ROOT, report);
+    }
+
+    /// Reports the topmost places whose value is the one that [`Self::fill`] gives.
+    pub fn filled(&self, object: &Value, report: &mut impl FnMut(&Trail<'_>, &Value)) {
+        defaults::filled(object, &self.root, &Trail::ROOT, report);
+    }
+
+    /// All defaults, in the order of their paths.
+    ///
+    /// The paths of a chain of nested defaults grow with the square of its depth: of a schema that nobody has looked at, take
+    /// what is needed through [`Self::each_default`] or [`Self::first_defaults`].
+    pub fn defaults(&self) -> Vec<DefaultSite<'_>> {
+        let mut sites = Vec::new();
+        self.root
+            .each_default(&Trail::ROOT, &mut |at, node| sites.push(DefaultSite { path: at.to_path(), node }));
+        sites
+    }
+
+    /// The first defaults in the order of their paths, at most `limit` of them, and how many more there are.
+    ///
+    /// Paths that together would be very long count as more.
+    pub fn first_defaults(&self, limit: usize) -> (Vec<DefaultSite<'_>>, usize) {
+        const STEPS: usize = 32;
+        let (mut sites, mut more, mut steps) = (Vec::new(), 0, 0);
+        self.root.each_default(&Trail::ROOT, &mut |at, node| {
+            if sites.len() < limit && steps < limit * STEPS {
+                let path = at.to_path();
+                steps += path.steps().len();
+                sites.push(DefaultSite { path, node });
+            } else {
+                more += 1;
+            }
+        });
+        (sites, more)
+    }
+
+    /// Visits all defaults, in the order of their paths, each as it stands in the schema.
+    pub fn each_default(&self, visit: &mut impl FnMut(&Trail<'_>, &Value)) {
+        self.root.each_default(&Trail::ROOT, &mut |at, node| {
+            if let Some(default) = &node.default {
+                visit(at, default);
+            }
+        });
+    }
+}
+
+/// The node of a schema; none where there is nothing to fill.
+fn node(schema: &Schema, standing: &Standing<'_>) -> Option<Node> {
+    level(|| {
+        let mut node = Node::default();
+        node.default = pruned(schema, standing);
+        node.nullable = schema.nullable && node.default.is_some();
+        let items = schema.items.as_deref().and_then(|item| self::node(item, &standing.items(schema)));
+        node.items = items.and_then(inner);
+        let values = schema.additional_schema().and_then(|value| self::node(value, &standing.values(schema)));
+        node.values = values.and_then(inner);
+        let all = node.values.is_some();
+        node.properties = schema
+            .properties
+            .iter()
+            .filter_map(|(name, property)| {
+                let node = self::node(property, &standing.property(schema, name));
+                Some((name.into(), node.or_else(|| all.then(Node::default))?))
+            })
+            .collect();
+        (!node.is_idle()).then_some(node)
+    })
+}
+
+/// The node of items or a map's values: where null is a value, nothing asks for their default.
+fn inner(mut node: Node) -> Option<Box<Node>> {
+    if node.nullable {
+        node.default = None;
+        node.nullable = false;
+    }
+    (!node.is_idle()).then(|| Box::new(node))
+}
+
+/// Upstream prunes a default inside an object of its place, and an object is not what the root's items are in.
+fn is_servable(root: &Schema) -> bool {
+    root.default.as_ref().is_none_or(|default| default.is_object())
+        && root.items.as_ref().is_none_or(|items| !has_default(items))
+}
+
+fn has_default(schema: &Schema) -> bool {
+    level(|| {
+        schema.default.is_some()
+            || schema.items.as_deref().is_some_and(has_default)
+            || schema.additional_schema().is_some_and(has_default)
+            || schema.properties.iter().any(|(_, property)| has_default(property))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! Filling defaults into an object, as the API server does after decoding it.
+//! It must not change a value that is present and not an unwanted null.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/algorithm.go`.
+
+use serde_json::{Map, Value};
+
+use super::Node;
+use crate::json::{copy, level};
+
+/// Fills in what is absent, and what is null and must not be. The default of the place itself is not considered.
+pub fn fill(value: &mut Value, node: &Node) {
+    match value {
+        Value::Object(fields) => level(|| fill_object(fields, node)),
+        Value::Array(items) => {
+            if let Some(node) = &node.items {
+                level(|| items.iter_mut().for_each(|item| fill_present(item, node)));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn fill_object(fields: &mut Map<String, Value>, node: &Node) {
+    for (name, property) in &node.properties {
+        if let Some(value) = fields.get_mut(name.as_ref()) {
+            fill_present(value, property);
+        } else if let Some(default) = &property.default {
+            let mut value = copy(default);
+            fill(&mut value, property);
+            fields.insert(name.to_string(), value);
+        }
+    }
+    if let Some(values) = &node.values {
+        for (name, value) in fields.iter_mut() {
+            if node.property(name).is_none() {
+                fill_present(value, values);
+            }
+        }
+    }
+}
+
+fn fill_present(value: &mut Value, node: &Node) {
+    if value.is_null()
+        && let Some(default) = node.instead_of_null()
+    {
+        *value = copy(default);
+    }
+    fill(value, node);
+}

@@ -1,0 +1,141 @@
+//! Where filling would put a default, and where a present value is the one that filling would have put there.
+//! It must not copy or change anything, and allocates nothing where it finds nothing.
+
+use serde_json::{Map, Value};
+
+use super::Node;
+use crate::json::{level, same};
+use crate::path::{Trail, TrailStep};
+
+/// Reports the topmost places that [`super::fill`] would fill, each with its own default. What stands below an absent value
+/// is not reported.
+pub fn gaps(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>, &Value)) {
+    match value {
+        Value::Object(fields) => level(|| {
+            for (name, property) in &node.properties {
+                let here = at.join(TrailStep::Field(name));
+                match (fields.get(name.as_ref()), &property.default) {
+                    (Some(value), _) => gaps_present(value, property, &here, report),
+                    (None, Some(default)) => report(&here, default),
+                    (None, None) => {}
+                }
+            }
+            for (name, value, node) in others(fields, node) {
+                gaps_present(value, node, &at.join(TrailStep::Key(name)), report);
+            }
+        }),
+        Value::Array(items) => {
+            if let Some(node) = &node.items {
+                level(|| {
+                    for (index, item) in items.iter().enumerate() {
+                        gaps_present(item, node, &at.join(TrailStep::Index(index)), report);
+                    }
+                });
+            }
+        }
+        _ => {}
+    }
+}
+
+fn gaps_present(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>, &Value)) {
+    match node.instead_of_null() {
+        Some(default) if value.is_null() => report(at, default),
+        _ => gaps(value, node, at, report),
+    }
+}
+
+/// Reports the topmost places whose value is the one that filling gives, each with that value: nobody can tell from the
+/// object alone whether it was written or filled in.
+///
+/// The value that filling gives is the default with the defaults below it filled in. Below a value that differs the search
+/// goes on. Items and values of maps are places too, for their default may have replaced a null.
+pub fn filled(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>, &Value)) {
+    match value {
+        Value::Object(fields) => level(|| {
+            for (name, property) in &node.properties {
+                if let Some(value) = fields.get(name.as_ref()) {
+                    let default = property.default.as_deref();
+                    filled_present(value, default, property, &at.join(TrailStep::Field(name)), report);
+                }
+            }
+            for (name, value, node) in others(fields, node) {
+                let default = node.instead_of_null().map(|default| &**default);
+                filled_present(value, default, node, &at.join(TrailStep::Key(name)), report);
+            }
+        }),
+        Value::Array(items) => {
+            if let Some(node) = &node.items {
+                let default = node.instead_of_null().map(|default| &**default);
+                level(|| {
+                    for (index, item) in items.iter().enumerate() {
+                        filled_present(item, default, node, &at.join(TrailStep::Index(index)), report);
+                    }
+                });
+            }
+        }
+        _ => {}
+    }
+}
+
+fn filled_present(
+    value: &Value,
+    default: Option<&Value>,
+    node: &Node,
+    at: &Trail<'_>,
+    report: &mut impl FnMut(&Trail<'_>, &Value),
+) {
+    match default {
+        Some(default) if is_filled(value, default, node) => report(at, value),
+        _ => filled(value, node, at, report),
+    }
+}
+
+/// Whether a value is what [`super::fill`] makes of a default.
+fn is_filled(value: &Value, default: &Value, node: &Node) -> bool {
+    match (value, default) {
+        (Value::Object(value), Value::Object(default)) => level(|| {
+            let mut expected = default.len();
+            for (name, property) in &node.properties {
+                if let Some(added) =
+                    property.default.as_ref().filter(|_| !default.contains_key(name.as_ref()))
+                {
+                    expected += 1;
+                    if !value.get(name.as_ref()).is_some_and(|value| is_filled(value, added, property)) {
+                        return false;
+                    }
+                }
+            }
+            value.len() == expected
+                && default.iter().all(|(name, default)| {
+                    value.get(name).is_some_and(|value| is_filled_part(value, default, node.child(name)))
+                })
+        }),
+        (Value::Array(value), Value::Array(default)) => level(|| {
+            let node = node.items.as_deref();
+            value.len() == default.len()
+                && value.iter().zip(default).all(|(value, default)| is_filled_part(value, default, node))
+        }),
+        _ => same(value, default),
+    }
+}
+
+fn is_filled_part(value: &Value, default: &Value, node: Option<&Node>) -> bool {
+    let Some(node) = node else { return same(value, default) };
+    match node.instead_of_null() {
+        Some(instead) if default.is_null() => is_filled(value, instead, node),
+        _ => is_filled(value, default, node),
+    }
+}
+
+/// The values of a map that no property's node is for.
+fn others<'a>(
+    fields: &'a Map<String, Value>,
+    node: &'a Node,
+) -> impl Iterator<Item = (&'a str, &'a Value, &'a Node)> {
+    node.values.iter().flat_map(move |values| {
+        fields
+            .iter()
+            .filter(|(name, _)| node.property(name).is_none())
+            .map(move |(name, value)| (name.as_str(), value, &**values))
+    })
+}

@@ -1,0 +1,25 @@
+//! What the API server makes of an object on its way from etcd to the reader.
+//! It must not know who owns a value or whether it should be stored.
+
+mod added;
+mod digest;
+mod fill;
+mod find;
+pub mod meta;
+mod nulls;
+mod own;
+mod read;
+mod tree;
+
+pub use added::added;
+pub use digest::Digest;
+pub use fill::fill;
+pub use find::{filled, gaps};
+pub use own::{Standing, pruned};
+pub use read::{ReadError, read};
+pub use tree::Node;
+
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod tests;

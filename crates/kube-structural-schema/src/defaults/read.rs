@@ -1,0 +1,56 @@
+//! The whole way from the bytes in etcd to the view that a reader gets, without conversion.
+//! It must not know versions: the schema is that of the version the object is stored in.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `unstructuredSchemaCoercer.apply` and
+//! `unstructuredDefaulter.Default`.
+
+use serde_json::Value;
+
+use super::meta::{Malformed, Misfit, coerce, decode};
+use super::nulls::drop_nulls;
+use crate::compile::Compiled;
+use crate::json::{Json, narrow};
+use crate::path::Trail;
+use crate::prune::prune;
+use crate::schema::{Place, Schema};
+
+/// Why an object cannot be read at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The server fails to prune the defaults of the schema and does not serve the version.
+    #[error("the schema has a default for a whole object that is none")]
+    Unservable,
+    /// The metadata of the object is no object.
+    #[error("metadata cannot be read: {0}")]
+    Metadata(#[from] Misfit),
+}
+
+/// Turns an object as it is stored into the object that is read, and reports the topmost fields that this hides.
+///
+/// In this order: unknown fields are pruned, nulls that are no values are dropped, the metadata of embedded resources is
+/// coerced, the object's own metadata is decoded, defaults are filled in. Unlike a server, this leaves
+/// `metadata.generation` alone where it is missing.
+///
+/// # Errors
+/// Where a server would answer with an error; the object is then half way.
+pub fn read(
+    object: &mut Value,
+    schema: &Schema,
+    compiled: &Compiled,
+    hidden: &mut impl FnMut(&Trail<'_>),
+) -> Result<(), ReadError> {
+    if !compiled.is_servable() {
+        return Err(ReadError::Unservable);
+    }
+    narrow(object);
+    let metadata = object.get("metadata").map(|metadata| decode(metadata, Malformed::Drop)).transpose()?;
+    prune(object, schema, true, hidden);
+    drop_nulls(object, schema, Some(compiled.root()));
+    // Nothing is refused here, so this cannot fail.
+    let _ = coerce(object, schema, false, Malformed::Drop, &Place::root(""));
+    if let (Some(decoded), Value::Object(fields)) = (metadata, &mut *object) {
+        drop(fields.insert("metadata".to_owned(), Value::Object(decoded)).map(Json::from));
+    }
+    compiled.fill(object);
+    Ok(())
+}

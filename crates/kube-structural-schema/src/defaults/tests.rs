@@ -1,0 +1,120 @@
+//! `cases.json`: schemas, stored objects, and what apiextensions-apiserver v0.37.2 makes of them.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{laws, read};
+use crate::compile::Compiled;
+use crate::json::{Json, copy};
+use crate::path::{Path, Step};
+use crate::schema::Schema;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    schema: Value,
+    stored: Value,
+    read: Option<Json>,
+    /// The topmost fields that pruning hides, as the server names them in warnings.
+    #[serde(default)]
+    hidden: Vec<String>,
+    error: Option<String>,
+}
+
+#[test]
+fn reads_what_the_server_reads() {
+    let cases: Vec<Case> = serde_json::from_str(include_str!("cases.json")).expect("well-formed cases");
+    for case in cases {
+        let schema = Schema::parse(&case.schema).expect("a schema");
+        let compiled = Compiled::new(&schema);
+        let mut object = Json::from(copy(&case.stored));
+        let mut hidden = Vec::new();
+        let outcome = read(&mut object, &schema, &compiled, &mut |at| hidden.push(warned(&at.to_path())));
+        assert_eq!(outcome.is_err(), case.error.is_some(), "{}", case.name);
+        if let Some(read) = case.read {
+            assert_eq!(object, read, "{}", case.name);
+            hidden.sort();
+            assert_eq!(hidden, case.hidden, "{}", case.name);
+        }
+        laws::hold(&compiled, &case.stored, &case.name);
+        laws::hold(&compiled, &object, &case.name);
+    }
+}
+
+fn warned(path: &Path) -> String {
+    path.steps().iter().fold(String::new(), |text, step| match step {
+        Step::Field(name) | Step::Key(name) if text.is_empty() => name.clone(),
+        Step::Field(name) | Step::Key(name) => format!("{text}.{name}"),
+        Step::Index(index) => format!("{text}[{index}]"),
+        Step::Items | Step::Values => unreachable!("an object has no such steps"),
+    })
+}
+
+#[test]
+fn a_walk_through_nine_thousand_levels_needs_no_more_than_two_mebibytes() {
+    let levels = 9_000;
+    let schema = format!(
+        r#"{{"properties":{{"open":{{"x-kubernetes-preserve-unknown-fields":true}},"a":{}{{"type":"string"}}{}}}}}"#,
+        r#"{"type":"object","default":{},"properties":{"a":"#.repeat(levels),
+        "}}".repeat(levels),
+    );
+    let unknown = format!("{}1{}", r#"{"l":["#.repeat(levels), "]}".repeat(levels));
+    let stored = format!(
+        r#"{{"open":{unknown},"gone":{unknown},"metadata":{{"gone":{unknown},
+            "managedFields":[{{"fieldsV1":{unknown}}},{{"fieldsV1":{unknown},"time":"malformed"}}]}}}}"#
+    );
+    let walk = move || {
+        let document = Json::parse(schema.as_bytes()).expect("well-formed");
+        let schema = Schema::parse(&document).expect("a schema");
+        let compiled = Compiled::new(&schema);
+        let mut object = Json::parse(stored.as_bytes()).expect("well-formed");
+        let mut hidden = 0;
+        read(&mut object, &schema, &compiled, &mut |_| hidden += 1).expect("readable");
+        assert_eq!(hidden, 1);
+        let (mut gaps, mut filled) = (Vec::new(), Vec::new());
+        compiled.gaps(&object, &mut |at, _| gaps.push(at.to_path()));
+        compiled.filled(&object, &mut |at, _| filled.push(at.to_path().to_string()));
+        assert!(gaps.is_empty());
+        assert_eq!(filled, [".a"]);
+        let mut depth = 0;
+        let mut at = &object["a"];
+        while let Some(below) = at.get("a") {
+            at = below;
+            depth += 1;
+        }
+        assert_eq!(depth, levels - 1);
+    };
+    let thread = std::thread::Builder::new().stack_size(2 * 1024 * 1024).spawn(walk).expect("a thread");
+    thread.join().expect("no overflow");
+}
+
+#[test]
+fn a_default_differs_from_a_present_value_as_soon_as_one_part_does() {
+    let schema = json!({"properties": {"a": {"default": {"x": 1, "l": [null, {}]}, "properties": {
+        "b": {"default": 2}, "x": {}, "n": {"default": 3, "nullable": true},
+        "l": {"items": {"default": {}, "properties": {"c": {"default": 4}}}},
+    }}}});
+    let compiled = Compiled::new(&Schema::parse(&schema).expect("a schema"));
+    let found = |a: Value| {
+        let mut found = Vec::new();
+        compiled.filled(&json!({ "a": a }), &mut |at, _| found.push(at.to_path().to_string()));
+        found
+    };
+    assert_eq!(found(json!({"x": 1.0, "b": 2, "n": 3, "l": [{"c": 4}, {"c": 4}]})), [".a"]);
+    let parts = [".a.b", ".a.l[0]", ".a.l[1]", ".a.n"];
+    for differs in [
+        json!({"x": 2, "b": 2, "n": 3, "l": [{"c": 4}, {"c": 4}]}),
+        json!({"b": 2, "n": 3, "l": [{"c": 4}, {"c": 4}]}),
+        json!({"x": 1, "y": 1, "b": 2, "n": 3, "l": [{"c": 4}, {"c": 4}]}),
+    ] {
+        assert_eq!(found(differs), parts);
+    }
+    assert_eq!(found(json!({"x": 1, "b": 3, "n": null, "l": [{"c": 4}]})), [".a.l[0]"]);
+    assert_eq!(found(json!({"x": 1, "n": 3, "l": [null, {"c": 5}]})), [".a.n"]);
+    assert_eq!(
+        found(json!({"x": 1, "b": 2, "n": 3, "l": [{"c": 4}, {"c": 4, "d": 1}]})),
+        [".a.b", ".a.l[0]", ".a.l[1].c", ".a.n"]
+    );
+    assert!(found(json!(null)).is_empty() && found(json!(5)).is_empty());
+}

@@ -1,0 +1,72 @@
+//! The parts of timestamps and durations: `getFullYear()`, `getHours()` and their like.
+//! It must not know the time zone database: zones are UTC or an offset.
+//!
+//! Source: cel-go `common/stdlib/standard.go`. Zones by name (`America/New_York`) are an error here.
+
+use super::{Run, Table, text};
+use crate::fault::{Fault, Outcome};
+use crate::time::{Civil, Timestamp};
+use crate::value::Value;
+
+const MILLIS: i64 = 1_000_000;
+const SECOND: i64 = 1_000 * MILLIS;
+
+pub(super) fn declare(table: &mut Table) {
+    let parts: [(&'static str, &str, Run); 10] = [
+        ("getFullYear", "year", |args| part(args, |civil, _| civil.year)),
+        ("getMonth", "month", |args| part(args, |civil, _| i64::from(civil.month) - 1)),
+        ("getDayOfYear", "day_of_year", |args| part(args, |civil, _| civil.day_of_year.into())),
+        ("getDayOfMonth", "day_of_month", |args| part(args, |civil, _| i64::from(civil.day) - 1)),
+        ("getDate", "day_of_month_1_based", |args| part(args, |civil, _| civil.day.into())),
+        ("getDayOfWeek", "day_of_week", |args| part(args, |civil, _| civil.weekday.into())),
+        ("getHours", "hours", |args| part(args, |civil, _| civil.hour.into())),
+        ("getMinutes", "minutes", |args| part(args, |civil, _| civil.minute.into())),
+        ("getSeconds", "seconds", |args| part(args, |civil, _| civil.second.into())),
+        ("getMilliseconds", "milliseconds", |args| part(args, |_, time| i64::from(time.nanos) / MILLIS)),
+    ];
+    for (function, name, run) in parts {
+        table.method(function, format!("timestamp_to_{name}"), "timestamp -> int", run);
+        table.method(function, format!("timestamp_to_{name}_with_tz"), "timestamp, string -> int", run);
+    }
+    let spans: [(&'static str, &'static str, Run); 4] = [
+        ("getHours", "duration_to_hours", |args| span(args, 3600 * SECOND)),
+        ("getMinutes", "duration_to_minutes", |args| span(args, 60 * SECOND)),
+        ("getSeconds", "duration_to_seconds", |args| span(args, SECOND)),
+        ("getMilliseconds", "duration_to_milliseconds", |args| span(args, MILLIS)),
+    ];
+    for (function, id, run) in spans {
+        table.method(function, id, "duration -> int", run);
+    }
+}
+
+fn part<'v>(args: &[Value<'v>], of: fn(&Civil, &Timestamp) -> i64) -> Outcome<Value<'v>> {
+    let Some(Value::Timestamp(time)) = args.first() else { return Err(Fault::NoOverload) };
+    let offset = if args.len() > 1 { zone_offset(text(args, 1)?)? } else { 0 };
+    Ok(Value::Int(of(&time.civil(offset), time)))
+}
+
+fn span<'v>(args: &[Value<'v>], unit: i64) -> Outcome<Value<'v>> {
+    match args {
+        [Value::Duration(nanos)] => Ok(Value::Int(nanos / unit)),
+        _ => Err(Fault::NoOverload),
+    }
+}
+
+/// The seconds east of UTC of a zone.
+fn zone_offset(zone: &str) -> Outcome<i64> {
+    let Some((hours, minutes)) = zone.split_once(':') else {
+        return match zone {
+            "" | "UTC" | "Local" => Ok(0),
+            _ => Err(Fault::new("unknown time zone")),
+        };
+    };
+    let number = |text: &str| text.parse::<i64>().map_err(|_| Fault::new("invalid time zone offset"));
+    let (hours, minutes) = (number(hours)?, number(minutes)?);
+    let minutes = if zone.starts_with('-') { -minutes } else { minutes };
+    hours
+        .checked_mul(60)
+        .and_then(|total| total.checked_add(minutes))
+        .and_then(|total| total.checked_mul(60))
+        .filter(|seconds| seconds.abs() < 10_000_000_000)
+        .ok_or(Fault::new("invalid time zone offset"))
+}

@@ -1,0 +1,175 @@
+//! Conversions between types: `int(x)`, `string(x)`, `timestamp(x)` and their like.
+//! It must not know Kubernetes' own types, but for how they are written.
+//!
+//! Source: cel-go `common/types`, `ConvertToType`.
+
+use super::{Table, text};
+use crate::duration;
+use crate::fault::{Fault, Outcome};
+use crate::time::{MAX_SECONDS, MIN_SECONDS, Timestamp};
+use crate::value::{TWO_63, Value};
+
+/// The conversions that are done while a rule is compiled where their argument is a literal.
+pub(crate) const NAMES: [&str; 10] =
+    ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
+
+pub(super) fn declare(table: &mut Table) {
+    table.function("bool", "bool_to_bool", "bool -> bool", identity);
+    table.function("bool", "string_to_bool", "string -> bool", |args| match text(args, 0)? {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(Value::Bool(true)),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(Value::Bool(false)),
+        _ => Err(impossible("string", "bool")),
+    });
+    table.function("bytes", "bytes_to_bytes", "bytes -> bytes", identity);
+    table.function("bytes", "string_to_bytes", "string -> bytes", |args| {
+        Ok(Value::Bytes(text(args, 0)?.as_bytes().into()))
+    });
+    table.function("double", "double_to_double", "double -> double", identity);
+    table.function("double", "int64_to_double", "int -> double", to_double);
+    table.function("double", "string_to_double", "string -> double", to_double);
+    table.function("double", "uint64_to_double", "uint -> double", to_double);
+    table.function("duration", "duration_to_duration", "duration -> duration", identity);
+    table.function("duration", "string_to_duration", "string -> duration", |args| {
+        duration::parse(text(args, 0)?)
+            .map(Value::Duration)
+            .ok_or(impossible("string", "google.protobuf.Duration"))
+    });
+    table.function("dyn", "to_dyn", "A -> dyn", identity);
+    table.function("int", "int64_to_int64", "int -> int", identity);
+    for (id, signature) in [
+        ("double_to_int64", "double -> int"),
+        ("duration_to_int64", "duration -> int"),
+        ("string_to_int64", "string -> int"),
+        ("timestamp_to_int64", "timestamp -> int"),
+        ("uint64_to_int64", "uint -> int"),
+    ] {
+        table.function("int", id, signature, to_int);
+    }
+    table.function("string", "string_to_string", "string -> string", identity);
+    for (id, signature) in [
+        ("bool_to_string", "bool -> string"),
+        ("bytes_to_string", "bytes -> string"),
+        ("double_to_string", "double -> string"),
+        ("duration_to_string", "duration -> string"),
+        ("int64_to_string", "int -> string"),
+        ("timestamp_to_string", "timestamp -> string"),
+        ("uint64_to_string", "uint -> string"),
+        ("ip_to_string", "ip -> string"),
+        ("cidr_to_string", "cidr -> string"),
+    ] {
+        table.function("string", id, signature, |args| to_text(&args[0]).map(Value::text));
+    }
+    table.function("timestamp", "timestamp_to_timestamp", "timestamp -> timestamp", identity);
+    table.function("timestamp", "int64_to_timestamp", "int -> timestamp", to_timestamp);
+    table.function("timestamp", "string_to_timestamp", "string -> timestamp", to_timestamp);
+    table.function("uint", "uint64_to_uint64", "uint -> uint", identity);
+    for (id, signature) in [
+        ("double_to_uint64", "double -> uint"),
+        ("int64_to_uint64", "int -> uint"),
+        ("string_to_uint64", "string -> uint"),
+    ] {
+        table.function("uint", id, signature, to_uint);
+    }
+}
+
+fn identity<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
+    args.first().cloned().ok_or(Fault::NoOverload)
+}
+
+fn impossible(from: &str, to: &str) -> Fault {
+    Fault::new(format!("type conversion error from '{from}' to '{to}'"))
+}
+
+fn to_double<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
+    Ok(Value::Double(match &args[0] {
+        Value::Int(value) => *value as f64,
+        Value::Uint(value) => *value as f64,
+        Value::String(text) => parse_double(text.as_str()).ok_or(impossible("string", "double"))?,
+        _ => return Err(Fault::NoOverload),
+    }))
+}
+
+/// `strconv.ParseFloat`, but for hexadecimal numbers: what is too large for a double is an error.
+fn parse_double(text: &str) -> Option<f64> {
+    let value: f64 = text.parse().ok()?;
+    let named = text.trim_start_matches(['+', '-']).starts_with(['i', 'I']);
+    (value.is_finite() || value.is_nan() || named).then_some(value)
+}
+
+fn to_int<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
+    Ok(Value::Int(match &args[0] {
+        // Both ends are left out, as upstream does.
+        Value::Double(value) if *value > -TWO_63 && *value < TWO_63 => *value as i64,
+        Value::Double(_) => return Err(Fault::new("integer overflow")),
+        Value::Duration(nanos) => *nanos,
+        Value::Timestamp(time) => time.seconds,
+        Value::String(text) => text.as_str().parse().map_err(|_| impossible("string", "int"))?,
+        Value::Uint(value) => i64::try_from(*value).map_err(|_| Fault::new("integer overflow"))?,
+        _ => return Err(Fault::NoOverload),
+    }))
+}
+
+fn to_uint<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
+    Ok(Value::Uint(match &args[0] {
+        Value::Double(value) if *value >= 0.0 && *value < TWO_63 * 2.0 => *value as u64,
+        Value::Double(_) => return Err(Fault::new("unsigned integer overflow")),
+        Value::Int(value) => u64::try_from(*value).map_err(|_| Fault::new("unsigned integer overflow"))?,
+        Value::String(text) if !text.as_str().starts_with('+') => {
+            text.as_str().parse().map_err(|_| impossible("string", "uint"))?
+        }
+        Value::String(_) => return Err(impossible("string", "uint")),
+        _ => return Err(Fault::NoOverload),
+    }))
+}
+
+fn to_timestamp<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
+    let time = match &args[0] {
+        Value::Int(seconds) => Timestamp { seconds: *seconds, nanos: 0, offset: 0 },
+        Value::String(text) => Timestamp::parse_rfc3339(text.as_str())
+            .ok_or(impossible("string", "google.protobuf.Timestamp"))?,
+        _ => return Err(Fault::NoOverload),
+    };
+    if (MIN_SECONDS..=MAX_SECONDS).contains(&time.seconds) {
+        Ok(Value::Timestamp(time))
+    } else {
+        Err(Fault::new("timestamp overflow"))
+    }
+}
+
+/// `string(x)`.
+pub(super) fn to_text(value: &Value<'_>) -> Outcome<String> {
+    Ok(match value {
+        Value::Null => "null".to_owned(),
+        Value::String(text) => text.as_str().to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Bytes(bytes) => String::from_utf8(bytes.to_vec())
+            .map_err(|_| Fault::new("invalid UTF-8 in bytes, cannot convert to string"))?,
+        Value::Double(value) => general(*value),
+        Value::Duration(nanos) => duration::to_text(*nanos),
+        Value::Int(value) => value.to_string(),
+        Value::Uint(value) => value.to_string(),
+        Value::Timestamp(time) => time.to_rfc3339(),
+        Value::Ip(address) => address.to_string(),
+        Value::Cidr(block) => block.to_string(),
+        Value::Type(name) => (*name).to_owned(),
+        _ => return Err(Fault::NoOverload),
+    })
+}
+
+/// Go's `%g`: the shortest digits that give the number back, with an exponent from seven digits on and below 0.0001.
+fn general(value: f64) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    let scientific = format!("{value:e}");
+    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..6).contains(&exponent) {
+        return value.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+}

@@ -1,0 +1,63 @@
+//! Regular expressions: `matches`, `find`, `findAll`.
+//! It must not know their syntax; that is `pattern`'s.
+//!
+//! Source: apiserver `pkg/cel/library/regex.go` and cel-go `common/types/string.go`.
+
+use super::{Table, int, text};
+use crate::fault::{Fault, Outcome};
+use crate::value::Value;
+use kube_structural_schema::pattern::Pattern;
+
+/// What is done with a regular expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Search {
+    Matches,
+    Find,
+    FindAll,
+}
+
+impl Search {
+    /// What an overload does, if it takes a regular expression, always as its second argument.
+    pub(crate) fn of(overload: &str) -> Option<Self> {
+        match overload {
+            "matches" | "matches_string" => Some(Self::Matches),
+            "string_find_string" => Some(Self::Find),
+            "string_find_all_string" | "string_find_all_string_int" => Some(Self::FindAll),
+            _ => None,
+        }
+    }
+
+    /// Does it with an expression that was compiled before.
+    pub(crate) fn run<'v>(self, pattern: &Pattern, args: &[Value<'v>]) -> Outcome<Value<'v>> {
+        let text = text(args, 0)?;
+        Ok(match self {
+            Self::Matches => Value::Bool(pattern.matches(text)),
+            Self::Find => {
+                let found = pattern.find_iter(text).next().unwrap_or_default();
+                Value::text(&text[found])
+            }
+            Self::FindAll => {
+                let limit = if args.len() > 2 { int(args, 2)? } else { -1 };
+                let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+                Value::texts(pattern.find_iter(text).take(limit).map(|found| &text[found]))
+            }
+        })
+    }
+}
+
+pub(super) fn declare(table: &mut Table) {
+    table.function("matches", "matches", "string, string -> bool", |args| search(args, Search::Matches));
+    table.method("matches", "matches_string", "string, string -> bool", |args| search(args, Search::Matches));
+    table.method("find", "string_find_string", "string, string -> string", |args| search(args, Search::Find));
+    table.method("findAll", "string_find_all_string", "string, string -> list<string>", |args| {
+        search(args, Search::FindAll)
+    });
+    table.method("findAll", "string_find_all_string_int", "string, string, int -> list<string>", |args| {
+        search(args, Search::FindAll)
+    });
+}
+
+fn search<'v>(args: &[Value<'v>], search: Search) -> Outcome<Value<'v>> {
+    let pattern = Pattern::new(text(args, 1)?).map_err(|_| Fault::new("Illegal regex"))?;
+    search.run(&pattern, args)
+}

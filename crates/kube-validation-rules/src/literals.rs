@@ -1,0 +1,167 @@
+//! What can be told of a rule's literals before it runs: patterns, format texts, lists and maps of mixed types.
+//! It must not look at variables. Conversions of literals, such as `duration('1h')`, are done when the rule is planned.
+//!
+//! Source: cel-go `cel/validator.go` and `ext/formatting.go`.
+
+use super::check::{Checked, Reference};
+use super::library::{Clause, clauses};
+use super::syntax::{Expr, Id, Tree};
+use super::types::Type;
+use super::value::{Text, Value};
+use kube_structural_schema::json::level;
+use kube_structural_schema::pattern::Pattern;
+
+/// What is wrong with the literals of a checked expression.
+pub(super) fn check(tree: &Tree, checked: &Checked<'_>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    visit(tree, tree.root, false, &mut |id, exempt| check_one(tree, checked, id, exempt, &mut wrong));
+    wrong
+}
+
+/// Calls back for every expression that counts, and whether it stands within a call of `format`.
+fn visit(tree: &Tree, id: Id, exempt: bool, seen: &mut impl FnMut(Id, bool)) {
+    level(|| {
+        seen(id, exempt);
+        match tree.get(id) {
+            Expr::Literal(_) | Expr::Ident(_) | Expr::Message(_) => {}
+            Expr::Select { operand, .. } => visit(tree, *operand, exempt, seen),
+            Expr::Call { function, target, args } => {
+                let exempt = exempt || **function == *"format";
+                target.iter().chain(args).for_each(|arg| visit(tree, *arg, exempt, seen));
+            }
+            Expr::List(items) => items.iter().for_each(|(item, _)| visit(tree, *item, exempt, seen)),
+            Expr::Map(entries) => entries.iter().for_each(|entry| {
+                visit(tree, entry.key, exempt, seen);
+                visit(tree, entry.value, exempt, seen);
+            }),
+            Expr::Fold(fold) => {
+                for part in [fold.range, fold.init, fold.condition, fold.step, fold.result] {
+                    visit(tree, part, exempt, seen);
+                }
+            }
+        }
+    });
+}
+
+fn check_one(tree: &Tree, checked: &Checked<'_>, id: Id, exempt: bool, wrong: &mut Vec<String>) {
+    match tree.get(id) {
+        Expr::Call { function, target, args } => {
+            check_argument(tree, function, args, wrong);
+            if **function == *"format"
+                && let (Some(target), [args]) = (target, &args[..])
+            {
+                check_format(tree, checked, (id, *target, *args), wrong);
+            }
+        }
+        Expr::List(items) if !exempt => {
+            let types = items.iter().map(|(item, optional)| entry_type(checked, *item, *optional));
+            check_same(types, wrong);
+        }
+        Expr::Map(entries) if !exempt => {
+            check_same(entries.iter().map(|entry| entry_type(checked, entry.key, false)), wrong);
+            check_same(entries.iter().map(|entry| entry_type(checked, entry.value, entry.optional)), wrong);
+        }
+        _ => {}
+    }
+}
+
+fn check_argument(tree: &Tree, function: &str, args: &[Id], wrong: &mut Vec<String>) {
+    let Some(Expr::Literal(literal)) = args.first().map(|arg| tree.get(*arg)) else { return };
+    // Upstream looks at the first argument, be it the pattern or, of `matches(text, pattern)`, the text.
+    if let ("matches", Value::String(text)) = (function, literal)
+        && Pattern::new(text.as_str()).is_err()
+    {
+        wrong.push(format!("invalid {function} argument"));
+    }
+}
+
+fn entry_type<'m>(checked: &Checked<'m>, id: Id, optional: bool) -> Type<'m> {
+    let ty = checked.types[id.index()].clone().unwrap_or(Type::Dyn);
+    if optional { ty.unwrap_optional().0 } else { ty }
+}
+
+fn check_same<'m>(mut types: impl Iterator<Item = Type<'m>>, wrong: &mut Vec<String>) {
+    let Some(first) = types.next() else { return };
+    if let Some(other) = types.find(|ty| !ty.is(&first)) {
+        wrong.push(format!("expected type '{first}' but found '{other}'"));
+    }
+}
+
+/// A literal format text with a literal list of values.
+fn check_format(
+    tree: &Tree,
+    checked: &Checked<'_>,
+    (id, target, args): (Id, Id, Id),
+    wrong: &mut Vec<String>,
+) {
+    let is_format = matches!(&checked.references[id.index()], Reference::Call { .. });
+    let (Expr::Literal(Value::String(format)), Expr::List(values)) = (tree.get(target), tree.get(args))
+    else {
+        return;
+    };
+    if !is_format {
+        return;
+    }
+    if let Err(error) = check_clauses(tree, checked, format, values) {
+        wrong.push(error);
+    }
+}
+
+fn check_clauses(
+    tree: &Tree,
+    checked: &Checked<'_>,
+    format: &Text<'_>,
+    values: &[(Id, bool)],
+) -> Result<(), String> {
+    let mut used = 0;
+    for clause in clauses(format.as_str())? {
+        let Clause::Value { verb, .. } = clause else { continue };
+        let (value, _) = values.get(used).ok_or_else(|| format!("index {used} out of range"))?;
+        used += 1;
+        let ty = entry_type(checked, *value, false);
+        let fits = match verb {
+            's' => is_printable(tree, checked, *value),
+            'd' | 'o' => matches!(ty, Type::Int | Type::Uint | Type::Dyn),
+            'f' | 'e' => matches!(ty, Type::Double | Type::String | Type::Dyn),
+            'b' => matches!(ty, Type::Int | Type::Uint | Type::Bool | Type::Dyn),
+            _ => matches!(ty, Type::Int | Type::Uint | Type::String | Type::Bytes | Type::Dyn),
+        };
+        if !fits {
+            return Err(format!("error during formatting: clause '%{verb}' was given {ty}"));
+        }
+    }
+    if values.len() > used {
+        let given = values.len();
+        return Err(format!("too many arguments supplied to string.format (expected {used}, got {given})"));
+    }
+    Ok(())
+}
+
+fn is_printable(tree: &Tree, checked: &Checked<'_>, id: Id) -> bool {
+    level(|| {
+        let printable = matches!(
+            entry_type(checked, id, false).open(),
+            Type::Dyn
+                | Type::List(_)
+                | Type::Map(_)
+                | Type::Int
+                | Type::Uint
+                | Type::Double
+                | Type::Bool
+                | Type::String
+                | Type::Timestamp
+                | Type::Bytes
+                | Type::Duration
+                | Type::Meta(_)
+                | Type::Null
+        );
+        printable
+            && match tree.get(id) {
+                Expr::List(items) => items.iter().all(|(item, _)| is_printable(tree, checked, *item)),
+                Expr::Map(entries) => entries.iter().all(|entry| {
+                    is_printable(tree, checked, entry.key) && is_printable(tree, checked, entry.value)
+                }),
+                _ => true,
+            }
+    })
+}

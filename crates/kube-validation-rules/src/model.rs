@@ -1,0 +1,253 @@
+//! What expressions may know of a schema: the fields they can name, and what the values below them are.
+//! It must not run rules nor look at values.
+//!
+//! Source: apiserver `pkg/cel/common/{schemas,valuesunstructured}.go`, `SchemaDeclType` and `UnstructuredToVal`.
+
+use std::collections::BTreeMap;
+use std::mem;
+
+use kube_structural_schema::json::level;
+use kube_structural_schema::schema::{Additional, Schema, SchemaType};
+
+use super::names;
+
+/// One node of a schema. Its address is the identity of its type: two objects of the same shape are of different types.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) shape: Shape,
+    pub(super) nullable: bool,
+    /// Whether expressions can name this node's values; where not, upstream has no declaration for it.
+    pub(super) declared: bool,
+    /// The properties that a node which is no object names: rules are run there all the same if they have no spelling, or
+    /// if upstream takes the node for an object of its own.
+    pub(super) strays: BTreeMap<Box<str>, Node>,
+}
+
+/// What the values of a node are.
+#[derive(Debug)]
+pub(super) enum Shape {
+    /// An integer or a text, known only at run time.
+    IntOrString,
+    /// An object with named fields.
+    Object(Fields),
+    /// A map from texts.
+    Map(Box<Node>),
+    Array {
+        /// None where the schema says nothing of the items.
+        items: Option<Box<Node>>,
+        order: Order,
+    },
+    Text(Format),
+    Bool,
+    Integer,
+    Number,
+    /// Anything, with `x-kubernetes-preserve-unknown-fields` and no type.
+    Unknown,
+    /// A schema without a type; no value of it can be read.
+    Invalid,
+}
+
+/// The fields of an object, by property name.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    /// All that the schema names.
+    pub(super) named: BTreeMap<Box<str>, Node>,
+    /// Whether the schema names fields at all; an object without is taken for a map of unknown values.
+    pub(super) structured: bool,
+    /// `additionalProperties` beside fields, which only a schema that is not structural has: such an object is declared as
+    /// a map of those, yet has the values of its fields alone.
+    pub(super) entries: Option<Box<Node>>,
+    /// What the schema says of `apiVersion`, `kind` and `metadata` of a resource root, where upstream's own declarations
+    /// have taken their place. The rules stated there are compiled for those, but run over values as the schema has them.
+    pub(super) stated: BTreeMap<Box<str>, Node>,
+}
+
+/// `x-kubernetes-list-type`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Atomic,
+    Set,
+    /// With the keys, spelled as identifiers where they have such a spelling.
+    Map(Box<[Box<str>]>),
+    /// None of those: no value of the list can be read.
+    Invalid,
+}
+
+/// The `format` of a text, as far as it makes it something else than a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    None,
+    Byte,
+    Duration,
+    Date,
+    DateTime,
+}
+
+impl Node {
+    /// The node of a schema. A resource root has `apiVersion`, `kind` and the names in `metadata` whatever it says.
+    pub(super) fn new(schema: &Schema, resource_root: bool) -> Self {
+        level(|| {
+            let shape = Shape::new(schema, resource_root);
+            let mut strays = BTreeMap::new();
+            if !matches!(shape, Shape::Object(_)) {
+                strays = nodes(schema).collect();
+            }
+            // What upstream adds to a resource root makes it lose its items.
+            let itemless = resource_root && schema.kind == SchemaType::Array && !names_itself(schema);
+            let declared = shape.is_declared() && (schema.int_or_string || !itemless);
+            Self { declared, shape, nullable: schema.nullable, strays }
+        })
+    }
+
+    fn text() -> Self {
+        Self { shape: Shape::Text(Format::None), nullable: false, declared: true, strays: BTreeMap::new() }
+    }
+
+    /// The field of an object that expressions spell this way.
+    pub(super) fn field(&self, identifier: &str) -> Option<&Self> {
+        let Shape::Object(fields) = &self.shape else { return None };
+        let name = names::unescape(identifier)?;
+        let spelled = names::escape(&name)?;
+        // Since 1.31 reserved words need no escaping behind a point, where the grammar takes them.
+        let reserved = names::is_reserved(identifier) && *name == *identifier;
+        (spelled == identifier || reserved)
+            .then(|| fields.named.get(&*name))
+            .flatten()
+            .filter(|field| field.declared)
+    }
+}
+
+impl Shape {
+    fn new(schema: &Schema, resource_root: bool) -> Self {
+        if schema.int_or_string {
+            return Self::IntOrString;
+        }
+        match schema.kind {
+            SchemaType::Object => Self::object(schema, resource_root),
+            SchemaType::Array => Self::Array {
+                items: schema
+                    .items
+                    .as_deref()
+                    .map(|items| Box::new(Node::new(items, items.embedded_resource))),
+                order: Order::new(schema),
+            },
+            SchemaType::String => Self::Text(Format::new(schema)),
+            SchemaType::Boolean => Self::Bool,
+            SchemaType::Integer => Self::Integer,
+            SchemaType::Number => Self::Number,
+            SchemaType::Unset | SchemaType::Other(_) if schema.preserve_unknown_fields => Self::Unknown,
+            SchemaType::Unset | SchemaType::Other(_) => Self::Invalid,
+        }
+    }
+
+    fn object(schema: &Schema, resource_root: bool) -> Self {
+        match &schema.additional {
+            Some(Additional::Schema(values)) if schema.properties.is_empty() && !resource_root => {
+                Self::Map(Box::new(Node::new(values, values.embedded_resource)))
+            }
+            _ => Self::Object(Fields::new(schema, resource_root)),
+        }
+    }
+
+    /// Whether upstream has a declaration for such a node.
+    fn is_declared(&self) -> bool {
+        match self {
+            Self::Map(values) => values.declared,
+            Self::Object(fields) => fields.entries.as_ref().is_none_or(|entries| entries.declared),
+            Self::Array { items, .. } => items.as_ref().is_some_and(|items| items.declared),
+            Self::Unknown | Self::Invalid => false,
+            _ => true,
+        }
+    }
+}
+
+/// The nodes of a schema's properties.
+fn nodes(schema: &Schema) -> impl Iterator<Item = (Box<str>, Node)> {
+    schema
+        .properties
+        .iter()
+        .map(|(name, property)| (name.into(), Node::new(property, property.embedded_resource)))
+}
+
+impl Fields {
+    fn new(schema: &Schema, resource_root: bool) -> Self {
+        let mut named: BTreeMap<Box<str>, Node> = nodes(schema).collect();
+        let mut stated = BTreeMap::new();
+        if resource_root && !names_itself(schema) {
+            for (name, own) in
+                [("kind", Node::text()), ("apiVersion", Node::text()), ("metadata", Node::object_meta())]
+            {
+                stated.extend(named.insert(name.into(), own).map(|node| (name.into(), node)));
+            }
+        }
+        let entries =
+            schema.additional_schema().map(|entries| Box::new(Node::new(entries, entries.embedded_resource)));
+        Self { structured: !named.is_empty(), named, entries, stated }
+    }
+}
+
+impl Node {
+    fn object_meta() -> Self {
+        let named = ["name", "generateName"].map(|name| (name.into(), Self::text()));
+        let fields = Fields { named: named.into(), structured: true, entries: None, stated: BTreeMap::new() };
+        Self { shape: Shape::Object(fields), nullable: false, declared: true, strays: BTreeMap::new() }
+    }
+}
+
+/// Whether a root declares all that upstream would add; then it is left as it is.
+fn names_itself(schema: &Schema) -> bool {
+    let is = |schema: &Schema, name: &str, kind: SchemaType| {
+        schema.properties.get(name).is_some_and(|property| property.kind == kind)
+    };
+    is(schema, "kind", SchemaType::String)
+        && is(schema, "apiVersion", SchemaType::String)
+        && schema.properties.get("metadata").is_some_and(|metadata| {
+            metadata.kind == SchemaType::Object
+                && is(metadata, "name", SchemaType::String)
+                && is(metadata, "generateName", SchemaType::String)
+        })
+}
+
+impl Order {
+    fn new(schema: &Schema) -> Self {
+        match schema.list_type.as_deref() {
+            None | Some("" | "atomic") => Self::Atomic,
+            Some("set") => Self::Set,
+            Some("map") => Self::Map(
+                schema
+                    .list_map_keys
+                    .iter()
+                    .map(|key| names::escape(key).map_or_else(|| key.as_str().into(), Box::from))
+                    .collect(),
+            ),
+            Some(_) => Self::Invalid,
+        }
+    }
+}
+
+impl Format {
+    fn new(schema: &Schema) -> Self {
+        match schema.constraints.as_ref().map(|constraints| &*constraints.format) {
+            Some("byte") => Self::Byte,
+            Some("duration") => Self::Duration,
+            Some("date") => Self::Date,
+            Some("date-time") => Self::DateTime,
+            _ => Self::None,
+        }
+    }
+}
+
+impl Drop for Node {
+    /// Schemas nest as deep as their documents, so they are taken apart on a growing stack.
+    fn drop(&mut self) {
+        let leaf = match &self.shape {
+            Shape::Object(fields) => fields.named.is_empty() && fields.entries.is_none(),
+            Shape::Map(_) | Shape::Array { items: Some(_), .. } => false,
+            _ => true,
+        };
+        if !leaf || !self.strays.is_empty() {
+            let below = (mem::replace(&mut self.shape, Shape::Invalid), mem::take(&mut self.strays));
+            level(|| drop(below));
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Rules against the API server's own answers, which are kept in `cases`, and what they do not show.
+
+use serde_json::{Value, json};
+
+use super::Program;
+use kube_structural_schema::finding::Finding;
+use kube_structural_schema::json::Json;
+use kube_structural_schema::schema::Schema;
+
+const BUDGET: i64 = super::RUNTIME_BUDGET;
+
+fn compile(schema: &Value, is_resource_root: bool) -> Option<Program> {
+    Program::compile(&Schema::parse(schema).expect("a schema"), is_resource_root)
+}
+
+fn run(program: &Program, value: &Value, old: Option<&Value>, budget: i64) -> (Vec<Finding>, i64) {
+    let mut findings = Vec::new();
+    let left = program.validate(value, old, "", budget, &mut findings);
+    (findings, left)
+}
+
+/// A schema with one rule more.
+fn with_rule(schema: &Value, rule: Value) -> Value {
+    let mut schema = schema.clone();
+    schema["x-kubernetes-validations"] = json!([rule]);
+    schema
+}
+
+fn lines(text: &str) -> impl Iterator<Item = Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("one case to a line"))
+}
+
+/// What the server makes of each expression: whether it compiles, its value as text, and what it costs to write that text.
+#[test]
+fn expressions_have_the_values_and_costs_that_the_server_gives_them() {
+    let mut cases = lines(include_str!("cases/expressions.jsonl"));
+    let given = cases.next().expect("a first line with the schema and the object");
+    let (schema, object) = (&given["schema"], &given["object"]);
+    let mut wrong = Vec::new();
+    for case in cases {
+        let expr = case["expr"].as_str().expect("an expression");
+        let typed = with_rule(schema, json!({"rule": format!("true || dyn({expr}) == 1")}));
+        let typed = compile(&typed, false).expect("a rule");
+        let compiles = typed.broken_rules().is_empty();
+        if compiles != case["compiles"].as_bool().unwrap_or(true) {
+            wrong.push(format!("{expr}: compiles: {compiles} {:?}", typed.broken_rules()));
+            continue;
+        }
+        if !compiles {
+            continue;
+        }
+        let message = format!("'%s'.format([dyn({expr})])");
+        let shown = with_rule(schema, json!({"rule": "false", "messageExpression": message}));
+        let old = expr.contains("oldSelf").then_some(object);
+        let (findings, left) = run(&compile(&shown, false).expect("a rule"), object, old, BUDGET);
+        let value = findings
+            .first()
+            .map(|finding| finding.detail.as_str())
+            .filter(|detail| *detail != "failed rule: false");
+        if value != case["value"].as_str() {
+            wrong.push(format!("{expr}: {value:?}, not {}", case["value"]));
+        }
+        if Some(BUDGET - left) != case["cost"].as_i64() {
+            wrong.push(format!("{expr}: costs {}, not {}", BUDGET - left, case["cost"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Rules at every kind of node, with `allOf`, `oldSelf`, `reason`, `fieldPath` and budgets: the findings and what is left.
+#[test]
+fn rules_are_run_where_the_server_runs_them() {
+    let mut wrong = Vec::new();
+    for case in lines(include_str!("cases/rules.jsonl")) {
+        let program = compile(&case["schema"], case["root"].as_bool().unwrap_or(false));
+        let Some(program) = program else {
+            assert_eq!(case["none"], true, "{case}");
+            continue;
+        };
+        let budget = case["budget"].as_i64().unwrap_or(BUDGET);
+        let (findings, left) = run(&program, &case["object"], case.get("old"), budget);
+        let mut found: Vec<Value> =
+            findings.iter().map(|finding| json!([finding.kind.as_str(), finding.field])).collect();
+        found.sort_by_key(ToString::to_string);
+        let mut expected = case["errors"].as_array().expect("a list").clone();
+        expected.sort_by_key(ToString::to_string);
+        if found != expected || Some(left) != case["left"].as_i64() {
+            wrong.push(format!("{case}\n  found {findings:?}, left {left}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_program_is_shared_between_threads() {
+    let program =
+        compile(&json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}]}), false);
+    let program = program.expect("a rule");
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..4)
+            .map(|value| {
+                scope.spawn({
+                    let program = &program;
+                    move || run(program, &json!(value), None, 100).0.len()
+                })
+            })
+            .collect();
+        let found: Vec<usize> = runs.into_iter().map(|run| run.join().expect("no panic")).collect();
+        assert_eq!(found, [1, 1, 0, 0]);
+    });
+}
+
+#[test]
+fn findings_name_places_below_the_base() {
+    let schema = json!({"type": "object", "additionalProperties": {"type": "string"},
+        "x-kubernetes-validations": [{"rule": "size(self) > 9", "message": "too few", "fieldPath": ".k"}]});
+    let mut findings = Vec::new();
+    compile(&schema, false).expect("a rule").validate(
+        &json!({}),
+        None,
+        "spec.default",
+        BUDGET,
+        &mut findings,
+    );
+    assert_eq!(findings.len(), 1);
+    assert_eq!((findings[0].field.as_str(), findings[0].detail.as_str()), ("spec.default.[k]", "too few"));
+}
+
+#[test]
+fn broken_rules_are_told_with_their_place() {
+    let schema = json!({"type": "object", "properties": {
+        "a": {"type": "array", "items": {"type": "string", "x-kubernetes-validations": [{"rule": "true"}, {"rule": "self > 1"}]}},
+        "b": {"type": "object", "additionalProperties": {"type": "integer", "x-kubernetes-validations": [{"rule": "1"}]}},
+        "c": {"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-validations": [{"rule": "true"}]}}}});
+    let broken = compile(&schema, false).expect("rules").broken_rules();
+    let told: Vec<_> = broken.iter().map(|broken| (broken.place.to_string(), broken.index)).collect();
+    // `c` has no type in expressions, so the server runs nothing there.
+    assert_eq!(told, [(".a[]".to_owned(), Some(1)), (".b{}".to_owned(), Some(0))]);
+}
+
+#[test]
+fn depth_is_no_danger() {
+    const LEVELS: usize = 10_000;
+    let nested = ["{\"a\":[".repeat(LEVELS), "1".to_owned(), "]}".repeat(LEVELS)].concat();
+    let object = Json::parse(format!("{{\"p\":{nested}}}").as_bytes()).expect("well-formed");
+    let schema = json!({"type": "object",
+        "properties": {"p": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+        "x-kubernetes-validations": [{"rule": "self == oldSelf"}, {"rule": "self.p != oldSelf.p"}]});
+    let (findings, _) = run(&compile(&schema, false).expect("rules"), &object, Some(&object), BUDGET);
+    assert_eq!(findings.len(), 1);
+
+    let lists = LEVELS / 4;
+    let schema = [
+        r#"{"type":"array","x-kubernetes-validations":[{"rule":"self == self"}],"items":"#,
+        &r#"{"type":"array","items":"#.repeat(lists),
+        r#"{"type":"integer","x-kubernetes-validations":[{"rule":"self > 1"}]}"#,
+        &"}".repeat(lists + 1),
+    ]
+    .concat();
+    let schema = Json::parse(schema.as_bytes()).expect("well-formed");
+    let value = ["[".repeat(lists + 1), "1".to_owned(), "]".repeat(lists + 1)].concat();
+    let value = Json::parse(value.as_bytes()).expect("well-formed");
+    let (findings, _) = run(&compile(&schema, false).expect("rules"), &value, None, BUDGET);
+    assert_eq!(findings.iter().map(|finding| finding.field.len()).collect::<Vec<_>>(), [3 * (lists + 1)]);
+}
+
+#[test]
+fn long_expressions_are_no_danger() {
+    let refused = |rule: &str| {
+        let schema = json!({"type": "integer", "x-kubernetes-validations": [{"rule": rule}]});
+        !compile(&schema, false).expect("a rule").broken_rules().is_empty()
+    };
+    let cases = [
+        (format!("1{} > 0", "+1".repeat(248)), false),
+        (format!("1{} > 0", "+1".repeat(250)), true),
+        (format!("1{} > 0", "+1".repeat(30_000)), true),
+        (format!("self == 1{}", " || self == 1".repeat(5_000)), false),
+        (format!("{}1{} > 0", "(".repeat(249), ")".repeat(249)), false),
+        (format!("{}1{} > 0", "(".repeat(250), ")".repeat(250)), true),
+        (format!("{}1{} > 0", "(".repeat(20_000), ")".repeat(20_000)), true),
+        (format!("{}true", "!".repeat(30_000)), false),
+        (format!("self{} == 1", ".a".repeat(30_000)), true),
+        (format!("{}{} == []", "[".repeat(5_000), "]".repeat(5_000)), true),
+        ("x".repeat(100_001), true),
+    ];
+    for (rule, expected) in cases {
+        assert_eq!(refused(&rule), expected, "{}…, {} bytes", &rule[..12], rule.len());
+    }
+}
+
+#[test]
+fn what_is_collected_is_not_copied_at_every_step() {
+    let schema = json!({"type": "object", "x-kubernetes-validations": [
+        {"rule": "lists.range(30000).map(x, x).size() == 30000"},
+        {"rule": "lists.range(30000).transformMap(i, v, v).size() == 30000"}]});
+    // Copying would be a billion steps.
+    let (findings, _) = run(&compile(&schema, false).expect("rules"), &json!({}), None, BUDGET);
+    assert_eq!(findings, []);
+}
