@@ -167,9 +167,9 @@ impl Tender<'_> {
                 debug!(object = %object.identity(), ?why, "skipped");
                 Fate::Skipped
             }
-            Plan::Hold { reason, paths } => {
-                debug!(object = %object.identity(), ?reason, "held");
-                Fate::Held(reason, paths)
+            Plan::Hold(held) => {
+                debug!(object = %object.identity(), reason = ?held.reason, "held");
+                Fate::Held(held)
             }
             Plan::Stored | Plan::Write(_) => Fate::Stored,
         }
