@@ -9,6 +9,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::time::Instant;
 
+use super::failure::cause;
 use super::{CallError, Cluster, Refusal};
 use crate::metrics::{RequestOutcome, RequestVerb};
 
@@ -28,11 +29,10 @@ impl Cluster {
     pub(super) async fn call(&self, request: Request<Vec<u8>>) -> Result<Vec<u8>, CallError> {
         let answer = async {
             let response = self.open(request).await?;
-            let body =
-                response.into_body().collect().await.map_err(|error| CallError::BrokenOff(error.into()))?;
+            let body = response.into_body().collect().await.map_err(|error| self.broken_off(&error))?;
             Ok(body.to_bytes().to_vec())
         };
-        tokio::time::timeout(DEADLINE, answer).await.unwrap_or(Err(CallError::TimedOut(DEADLINE)))
+        tokio::time::timeout(DEADLINE, answer).await.unwrap_or_else(|_| Err(self.timed_out(DEADLINE)))
     }
 
     /// Sends a request and returns its answer unread, if it is success.
@@ -46,12 +46,21 @@ impl Cluster {
         answer
     }
 
+    /// That there was no answer for so long.
+    pub(super) fn timed_out(&self, after: Duration) -> CallError {
+        CallError::TimedOut(self.server.clone(), after)
+    }
+
+    fn broken_off(&self, error: &(dyn std::error::Error + 'static)) -> CallError {
+        CallError::BrokenOff(self.server.clone(), cause(error))
+    }
+
     async fn exchange(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, CallError> {
         let sent = self.client.send(request.map(Body::from));
         let response = tokio::time::timeout(DEADLINE, sent)
             .await
-            .map_err(|_| CallError::TimedOut(DEADLINE))?
-            .map_err(|error| CallError::Connection(Box::new(error)))?;
+            .map_err(|_| self.timed_out(DEADLINE))?
+            .map_err(|error| CallError::Connection(self.server.clone(), cause(&error)))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -59,8 +68,8 @@ impl Cluster {
         let retry_after = retry_after(&response);
         let body = tokio::time::timeout(DEADLINE, response.into_body().collect())
             .await
-            .map_err(|_| CallError::TimedOut(DEADLINE))?
-            .map_err(|error| CallError::BrokenOff(error.into()))?;
+            .map_err(|_| self.timed_out(DEADLINE))?
+            .map_err(|error| self.broken_off(&error))?;
         Err(CallError::Refused(Box::new(Refusal::read(status.as_u16(), retry_after, &body.to_bytes()))))
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use super::Cluster;
+use super::{Cluster, Server};
 
 /// Which cluster is meant, as the user named it.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +80,8 @@ impl Cluster {
         config.default_retry = false;
         config.connect_timeout = Some(Duration::from_secs(10));
         config.read_timeout = None;
+        let server = Server::at(&config.cluster_url.to_string());
         let client = kube::Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))?;
-        Ok(Self::new(client, Arc::default()))
+        Ok(Self { server, ..Self::new(client, Arc::default()) })
     }
 }

@@ -105,7 +105,7 @@ impl Dispatch {
     pub async fn run(mut self) {
         while let Some(event) = self.told.recv().await {
             let sent = tokio::time::timeout(PATIENCE, self.send(&event)).await;
-            match sent.unwrap_or(Err(CallError::TimedOut(PATIENCE))) {
+            match sent.unwrap_or_else(|_| Err(self.cluster.timed_out(PATIENCE))) {
                 Ok(()) => self.failing = false,
                 Err(error) if self.failing => debug!(%error, "an event cannot be sent"),
                 Err(error) => {

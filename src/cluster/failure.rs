@@ -1,6 +1,9 @@
 //! What can go wrong with one request.
 //! Its texts must not hold what a server said beyond codes, reasons and field names: it may quote values of objects.
 
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Refusal;
@@ -13,14 +16,17 @@ pub enum CallError {
     #[error("the API server answered {0}")]
     Refused(Box<Refusal>),
     /// No answer in time. The request may have been carried out.
-    #[error("the API server did not answer within {} s", .0.as_secs())]
-    TimedOut(Duration),
-    /// The connection failed. The request may have been carried out.
-    #[error("the connection to the API server failed: {0}")]
-    Connection(#[source] Box<kube::Error>),
-    /// The connection broke in the middle of an answer.
-    #[error("the answer of the API server broke off: {0}")]
-    BrokenOff(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("{0} did not answer within {secs} s", secs = .1.as_secs())]
+    TimedOut(Server, Duration),
+    /// The connection failed, for this cause. The request may have been carried out.
+    #[error("{0} cannot be reached: {1}")]
+    Connection(Server, String),
+    /// The connection broke in the middle of an answer, for this cause.
+    #[error("the answer of {0} broke off: {1}")]
+    BrokenOff(Server, String),
+    /// The server does not know Etch's own resources.
+    #[error("Etch's CRDs are not installed: `etch crds | kubectl apply -f -`")]
+    NotInstalled,
     /// An answer that is not what the API promises; its place only, for serde's own texts quote what they found.
     #[error("the answer of the API server is not understood at line {line}, column {column}")]
     Malformed {
@@ -34,6 +40,48 @@ pub enum CallError {
     ClosedAtOnce,
 }
 
+/// Which API server was asked, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Server(Option<Arc<str>>);
+
+impl Server {
+    /// The server at this URL.
+    pub(super) fn at(url: &str) -> Self {
+        Self(Some(url.trim_end_matches('/').into()))
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(url) => write!(f, "the API server {url}"),
+            None => f.write_str("the API server"),
+        }
+    }
+}
+
+/// What is at the bottom of an error, in the words that people know: `connection refused`.
+///
+/// The layers above tell where in the client it happened, which helps nobody who looks for the server.
+pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
+    let mut bottom = error;
+    while let Some(below) = bottom.source() {
+        bottom = below;
+    }
+    let text = bottom.to_string();
+    let text = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
+    // `Connection refused`, but not `UnknownIssuer` or `DNS`.
+    let mut letters = text.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(second))
+            if first.is_uppercase() && second.is_lowercase() && text.contains(' ') =>
+        {
+            first.to_lowercase().chain(text.chars().skip(1)).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
+
 impl CallError {
     /// An answer that could not be read.
     pub(super) fn malformed(error: serde_json::Error) -> Self {
@@ -44,8 +92,14 @@ impl CallError {
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Refused(refusal) => Some(refusal.code),
+            Self::NotInstalled => Some(404),
             _ => None,
         }
+    }
+
+    /// The same, where it is one of Etch's own resources that is not served.
+    pub(super) fn of_own_resource(self) -> Self {
+        if self.code() == Some(404) { Self::NotInstalled } else { self }
     }
 
     /// Whether the resource version that was asked for is too old: only a new list helps.
@@ -59,5 +113,36 @@ impl CallError {
             Self::Refused(refusal) => refusal.retry_after,
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("client error (Connect)")]
+    struct Layer(#[source] io::Error);
+
+    #[test]
+    fn a_failure_names_the_server_and_the_cause() {
+        let refused = Layer(io::Error::from_raw_os_error(111));
+        assert_eq!(cause(&refused), "connection refused");
+        assert_eq!(
+            cause(&Layer(io::Error::other("invalid peer certificate: UnknownIssuer"))),
+            "invalid peer certificate: UnknownIssuer"
+        );
+        assert_eq!(cause(&Layer(io::Error::other("UnknownIssuer"))), "UnknownIssuer");
+        let server = Server::at("https://127.0.0.1:6443/");
+        assert_eq!(
+            CallError::Connection(server.clone(), cause(&refused)).to_string(),
+            "the API server https://127.0.0.1:6443 cannot be reached: connection refused"
+        );
+        assert_eq!(
+            CallError::TimedOut(server, Duration::from_secs(65)).to_string(),
+            "the API server https://127.0.0.1:6443 did not answer within 65 s"
+        );
     }
 }

@@ -33,7 +33,7 @@ pub use backoff::Backoff;
 pub use connect::{ConnectError, Target};
 pub use definitions::ResolveError;
 pub use events::{Dispatch, Event, Events, Regarding};
-pub use failure::CallError;
+pub use failure::{CallError, Server};
 pub use feed::{Feed, FeedEvent};
 pub use follow::{Follow, News};
 pub use lease::Lease;
@@ -50,6 +50,7 @@ pub use watch::{Change, Watch};
 #[derive(Clone)]
 pub struct Cluster {
     client: kube::Client,
+    server: Server,
     metrics: Arc<Metrics>,
     /// When objects were last listed or anything was patched, by any clone of this.
     worked: watch_channel::Sender<Instant>,
@@ -60,7 +61,8 @@ pub struct Cluster {
 impl Cluster {
     /// A connection through a client that is already at hand. It must not retry by itself (fact K4).
     pub fn new(client: kube::Client, metrics: Arc<Metrics>) -> Self {
-        Self { client, metrics, worked: watch_channel::Sender::new(Instant::now()), asked: Arc::default() }
+        let (server, worked) = (Server::default(), watch_channel::Sender::new(Instant::now()));
+        Self { client, server, metrics, worked, asked: Arc::default() }
     }
 
     /// Where requests are counted.

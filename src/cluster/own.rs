@@ -87,7 +87,8 @@ impl Cluster {
             "metadata": { "name": crd, "ownerReferences": [owner] },
             "spec": { "crd": crd, "crdUid": uid },
         });
-        self.apply(&report_path(crd), body).await
+        // An apply creates what is not there.
+        self.apply(&report_path(crd), body).await.map_err(CallError::of_own_resource)
     }
 
     /// Replaces what the report on a CRD says.

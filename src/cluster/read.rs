@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::call::{encoded, get};
 use super::{CallError, Cluster};
+use crate::api::GROUP;
 use crate::domain::crd::Resource;
 use crate::domain::json::Json;
 use crate::domain::object::{Identity, Object};
@@ -83,7 +84,7 @@ impl Cluster {
             path.push_str("&continue=");
             path.push_str(&encoded(token));
         }
-        RawPage::read(self.call(get(&path)).await?)
+        RawPage::read(self.call(get(&path)).await.map_err(|error| own(resource, error))?)
     }
 
     /// Reads one object; none if it is gone, or another one has its name.
@@ -146,6 +147,11 @@ impl RawPage {
         let objects = items.into_iter().map(|item| parsed(&body[item]));
         Ok(Page { objects: objects.collect::<Result<_, _>>()?, resource_version, next })
     }
+}
+
+/// An error about a resource, which may be one of Etch's own.
+pub(super) fn own(resource: &Resource, error: CallError) -> CallError {
+    if resource.group == GROUP { error.of_own_resource() } else { error }
 }
 
 /// The path of a collection.

@@ -71,7 +71,7 @@ fn passes(error: &CallError) -> bool {
         CallError::Refused(refusal) => {
             matches!(refusal.code, 429 | 503 | 504) && !refusal.is_failed_conversion()
         }
-        CallError::TimedOut(_) | CallError::BrokenOff(_) => true,
+        CallError::TimedOut(..) | CallError::BrokenOff(..) => true,
         // Nobody is there: that does not change while somebody waits at a terminal.
         _ => false,
     }

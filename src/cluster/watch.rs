@@ -12,8 +12,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::call::{encoded, get};
-use super::read::{collection, object};
-use super::{CallError, Cluster, Refusal};
+use super::failure::cause;
+use super::read::{collection, object, own};
+use super::{CallError, Cluster, Refusal, Server};
 use crate::domain::crd::Resource;
 use crate::domain::object::Object;
 
@@ -36,6 +37,7 @@ pub enum Change {
 pub struct Watch {
     lines: Box<dyn AsyncBufRead + Send + Unpin>,
     line: Vec<u8>,
+    server: Server,
 }
 
 #[derive(Deserialize)]
@@ -57,9 +59,10 @@ impl Cluster {
             LIFETIME.as_secs(),
             encoded(resource_version),
         );
-        let response = self.open(get(&path)).await?;
+        let response = self.open(get(&path)).await.map_err(|error| own(resource, error))?;
         let body = response.into_body().into_data_stream().map_err(std::io::Error::other);
-        Ok(Watch { lines: Box::new(body.into_async_read()), line: Vec::new() })
+        let server = self.server.clone();
+        Ok(Watch { lines: Box::new(body.into_async_read()), line: Vec::new(), server })
     }
 }
 
@@ -74,8 +77,8 @@ impl Watch {
         let read = self.lines.read_until(b'\n', &mut self.line);
         let count = tokio::time::timeout(silence, read)
             .await
-            .map_err(|_| CallError::TimedOut(silence))?
-            .map_err(|error| CallError::BrokenOff(error.into()))?;
+            .map_err(|_| CallError::TimedOut(self.server.clone(), silence))?
+            .map_err(|error| CallError::BrokenOff(self.server.clone(), cause(&error)))?;
         if count == 0 {
             return Ok(None);
         }

@@ -6,3 +6,4 @@ mod garbage;
 mod lint;
 mod process;
 mod traces;
+mod unreachable;

@@ -200,7 +200,7 @@ async fn a_body_that_stops_coming_is_given_up() {
     let (cluster, _) = serve(|_| Answer::open_watch([json!({})]));
     let began = Instant::now();
     let error = cluster.page(&things(), None).await.expect_err("it never ends");
-    assert!(matches!(error, CallError::TimedOut(_)), "{error}");
+    assert!(matches!(error, CallError::TimedOut(..)), "{error}");
     assert!(began.elapsed() <= Duration::from_secs(66), "{:?}", began.elapsed());
 }
 

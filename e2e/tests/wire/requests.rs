@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use etch::cluster::{CallError, Refusal, Verb};
+use etch::cluster::{CallError, Refusal, Verb, policies, reports};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -30,7 +30,7 @@ async fn no_request_outlives_its_deadline() {
         let (cluster, _) = serve(move |_| silence());
         let began = Instant::now();
         let error = cluster.missing(&things(), &[Verb::Patch]).await.expect_err("no answer");
-        assert!(matches!(error, CallError::TimedOut(_)), "{error}");
+        assert!(matches!(error, CallError::TimedOut(..)), "{error}");
         assert_eq!(began.elapsed().as_secs(), 65);
     }
 }
@@ -58,7 +58,7 @@ async fn every_verb_is_asked_about_by_itself() {
 #[tokio::test(start_paused = true)]
 async fn what_went_wrong_is_told_apart_and_holds_no_text_of_the_answer() {
     let cases: [(Script, &str); 6] = [
-        (|| Answer::Refuse, "the connection to the API server failed"),
+        (|| Answer::Refuse, "the API server cannot be reached: connection refused"),
         (|| Answer::broken(["{\"hunter2\""]), "the answer of the API server broke off"),
         (|| Answer::text(200, "{\"hunter2\": hunter2}"), "the answer of the API server is not understood"),
         (|| Answer::text(200, ""), "the answer of the API server is not understood"),
@@ -73,6 +73,29 @@ async fn what_went_wrong_is_told_apart_and_holds_no_text_of_the_answer() {
             assert!(!text.contains("hunter2"), "{text}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_our_crds_is_told_how_it_gets_them() {
+    let (cluster, _) = serve(|_| Answer::text(404, "404 page not found\n"));
+    let told = "Etch's CRDs are not installed: `etch crds | kubectl apply -f -`";
+    for resource in [policies(), reports()] {
+        let errors = [
+            cluster.page(&resource, None).await.map(drop).expect_err("there are none"),
+            cluster.watch(&resource, "1").await.map(drop).expect_err("there are none"),
+        ];
+        for error in errors {
+            assert_eq!((error.to_string().as_str(), error.code()), (told, Some(404)));
+        }
+    }
+    let error = cluster.open_report("things.example.com", "uid").await.expect_err("there are none");
+    assert_eq!(error.to_string(), told);
+    let error = cluster.page(&things(), None).await.map(drop).expect_err("there are none");
+    assert_eq!(
+        error.to_string(),
+        "the API server answered 404",
+        "of others' CRDs that is all there is to say"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,50 @@
+//! A cluster that is not there: who was asked, and why there is no answer.
+
+use std::net::TcpListener;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use e2e::logs;
+use e2e::operator::binary;
+
+use crate::process::{etch, run, text};
+
+#[test]
+fn a_server_that_cannot_be_reached_is_named_with_the_cause() -> Result<()> {
+    // Nobody listens on a port that was free a moment ago.
+    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let folder = tempfile::tempdir()?;
+    let kubeconfig = folder.path().join("kubeconfig");
+    let server = format!("http://{address}");
+    std::fs::write(
+        &kubeconfig,
+        format!(
+            "{{apiVersion: v1, kind: Config, current-context: c, \
+             clusters: [{{name: c, cluster: {{server: \"{server}\"}}}}], \
+             contexts: [{{name: c, context: {{cluster: c, user: c}}}}], users: [{{name: c, user: {{}}}}]}}"
+        ),
+    )?;
+    let told = format!("the API server {server} cannot be reached: connection refused");
+    for arguments in [&["audit"][..], &["rbac", "--live"], &["clean"], &["explain", "things", "a"]] {
+        let mut all = vec!["--kubeconfig", text(&kubeconfig)];
+        all.extend(arguments);
+        let ended = etch(&all)?;
+        assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.err);
+        assert!(ended.err.contains(&told), "{arguments:?}: {}", ended.err);
+        assert!(!ended.err.contains("os error") && !ended.err.contains("client error"), "{}", ended.err);
+    }
+    Ok(())
+}
+
+#[test]
+fn an_operator_that_cannot_begin_says_so_in_the_form_that_its_log_has() -> Result<()> {
+    let mut command = Command::new(binary()?);
+    command.args(["run", "--log-format=json"]);
+    let ended = run(command, b"")?;
+    assert_eq!(ended.code, Some(2), "{}", ended.err);
+    let lines = logs::parse(&ended.err)?;
+    let last = lines.last().context("a line")?;
+    assert_eq!((&last["level"], &last["fields"]["message"]), (&"ERROR".into(), &"etch cannot go on".into()));
+    assert!(last["fields"]["error"].as_str().unwrap_or_default().starts_with("no cluster"), "{last}");
+    Ok(())
+}
