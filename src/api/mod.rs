@@ -1,6 +1,7 @@
 //! The two resources of Etch's own API group, `etch-operator.io/v1alpha1`.
-//! They must not hold logic: they are what users write and read.
+//! They must not hold logic but the one question of which policy governs a CRD: they are what users write and read.
 
+mod assign;
 mod change;
 mod policy;
 mod report;
@@ -13,6 +14,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
+pub use assign::{Assignment, Pause, Policies, assign, pause};
 pub use change::{ChangeAction, ChangeRule};
 pub use policy::{
     DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, HiddenFieldsPolicy, Mode, OwnershipPolicy,

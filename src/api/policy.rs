@@ -10,6 +10,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::assign::Pause;
 use super::change::{ChangeRule, followed};
 use super::selector::CrdSelector;
 use crate::domain::path::Path;
@@ -30,6 +31,11 @@ use crate::domain::plan::{HiddenFields, Ownership, Terms};
     printcolumn(
         name = "Ready",
         type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].reason"
     ),
     printcolumn(
@@ -40,12 +46,20 @@ use crate::domain::plan::{HiddenFields, Ownership, Terms};
     printcolumn(name = "Settle", type_ = "string", json_path = ".spec.settle", priority = 1),
     printcolumn(name = "Ownership", type_ = "string", json_path = ".spec.ownership", priority = 1),
     printcolumn(name = "Hidden", type_ = "string", json_path = ".spec.hiddenFields", priority = 1),
-    printcolumn(name = "Paused", type_ = "boolean", json_path = ".spec.paused"),
+    printcolumn(
+        name = "Paused",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Paused\")].status"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultsPolicySpec {
-    /// Which CRDs this policy is for; all of them if it is empty.
+    /// Which CRDs this policy is for; all of them if it is empty. One policy governs a CRD: of those that select it, the most
+    /// specific one. A policy with the CRD's name in `names` comes before one that reaches it by a pattern in `names`, and that
+    /// before one without `names`; where that is equal, one with `matchLabels` before one without; where that is equal too, one
+    /// with the group in `groups` before one with a pattern in `groups`, and that before one without `groups`. Of several that
+    /// are equal in all of this the first by name governs, and the condition `Conflicting` of each tells.
     #[serde(default)]
     pub selector: CrdSelector,
     /// What is done for their objects: `Persist` (the default), `Audit` or `Ignore`.
@@ -70,8 +84,12 @@ pub struct DefaultsPolicySpec {
     /// Stop a CRD's pass after this many objects were rejected.
     #[schemars(range(min = 1))]
     pub stop_after_rejected: Option<u32>,
-    /// Stop writing for the CRDs of this policy until this is taken back.
+    /// Stop writing to the objects of the CRDs that this policy governs, until this is taken back. CRDs for which a more
+    /// specific policy is in force go on; `pauseAll` stops those too.
     pub paused: Option<bool>,
+    /// Stop writing to the objects of every CRD, whichever policy governs it, until this is taken back. It counts on any
+    /// policy, whatever that selects: the one switch that stops all writes.
+    pub pause_all: Option<bool>,
     /// What is done when a default changes or is taken back. Values of defaults that are not named here stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
@@ -128,17 +146,17 @@ pub struct Settings {
     pub max_writes_per_second: Option<u32>,
     /// Rejections after which a pass stops; none for never.
     pub stop_after_rejected: Option<u32>,
-    /// Whether writing is stopped for now.
-    pub paused: bool,
+    /// Who has stopped writing for now; none while objects may be written.
+    pub pause: Option<Pause>,
     /// The places of defaults whose changes are followed.
     pub follow: Vec<Path>,
 }
 
 impl DefaultsPolicySpec {
-    /// What this policy says for a CRD that it selects; `settle` is the operator's own.
+    /// What this policy alone says for a CRD that it selects; `settle` is the operator's own.
     ///
     /// A `settle` that cannot be read counts as the operator's: the CRD's schema refuses it before it gets here.
-    pub fn settings(&self, policy: &str, settle: Duration) -> Settings {
+    pub(super) fn settings(&self, policy: &str, settle: Duration) -> Settings {
         Settings {
             policy: policy.to_owned(),
             mode: self.mode.unwrap_or_default(),
@@ -159,9 +177,17 @@ impl DefaultsPolicySpec {
                 .unwrap_or(settle),
             max_writes_per_second: self.max_writes_per_second,
             stop_after_rejected: self.stop_after_rejected,
-            paused: self.paused.unwrap_or_default(),
+            // A question to all policies: see `assign`.
+            pause: None,
             follow: followed(&self.on_change),
         }
+    }
+}
+
+impl Settings {
+    /// Whether another policy's word comes to the same, but for a pause.
+    pub(crate) fn same_apart_from_pause(&self, other: &Self) -> bool {
+        *self == Self { pause: self.pause.clone(), ..other.clone() }
     }
 }
 
@@ -184,7 +210,9 @@ pub struct DefaultsPolicyStatus {
     /// Other policies that select a CRD as specifically as this one.
     #[serde(default)]
     pub conflicts: Vec<PolicyConflict>,
-    /// `Ready`: whether it is in force. `Conflicting`: whether there are `conflicts`.
+    /// `Ready`: whether it can be read and its selector matches a CRD. `Conflicting`: whether there are `conflicts`. `Paused`:
+    /// whether this or another policy has paused writes to its CRDs' objects. `UnknownPaths`: whether `onChange` names fields
+    /// that no schema of its CRDs has.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -122,7 +122,7 @@ pub struct Counts {
     /// Objects of which it is not known yet.
     #[serde(default)]
     pub unknown: u64,
-    /// Objects in which a value has followed a changed default, or would if the policy allowed writes.
+    /// Objects in which a value has followed a changed default. Those in which one would are due.
     #[serde(default)]
     pub followed: u64,
     /// Objects that keep a value which a changed default gave before: somebody owns it or may, or the policy does not ask to

@@ -51,7 +51,7 @@ pub struct CrdSelector {
 impl CrdSelector {
     /// How specifically this selects a CRD; none if it does not. A higher number wins.
     ///
-    /// A name without `*` counts most, then a name with `*`, labels, a group without `*`, a group with `*`.
+    /// Names are compared first (an exact one, a pattern, none), then labels (some, none), then groups as names are.
     pub fn weight(&self, name: &str, group: &str, labels: &BTreeMap<String, String>) -> Option<u32> {
         if self.exclude.iter().any(|pattern| matches(pattern, name)) {
             return None;

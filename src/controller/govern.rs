@@ -6,14 +6,20 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::assign::Assignment;
-use crate::api::{DefaultsPolicySpec, DefaultsPolicyStatus, PolicyConflict};
+use crate::api::{
+    Assignment, CrdSelector, DefaultsPolicySpec, DefaultsPolicyStatus, Policies, PolicyConflict, pause,
+};
+use crate::domain::condition::list;
+use crate::domain::crd::Crd;
+use crate::domain::path::Path;
 
 /// How many CRDs a status names, and how many a conflict does.
 const NAMED: usize = 10;
 const NAMED_IN_CONFLICT: usize = 3;
 /// How many conflicts a status lists.
 const CONFLICTS: usize = 10;
+/// The condition of a policy whose `onChange` names fields that are not there.
+pub(super) const UNKNOWN_PATHS: &str = "UnknownPaths";
 
 /// A policy as it was read.
 #[derive(Clone, Debug)]
@@ -22,6 +28,8 @@ pub(super) struct Policy {
     pub(super) generation: i64,
     /// None where this version of Etch cannot read it.
     pub(super) spec: Option<DefaultsPolicySpec>,
+    /// Whether it has `pauseAll`, which counts even where the rest cannot be read.
+    pub(super) pause_all: bool,
     pub(super) status: DefaultsPolicyStatus,
 }
 
@@ -29,29 +37,80 @@ pub(super) struct Policy {
 #[derive(Clone, Debug, Default)]
 struct Part<'a> {
     governs: Vec<&'a str>,
+    /// How many CRDs it selects that a more specific policy governs.
+    outranked: usize,
+    /// The places that its `onChange` names, and that no schema of the CRDs it governs has.
+    unknown: Vec<&'a str>,
     /// The CRDs of each tie, by the other policy's name and the winner's.
     ties: BTreeMap<(&'a str, &'a str), Vec<&'a str>>,
 }
 
+/// What there is in the cluster.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    /// All policies.
+    pub(super) policies: &'a BTreeMap<String, Policy>,
+    /// What those say that count; see [`readable`].
+    pub(super) readable: &'a Policies,
+    /// A CRD by its name; none where it cannot be read.
+    pub(super) crd: &'a dyn Fn(&str) -> Option<&'a Crd>,
+}
+
+/// The policies that count: those that can be read, and whoever says `pauseAll`.
+pub(super) fn readable(policies: &BTreeMap<String, Policy>) -> Policies {
+    let counting = policies.iter().filter_map(|(name, policy)| {
+        let pauses = || policy.pause_all.then(only_pauses);
+        Some((name.clone(), policy.spec.clone().or_else(pauses)?))
+    });
+    counting.collect()
+}
+
+/// What counts of a policy that cannot be read and has `pauseAll`: it selects nothing.
+fn only_pauses() -> DefaultsPolicySpec {
+    let selector = CrdSelector { exclude: vec!["*".to_owned()], ..CrdSelector::default() };
+    DefaultsPolicySpec { selector, pause_all: Some(true), ..DefaultsPolicySpec::default() }
+}
+
 /// The status that each policy should have, where it has another.
 pub(super) fn statuses<'a>(
-    policies: &BTreeMap<String, Policy>,
+    scope: Scope<'a>,
     assignments: impl Iterator<Item = (&'a str, &'a Assignment)>,
     now: Timestamp,
 ) -> Vec<(String, DefaultsPolicyStatus)> {
-    let parts = parts(assignments);
-    let none = Part::default();
+    let Scope { policies, readable, crd } = scope;
+    let mut parts = parts(assignments);
     let wanted = policies.iter().map(|(name, policy)| {
-        let part = parts.get(name.as_str()).unwrap_or(&none);
-        (name.clone(), status(policy, part, now))
+        let mut part = parts.remove(name.as_str()).unwrap_or_default();
+        if let Some(spec) = &policy.spec {
+            part.unknown = unknown(spec, part.governs.iter().filter_map(|name| crd(name)));
+        }
+        (name.clone(), status(name, policy, readable, &part, now))
     });
     wanted.filter(|(name, status)| policies[name].status != *status).collect()
 }
 
+/// The places of a policy's `onChange` that none of these CRDs has in a schema. Where there is no CRD, nobody can tell.
+fn unknown<'a, 'b>(spec: &'a DefaultsPolicySpec, crds: impl Iterator<Item = &'b Crd>) -> Vec<&'a str> {
+    if spec.on_change.is_empty() {
+        return Vec::new();
+    }
+    let crds: Vec<&Crd> = crds.collect();
+    let is_unknown = |text: &&str| {
+        let Ok(path) = text.parse::<Path>() else { return true };
+        let mut schemas = crds.iter().flat_map(|crd| crd.versions()).map(|version| &version.schema);
+        !schemas.any(|schema| schema.describes(path.steps()))
+    };
+    let named = spec.on_change.iter().map(|rule| rule.path.as_str());
+    named.filter(|text| !crds.is_empty() && is_unknown(text)).collect()
+}
+
 fn parts<'a>(assignments: impl Iterator<Item = (&'a str, &'a Assignment)>) -> BTreeMap<&'a str, Part<'a>> {
     let mut parts: BTreeMap<&str, Part<'_>> = BTreeMap::new();
-    for (crd, Assignment { settings, ties }) in assignments {
+    for (crd, Assignment { settings, ties, outranked }) in assignments {
         let winner = settings.policy.as_str();
+        for policy in outranked {
+            parts.entry(policy).or_default().outranked += 1;
+        }
         parts.entry(winner).or_default().governs.push(crd);
         for loser in ties {
             parts.entry(winner).or_default().ties.entry((loser, winner)).or_default().push(crd);
@@ -61,7 +120,13 @@ fn parts<'a>(assignments: impl Iterator<Item = (&'a str, &'a Assignment)>) -> BT
     parts
 }
 
-fn status(policy: &Policy, part: &Part<'_>, now: Timestamp) -> DefaultsPolicyStatus {
+fn status(
+    name: &str,
+    policy: &Policy,
+    readable: &Policies,
+    part: &Part<'_>,
+    now: Timestamp,
+) -> DefaultsPolicyStatus {
     let names = |crds: &[&str], most: usize| crds.iter().take(most).map(|crd| (*crd).to_owned()).collect();
     let conflicts = part.ties.iter().map(|((other, winner), crds)| PolicyConflict {
         policy: (*other).to_owned(),
@@ -70,17 +135,34 @@ fn status(policy: &Policy, part: &Part<'_>, now: Timestamp) -> DefaultsPolicySta
         names: names(crds, NAMED_IN_CONFLICT),
     });
     let count = part.governs.len();
+    let selects = part.outranked + part.ties.values().map(Vec::len).sum::<usize>();
     let ready = match (&policy.spec, count) {
         (None, _) => {
             ("False", "Unreadable", "this version of Etch does not know all that the policy says".to_owned())
         }
-        (Some(spec), _) if spec.paused == Some(true) => (
+        (Some(_), 0) if selects > 0 => {
+            ("True", "Outranked", "other policies govern every CRD that this one selects".to_owned())
+        }
+        (Some(_), 0) => ("False", "NothingSelected", "the selector matches no CRD of the cluster".to_owned()),
+        (Some(_), _) => ("True", "InForce", format!("this policy governs {}", crds(count))),
+    };
+    let paused = match pause(readable, name) {
+        None => ("False", "NotPaused", String::new()),
+        Some(_) if policy.pause_all => (
             "True",
-            "Paused",
-            format!("nothing is written to the objects of {count} CRDs until the pause ends"),
+            "PauseAll",
+            "nothing is written to the objects of any CRD until pauseAll is false".to_owned(),
         ),
-        (Some(_), 0) => ("True", "NothingSelected", "no CRD falls under this policy".to_owned()),
-        (Some(_), _) => ("True", "InForce", format!("{count} CRDs fall under this policy")),
+        Some(pause) => {
+            let reason = if pause.pause_all.is_empty() { "Paused" } else { "PauseAll" };
+            let objects = format!("the objects of {}", crds(count));
+            ("True", reason, format!("nothing is written to {objects}: writes are paused by {pause}"))
+        }
+    };
+    let unknown: Vec<String> = part.unknown.iter().map(|path| (*path).to_owned()).collect();
+    let unknown = match &unknown[..] {
+        [] => ("False", "AllKnown", String::new()),
+        paths => ("True", "NoSuchField", list(paths, "onChange names fields that no schema of its CRDs has")),
     };
     let conflicting = match &part.ties.keys().map(|(other, _)| *other).collect::<Vec<_>>()[..] {
         [] => ("False", "NoTie", String::new()),
@@ -93,7 +175,8 @@ fn status(policy: &Policy, part: &Part<'_>, now: Timestamp) -> DefaultsPolicySta
         }
     };
     let generation = Some(policy.generation);
-    let conditions = [("Conflicting", conflicting), ("Ready", ready)];
+    let conditions =
+        [("Conflicting", conflicting), ("Paused", paused), ("Ready", ready), (UNKNOWN_PATHS, unknown)];
     let conditions = conditions.into_iter().map(|(kind, (status, reason, message))| {
         let before = policy.status.conditions.iter().find(|before| before.type_ == kind);
         let kept = before.filter(|before| before.status == status);
@@ -116,16 +199,23 @@ fn status(policy: &Policy, part: &Part<'_>, now: Timestamp) -> DefaultsPolicySta
     }
 }
 
+/// A number of CRDs in words.
+fn crds(count: usize) -> String {
+    if count == 1 { "1 CRD".to_owned() } else { format!("{count} CRDs") }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::controller::assign::{Policies, assign};
+    use crate::api::assign;
 
     fn policy(spec: &str) -> Policy {
+        let pause_all = spec.contains(r#""pauseAll": true"#);
         let spec = serde_json::from_str(spec).ok();
-        Policy { uid: "u".to_owned(), generation: 3, spec, status: DefaultsPolicyStatus::default() }
+        let status = DefaultsPolicyStatus::default();
+        Policy { uid: "u".to_owned(), generation: 3, spec, pause_all, status }
     }
 
     fn judged(
@@ -133,9 +223,7 @@ mod tests {
         crds: &[&str],
         second: i64,
     ) -> Vec<(String, DefaultsPolicyStatus)> {
-        let readable =
-            policies.iter().filter_map(|(name, policy)| Some((name.clone(), policy.spec.clone()?)));
-        let readable: Policies = readable.collect();
+        let readable = readable(policies);
         let assigned: Vec<_> = crds
             .iter()
             .filter_map(|crd| {
@@ -144,7 +232,13 @@ mod tests {
             })
             .collect();
         let now = Timestamp::from_second(second).expect("a time");
-        statuses(policies, assigned.iter().map(|(crd, assignment)| (*crd, assignment)), now)
+        let things = things();
+        let scope = Scope {
+            policies,
+            readable: &readable,
+            crd: &|name| Some(&things).filter(|_| name == "things.x.io"),
+        };
+        statuses(scope, assigned.iter().map(|(crd, assignment)| (*crd, assignment)), now)
     }
 
     fn condition<'a>(status: &'a DefaultsPolicyStatus, kind: &str) -> &'a Condition {
@@ -168,7 +262,8 @@ mod tests {
             assert_eq!((conflict.policy.as_str(), conflict.winner.as_str(), conflict.crds), (other, "a", 2));
             assert_eq!(condition(status, "Conflicting").status, "True");
         }
-        assert_eq!(condition(b, "Ready").reason, "NothingSelected");
+        let ready = condition(b, "Ready");
+        assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("True", "Outranked"));
         assert_eq!(condition(rest, "Conflicting").status, "False");
         assert_eq!(rest.observed_generation, 3);
     }
@@ -185,6 +280,93 @@ mod tests {
             condition(&later[0].1, "Ready").last_transition_time,
             condition(&first[0].1, "Ready").last_transition_time,
             "it was ready before"
+        );
+    }
+
+    fn said(status: &DefaultsPolicyStatus, kind: &str) -> String {
+        let Condition { status, reason, message, .. } = condition(status, kind);
+        format!("{status} {reason}: {message}")
+    }
+
+    fn only(policies: &BTreeMap<String, Policy>, name: &str, crds: &[&str]) -> DefaultsPolicyStatus {
+        judged(policies, crds, 0).into_iter().find(|(found, _)| found == name).expect("it").1
+    }
+
+    /// A CRD with `.spec.image` and `.spec.pools{}.size`.
+    fn things() -> Crd {
+        let pools = serde_json::json!({ "type": "object", "additionalProperties": {
+            "type": "object", "properties": { "size": { "type": "integer" } } } });
+        let spec = serde_json::json!({ "type": "object", "properties": { "image": { "type": "string" }, "pools": pools } });
+        let schema = serde_json::json!({ "type": "object", "properties": { "spec": spec } });
+        let document = serde_json::json!({
+            "metadata": { "name": "things.x.io", "uid": "crd" },
+            "spec": {
+                "group": "x.io", "scope": "Namespaced", "names": { "kind": "Thing", "plural": "things" },
+                "versions": [
+                    { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } },
+                ],
+            },
+        });
+        Crd::read(&document.into()).expect("a CRD")
+    }
+
+    #[test]
+    fn a_policy_that_selects_nothing_is_not_ready_and_one_that_is_outranked_is() {
+        let policies = BTreeMap::from([
+            ("default".to_owned(), policy("{}")),
+            ("own".to_owned(), policy(r#"{"selector": {"groups": ["x.io"]}}"#)),
+            ("typo".to_owned(), policy(r#"{"selector": {"groups": ["y.io"]}}"#)),
+        ]);
+        let ready = |name: &str| said(&only(&policies, name, &["things.x.io"]), "Ready");
+        assert_eq!(ready("default"), "True Outranked: other policies govern every CRD that this one selects");
+        assert_eq!(ready("own"), "True InForce: this policy governs 1 CRD");
+        assert_eq!(ready("typo"), "False NothingSelected: the selector matches no CRD of the cluster");
+    }
+
+    #[test]
+    fn a_pause_is_shown_on_every_policy_that_it_stops() {
+        let mut policies = BTreeMap::from([
+            ("default".to_owned(), policy(r#"{"paused": true}"#)),
+            ("own".to_owned(), policy(r#"{"selector": {"groups": ["x.io"]}}"#)),
+        ]);
+        let paused =
+            |policies: &_, name: &str| said(&only(policies, name, &["things.x.io", "a.y.io"]), "Paused");
+        assert_eq!(
+            paused(&policies, "default"),
+            "True Paused: nothing is written to the objects of 1 CRD: writes are paused by DefaultsPolicy default (paused)"
+        );
+        assert_eq!(paused(&policies, "own"), "False NotPaused: ");
+        let all = "True PauseAll: nothing is written to the objects of any CRD until pauseAll is false";
+        let others = "True PauseAll: nothing is written to the objects of 1 CRD: writes are paused by DefaultsPolicy switch (pauseAll)";
+        // It counts although the rest cannot be read.
+        for spec in [
+            r#"{"selector": {"groups": ["z.io"]}, "pauseAll": true}"#,
+            r#"{"mode": "Dream", "pauseAll": true}"#,
+        ] {
+            policies.insert("switch".to_owned(), policy(spec));
+            assert_eq!(
+                (paused(&policies, "switch").as_str(), paused(&policies, "own").as_str()),
+                (all, others)
+            );
+        }
+    }
+
+    #[test]
+    fn a_place_that_no_schema_has_is_named() {
+        let rules = r#"{"onChange": [
+            {"path": ".spec.image", "action": "Follow"}, {"path": ".spec.imgae", "action": "Follow"},
+            {"path": ".spec.pools{}.size", "action": "Keep"}, {"path": ".spec.pools[].size", "action": "Keep"}
+        ]}"#;
+        let policies = BTreeMap::from([("default".to_owned(), policy(rules))]);
+        assert_eq!(
+            said(&only(&policies, "default", &["things.x.io"]), UNKNOWN_PATHS),
+            "True NoSuchField: onChange names fields that no schema of its CRDs has: .spec.imgae, .spec.pools[].size"
+        );
+        let unread = only(&policies, "default", &["others.x.io"]);
+        assert_eq!(
+            condition(&unread, UNKNOWN_PATHS).status,
+            "False",
+            "of a CRD that is not known nobody can tell"
         );
     }
 

@@ -1,0 +1,137 @@
+//! Which policy governs a CRD, and whether its writes are paused.
+//! It must not start or stop anything, nor read the cluster: the policies are given.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use super::policy::{DefaultsPolicySpec, Settings};
+
+/// The policies of the cluster, by name.
+pub type Policies = BTreeMap<String, DefaultsPolicySpec>;
+
+/// What the policies say for one CRD.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assignment {
+    /// The settings of the most specific policy that selects it: the policy that governs it.
+    pub settings: Settings,
+    /// Other policies that select it just as specifically; the first by name governs.
+    pub ties: Vec<String>,
+    /// Policies that select it less specifically.
+    pub outranked: Vec<String>,
+}
+
+/// Which policies have paused the writes to the objects of a CRD; at least one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pause {
+    /// The policy that governs the CRD, if it has `paused`.
+    pub paused: Option<String>,
+    /// The policies with `pauseAll`, by name, whichever CRDs they select.
+    pub pause_all: Vec<String>,
+}
+
+/// What the policies say for a CRD; none if no policy selects it. `settle` is the operator's own.
+///
+/// Everything that asks whether objects may be written asks this function: [`Settings::pause`] is decided nowhere else.
+pub fn assign(
+    policies: &Policies,
+    name: &str,
+    group: &str,
+    labels: &BTreeMap<String, String>,
+    settle: Duration,
+) -> Option<Assignment> {
+    let mut weighed: Vec<_> = policies
+        .iter()
+        .filter_map(|(policy, spec)| Some((spec.selector.weight(name, group, labels)?, policy, spec)))
+        .collect();
+    let best = weighed.iter().map(|(weight, ..)| *weight).max()?;
+    let outranked = weighed.extract_if(.., |(weight, ..)| *weight < best);
+    let outranked = outranked.map(|(_, policy, _)| policy.clone()).collect();
+    let mut winners = weighed.into_iter();
+    let (_, policy, spec) = winners.next()?;
+    let ties = winners.map(|(_, policy, _)| policy.clone()).collect();
+    let settings = Settings { pause: pause(policies, policy), ..spec.settings(policy, settle) };
+    Some(Assignment { settings, ties, outranked })
+}
+
+/// Which policies have paused the CRDs that this one governs; none if they may be written.
+pub fn pause(policies: &Policies, governing: &str) -> Option<Pause> {
+    let is_paused = policies.get(governing).is_some_and(|spec| spec.paused == Some(true));
+    let pause_all = policies.iter().filter(|(_, spec)| spec.pause_all == Some(true));
+    let pause = Pause {
+        paused: is_paused.then(|| governing.to_owned()),
+        pause_all: pause_all.map(|(policy, _)| policy.clone()).collect(),
+    };
+    Some(pause).filter(|pause| pause.paused.is_some() || !pause.pause_all.is_empty())
+}
+
+impl fmt::Display for Pause {
+    /// Each policy with the field that has to be taken back: `DefaultsPolicy default (paused)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.pause_all.iter().map(|policy| (policy, "pauseAll"));
+        let own = self.paused.iter().map(|policy| (policy, "paused"));
+        for (index, (policy, field)) in all.chain(own).enumerate() {
+            let and = if index > 0 { " and " } else { "" };
+            write!(f, "{and}DefaultsPolicy {policy} ({field})")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Mode;
+
+    fn policies(specs: &[(&str, &str)]) -> Policies {
+        let parse = |spec: &str| serde_json::from_str(spec).expect("a policy");
+        specs.iter().map(|(name, spec)| ((*name).to_owned(), parse(spec))).collect()
+    }
+
+    fn assigned(policies: &Policies) -> Option<Assignment> {
+        let settle = Duration::from_secs(10);
+        assign(policies, "crontabs.stable.example.com", "stable.example.com", &BTreeMap::new(), settle)
+    }
+
+    fn paused(specs: &[(&str, &str)]) -> String {
+        let pause = assigned(&policies(specs)).expect("selected").settings.pause;
+        pause.map(|pause| pause.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn nothing_is_assigned_without_a_policy_that_selects() {
+        assert_eq!(assigned(&policies(&[])), None);
+        assert_eq!(assigned(&policies(&[("other", r#"{"selector": {"groups": ["other.io"]}}"#)])), None);
+    }
+
+    #[test]
+    fn the_most_specific_policy_wins_and_ties_go_by_name() {
+        let all = policies(&[
+            ("default", "{}"),
+            ("b", r#"{"selector": {"groups": ["stable.example.com"]}, "mode": "Ignore"}"#),
+            ("a", r#"{"selector": {"groups": ["stable.example.com"]}, "mode": "Audit", "settle": "2h"}"#),
+        ]);
+        let assignment = assigned(&all).expect("selected");
+        assert_eq!((assignment.settings.policy.as_str(), assignment.settings.mode), ("a", Mode::Audit));
+        assert_eq!(assignment.settings.settle, Duration::from_secs(7200));
+        assert_eq!(
+            (assignment.ties, assignment.outranked),
+            (vec!["b".to_owned()], vec!["default".to_owned()])
+        );
+    }
+
+    #[test]
+    fn paused_counts_where_the_policy_governs_and_pause_all_everywhere() {
+        let own = ("own", r#"{"selector": {"names": ["crontabs.stable.example.com"]}}"#);
+        let own_paused = ("own", r#"{"selector": {"names": ["crontabs.*"]}, "paused": true}"#);
+        let other = ("other", r#"{"selector": {"groups": ["other.io"]}, "pauseAll": true}"#);
+        assert_eq!(paused(&[("default", r#"{"paused": true}"#), own]), "");
+        assert_eq!(paused(&[("default", r#"{"paused": true}"#)]), "DefaultsPolicy default (paused)");
+        assert_eq!(paused(&[("default", r#"{"pauseAll": true}"#), own]), "DefaultsPolicy default (pauseAll)");
+        assert_eq!(paused(&[("default", r#"{"pauseAll": false, "paused": false}"#), own]), "");
+        assert_eq!(
+            paused(&[("default", r#"{"pauseAll": true}"#), own_paused, other]),
+            "DefaultsPolicy default (pauseAll) and DefaultsPolicy other (pauseAll) and DefaultsPolicy own (paused)"
+        );
+    }
+}
