@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use crate::cli::{Cli, Command};
 use crate::commands::asynchronous;
+use crate::commands::global::LogFormat;
 use crate::commands::outcome::{FAILURE, Outcome};
 use crate::telemetry::Telemetry;
 
@@ -18,11 +19,17 @@ fn main() -> ExitCode {
         Command::Run(_) => Telemetry::begin_operator(cli.global.log_format),
         _ => Telemetry::begin(cli.global.log_format),
     };
+    // Who reads the operator's log as JSON reads this, too.
+    let is_logged = matches!((&cli.command, cli.global.log_format), (Command::Run(_), LogFormat::Json));
     let result = dispatch(cli);
     telemetry.end();
     match result {
         Ok(outcome) => outcome.into(),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if is_logged => {
+            tracing::error!(error = told(&error), "etch cannot go on");
+            ExitCode::from(FAILURE)
+        }
         Err(error) => {
             let _ = writeln!(io::stderr(), "error: {}", told(&error));
             ExitCode::from(FAILURE)

@@ -31,6 +31,8 @@ pub struct Metrics {
     states: Family<StateLabels, Gauge>,
     /// The reasons that `states` shows, so that there is one for each CRD.
     reasons: Mutex<BTreeMap<String, &'static str>>,
+    /// CRDs to whose objects nothing is written, since a policy has paused it.
+    pub paused: Gauge,
     /// Writes under way.
     pub in_flight: Gauge,
     /// Whether this process is at work.
@@ -87,6 +89,22 @@ impl ObjectOutcome {
 }
 
 impl WriteOutcome {
+    /// The outcome as the label shows it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Written => "Written",
+            Self::Followed => "Followed",
+            Self::AlreadyStored => "AlreadyStored",
+            Self::Gone => "Gone",
+            Self::Conflict => "Conflict",
+            Self::Unproved => "Unproved",
+            Self::Rejected => "Rejected",
+            Self::Forbidden => "Forbidden",
+            Self::OwnersLost => "OwnersLost",
+            Self::Failed => "Failed",
+        }
+    }
+
     const ALL: [Self; 10] = [
         Self::Written,
         Self::Followed,
@@ -188,6 +206,7 @@ impl Default for Metrics {
             phantom: Family::default(),
             states: Family::default(),
             reasons: Mutex::default(),
+            paused: Gauge::default(),
             in_flight: Gauge::default(),
             leader: Gauge::default(),
         };
@@ -214,6 +233,7 @@ impl Metrics {
             phantom,
             states,
             reasons: _,
+            paused,
             in_flight,
             leader,
         } = self;
@@ -236,6 +256,11 @@ impl Metrics {
             "crd_state",
             "1 for the reason that the condition DefaultsPersisted of a CRD gives",
             states.clone(),
+        );
+        registry.register(
+            "paused",
+            "CRDs to whose objects nothing is written, since a policy has paused it",
+            paused.clone(),
         );
         registry.register("writes_in_flight", "Writes to objects under way", in_flight.clone());
         registry.register("leader", "Whether this process is at work: 1 or 0", leader.clone());
@@ -288,6 +313,7 @@ impl Metrics {
     /// Forgets all CRDs: who does not lead has nothing to say about them.
     pub fn forget_all(&self) {
         self.phantom.clear();
+        self.paused.set(0);
         self.reasons.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.states.clear();
     }

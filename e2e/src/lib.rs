@@ -11,6 +11,7 @@ pub mod demo;
 pub mod differential;
 pub mod generate;
 pub mod install;
+pub mod logs;
 pub mod operator;
 pub mod permissions;
 pub mod scene;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Cluster, Condition, Patch, crd, eventually};
+use e2e::logs;
 use e2e::operator::Operator;
 use e2e::scene::Scene;
 use http::Request;
@@ -43,11 +44,13 @@ pub(crate) struct Widgets<'a> {
 impl Stage {
     pub(crate) async fn set() -> Result<Self> {
         let scene = Scene::start(&[]).await?;
-        let operator = scene.operator(&[])?;
+        let operator = scene.operator(&["--log-format=json"])?;
         let listening = eventually(SOON, "the operator listens", async || {
+            // The last line may be half written.
             let log = operator.log()?;
-            let address = log.split_once("listening=").map(|(_, rest)| rest);
-            Ok(address.and_then(|rest| rest.split_whitespace().next()).map(str::to_owned))
+            let lines = logs::parse(log.rsplit_once('\n').map_or("", |(whole, _)| whole))?;
+            let address = lines.iter().find_map(|line| line["fields"]["listening"].as_str());
+            Ok(address.map(str::to_owned))
         })
         .await?;
         let metrics = Client::try_from(Config::new(format!("http://{listening}").parse()?))?;
@@ -88,8 +91,10 @@ impl Stage {
         let metrics = Request::get("/metrics").body(Body::empty())?;
         let metrics = self.metrics.send(metrics).await?.into_body().collect_bytes().await?;
         let reports = cluster.get("/apis/etch-operator.io/v1alpha1/defaultsreports").await?;
+        let log = self.operator.log()?;
+        logs::parse(log.rsplit_once('\n').map_or("", |(whole, _)| whole)).context("the log")?;
         let said = [
-            ("the log", self.operator.log()?),
+            ("the log", log),
             ("a condition", json!(conditions.collect::<Vec<_>>()).to_string()),
             ("a report", without_defaults(reports).to_string()),
             ("an event", cluster.get("/apis/events.k8s.io/v1/events").await?.to_string()),

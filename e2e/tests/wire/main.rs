@@ -4,11 +4,14 @@
 mod events;
 mod follow;
 mod lists;
+mod logs;
 mod operator;
 mod patch;
+mod pause;
 mod requests;
 mod secrets;
 mod server;
+mod settling;
 mod traces;
 mod truth;
 mod watches;

@@ -93,19 +93,8 @@ fn indiscreet_watches() -> Vec<Answer> {
     ]
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_objects_hold_is_told_to_nobody() {
-    let logs = Captured::default();
-    let _logging = tracing::subscriber::set_default(
-        tracing_subscriber::fmt()
-            .with_ansi(false)
-            .with_writer(logs.clone())
-            // What is traced is exported when it ends.
-            .with_span_events(FmtSpan::CLOSE)
-            // As the command sets it up: kube's own events may quote, so there are none.
-            .with_env_filter(EnvFilter::new("trace,kube=off,kube_client=off"))
-            .finish(),
-    );
+/// A world whose objects hold the canary, and whose server quotes them wherever it can, for a time.
+pub(crate) fn indiscreet() -> World {
     let world = World::with(&[]);
     for name in ["a", "b", "c", "hidden", "misfit", "opted-out"] {
         world.put(THINGS, secretive(name));
@@ -129,6 +118,23 @@ async fn what_objects_hold_is_told_to_nobody() {
             others.pop()
         }
     });
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_objects_hold_is_told_to_nobody() {
+    let logs = Captured::default();
+    let _logging = tracing::subscriber::set_default(
+        tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(logs.clone())
+            // What is traced is exported when it ends.
+            .with_span_events(FmtSpan::CLOSE)
+            // As the command sets it up: kube's own events may quote, so there are none.
+            .with_env_filter(EnvFilter::new("trace,kube=off,kube_client=off"))
+            .finish(),
+    );
+    let world = indiscreet();
     let (cluster, log) = world.serve();
     let metrics = cluster.metrics().clone();
     let operator = tokio::spawn(operate(cluster, Duration::from_secs(6 * 3600)));

@@ -1,0 +1,159 @@
+//! The log in JSON: every line can be read strictly, whatever happens, and numbers are numbers.
+
+use std::time::Duration;
+
+use e2e::logs;
+use serde_json::{Value, json};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+use super::secrets::{Captured, indiscreet};
+use super::server::{Answer, Request};
+use super::truth::{set_default, set_policy};
+use super::world::{POLICIES, THINGS, World, is_about_objects, is_write, operate, thing};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Logs in JSON, as `--log-format json` does, and the spans as they end, as they are exported.
+fn log_json(logs: &Captured) -> tracing::subscriber::DefaultGuard {
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .with_writer(logs.clone())
+        .with_span_events(FmtSpan::CLOSE)
+        .with_env_filter(EnvFilter::new("trace,kube=off,kube_client=off"))
+        .finish();
+    tracing::subscriber::set_default(subscriber)
+}
+
+/// Runs the operator for a time, and logs what other tests have logged for the first time meanwhile.
+async fn run(world: &World, minutes: u32) {
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(operate(cluster, minutes * MINUTE));
+    for _ in 0..minutes {
+        tracing::callsite::rebuild_interest_cache();
+        tokio::time::sleep(MINUTE).await;
+    }
+    operator.await.expect("it ends by itself");
+}
+
+fn policy(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy",
+        "metadata": { "name": name, "uid": name, "generation": 1 }, "spec": spec,
+    })
+}
+
+/// Several policies that disagree, or cannot be read, and lists and statuses that fail for a time.
+async fn policies_in_disorder() {
+    let world = World::with(&["a", "bad", "slow"]);
+    world.put(POLICIES, policy("tied", &json!({})));
+    world.put(POLICIES, policy("tied-too", &json!({ "mode": "Audit" })));
+    world.put(POLICIES, policy("odd", &json!({ "mode": "Dream" })));
+    world.put(POLICIES, policy("typo", &json!({
+        "selector": { "names": ["things.example.com"] }, "onChange": [{ "path": ".spec.sice", "action": "Follow" }],
+    })));
+    let mut failing = 6;
+    world.fails(move |request: &Request| {
+        let own =
+            request.path.contains("defaultspolicies") || request.path.contains("customresourcedefinitions");
+        let refused =
+            request.path.contains("events.k8s.io") || is_write(request) && request.path.ends_with("/bad");
+        match () {
+            () if refused => {
+                Some(Answer::status(403, "Forbidden", "admission webhook \"w\" denied the request: no"))
+            }
+            () if is_write(request) && request.path.ends_with("/slow") => {
+                Some(Answer::status(503, "ServiceUnavailable", "no"))
+            }
+            () if own && failing > 0 => {
+                failing -= 1;
+                Some(Answer::status(503, "ServiceUnavailable", "no").with_header("retry-after", "1"))
+            }
+            () => None,
+        }
+    });
+    run(&world, 30).await;
+    world.remove(POLICIES, "typo");
+    run(&world, 5).await;
+}
+
+/// Objects of every fate, a pause in between, and a default that is followed.
+async fn objects_of_every_fate() {
+    let world = World::with(&["a", "b"]);
+    let mut ignored = thing("ignored");
+    ignored["metadata"]["annotations"] = json!({ "etch-operator.io/ignore": "true" });
+    world.put(THINGS, ignored);
+    let mut hiding = thing("hiding");
+    hiding["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:legacy"] = json!({});
+    world.put(THINGS, hiding);
+    run(&world, 5).await;
+    set_policy(
+        &world,
+        2,
+        json!({ "onChange": [{ "path": ".spec.size", "action": "Follow" }], "paused": true }),
+    );
+    set_default(&world, 2, Some(5));
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 30 * MINUTE));
+    tokio::time::sleep(5 * MINUTE).await;
+    set_policy(&world, 3, json!({ "onChange": [{ "path": ".spec.size", "action": "Follow" }] }));
+    tokio::time::sleep(5 * MINUTE).await;
+    world.fails(|request| {
+        if request.is_watch() && is_about_objects(request) {
+            return Some(Answer::status(403, "Forbidden", "no"));
+        }
+        let asks = request.path.ends_with("/selfsubjectaccessreviews");
+        asks.then(|| Answer::json(json!({ "status": { "allowed": false } })))
+    });
+    world.end_watches();
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_line_is_read_strictly_and_numbers_are_numbers() {
+    let logs = Captured::default();
+    let logging = log_json(&logs);
+    run(&indiscreet(), 120).await;
+    policies_in_disorder().await;
+    objects_of_every_fate().await;
+    drop(logging);
+    let lines = logs::parse(&logs.text()).expect("every line can be read");
+    let messages = logs::messages(&lines);
+    for message in [
+        "pass begins",
+        "pass ends",
+        "stored defaults",
+        "followed changed defaults",
+        "write refused",
+        "deciding again",
+        "cannot read again",
+        "given up for now",
+        "skipped",
+        "held",
+        "beginning again",
+        "waiting for the permission",
+        "the watch broke",
+        "the policies cannot be watched",
+        "the CRDs cannot be watched",
+        "several policies select this CRD as specifically",
+        "this policy cannot be read and selects nothing",
+        "the status of a policy cannot be written",
+        "events cannot be sent; conditions and reports tell the same",
+        "shutting down",
+        "close",
+    ] {
+        assert!(messages.contains_key(message), "nothing logged {message:?}: {messages:#?}");
+    }
+    let of = |message: &str| {
+        let mut found = lines.iter().filter(|line| line["fields"]["message"] == message);
+        found.next().expect("one of them").clone()
+    };
+    let end = of("pass ends");
+    for count in ["objects", "written", "already_stored", "due", "held", "rejected", "unknown", "asked"] {
+        assert!(end["fields"][count].is_u64(), "{count}: {end}");
+    }
+    assert_eq!(end["spans"][0], json!({ "name": "reconcile", "crd": "things.example.com" }));
+    assert!(of("beginning again")["fields"]["retry_in_seconds"].is_f64(), "{}", of("beginning again"));
+    let tie = of("several policies select this CRD as specifically");
+    assert_eq!(tie["fields"]["ties"], "tied, tied-too", "{tie}");
+}
