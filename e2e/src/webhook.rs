@@ -4,6 +4,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use k8s_openapi::ByteString;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -30,8 +32,18 @@ pub struct Webhook {
     address: SocketAddr,
     certificate: ByteString,
     acceptor: TlsAcceptor,
-    answer: Arc<Answer>,
+    desk: Desk,
     serving: Option<JoinHandle<()>>,
+}
+
+/// Where reviews are answered.
+#[derive(Clone)]
+struct Desk {
+    answer: Arc<Answer>,
+    /// Whether answers are held back.
+    held: watch::Sender<bool>,
+    /// How many reviews wait for that.
+    waiting: Arc<AtomicUsize>,
 }
 
 impl Webhook {
@@ -51,7 +63,7 @@ impl Webhook {
             address: listener.local_addr()?,
             certificate: ByteString(cert.pem().into_bytes()),
             acceptor: TlsAcceptor::from(Arc::new(config)),
-            answer: Arc::new(answer),
+            desk: Desk { answer: Arc::new(answer), held: watch::Sender::new(false), waiting: Arc::default() },
             serving: None,
         };
         webhook.serve(listener);
@@ -61,6 +73,21 @@ impl Webhook {
     /// The `clientConfig` of a webhook's configuration.
     pub fn client_config(&self) -> Value {
         json!({ "url": format!("https://{}/", self.address), "caBundle": self.certificate })
+    }
+
+    /// Reads reviews and keeps its answers to itself, until [`Self::release`].
+    pub fn hold(&self) {
+        self.desk.held.send_replace(true);
+    }
+
+    /// Gives the answers that were held back, and all others at once.
+    pub fn release(&self) {
+        self.desk.held.send_replace(false);
+    }
+
+    /// How many reviews wait for an answer that is held back.
+    pub fn waiting(&self) -> usize {
+        self.desk.waiting.load(Ordering::SeqCst)
     }
 
     /// Refuses connections from now on, and ends those that there are.
@@ -105,14 +132,26 @@ impl Webhook {
     }
 
     fn serve(&mut self, listener: TcpListener) {
-        let (acceptor, answer) = (self.acceptor.clone(), self.answer.clone());
+        let (acceptor, desk) = (self.acceptor.clone(), self.desk.clone());
         self.serving = Some(tokio::spawn(async move {
             // Ends with this task, and all connections with it.
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(converse(stream, acceptor.clone(), answer.clone()));
+                connections.spawn(converse(stream, acceptor.clone(), desk.clone()));
             }
         }));
+    }
+}
+
+impl Desk {
+    async fn wait(&self) {
+        let mut held = self.held.subscribe();
+        if *held.borrow_and_update() {
+            self.waiting.fetch_add(1, Ordering::SeqCst);
+            // The sender is this desk's own.
+            let _ = held.wait_for(|held| !held).await;
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }
 
@@ -132,20 +171,18 @@ pub fn renamed(request: &Value) -> Value {
     json!({ "convertedObjects": objects.collect::<Vec<_>>(), "result": { "status": "Success" } })
 }
 
-async fn converse(stream: TcpStream, acceptor: TlsAcceptor, answer: Arc<Answer>) {
+async fn converse(stream: TcpStream, acceptor: TlsAcceptor, desk: Desk) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
-    let service = service_fn(|request| reviewed(request, answer.clone()));
+    let service = service_fn(|request| reviewed(request, desk.clone()));
     // Whoever hangs up has heard enough.
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn reviewed(
-    request: Request<Incoming>,
-    answer: Arc<Answer>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn reviewed(request: Request<Incoming>, desk: Desk) -> Result<Response<Full<Bytes>>, Infallible> {
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let review: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let mut response = answer(&review["request"]);
+    desk.wait().await;
+    let mut response = (desk.answer)(&review["request"]);
     response["uid"] = review["request"]["uid"].clone();
     let answer = json!({ "apiVersion": review["apiVersion"], "kind": review["kind"], "response": response });
     let mut response = Response::new(Full::new(Bytes::from(answer.to_string())));

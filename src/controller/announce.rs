@@ -1,22 +1,34 @@
 //! What is worth an event: the difference between what stood there before and what is said now.
 //! It must not know the clock or the cluster, so that a restart finds nothing new in what was told before.
 
-use crate::api::{DefaultsReportStatus, ObjectProblem};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition as PolicyCondition;
+use kube::Resource as _;
+
+use super::govern::UNKNOWN_PATHS;
+use super::verdict::MISSING;
+use crate::api::{DefaultsPolicy, DefaultsReportStatus, ObjectProblem};
 use crate::cluster::{Event, Regarding};
-use crate::domain::condition::{Condition, list};
+use crate::domain::condition::{Condition, Reason, list};
 use crate::domain::crd::Crd;
 
 /// Reasons of `DefaultsPersisted` that say only where things stand on the way, or that there is nothing to do.
-const QUIET: [&str; 5] = ["InProgress", "Settling", "NoDefaults", "Ignored", "NonStructural"];
+const QUIET: [&str; 4] = ["InProgress", "NoDefaults", "Ignored", "NonStructural"];
 /// Those that are no reason to look.
-const WELL: [&str; 2] = ["AllPersisted", "AuditOnly"];
+const WELL: [&str; 4] = ["AllPersisted", "AuditOnly", "Paused", "Settling"];
 
 /// The events about a CRD when its conditions change from `before` to `said`.
 pub(super) fn about_crd(crd: &Regarding, before: &[Condition], said: &[Condition]) -> Vec<Event> {
+    // A permission may be missing long before it is needed.
+    let settling = Reason::Settling.as_str();
+    let lacking = Reason::Forbidden.as_str();
+    let lacks = |condition: &Condition| condition.reason == settling && condition.message.contains(MISSING);
     said.iter()
         .filter_map(|condition| {
             let stood = before.iter().find(|before| before.r#type == condition.r#type);
             let (reason, warning, action) = if condition.r#type == "DefaultsPersisted" {
+                if lacks(condition) && !stood.is_some_and(lacks) {
+                    return Some(about(crd, lacking, true, "PersistDefaults", &condition.message));
+                }
                 let is_new = stood.is_none_or(|stood| stood.reason != condition.reason);
                 let is_told = is_new && !QUIET.contains(&condition.reason.as_str());
                 let warning = !WELL.contains(&condition.reason.as_str());
@@ -26,15 +38,42 @@ pub(super) fn about_crd(crd: &Regarding, before: &[Condition], said: &[Condition
                 (is_new && condition.status == "True").then_some((&condition.r#type, true, "CheckSchema"))?
             };
             let note = if condition.message.is_empty() { reason } else { &condition.message };
-            Some(Event {
-                regarding: crd.clone(),
-                warning,
-                reason: reason.clone(),
-                action,
-                note: note.clone(),
-            })
+            Some(about(crd, reason, warning, action, note))
         })
         .collect()
+}
+
+fn about(crd: &Regarding, reason: &str, warning: bool, action: &'static str, note: &str) -> Event {
+    Event { regarding: crd.clone(), warning, reason: reason.to_owned(), action, note: note.to_owned() }
+}
+
+/// The events about a policy when its conditions change from `before` to `said`.
+pub(super) fn about_policy(
+    name: &str,
+    uid: &str,
+    before: &[PolicyCondition],
+    said: &[PolicyCondition],
+) -> Vec<Event> {
+    let warned =
+        said.iter().filter(|condition| condition.type_ == UNKNOWN_PATHS && condition.status == "True");
+    let is_new = |condition: &&PolicyCondition| {
+        let stood = before.iter().find(|before| before.type_ == condition.type_);
+        stood.is_none_or(|stood| (&stood.status, &stood.message) != (&condition.status, &condition.message))
+    };
+    let event = |condition: &PolicyCondition| Event {
+        regarding: Regarding {
+            api_version: DefaultsPolicy::api_version(&()).into_owned(),
+            kind: DefaultsPolicy::kind(&()).into_owned(),
+            namespace: None,
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+        },
+        warning: true,
+        reason: condition.reason.clone(),
+        action: "CheckPolicy",
+        note: condition.message.clone(),
+    };
+    warned.filter(is_new).map(event).collect()
 }
 
 /// The events about objects that a report names for a reason for which the report before it did not.
@@ -71,6 +110,8 @@ fn event(crd: &Crd, problem: &ObjectProblem) -> Event {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
     use super::*;
 
     fn condition(name: &str, status: &str, reason: &str) -> Condition {
@@ -109,6 +150,45 @@ mod tests {
         );
         assert_eq!(told(&persisted("Forbidden"), &persisted("Forbidden")), [""; 0]);
         assert_eq!(told(&[], &persisted("AllPersisted")), ["false AllPersisted AllPersisted it is"]);
+    }
+
+    #[test]
+    fn settling_is_told_and_so_is_a_permission_that_is_missing_meanwhile() {
+        let settling = |message: &str| {
+            [Condition { message: message.to_owned(), ..condition("DefaultsPersisted", "False", "Settling") }]
+        };
+        let (well, lacking) =
+            (settling("until then"), settling("until then; a permission is missing; add it"));
+        assert_eq!(told(&[], &well), ["false Settling until then"]);
+        assert_eq!(told(&well, &lacking), ["true Forbidden until then; a permission is missing; add it"]);
+        assert_eq!(told(&[], &lacking), ["true Forbidden until then; a permission is missing; add it"]);
+        assert_eq!(told(&lacking, &lacking), [""; 0], "nor after a restart");
+        assert_eq!(told(&lacking, &well), [""; 0]);
+    }
+
+    #[test]
+    fn a_policy_is_warned_of_places_that_are_not_there_once() {
+        let unknown = |status: &str, message: &str| PolicyCondition {
+            type_: UNKNOWN_PATHS.to_owned(),
+            status: status.to_owned(),
+            reason: "NoSuchField".to_owned(),
+            message: message.to_owned(),
+            observed_generation: None,
+            last_transition_time: Time(jiff::Timestamp::UNIX_EPOCH),
+        };
+        let told = |before: &[PolicyCondition], said: PolicyCondition| -> Vec<String> {
+            let events = about_policy("p", "u", before, &[said]);
+            events
+                .into_iter()
+                .map(|event| format!("{} {}: {}", event.regarding.kind, event.reason, event.note))
+                .collect()
+        };
+        let (none, one) = (unknown("False", ""), unknown("True", ".spec.a"));
+        assert_eq!(told(&[], one.clone()), ["DefaultsPolicy NoSuchField: .spec.a"]);
+        assert_eq!(told(std::slice::from_ref(&none), one.clone()).len(), 1);
+        assert_eq!(told(std::slice::from_ref(&one), one.clone()), [""; 0]);
+        assert_eq!(told(&[one], unknown("True", ".spec.b")), ["DefaultsPolicy NoSuchField: .spec.b"]);
+        assert_eq!(told(&[], none), [""; 0]);
     }
 
     #[test]

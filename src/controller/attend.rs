@@ -110,6 +110,11 @@ impl<'a> Attendance<'a> {
         }
     }
 
+    /// Waits until nothing is under way any more. What has begun goes on; what comes of it is not taken down.
+    pub(super) async fn drain(&mut self) {
+        while self.under_way.next().await.is_some() {}
+    }
+
     /// Does something else while what is under way goes on: it holds places that other CRDs wait for.
     pub(super) async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);

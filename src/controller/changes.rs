@@ -28,6 +28,8 @@ struct Told {
     /// Whether every object has been seen to since the change.
     over: bool,
     followed: u64,
+    /// How many objects would follow, if the policies allowed writes.
+    would: u64,
     kept: u64,
     /// How many values followed and how many objects kept one, by the default's place in the schema.
     places: BTreeMap<String, (u64, u64)>,
@@ -79,8 +81,8 @@ impl Changes {
         if concerned { &self.list } else { &[] }
     }
 
-    /// Counts what became of one object, once.
-    pub(super) fn count(&self, uid: &str, moved: &[Path], kept: &[Path]) {
+    /// Counts what became of one object, once; `written` says whether it was written, or only would be.
+    pub(super) fn count(&self, uid: &str, moved: &[Path], kept: &[Path], written: bool) {
         if moved.is_empty() && kept.is_empty() {
             return;
         }
@@ -90,11 +92,16 @@ impl Changes {
         if !told.counted.insert(hasher.finish()) {
             return;
         }
-        told.followed += u64::from(!moved.is_empty());
+        let followed = u64::from(!moved.is_empty());
+        if written {
+            told.followed += followed;
+        } else {
+            told.would += followed;
+        }
         told.kept += u64::from(!kept.is_empty());
         let places =
             |paths: &[Path]| paths.iter().map(|path| path.to_schema().to_string()).collect::<BTreeSet<_>>();
-        for place in places(moved) {
+        for place in places(moved).into_iter().filter(|_| written) {
             told.places.entry(place).or_default().0 += 1;
         }
         for place in places(kept) {
@@ -114,14 +121,15 @@ impl Changes {
         status.changed = self.list.iter().take(LISTED).map(counted).collect();
     }
 
-    /// The numbers in a sentence; empty where there are none. `written` says whether objects may be written.
-    pub(super) fn sentence(&self, written: bool) -> String {
+    /// The numbers in a sentence; empty where there are none.
+    pub(super) fn sentence(&self) -> String {
         let told = self.told();
         let mut sentences = Vec::new();
-        match (told.followed, written) {
-            (0, _) => {}
-            (followed, true) => sentences.push(format!("{followed} followed a changed default")),
-            (followed, false) => sentences.push(format!("{followed} would follow a changed default")),
+        if told.followed > 0 {
+            sentences.push(format!("{} followed a changed default", told.followed));
+        }
+        if told.would > 0 {
+            sentences.push(format!("{} would follow a changed default", told.would));
         }
         if told.kept > 0 {
             sentences.push(format!("{} keep the default of before", told.kept));
@@ -159,6 +167,8 @@ fn history(previous: &[PreviousDefaults]) -> Vec<Past> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -192,7 +202,15 @@ mod tests {
         let spec: crate::api::DefaultsPolicySpec =
             serde_json::from_value(json!({ "onChange": [{ "path": ".spec.a", "action": "Follow" }] }))
                 .expect("a policy");
-        spec.settings("default", std::time::Duration::ZERO)
+        let policies = crate::api::Policies::from([("default".to_owned(), spec)]);
+        let assigned = crate::api::assign(
+            &policies,
+            "things.example.com",
+            "example.com",
+            &BTreeMap::new(),
+            Duration::ZERO,
+        );
+        assigned.expect("it selects all").settings
     }
 
     fn object(value: i64) -> Object {
@@ -234,26 +252,30 @@ mod tests {
         let crd = crd(json!(5));
         let changes = Changes::open(None, &previous, &crd, &settings());
         let place: Path = ".spec.a".parse().expect("a path");
-        changes.count("u", std::slice::from_ref(&place), &[]);
-        changes.count("u", std::slice::from_ref(&place), &[]);
-        changes.count("v", &[], std::slice::from_ref(&place));
+        changes.count("u", std::slice::from_ref(&place), &[], true);
+        changes.count("u", std::slice::from_ref(&place), &[], true);
+        changes.count("v", &[], std::slice::from_ref(&place), false);
+        changes.count("w", std::slice::from_ref(&place), &[], false);
         let mut status = DefaultsReportStatus::default();
         changes.enter(&mut status);
         let changed =
             ChangedDefault { path: ".spec.a".to_owned(), action: ChangeAction::Follow, followed: 1, kept: 1 };
         assert_eq!((status.counts.followed, status.counts.kept), (1, 1));
         assert_eq!(status.changed, [changed]);
-        assert_eq!(changes.sentence(true), "1 followed a changed default; 1 keep the default of before");
+        assert_eq!(
+            changes.sentence(),
+            "1 followed a changed default; 1 would follow a changed default; 1 keep the default of before"
+        );
         // In the middle of the pass: what followed is not seen again, what is kept is.
         let again = Changes::open(Some(&status), &previous, &crd, &settings());
-        assert_eq!(again.sentence(true), "1 followed a changed default");
-        again.count("v", &[], std::slice::from_ref(&place));
+        assert_eq!(again.sentence(), "1 followed a changed default");
+        again.count("v", &[], std::slice::from_ref(&place), false);
         assert!(again.are_due());
         // After it.
         status.finished =
             Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH));
         let after = Changes::open(Some(&status), &previous, &crd, &settings());
-        assert_eq!(after.sentence(false), "1 would follow a changed default; 1 keep the default of before");
+        assert_eq!(after.sentence(), "1 followed a changed default; 1 keep the default of before");
         assert!(!after.are_due());
         // When the policy begins to follow what was kept.
         status.changed[0].action = ChangeAction::Keep;

@@ -5,9 +5,11 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-use tracing::{Instrument as _, info, warn};
+use tracing::{Instrument as _, debug, info, warn};
 
+use super::brake::Brake;
 use super::changes::Changes;
 use super::halt::Halt;
 use super::judge::Judged;
@@ -20,7 +22,7 @@ use super::rounds::Standing;
 use super::spans;
 use super::tend::{Stop, Tender};
 use super::verdict;
-use crate::api::{DefaultsReportStatus, Mode, Settings};
+use crate::api::{DefaultsReportStatus, Mode, Pause, Settings};
 use crate::cluster::{Backoff, Cluster, Pace, Permissions, Verb};
 use crate::domain::condition::{Reason, Verdict};
 use crate::domain::crd::Crd;
@@ -28,6 +30,10 @@ use crate::domain::plan::Since;
 
 /// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
+/// The longest wait between two such questions while objects are not to be written yet anyhow.
+const ASK_SELDOM: Duration = Duration::from_secs(600);
+/// The same where none is missing: what is taken away later is noticed by [`Permissions`] as long as anything goes on.
+const ASK_WHILE_IDLE: Duration = Duration::from_secs(6 * 3600);
 /// The longest wait for a conversion webhook: it is asked through a server that is well.
 const CONVERT_AGAIN: Duration = Duration::from_secs(30);
 /// The least time between two updates of conditions and report while something goes on.
@@ -41,6 +47,8 @@ pub(super) struct Charge {
     pub(super) own_pace: Arc<Pace>,
     pub(super) crd: Arc<Crd>,
     pub(super) settings: Settings,
+    /// The pause that is in force now; that of `settings` is the one which was when this tenure began.
+    pub(super) pause: watch::Receiver<Option<Pause>>,
     /// What is wrong with the CRD itself, before any object is looked at.
     pub(super) judged: Judged,
     pub(super) recorder: Recorder,
@@ -73,6 +81,12 @@ impl Charge {
                     self.permission(&missing.verbs).await;
                     continue;
                 }
+                Halt::Interrupted(Interruption::Stop(Stop::Pause)) => {
+                    info!(reason = %halt, "beginning again");
+                    // What follows a changed default is counted anew from the report.
+                    self.changes = None;
+                    continue;
+                }
                 Halt::Interrupted(
                     Interruption::TooManyRejected(_) | Interruption::Stop(Stop::OwnersLost { .. }),
                 ) => {
@@ -92,7 +106,7 @@ impl Charge {
                 // The wait is over already.
                 Halt::Overflow => Duration::ZERO,
             };
-            info!(reason = %halt, again_in = ?wait, "beginning again");
+            info!(reason = %halt, retry_in_seconds = spans::seconds(wait), "beginning again");
             self.halted(&halt).await;
             self.insist_for(wait).await;
         }
@@ -104,6 +118,7 @@ impl Charge {
         known: &mut Option<Memory>,
         backoff: &mut Backoff,
     ) -> Result<Infallible, Halt> {
+        self.settings.pause = self.pause.borrow_and_update().clone();
         let noted = self.recorder.recall().await?;
         self.ledger = Ledger::open(noted.as_ref(), &self.crd, &self.settings, &self.revision);
         let changes = self.changed(noted.as_ref());
@@ -114,7 +129,7 @@ impl Charge {
         // Where no default is left and none is followed, nothing is written: what is only counted need not settle.
         let may_write = self.crd.compiled().has_defaults() || !self.settings.follow.is_empty();
         if memory.is_none() && may_write {
-            self.settle().await;
+            self.settle().await?;
         }
         let memory = known.insert(memory.unwrap_or_else(|| Memory::none(&self.crd)));
         let mut standing = self.traced_pass(memory, noted.as_ref()).await?;
@@ -124,7 +139,10 @@ impl Charge {
             return Err(Halt::NothingLeft);
         }
         let Err(halt) = self.keep(&mut standing).await;
-        *known = Memory::of(standing);
+        // Who does not write learns nothing about what is stored, and keeps what was known before.
+        if self.writes() {
+            *known = Memory::of(standing);
+        }
         Err(halt)
     }
 
@@ -198,17 +216,46 @@ impl Charge {
     }
 
     /// Waits until the schema has stood long enough.
-    async fn settle(&mut self) {
+    async fn settle(&mut self) -> Result<(), Halt> {
         let stood = Duration::try_from(now().duration_since(self.ledger.first_seen())).unwrap_or_default();
         let left = self.settings.settle.saturating_sub(stood);
         if left.is_zero() {
-            return;
+            return Ok(());
         }
         let until = self.ledger.first_seen().saturating_add(self.settings.settle);
         let until = until.unwrap_or(jiff::Timestamp::MAX);
-        self.recorder.say(verdict::settling(&self.judged, until)).await;
-        self.recorder.note(self.ledger.settling(until)).await;
-        self.insist_for(left).await;
+        let end = Instant::now() + left;
+        let brake = self.brake();
+        let (mut missing, mut patience) = (None, Backoff::new(ASK_AGAIN, ASK_SELDOM));
+        loop {
+            // What is missing is found out now, and not when it is too late to be granted in time.
+            match self.ask().await {
+                Ok(()) => missing = None,
+                Err(Halt::Forbidden(found)) => missing = Some(found),
+                Err(error) => debug!(%error, "the permissions are not known"),
+            }
+            let pause = self.settings.pause.as_ref().filter(|_| self.settings.mode == Mode::Persist);
+            self.recorder.say(verdict::settling(&self.judged, pause, missing.as_ref(), until)).await;
+            self.recorder.note(self.ledger.settling(until)).await;
+            let next = if missing.is_some() { patience.failed(None) } else { ASK_WHILE_IDLE };
+            let next = end.min(Instant::now() + next);
+            loop {
+                tokio::select! {
+                    () = brake.changed() => return Err(Interruption::from(Stop::Pause).into()),
+                    () = self.permissions.changed() => break,
+                    () = sleep_until(next) => break,
+                    () = self.recorder.due() => self.recorder.repeat().await,
+                }
+            }
+            if Instant::now() >= end {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The pause of this tenure, and what becomes of it.
+    pub(super) fn brake(&self) -> Brake {
+        Brake::new(self.pause.clone(), self.settings.pause.clone())
     }
 
     /// Waits, and sees meanwhile that what was said stands there.
@@ -225,7 +272,9 @@ impl Charge {
     /// Asks whether we may do what we are about to do.
     pub(super) async fn ask(&self) -> Result<(), Halt> {
         let verbs: &[Verb] = match self.settings.mode {
-            Mode::Persist if !self.settings.paused => &[Verb::Get, Verb::List, Verb::Watch, Verb::Patch],
+            Mode::Persist if self.settings.pause.is_none() => {
+                &[Verb::Get, Verb::List, Verb::Watch, Verb::Patch]
+            }
             // An object is read by itself only to be written again.
             _ => &[Verb::List, Verb::Watch],
         };
@@ -239,10 +288,13 @@ impl Charge {
     async fn permission(&mut self, verbs: &[Verb]) {
         let resource = self.crd.resource();
         let first = &verbs[..verbs.len().min(1)];
+        let brake = self.brake();
         loop {
             let until = Instant::now() + ASK_AGAIN;
             loop {
                 tokio::select! {
+                    // Another one may be needed now.
+                    () = brake.changed() => return,
                     () = self.permissions.changed() => break,
                     () = sleep_until(until) => break,
                     () = self.recorder.due() => self.recorder.repeat().await,
@@ -278,6 +330,7 @@ pub(super) fn tender<'a>(
     since: &'a Since,
     changes: &'a Changes,
 ) -> Tender<'a> {
-    let mode = if settings.paused { Mode::Audit } else { settings.mode };
-    Tender { cluster, pace, own_pace: Some(own_pace), crd, terms: settings.terms, mode, since, changes }
+    let mode = if settings.pause.is_some() { Mode::Audit } else { settings.mode };
+    let (own_pace, brake) = (Some(own_pace), None);
+    Tender { cluster, pace, own_pace, brake, crd, terms: settings.terms, mode, since, changes }
 }

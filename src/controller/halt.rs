@@ -4,7 +4,7 @@
 use super::judge::Judged;
 use super::pass::Interruption;
 use super::tend::Stop;
-use super::verdict::verdict;
+use super::verdict::{forbidden, verdict};
 use crate::cluster::{CallError, Missing};
 use crate::domain::condition::{Reason, Verdict};
 
@@ -42,10 +42,7 @@ impl Halt {
         let say = |reason, message: String| Some(verdict(judged, Some(false), reason, message));
         match self {
             Self::Forbidden(missing) | Self::Interrupted(Interruption::Stop(Stop::Forbidden(missing))) => {
-                say(
-                    Reason::Forbidden,
-                    format!("a permission is missing; add this rule to a role of Etch's: {missing}"),
-                )
+                say(Reason::Forbidden, forbidden(missing))
             }
             Self::Interrupted(Interruption::Stop(lost @ Stop::OwnersLost { .. })) => {
                 say(Reason::ObjectsRejected, lost.to_string())

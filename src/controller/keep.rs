@@ -14,7 +14,9 @@ use super::memory::record_of;
 use super::pass::Interruption;
 use super::record::now;
 use super::rounds::Standing;
+use super::spans::seconds;
 use super::tally::Fate;
+use super::tend::{Stop, Tender};
 use crate::cluster::{CallError, Follow, News};
 
 /// Changes of what is to be said are gathered for this long.
@@ -27,13 +29,23 @@ impl Charge {
         let own_pace = self.own_pace.clone();
         let since = self.ledger.since();
         let changes = self.changes.clone().unwrap_or_default();
-        let tender = tender(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes);
+        let brake = self.brake();
+        let tender = Tender {
+            brake: Some(&brake),
+            ..tender(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes)
+        };
         let mut attendance = Attendance::new(tender, standing.record.clone());
         let mut follow = Follow::new(cluster.clone(), crd.resource(), standing.watch_from.clone());
         self.retries.arm(&standing.tally);
         let mut updates = Updates::default();
         loop {
             tokio::select! {
+                () = brake.changed() => {
+                    let verdict = self.in_progress(&standing.tally, None);
+                    attendance.meanwhile(self.recorder.say(verdict)).await;
+                    attendance.drain().await;
+                    return Err(Interruption::from(Stop::Pause).into());
+                }
                 news = follow.next(), if attendance.has_room() => match news.map_err(Halt::Watch)? {
                     News::Applied(object) if standing.proved.take(&object) => {}
                     News::Applied(object) => attendance.attend(object),
@@ -43,9 +55,14 @@ impl Charge {
                         }
                     }
                     News::Failed(error, _) if is_blinding(&error) => return Err(Halt::Watch(error)),
-                    News::Failed(error, again_in) => debug!(%error, ?again_in, "the watch broke"),
+                    News::Failed(error, again_in) => {
+                        debug!(%error, retry_in_seconds = seconds(again_in), "the watch broke");
+                    },
                 },
                 done = attendance.next() => {
+                    if let (_, Err(Stop::Pause)) = done {
+                        continue;
+                    }
                     let unjudged = Some(done.0.clone()).filter(|identity| standing.tally.is_unjudged(identity));
                     if self.account(done, standing, &mut attendance)? {
                         self.retries.arm(&standing.tally);

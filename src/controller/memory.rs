@@ -73,8 +73,11 @@ impl Memory {
         Self { record: record_of(&sweep.tally, through, crd), upto: None, proved, done: sweep.tally.done() }
     }
 
-    /// Takes in what a sweep has done that did not come to its end.
+    /// Takes in what a sweep has done that did not come to its end; one that did not write has done nothing.
     pub(super) fn interrupted(&mut self, sweep: Sweep, crd: &Crd, writes: bool) {
+        if !writes {
+            return;
+        }
         self.proved.extend(sweep.proved);
         self.done.add(&sweep.tally.done());
         let is_further = match &self.upto {
@@ -82,7 +85,7 @@ impl Memory {
             None => self.record.through.is_none() && sweep.upto.is_some(),
         };
         let record = record_of(&sweep.tally, sweep.through, crd);
-        if writes && is_further && record.through.is_some() {
+        if is_further && record.through.is_some() {
             (self.record, self.upto) = (record, sweep.upto);
         }
     }

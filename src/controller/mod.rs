@@ -2,8 +2,8 @@
 //! It must not talk to an API server but through `cluster`, nor decide about objects but through `domain::plan`.
 
 mod announce;
-mod assign;
 mod attend;
+mod brake;
 mod changes;
 mod charge;
 mod govern;

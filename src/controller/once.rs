@@ -72,6 +72,7 @@ pub async fn persist(
         cluster,
         pace: pass.pace,
         own_pace: None,
+        brake: None,
         crd: pass.crd,
         terms: pass.terms,
         mode: Mode::Persist,

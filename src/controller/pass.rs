@@ -9,6 +9,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tracing::{Instrument as _, Span};
 
+use super::brake::Brake;
 use super::spans;
 use super::tally::{Fate, Tally};
 use super::tend::{Stop, Tender};
@@ -160,6 +161,10 @@ impl Sweep {
         tender: Tender<'_>,
         orders: Orders<'_>,
     ) -> Result<bool, Interruption> {
+        // A pause that has begun or ended stops a sweep that need not write anything as well.
+        if tender.brake.is_some_and(Brake::has_changed) {
+            return Err(Stop::Pause.into());
+        }
         self.pages += 1;
         let span = spans::page(tender.crd, self.pages);
         self.read_and_see_to(tender, orders, &span).instrument(span.clone()).await
@@ -180,7 +185,12 @@ impl Sweep {
             self.watch_from = resource_version;
         }
         let places: Vec<Place> = objects.iter().map(place).collect();
-        see_to_page(tender, orders, objects, self).await?;
+        let mut proved = Proved::default();
+        if let Err(interruption) = see_to_page(tender, orders, objects, self, &mut proved).await {
+            // The page is not done, so no record covers what was written of it.
+            self.proved.extend(proved);
+            return Err(interruption);
+        }
         let in_order = places.is_sorted() && (self.after.is_none() || self.upto <= places.first().cloned());
         self.upto = places.into_iter().next_back().filter(|_| in_order);
         self.after = next;
@@ -203,9 +213,11 @@ async fn see_to_page(
     orders: Orders<'_>,
     objects: Vec<Object>,
     sweep: &mut Sweep,
+    proved: &mut Proved,
 ) -> Result<(), Interruption> {
     let mut queue = objects.into_iter();
     let mut under_way = FuturesUnordered::new();
+    let mut paused = false;
     loop {
         while under_way.len() < AT_ONCE
             && let Some(object) = queue.next()
@@ -226,8 +238,18 @@ async fn see_to_page(
                 (identity, resource_version, tender.tend(object, record).await)
             });
         }
-        let Some((identity, seen, tended)) = under_way.next().await else { return Ok(()) };
-        let tended = tended?;
+        let Some((identity, seen, tended)) = under_way.next().await else {
+            return if paused { Err(Stop::Pause.into()) } else { Ok(()) };
+        };
+        let tended = match tended {
+            // Nothing more begins, and what has begun comes to its end.
+            Err(Stop::Pause) => {
+                paused = true;
+                queue = Vec::new().into_iter();
+                continue;
+            }
+            tended => tended?,
+        };
         tender.cluster.metrics().object(tended.fate.outcome());
         if !matches!(tended.fate, Fate::Stored | Fate::Skipped | Fate::Held(..) | Fate::Due) {
             sweep.asked += 1;
@@ -236,6 +258,8 @@ async fn see_to_page(
             Fate::Written(resource_version) if orders.record.versions_disagree => {
                 sweep.proved.insert(&identity.uid, resource_version);
             }
+            Fate::Written(resource_version) => proved.insert(&identity.uid, resource_version),
+            Fate::AlreadyStored => proved.insert(&identity.uid, &seen),
             Fate::Held(..) => sweep.left.insert(true, &identity.uid, &seen),
             Fate::Rejected(_) => sweep.left.insert(false, &identity.uid, &seen),
             _ => {}

@@ -160,6 +160,11 @@ impl Recorder {
         }
     }
 
+    /// Whether the CRD carries this reason.
+    pub(super) fn stands(&self, reason: Reason) -> bool {
+        self.seen.borrow().iter().any(|condition| condition.reason == reason.as_str())
+    }
+
     /// Takes our conditions off the CRD, if there are any.
     pub(super) async fn unsay(&mut self) {
         self.said = Said::Silence;

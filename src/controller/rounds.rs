@@ -15,6 +15,7 @@ use super::pass::{Interruption, Orders, Proved, Sweep, look_at};
 use super::record::now;
 use super::spans;
 use super::tally::Tally;
+use super::tend::Tender;
 use super::verdict;
 use crate::api::{Counts, DefaultsReportStatus, Mode};
 use crate::domain::condition::{Reason, Verdict};
@@ -47,7 +48,12 @@ struct Stage<'a> {
 impl Charge {
     /// Whether objects may be written.
     pub(super) fn writes(&self) -> bool {
-        self.settings.mode == Mode::Persist && !self.settings.paused
+        self.settings.mode == Mode::Persist && self.settings.pause.is_none()
+    }
+
+    /// Whether it is for a pause that nothing is written.
+    fn is_paused(&self) -> bool {
+        self.settings.mode == Mode::Persist && self.settings.pause.is_some()
     }
 
     /// A pass over all objects, of which those that `memory` covers need no request. What is known when it cannot be ended
@@ -63,8 +69,13 @@ impl Charge {
         let times = Times { started: Some(now()), finished: None };
         let quiet = noted.is_some();
         // It may say already what an earlier attempt has met, and that holds until there is something better.
-        if !quiet && self.recorder.reason().is_none_or(|reason| reason == Reason::Settling) {
-            self.recorder.say(verdict::in_progress(&self.judged, &Tally::default(), None)).await;
+        let begins = match self.recorder.reason() {
+            None => !quiet || self.is_paused() && !self.recorder.stands(Reason::Paused),
+            Some(Reason::Settling) => !quiet,
+            Some(reason) => (reason == Reason::Paused) != self.is_paused(),
+        };
+        if begins {
+            self.recorder.say(self.in_progress(&Tally::default(), None)).await;
         }
         let (mut last, ended) = self.sweep(Stage { memory, earlier: None, quiet, times }).await;
         if let Err(interruption) = ended {
@@ -97,8 +108,11 @@ impl Charge {
             }
         } else {
             last.tally.credit(&memory.done);
-            verified.record = memory.record.clone();
-            verified.proved = std::mem::take(&mut memory.proved);
+            // What is known of a part of the objects says nothing of those that change now.
+            verified.record = match memory.upto {
+                None => memory.record.clone(),
+                Some(_) => Record { through: None, ..memory.record.clone() },
+            };
         }
         let counts = last.tally.counts();
         if last.tally.overflows() && counts.unknown > 0 {
@@ -127,7 +141,7 @@ impl Charge {
             None => self.publish(&standing).await,
         }
         self.cluster.metrics().pass_duration.observe(began.elapsed().as_secs_f64());
-        info!(counts = ?standing.tally.counts(), asked, "pass ends");
+        log_end(counts, asked);
         Ok(standing)
     }
 
@@ -138,7 +152,11 @@ impl Charge {
         let own_pace = self.own_pace.clone();
         let since = self.ledger.since();
         let changes = self.changes.clone().unwrap_or_default();
-        let tender = tender(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes);
+        let brake = self.brake();
+        let tender = Tender {
+            brake: Some(&brake),
+            ..tender(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes)
+        };
         let tally = Mutex::new(Tally::default());
         let beyond = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
         let orders = Orders {
@@ -155,10 +173,13 @@ impl Charge {
         let ended = {
             let mut work = pin!(sweep.all(tender, orders).instrument(span.clone()));
             let mut next = Instant::now() + UPDATES;
+            let mut braked = false;
             loop {
                 tokio::select! {
                     ended = &mut work => break ended,
                     () = sleep_until(next) => {}
+                    // Whoever has paused it need not wait for the writes that are under way.
+                    () = brake.changed(), if !braked => braked = true,
                 }
                 let so_far = look_at(&tally).clone();
                 let mut telling = pin!(self.tell(&so_far, stage));
@@ -187,8 +208,9 @@ impl Charge {
     /// Tells how far a sweep has come.
     async fn tell(&mut self, so_far: &Tally, Stage { memory, earlier, quiet, times }: Stage<'_>) {
         let counts = so_far.counts();
+        let is_braked = self.settings.pause != *self.pause.borrow();
         let told_before = quiet && counts.written + counts.rejected + counts.unknown == 0;
-        if counts.objects == 0 || told_before {
+        if !is_braked && (counts.objects == 0 || told_before) {
             return;
         }
         let shown = match earlier {
@@ -200,9 +222,17 @@ impl Charge {
             }
         };
         let verified = earlier.map(|_| counts.objects);
-        self.recorder.say(verdict::in_progress(&self.judged, &shown, verified)).await;
-        let status = self.status(Reason::InProgress, &shown, None, times);
+        let verdict = self.in_progress(&shown, verified);
+        let reason = verdict.reason;
+        self.recorder.say(verdict).await;
+        let status = self.status(reason, &shown, None, times);
         self.recorder.note(status).await;
+    }
+
+    /// What there is to say while a pass is under way, or has just been paused.
+    pub(super) fn in_progress(&self, tally: &Tally, verified: Option<u64>) -> Verdict {
+        let pause = self.pause.borrow().clone().filter(|_| self.settings.mode == Mode::Persist);
+        verdict::in_progress(&self.judged, pause.as_ref(), tally, verified)
     }
 
     /// Says again what a finished report says: it stays as it is, save for what it is about.
@@ -237,8 +267,7 @@ impl Charge {
     /// The verdict on the CRD, with what became of the values of changed defaults.
     fn verdict(&self, standing: &Standing) -> Verdict {
         let mut verdict = verdict::of(&self.judged, &self.settings, &standing.tally);
-        let changes =
-            self.changes.as_ref().map(|changes| changes.sentence(self.writes())).unwrap_or_default();
+        let changes = self.changes.as_ref().map(|changes| changes.sentence()).unwrap_or_default();
         if !changes.is_empty() {
             verdict.message = format!("{}; {changes}", verdict.message);
         }
@@ -264,4 +293,22 @@ impl Charge {
         let phantoms = counts.held + counts.rejected + counts.unknown + counts.due;
         self.cluster.metrics().phantom_objects(self.crd.name(), phantoms);
     }
+}
+
+/// Logs the end of a pass; `asked` is the number of objects that needed a request.
+fn log_end(counts: Counts, asked: u64) {
+    info!(
+        objects = counts.objects,
+        written = counts.written,
+        already_stored = counts.already_stored,
+        followed = counts.followed,
+        kept = counts.kept,
+        due = counts.due,
+        held = counts.held,
+        rejected = counts.rejected,
+        unknown = counts.unknown,
+        skipped = counts.skipped,
+        asked,
+        "pass ends"
+    );
 }

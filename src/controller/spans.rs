@@ -4,6 +4,8 @@
 //! All of these end soon, unlike the span of a CRD's task, so that each can be exported when it has ended. They are of level
 //! debug: the log has them where it is asked for that much.
 
+use std::time::Duration;
+
 use tracing::{Span, debug_span, field::Empty};
 
 use super::halt::Halt;
@@ -52,6 +54,11 @@ pub(super) fn halt(pass: &Span, halt: &Halt) {
     fail(pass, &halt.to_string());
 }
 
+/// A time as it is logged: a number, to the tenth of a second.
+pub(super) fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 10.0).round() / 10.0
+}
+
 /// A sweep over all objects; the first one of a pass decides about them, and the others verify it.
 pub(super) fn sweep(crd: &Crd, verifies: bool) -> Span {
     debug_span!("sweep", crd = crd.name(), verifies, objects = Empty, written = Empty)
@@ -74,7 +81,7 @@ pub(super) fn write(crd: &Crd, object: &Object, write: &Write, attempt: u32) -> 
         "write",
         crd = crd.name(),
         object = %object.identity(),
-        decision = ?write.strategy,
+        decision = write.strategy.as_str(),
         attempt,
         outcome = Empty,
         reason = Empty,
@@ -84,7 +91,7 @@ pub(super) fn write(crd: &Crd, object: &Object, write: &Write, attempt: u32) -> 
 
 /// Says what came of a write.
 pub(super) fn conclude(write: &Span, outcome: &Outcome, counted: WriteOutcome) {
-    write.record("outcome", tracing::field::debug(counted));
+    write.record("outcome", counted.as_str());
     match outcome {
         Outcome::Rejected(rejection) => fail(write, &rejection.message),
         Outcome::Failed(error) => fail(write, &error.to_string()),

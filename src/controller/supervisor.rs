@@ -12,17 +12,18 @@ use tokio::time::Instant;
 use tracing::{Instrument, error, info, info_span, warn};
 
 use super::Options;
-use super::assign::{Assignment, Policies, assign};
+use super::announce;
 use super::charge::Charge;
-use super::govern::{self, Policy};
+use super::govern::{self, Policy, Scope};
 use super::judge::{Judged, judge};
 use super::ledger::Ledger;
 use super::listed::Listed;
 use super::proclaim::{PolicyStatus, proclaim};
 use super::record::{Recorder, Subject, now};
 use super::retries::Retries;
+use super::spans::seconds;
 use super::verdict;
-use crate::api::{DefaultsPolicySpec, DefaultsPolicyStatus};
+use crate::api::{Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, Pause, Policies, assign};
 use crate::cluster::{Cluster, Events, Feed, FeedEvent, Pace, Permissions, crds, policies};
 use crate::domain::condition::{self, Condition};
 use crate::domain::crd::Crd;
@@ -74,8 +75,14 @@ pub async fn run(
     loop {
         tokio::select! {
             () = &mut shutdown => break,
-            Some(event) = policy_events.recv() => supervisor.policy_event(event),
-            Some(event) = crd_events.recv() => supervisor.crd_event(event),
+            Some(event) = policy_events.recv() => {
+                supervisor.policy_event(event);
+                supervisor.count_paused();
+            }
+            Some(event) = crd_events.recv() => {
+                supervisor.crd_event(event);
+                supervisor.count_paused();
+            }
             () = at(supervisor.govern_at) => supervisor.govern(),
             Some(ended) = supervisor.tasks.join_next(), if !supervisor.tasks.is_empty() => supervisor.task_ended(ended),
         }
@@ -91,7 +98,7 @@ struct Supervisor {
     pace: Arc<Pace>,
     options: Options,
     policies: Listed<Policy>,
-    /// The policies that can be read.
+    /// The policies that count.
     readable: Policies,
     crds: Listed<Known>,
     charges: BTreeMap<String, Running>,
@@ -132,6 +139,8 @@ struct Running {
     generation: i64,
     /// None where it only takes back what was said before.
     assignment: Option<Assignment>,
+    /// Tells the task that writes are paused, or may go on.
+    pause: watch::Sender<Option<Pause>>,
     task: AbortHandle,
 }
 
@@ -148,14 +157,12 @@ impl Supervisor {
             FeedEvent::Deleted(object) => drop(self.policies.items.remove(object.name())),
             FeedEvent::Listed => self.policies.listed(),
             FeedEvent::Failed(error, again_in) => {
-                warn!(%error, ?again_in, "the policies cannot be watched");
+                warn!(%error, retry_in_seconds = seconds(again_in), "the policies cannot be watched");
                 return;
             }
         }
         if !self.policies.is_listing() {
-            let all = self.policies.items.iter();
-            self.readable =
-                all.filter_map(|(name, policy)| Some((name.clone(), policy.spec.clone()?))).collect();
+            self.readable = govern::readable(&self.policies.items);
             self.govern_soon();
             self.reassign_all();
         }
@@ -179,8 +186,18 @@ impl Supervisor {
         let spec = DefaultsPolicySpec::deserialize(&document["spec"]).map_err(|error| {
             warn!(policy = name, %error, "this policy cannot be read and selects nothing");
         });
-        self.policies.insert(name, Policy { uid: uid.to_owned(), generation, spec: spec.ok(), status });
+        let pause_all = document["spec"]["pauseAll"] == true;
+        let policy = Policy { uid: uid.to_owned(), generation, spec: spec.ok(), pause_all, status };
+        self.policies.insert(name, policy);
         true
+    }
+
+    fn count_paused(&self) {
+        let assigned = self.charges.values().filter_map(|running| running.assignment.as_ref());
+        let paused = assigned.filter(|assignment| {
+            assignment.settings.mode == Mode::Persist && assignment.settings.pause.is_some()
+        });
+        self.cluster.metrics().paused.set(i64::try_from(paused.count()).unwrap_or(i64::MAX));
     }
 
     fn govern_soon(&mut self) {
@@ -196,12 +213,21 @@ impl Supervisor {
         let assigned = self.charges.iter();
         let assigned =
             assigned.filter_map(|(name, running)| Some((name.as_str(), running.assignment.as_ref()?)));
-        let statuses = govern::statuses(&self.policies.items, assigned, now());
+        let crd = |name: &str| self.crds.items.get(name)?.crd.as_deref();
+        let scope = Scope { policies: &self.policies.items, readable: &self.readable, crd: &crd };
+        let statuses = govern::statuses(scope, assigned, now());
         let with_uids = statuses.into_iter().map(|(name, status)| {
             let uid = self.policies.items[&name].uid.clone();
             PolicyStatus { name, uid, status }
         });
         let wanted: Vec<_> = with_uids.collect();
+        for PolicyStatus { name, uid, status } in &wanted {
+            let told =
+                self.statuses.borrow().iter().find(|told| told.name == *name).map(|told| told.status.clone());
+            let before = told.as_ref().unwrap_or(&self.policies.items[name].status);
+            let news = announce::about_policy(name, uid, &before.conditions, &status.conditions);
+            news.into_iter().for_each(|event| self.events.tell(event));
+        }
         self.statuses.send_if_modified(|before| {
             let is_new = *before != wanted;
             *before = wanted;
@@ -225,7 +251,9 @@ impl Supervisor {
                 self.crds.listed();
                 self.reassign_all();
             }
-            FeedEvent::Failed(error, again_in) => warn!(%error, ?again_in, "the CRDs cannot be watched"),
+            FeedEvent::Failed(error, again_in) => {
+                warn!(%error, retry_in_seconds = seconds(again_in), "the CRDs cannot be watched");
+            }
         }
     }
 
@@ -291,25 +319,32 @@ impl Supervisor {
         let Some(assignment) = assign(&self.readable, name, &known.group, &known.labels, settle) else {
             return self.release(name);
         };
-        if let Some(Running { uid, generation, assignment: Some(current), task }) = self.charges.get_mut(name)
-            && (&*uid, *generation, &current.settings) == (&known.uid, known.generation, &assignment.settings)
+        if let Some(Running { uid, generation, assignment: Some(current), pause, task }) =
+            self.charges.get_mut(name)
+            && (&*uid, *generation) == (&known.uid, known.generation)
+            && current.settings.same_apart_from_pause(&assignment.settings)
             && !task.is_finished()
         {
             if *current != assignment {
+                // The task goes on: what it is writing comes to its end, and what it knows is kept.
+                pause.send_replace(assignment.settings.pause.clone());
                 *current = assignment;
                 self.govern_soon();
             }
             return;
         }
-        let Assignment { settings, ties } = &assignment;
+        let Assignment { settings, ties, .. } = &assignment;
+        let pause = watch::Sender::new(settings.pause.clone());
         if !ties.is_empty() {
             let policy = &settings.policy;
-            warn!(crd = name, policy, ?ties, "several policies select this CRD as specifically");
+            let ties = ties.join(", ");
+            warn!(crd = name, policy, ties, "several policies select this CRD as specifically");
         }
         let mut recorder = known.recorder(&self.cluster, &self.events, name);
         let (uid, generation, judged) = (known.uid.clone(), known.generation, known.judged.clone());
         let revision = known.revision.clone();
-        let span = info_span!("crd", name);
+        // Not `name`: that is what a span is called in JSON.
+        let span = info_span!("reconcile", crd = name);
         let task = match known.crd.clone() {
             Some(crd) => {
                 let (cluster, pace) = (self.cluster.clone(), self.pace.clone());
@@ -324,6 +359,7 @@ impl Supervisor {
                     own_pace,
                     crd,
                     settings,
+                    pause: pause.subscribe(),
                     judged,
                     recorder,
                     revision,
@@ -348,7 +384,7 @@ impl Supervisor {
                 )
             }
         };
-        self.run(name, Running { uid, generation, assignment: Some(assignment), task });
+        self.run(name, Running { uid, generation, assignment: Some(assignment), pause, task });
     }
 
     /// Takes back what was said on a CRD that no policy selects any more.
@@ -367,8 +403,9 @@ impl Supervisor {
             recorder.restate(NOT_SELECTED, "", false).await;
             recorder.insist().await;
         };
-        let task = self.tasks.spawn(leave.instrument(info_span!("crd", name)));
-        self.run(name, Running { uid, generation, assignment: None, task });
+        let task = self.tasks.spawn(leave.instrument(info_span!("reconcile", crd = name)));
+        let pause = watch::Sender::default();
+        self.run(name, Running { uid, generation, assignment: None, pause, task });
     }
 
     /// Keeps a task in place of the one before.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tracing::{Instrument as _, debug, error, info, warn};
 
+use super::brake::Brake;
 use super::changes::Changes;
 use super::pursuit::Pursuit;
 use super::spans;
@@ -30,6 +31,8 @@ pub(super) struct Tender<'a> {
     pub(super) pace: &'a Pace,
     /// The CRD's own, beside the one that all share: what is broken about one CRD slows down that one alone.
     pub(super) own_pace: Option<&'a Pace>,
+    /// Says when a pause begins or ends: no further write begins then. None where there is none to obey.
+    pub(super) brake: Option<&'a Brake>,
     pub(super) crd: &'a Crd,
     pub(super) terms: Terms,
     pub(super) mode: Mode,
@@ -52,6 +55,9 @@ pub enum Stop {
     /// A permission is missing.
     #[error("a permission is missing: {0}")]
     Forbidden(Missing),
+    /// A policy has paused writes, or has taken its pause back. Writes that had begun have ended.
+    #[error("a pause of writes has begun, changed or ended")]
+    Pause,
     /// A write made the server forget owners.
     #[error(
         "a write made the API server forget the owners {managers:?} of {object}; nothing more is written"
@@ -101,13 +107,13 @@ impl Tender<'_> {
                 }
                 missing = likely.missing;
             }
-            let fate = match self.perform(&object, &write, attempt).await {
+            let fate = match self.perform(&object, &write, attempt).await? {
                 Outcome::Written { resource_version } => {
                     if missing.is_empty() {
                         // What seemed to be stored was not; which of it is not told.
                         missing.clone_from(&write.missing);
                     }
-                    info!(object = %object.identity(), strategy = ?write.strategy, "stored defaults");
+                    info!(object = %object.identity(), strategy = write.strategy.as_str(), "stored defaults");
                     Fate::Written(resource_version)
                 }
                 Outcome::AlreadyStored => {
@@ -134,7 +140,8 @@ impl Tender<'_> {
                     return Err(Stop::Forbidden(Missing::of(&self.crd.resource(), vec![verb])));
                 }
                 Outcome::OwnersLost { managers } => {
-                    error!(object = %object.identity(), ?managers, "owners lost");
+                    let owners = managers.join(", ");
+                    error!(object = %object.identity(), owners, "owners lost");
                     return Err(Stop::OwnersLost { object: object.identity().to_string(), managers });
                 }
                 again @ (Outcome::Conflict
@@ -144,9 +151,15 @@ impl Tender<'_> {
                     if let Outcome::NeedsRewrite = again {
                         refused = Some(write);
                     }
-                    debug!(object = %object.identity(), outcome = ?again, "deciding again");
-                    let asked = if let Outcome::Failed(error) = &again { error.retry_after() } else { None };
-                    tokio::time::sleep(backoff.failed(asked)).await;
+                    let error = if let Outcome::Failed(error) = &again { Some(error) } else { None };
+                    let reason = error.map(ToString::to_string);
+                    let outcome = counted(&again).as_str();
+                    debug!(object = %object.identity(), outcome, reason, "deciding again");
+                    let asked = error.and_then(CallError::retry_after);
+                    tokio::select! {
+                        () = self.braked() => return Err(Stop::Pause),
+                        () = tokio::time::sleep(backoff.failed(asked)) => {}
+                    }
                     match self.cluster.object(&self.crd.resource(), &object.identity()).await {
                         Ok(Some(fresh)) => object = fresh,
                         Ok(None) => return Ok(Tended { fate: Fate::Skipped, missing }),
@@ -164,23 +177,31 @@ impl Tender<'_> {
     fn passive(&self, object: &Object, plan: Plan) -> Fate {
         match plan {
             Plan::Skip(why) => {
-                debug!(object = %object.identity(), ?why, "skipped");
+                debug!(object = %object.identity(), why = why.as_str(), "skipped");
                 Fate::Skipped
             }
-            Plan::Hold(held) => {
-                debug!(object = %object.identity(), reason = ?held.reason, "held");
-                Fate::Held(held)
+            Plan::Hold { reason, paths } => {
+                debug!(object = %object.identity(), reason = reason.as_str(), "held");
+                Fate::Held(reason, paths)
             }
             Plan::Stored | Plan::Write(_) => Fate::Stored,
         }
     }
 
-    async fn perform(&self, object: &Object, write: &Write, attempt: u32) -> Outcome {
-        let own = match self.own_pace {
-            Some(pace) => Some(pace.admit().await),
-            None => None,
+    /// Writes, unless a pause has begun before there is a place for it. What has begun goes on to its end.
+    async fn perform(&self, object: &Object, write: &Write, attempt: u32) -> Result<Outcome, Stop> {
+        let places = async {
+            let own = match self.own_pace {
+                Some(pace) => Some(pace.admit().await),
+                None => None,
+            };
+            (own, self.pace.admit().await)
         };
-        let mut permit = self.pace.admit().await;
+        let (own, mut permit) = tokio::select! {
+            biased;
+            () = self.braked() => return Err(Stop::Pause),
+            places = places => places,
+        };
         let under_way = UnderWay::new(self.cluster.metrics());
         let span = spans::write(self.crd, object, write, attempt);
         let work = self.cluster.perform(self.crd, object, write, &self.terms);
@@ -204,7 +225,15 @@ impl Tender<'_> {
                 outcome => pressure(outcome),
             });
         }
-        outcome
+        Ok(outcome)
+    }
+
+    /// Waits until a pause begins or ends.
+    async fn braked(&self) {
+        match self.brake {
+            Some(brake) => brake.changed().await,
+            None => std::future::pending().await,
+        }
     }
 }
 
@@ -246,7 +275,7 @@ fn pressure(outcome: &Outcome) -> Pressure {
         Outcome::Failed(error) if matches!(error.code(), Some(429 | 503 | 504)) => {
             Pressure::Overload(error.retry_after())
         }
-        Outcome::Failed(CallError::TimedOut(_) | CallError::Connection(_) | CallError::BrokenOff(_)) => {
+        Outcome::Failed(CallError::TimedOut(..) | CallError::Connection(..) | CallError::BrokenOff(..)) => {
             Pressure::Overload(None)
         }
         _ => Pressure::None,

@@ -56,6 +56,8 @@ pub enum Reason {
     Misfit,
     /// A permission is missing.
     Forbidden,
+    /// A policy has stopped all writes for now.
+    Paused,
     /// The policy asks for reports only.
     AuditOnly,
     /// The policy asks for nothing.
@@ -83,7 +85,7 @@ pub struct Verdict {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::NoDefaults,
         Self::AllPersisted,
         Self::InProgress,
@@ -94,6 +96,7 @@ impl Reason {
         Self::NonStructural,
         Self::Misfit,
         Self::Forbidden,
+        Self::Paused,
         Self::AuditOnly,
         Self::Ignored,
         Self::ConversionFailed,
@@ -113,6 +116,7 @@ impl Reason {
             Self::NonStructural => "NonStructural",
             Self::Misfit => "Misfit",
             Self::Forbidden => "Forbidden",
+            Self::Paused => "Paused",
             Self::AuditOnly => "AuditOnly",
             Self::Ignored => "Ignored",
             Self::ConversionFailed => "ConversionFailed",

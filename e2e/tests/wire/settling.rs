@@ -1,0 +1,91 @@
+//! A schema that is given a day: what is missing is found out at its beginning, and an idle cluster is left in peace.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::server::{Answer, Request};
+use super::world::{POLICIES, World, is_about_objects, is_write, operate};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A world whose policy gives a changed schema a day.
+fn patient(names: &[&str]) -> World {
+    let world = World::with(names);
+    let mut policy = world.stored(POLICIES, "default").expect("the policy");
+    policy["spec"] = json!({ "settle": "24h" });
+    policy["metadata"]["generation"] = json!(2);
+    world.put(POLICIES, policy);
+    world
+}
+
+fn asks_for_permission(request: &Request) -> bool {
+    request.path.ends_with("/selfsubjectaccessreviews")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permission_that_is_missing_is_told_at_the_start_and_forgotten_when_it_comes() {
+    let world = patient(&["a"]);
+    let granted = Arc::new(AtomicBool::new(false));
+    world.fails({
+        let granted = granted.clone();
+        move |request| {
+            let asked = &request.body["spec"]["resourceAttributes"]["verb"];
+            let refused = !granted.load(Ordering::SeqCst) && (asked == "patch" || asked == "watch");
+            refused.then(|| Answer::json(json!({ "status": { "allowed": false } })))
+        }
+    });
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 26 * HOUR));
+    tokio::time::sleep(MINUTE).await;
+    let said = world.persisted();
+    assert!(said.starts_with("False Settling: the schema has changed; objects are written from "), "{said}");
+    let rule = r#"a permission is missing; add this rule to a role of Etch's: {apiGroups: ["example.com"], resources: ["things"], verbs: ["watch", "patch"]}"#;
+    assert!(said.contains(rule), "{said}");
+    let told: Vec<_> = world.events().into_iter().filter(|(event, _)| event.contains("Forbidden")).collect();
+    let [(event, 1)] = &told[..] else { panic!("{told:?}") };
+    assert!(event.starts_with("Warning Forbidden CustomResourceDefinition/things.example.com: "), "{event}");
+    assert!(event.contains(rule), "{event}");
+
+    // Nobody grants it for hours, and it is asked for seldom.
+    let asked = log.count(asks_for_permission);
+    tokio::time::sleep(10 * HOUR).await;
+    let again = log.count(asks_for_permission) - asked;
+    assert!((40..=300).contains(&again), "{again} questions in ten hours");
+    granted.store(true, Ordering::SeqCst);
+    tokio::time::sleep(15 * MINUTE).await;
+    let said = world.persisted();
+    assert!(said.starts_with("False Settling") && !said.contains("permission"), "{said}");
+    assert_eq!(log.count(is_about_objects), 0, "nothing is listed before its time");
+
+    tokio::time::sleep(15 * HOUR).await;
+    assert!(world.is_persisted("a"), "{}", world.persisted());
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_lacks_nothing_asks_once_and_says_that_it_settles() {
+    let world = patient(&["a"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 23 * HOUR));
+    tokio::time::sleep(5 * MINUTE).await;
+    assert_eq!(log.count(asks_for_permission), 4, "one question for each verb");
+    let told = world.events();
+    let [(event, 1)] = &told[..] else { panic!("{told:?}") };
+    assert!(event.starts_with("Normal Settling CustomResourceDefinition/things.example.com: "), "{event}");
+    let before = log.all().len();
+    tokio::time::sleep(20 * HOUR).await;
+    let others: Vec<_> =
+        log.all().split_off(before).into_iter().filter(|request| !request.is_watch()).collect();
+    // A handful of questions, and nothing else.
+    assert!(others.len() <= 20, "{} requests in 20 idle hours: {others:?}", others.len());
+    assert_eq!(log.count(is_write), 0);
+    operator.await.expect("it ends by itself");
+    // A restart tells nothing new.
+    let log = world.operate(HOUR).await;
+    let told = log.count(|request| request.path.starts_with("/apis/events.k8s.io/"));
+    assert_eq!(told, 0);
+}

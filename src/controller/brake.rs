@@ -1,0 +1,55 @@
+//! Whether the objects of a CRD may be written at this moment, as the policies say it.
+//! It must not decide what a pause means: it only notices that one has begun or ended.
+
+use tokio::sync::watch;
+
+use crate::api::Pause;
+
+/// The pause as it was when some work began, and as it is now.
+#[derive(Clone, Debug)]
+pub(super) struct Brake {
+    now: watch::Receiver<Option<Pause>>,
+    then: Option<Pause>,
+}
+
+impl Brake {
+    /// For work that began under the pause `then`.
+    pub(super) fn new(now: watch::Receiver<Option<Pause>>, then: Option<Pause>) -> Self {
+        Self { now, then }
+    }
+
+    /// Whether a pause has begun, changed or ended since the work began: nothing more of it may begin.
+    pub(super) fn has_changed(&self) -> bool {
+        *self.now.borrow() != self.then
+    }
+
+    /// Waits for that. This future may be dropped at any time.
+    pub(super) async fn changed(&self) {
+        let mut now = self.now.clone();
+        let found = now.wait_for(|now| *now != self.then).await.is_ok();
+        if !found {
+            // Whoever could say so is gone, and ends this task too.
+            std::future::pending().await
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_brake_tells_what_was_from_what_is() {
+        let pause = Some(Pause { paused: Some("default".to_owned()), ..Pause::default() });
+        let policies = watch::Sender::new(None);
+        let writing = Brake::new(policies.subscribe(), None);
+        let paused = Brake::new(policies.subscribe(), pause.clone());
+        assert!(!writing.has_changed() && writing.changed().now_or_never().is_none());
+        assert!(paused.has_changed(), "a pause that has ended before the work began to wait is not missed");
+        policies.send_replace(pause);
+        assert!(writing.has_changed() && writing.changed().now_or_never().is_some());
+        assert!(!paused.has_changed() && paused.changed().now_or_never().is_none());
+    }
+}
