@@ -30,6 +30,30 @@ fn an_object_whose_owners_name_every_default_costs_the_same_at_any_size() {
     assert_eq!([medium, large], [small; 2]);
 }
 
+#[test]
+fn rules_that_no_default_can_break_cost_nothing() {
+    let missing = |schema: Value| {
+        let crd = Crd::read(&crd_of(&schema.into())).expect("a CRD");
+        SIZES.map(|ports| {
+            let object = Object::from(object(ports, "TCP"));
+            let mut plan = None;
+            let info = measure(|| plan = Some(decide(&object, &crd, &Terms::default(), &Record::default())));
+            assert!(matches!(plan, Some(Plan::Write(_))), "{plan:?}");
+            info.bytes_total
+        })
+    };
+    let mut ruled = schema();
+    let spec = &mut ruled["properties"]["spec"]["properties"];
+    spec["notes"]["maxProperties"] = 1_000.into();
+    spec["notes"]["x-kubernetes-validations"] = json!([{ "rule": "self.all(key, key != '')" }]);
+    spec["ports"]["items"]["properties"]["number"]["oneOf"] = json!([{ "minimum": 1000 }, { "maximum": 1 }]);
+    assert_eq!(missing(ruled.clone()), missing(schema()));
+    // The same rule where it sees the default.
+    let items = &mut ruled["properties"]["spec"]["properties"]["ports"]["items"];
+    items["x-kubernetes-validations"] = json!([{ "rule": "self.protocol != ''" }]);
+    assert!(missing(ruled)[0] > missing(schema())[0], "the objects are judged");
+}
+
 /// The bytes that deciding allocates, at each size.
 fn allocated(record: &Record, object: &dyn Fn(usize) -> Value) -> [u64; 3] {
     let crd = Crd::read(&crd_of(&schema().into())).expect("a CRD");

@@ -114,7 +114,7 @@ async fn invalid_defaults_hold_only_what_they_touch(scene: &Scene) -> Result<()>
     let report = scene.report(name).await?;
     let status = &report["status"];
     ensure!(status["generation"] == applied["metadata"]["generation"], "{report}");
-    ensure!(status["held"][0]["reason"] == "InvalidDefault" && status["counts"]["held"] == 1, "{report}");
+    ensure!(status["held"][0]["reason"] == "InvalidDefaults" && status["counts"]["held"] == 1, "{report}");
     let all = cluster.get(&format!("{CRDS}/{name}")).await?["status"]["conditions"].to_string();
     // The schema's own words may stand where the schema's defaults are listed, and nowhere else.
     ensure!(!all.contains(CANARY) && !status["held"].to_string().contains(CANARY), "a value is shown");

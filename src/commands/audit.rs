@@ -13,7 +13,7 @@ use etch::domain::decode::Decoder;
 use etch::domain::json::Json;
 use etch::domain::object::{Identity, Object};
 use etch::domain::path::Path;
-use etch::domain::plan::{Hold, Terms};
+use etch::domain::plan::{Held, Terms};
 use etch::domain::schema::rules::crd::judge;
 use etch::report::{self, Align, Cell, Style, Table, Tone};
 use futures::stream::{self, StreamExt};
@@ -74,7 +74,7 @@ struct Detail {
     namespace: Option<String>,
     name: String,
     missing: Vec<Missing>,
-    held: Option<(Hold, Vec<Path>)>,
+    held: Option<Held>,
     hidden: Vec<Path>,
     unreadable: Option<String>,
 }
@@ -382,19 +382,13 @@ impl Detail {
                 .iter()
                 .map(|missing| json!({ "path": missing.path.to_string(), "state": missing.state.as_str() }))
                 .collect::<Vec<_>>(),
-            "held": held.as_ref().map(|(reason, paths)| json!({ "reason": word(*reason), "paths": texts(paths) })),
+            "held": held.as_ref().map(|held| json!({
+                "reason": held.reason.as_str(), "paths": texts(&held.paths),
+                "broken": held.broken.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            })),
             "hidden": texts(hidden),
             "unreadable": unreadable,
         })
-    }
-}
-
-/// The reason in one word, as reports have it.
-pub(crate) fn word(hold: Hold) -> &'static str {
-    match hold {
-        Hold::HiddenFields => "HiddenFields",
-        Hold::Misfit => "Misfit",
-        Hold::InvalidDefault => "InvalidDefault",
     }
 }
 
@@ -466,8 +460,10 @@ fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io
                 .map(|missing| format!("{} ({})", missing.path, missing.state))
                 .collect();
             let mut told = vec![paths.join(" ")];
-            if let Some((reason, _)) = &detail.held {
-                told.push(format!("held: {}", word(*reason)));
+            if let Some(held) = &detail.held {
+                let broken = held.broken_in_short();
+                let why = if broken.is_empty() { broken } else { format!(" ({broken})") };
+                told.push(format!("held: {}{why}", held.reason.as_str()));
             }
             if !detail.hidden.is_empty() {
                 let hidden: Vec<_> = detail.hidden.iter().map(Path::to_string).collect();

@@ -14,7 +14,6 @@ use etch::domain::schema::rules::crd::judge;
 use etch::report::{self, Align, Cell, Style, Table, Tone};
 use serde_json::{Value, json};
 
-use super::audit::word;
 use super::etcd::on_its_record;
 use super::failure;
 use crate::commands::global::{Global, Output};
@@ -215,9 +214,9 @@ impl Persist {
                         counts.skipped += 1;
                         ("skip", Some(skipped(why)), Vec::new())
                     }
-                    Plan::Hold { reason, paths } => {
+                    Plan::Hold(held) => {
                         counts.held += 1;
-                        ("hold", Some(word(reason)), paths)
+                        ("hold", Some(held.reason.as_str()), held.paths)
                     }
                     Plan::Write(write) => {
                         counts.due += 1;

@@ -7,7 +7,7 @@ use crate::cluster::Rejection;
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
-use crate::domain::plan::{Change, Plan, Record, Strategy, Terms, Write, follow};
+use crate::domain::plan::{Change, Held, Hold, Plan, Record, Strategy, Terms, Write, follow};
 
 /// What became of the changed defaults in one object so far.
 pub(super) struct Pursuit<'a> {
@@ -20,6 +20,8 @@ pub(super) struct Pursuit<'a> {
     /// The resource version after the last move.
     resource_version: Option<String>,
     refused: Option<Rejection>,
+    /// Why what would be moved is not: it would make the object invalid.
+    held: Option<Held>,
 }
 
 impl<'a> Pursuit<'a> {
@@ -35,6 +37,7 @@ impl<'a> Pursuit<'a> {
             kept: Vec::new(),
             resource_version: None,
             refused: None,
+            held: None,
         }
     }
 
@@ -51,14 +54,20 @@ impl<'a> Pursuit<'a> {
         let may_follow = match &plan {
             Plan::Stored => true,
             Plan::Write(write) => write.strategy != Strategy::Rewrite || is_audit,
-            Plan::Skip(_) | Plan::Hold { .. } => false,
+            Plan::Skip(_) | Plan::Hold(_) => false,
         };
         if self.list.is_empty() || !may_follow {
             return plan;
         }
         let following = follow(object, crd, terms, self.list);
         self.kept = following.kept;
+        self.held = None;
         match following.plan {
+            Some(Plan::Hold(held)) if held.reason == Hold::InvalidDefaults => {
+                self.kept.extend(following.moved);
+                self.held = Some(held);
+                plan
+            }
             Some(Plan::Write(_)) if is_audit => {
                 self.moved = following.moved;
                 plan
@@ -81,10 +90,14 @@ impl<'a> Pursuit<'a> {
 
     /// What became of the object in the end, by what became of it apart from changed defaults. It is counted.
     pub(super) fn end(self, fate: Fate) -> Fate {
-        let Self { changes, uid, moved, kept, resource_version, refused, .. } = self;
+        let Self { changes, uid, moved, kept, resource_version, refused, held, .. } = self;
         if !matches!(fate, Fate::Unknown) && refused.is_none() {
             changes.count(&uid, &moved, &kept, resource_version.is_some());
         }
+        let fate = match (fate, held) {
+            (Fate::Stored | Fate::AlreadyStored | Fate::Written(_), Some(held)) => Fate::Held(held),
+            (fate, _) => fate,
+        };
         match (fate, refused, resource_version) {
             (Fate::Stored | Fate::AlreadyStored | Fate::Written(_), Some(rejection), _) => {
                 Fate::Rejected(rejection)

@@ -8,7 +8,7 @@ use crate::api::{Counts, DefaultsReportStatus};
 use crate::cluster::Rejection;
 use crate::domain::object::Identity;
 use crate::domain::path::Path;
-use crate::domain::plan::Hold;
+use crate::domain::plan::Held;
 use crate::metrics::ObjectOutcome;
 
 /// How many objects in trouble are remembered by name, for the report and to be tried again; and how many that are due.
@@ -26,7 +26,7 @@ pub(super) enum Fate {
     /// It was left alone on purpose, or went away.
     Skipped,
     /// A write would do harm.
-    Held(Hold, Vec<Path>),
+    Held(Held),
     /// A write was refused.
     Rejected(Rejection),
     /// A write is due and the policy forbids it.
@@ -106,7 +106,7 @@ impl Tally {
                 }
             }
             Fate::Unknown => self.trouble(identity, Trouble::Unknown),
-            Fate::Held(reason, paths) => self.trouble(identity, Trouble::Held(reason, paths)),
+            Fate::Held(held) => self.trouble(identity, Trouble::Held(held)),
             Fate::Rejected(rejection) => self.trouble(identity, Trouble::Rejected(rejection)),
         }
     }
@@ -143,7 +143,7 @@ impl Tally {
             // What could not be found out changes nothing of what is known.
             Fate::Unknown if was_due || before.is_some() => return false,
             Fate::Unknown => (false, Some(Trouble::Unknown)),
-            Fate::Held(reason, paths) => (false, Some(Trouble::Held(*reason, paths.clone()))),
+            Fate::Held(held) => (false, Some(Trouble::Held(held.clone()))),
             Fate::Rejected(rejection) => (false, Some(Trouble::Rejected(rejection.clone()))),
             Fate::Due => (true, None),
             _ => (false, None),

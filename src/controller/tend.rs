@@ -180,9 +180,9 @@ impl Tender<'_> {
                 debug!(object = %object.identity(), why = why.as_str(), "skipped");
                 Fate::Skipped
             }
-            Plan::Hold { reason, paths } => {
-                debug!(object = %object.identity(), reason = reason.as_str(), "held");
-                Fate::Held(reason, paths)
+            Plan::Hold(held) => {
+                debug!(object = %object.identity(), reason = held.reason.as_str(), "held");
+                Fate::Held(held)
             }
             Plan::Stored | Plan::Write(_) => Fate::Stored,
         }

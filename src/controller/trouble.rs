@@ -5,13 +5,13 @@ use crate::api::ObjectProblem;
 use crate::cluster::{Rejection, RejectionKind};
 use crate::domain::object::Identity;
 use crate::domain::path::Path;
-use crate::domain::plan::Hold;
+use crate::domain::plan::{Held, Hold};
 
 /// Why the defaults of one object are not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// A write would do harm.
-    Held(Hold, Vec<Path>),
+    Held(Held),
     /// A write was refused.
     Rejected(Rejection),
     /// It changed, and could not be seen to since.
@@ -31,23 +31,9 @@ impl Trouble {
     /// The trouble of an object, as the report has it.
     pub(super) fn describe(&self, identity: &Identity) -> ObjectProblem {
         let (reason, message, paths) = match self {
-            Self::Held(Hold::HiddenFields, paths) => (
-                Hold::HiddenFields.as_str(),
-                "etcd may still hold these fields, which the schema no longer knows; a write would destroy them"
-                    .to_owned(),
-                paths.iter().map(Path::to_string).collect(),
-            ),
-            Self::Held(Hold::Misfit, paths) => (
-                Hold::Misfit.as_str(),
-                "these values have another type than the schema says; a write would make the server forget who owns what"
-                    .to_owned(),
-                paths.iter().map(Path::to_string).collect(),
-            ),
-            Self::Held(Hold::InvalidDefault, paths) => (
-                Hold::InvalidDefault.as_str(),
-                "these defaults are themselves invalid; correct them in the CRD".to_owned(),
-                paths.iter().map(Path::to_string).collect(),
-            ),
+            Self::Held(held) => {
+                (held.reason.as_str(), harm(held), held.paths.iter().map(Path::to_string).collect())
+            }
             Self::Rejected(rejection) => {
                 let reason = match rejection.kind {
                     RejectionKind::Invalid => "Invalid",
@@ -59,9 +45,11 @@ impl Trouble {
                 };
                 (reason, rejection.message.clone(), rejection.fields.clone())
             }
-            Self::Unknown => {
-                ("Unknown", "the API server could not be asked about it; tried again by itself".to_owned(), Vec::new())
-            }
+            Self::Unknown => (
+                "Unknown",
+                "the API server could not be asked about it; tried again by itself".to_owned(),
+                Vec::new(),
+            ),
         };
         ObjectProblem {
             namespace: identity.namespace.clone(),
@@ -71,5 +59,26 @@ impl Trouble {
             message,
             paths,
         }
+    }
+}
+
+/// What a write would do to an object that is held, and what to do about it.
+fn harm(held: &Held) -> String {
+    match held.reason {
+        Hold::HiddenFields => {
+            "etcd may still hold these fields, which the schema no longer knows; a write would destroy them".to_owned()
+        }
+        Hold::Misfit => {
+            "these values have another type than the schema says; a write would make the server forget who owns what"
+                .to_owned()
+        }
+        Hold::InvalidDefaults if held.broken.is_empty() => {
+            "these defaults are themselves invalid; correct them in the CRD".to_owned()
+        }
+        Hold::InvalidDefaults => format!(
+            "the object would be invalid with these defaults ({}); correct the defaults or what they break in the CRD, or set \
+             the fields in the object",
+            held.broken_in_short()
+        ),
     }
 }

@@ -1,6 +1,8 @@
 //! The sentence about a CRD, from what became of its objects.
 //! It must not name values, nor more than a few objects.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::judge::Judged;
@@ -10,7 +12,7 @@ use crate::api::{Mode, Pause, Settings};
 use crate::cluster::Missing;
 use crate::domain::condition::{Reason, Verdict, list};
 use crate::domain::crd::Crd;
-use crate::domain::plan::Hold;
+use crate::domain::plan::{Held, Hold};
 
 /// How a sentence about missing permissions begins.
 pub(super) const MISSING: &str = "a permission is missing";
@@ -110,9 +112,10 @@ pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict
             .collect()
     };
     let rejected = named(|trouble| matches!(trouble, Trouble::Rejected(_)));
-    let hidden = named(|trouble| matches!(trouble, Trouble::Held(Hold::HiddenFields, _)));
-    let misfit = named(|trouble| matches!(trouble, Trouble::Held(Hold::Misfit, _)));
-    let invalid = named(|trouble| matches!(trouble, Trouble::Held(Hold::InvalidDefault, _)));
+    let hidden = named(|trouble| matches!(trouble, Trouble::Held(Held { reason: Hold::HiddenFields, .. })));
+    let misfit = named(|trouble| matches!(trouble, Trouble::Held(Held { reason: Hold::Misfit, .. })));
+    let invalid =
+        named(|trouble| matches!(trouble, Trouble::Held(Held { reason: Hold::InvalidDefaults, .. })));
     let unknown = named(|trouble| matches!(trouble, Trouble::Unknown));
     let stored = counts.written + counts.already_stored;
     let mut sentences = vec![format!("{stored} of {} objects store their defaults", counts.objects)];
@@ -130,7 +133,11 @@ pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict
         sentences.push(list(&hidden, "held for fields that only etcd still has"));
     }
     if !invalid.is_empty() {
-        sentences.push(list(&invalid, "held for a default that is itself invalid"));
+        let others = hidden.len() + misfit.len();
+        let number = if others == 0 { counts.held } else { invalid.len() as u64 };
+        let what =
+            format!("{number} held, since they would be invalid with their defaults at {}", places(tally));
+        sentences.push(list(&invalid, &what));
     }
     if !misfit.is_empty() {
         sentences.push(list(&misfit, "held for values of another type than the schema's"));
@@ -161,6 +168,19 @@ pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict
         _ => Some(false),
     };
     verdict(judged, persisted, reason, sentences.join("; "))
+}
+
+/// The first few places in the schema of the defaults that objects are held for.
+fn places(tally: &Tally) -> String {
+    const SHOWN: usize = 3;
+    let held = tally.troubles().filter_map(|(_, trouble)| match trouble {
+        Trouble::Held(held) if held.reason == Hold::InvalidDefaults => Some(&held.paths),
+        _ => None,
+    });
+    let places: BTreeSet<String> = held.flatten().map(|path| path.to_schema().to_string()).collect();
+    let more = if places.len() > SHOWN { " and more" } else { "" };
+    let shown: Vec<String> = places.into_iter().take(SHOWN).collect();
+    format!("{}{more}", shown.join(", "))
 }
 
 /// What is wrong with the CRD itself, and this about its objects.

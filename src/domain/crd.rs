@@ -6,6 +6,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::compile::Compiled;
+use super::guard::Guard;
 use super::json::{Json, same};
 use super::path::Path;
 use super::schema::{ParseError, Schema};
@@ -28,6 +29,7 @@ pub struct Crd {
     stored_elsewhere: bool,
     invalid_defaults: Vec<Path>,
     compiled: Compiled,
+    guard: Guard,
 }
 
 /// One version of a CRD.
@@ -93,6 +95,7 @@ impl Crd {
             .position(|version| version.get("storage") == Some(&Value::Bool(true)))
             .ok_or(malformed("spec.versions[].storage", "true for any version"))?;
         let compiled = Compiled::new(&versions[storage].schema);
+        let guard = Guard::of(&versions[storage].schema);
         let stored_schema = schema_document(&documents[storage]);
         let versions_disagree =
             documents.iter().zip(&versions).enumerate().any(|(index, (document, version))| {
@@ -113,6 +116,7 @@ impl Crd {
             storage,
             versions_disagree,
             compiled,
+            guard,
         })
     }
 
@@ -164,6 +168,11 @@ impl Crd {
     /// The storage version's schema, ready for filling.
     pub fn compiled(&self) -> &Compiled {
         &self.compiled
+    }
+
+    /// Where defaults of the storage version can break what stands around them.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
     }
 
     /// The group and the storage version: `stable.example.com/v1`.

@@ -5,6 +5,7 @@ pub mod audit;
 pub mod condition;
 pub mod crd;
 pub mod decode;
+pub mod guard;
 pub mod impact;
 pub mod lint;
 pub mod object;
@@ -12,6 +13,7 @@ pub mod openapi;
 pub mod ownership;
 pub mod plan;
 pub mod rbac;
+mod without;
 
 /// What the server says of values, by `kube_crd_validation`, and of rules, by `kube_validation_rules`.
 pub mod validate {

@@ -71,8 +71,8 @@ pub fn defaults(schema: &Schema) -> DefaultFindings {
     DefaultFindings { by_server: server.found, beyond_server: beyond.found, either: server.either, sites }
 }
 
-struct Walk<'s> {
-    patterns: Patterns<'s>,
+struct Walk {
+    patterns: Patterns,
     server: List,
     beyond: List,
     sites: Vec<Path>,
@@ -106,8 +106,8 @@ struct Standing<'a> {
     beyond_server: bool,
 }
 
-impl<'s> Walk<'s> {
-    fn schema(&mut self, schema: &'s Schema, is_root: bool, standing: &Standing<'_>, at: &mut Field) {
+impl Walk {
+    fn schema(&mut self, schema: &Schema, is_root: bool, standing: &Standing<'_>, at: &mut Field) {
         let is_object = is_root || schema.embedded_resource;
         let standing = if is_object {
             let depth = standing.trail.to_path().steps().len();
@@ -127,7 +127,7 @@ impl<'s> Walk<'s> {
         level(|| self.below(schema, is_object, standing, at));
     }
 
-    fn below(&mut self, schema: &'s Schema, is_object: bool, standing: &Standing<'_>, at: &mut Field) {
+    fn below(&mut self, schema: &Schema, is_object: bool, standing: &Standing<'_>, at: &mut Field) {
         if let Some(items) = &schema.items {
             let mark = at.child("items");
             self.schema(
@@ -158,9 +158,9 @@ impl<'s> Walk<'s> {
 }
 
 /// Each check is made only if those before it found nothing, save that an unpruned default is checked further.
-fn check<'s>(
-    patterns: &Patterns<'s>,
-    schema: &'s Schema,
+fn check(
+    patterns: &Patterns,
+    schema: &Schema,
     default: &Json,
     is_object: bool,
     standing: &Standing<'_>,

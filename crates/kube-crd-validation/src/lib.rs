@@ -28,7 +28,13 @@ pub use defaults::{DefaultFindings, defaults};
 #[derive(Debug)]
 pub struct Validator<'s> {
     schema: &'s Schema,
-    patterns: Patterns<'s>,
+    prepared: Prepared,
+}
+
+/// What validating many objects with one schema needs only once, apart from the schema.
+#[derive(Debug)]
+pub struct Prepared {
+    patterns: Patterns,
     rules: Option<kube_validation_rules::Program>,
 }
 
@@ -46,29 +52,49 @@ pub struct ObjectFindings {
 impl<'s> Validator<'s> {
     /// Prepares a schema: its rules are compiled now, its patterns when an object first needs them.
     pub fn new(schema: &'s Schema) -> Self {
-        Self {
-            schema,
-            patterns: Patterns::of(schema),
-            rules: kube_validation_rules::Program::compile(schema, true),
-        }
+        Self { schema, prepared: Prepared::of(schema) }
     }
 
     /// Checks an object as it is read, with its defaults filled in.
     ///
     /// Its own type and metadata are taken for granted: the server that it comes from has checked them.
     pub fn object(&self, object: &Value) -> ObjectFindings {
-        let violations = value::check(Form::Props, &self.patterns, self.schema, object);
-        let mut values: Vec<_> = violations.iter().map(|violation| violation.finding("")).collect();
-        metadata::check(self.schema, object, false, &mut Field::default(), &mut values);
-        lists::check(self.schema, object, &mut Field::default(), &mut values);
+        let values = self.prepared.values(self.schema, object);
         let mut found = ObjectFindings { values, ..ObjectFindings::default() };
-        if let Some(rules) = &self.rules {
+        if let Some(rules) = &self.prepared.rules {
             found.rules_skipped = found.values.iter().any(|finding| blocks_rules(finding.kind));
             if !found.rules_skipped {
                 rules.validate(object, None, "", kube_validation_rules::RUNTIME_BUDGET, &mut found.rules);
             }
         }
         found
+    }
+}
+
+impl Prepared {
+    /// Prepares a schema: its rules are compiled now, its patterns when an object first needs them.
+    pub fn of(schema: &Schema) -> Self {
+        Self { patterns: Patterns::of(schema), rules: kube_validation_rules::Program::compile(schema, true) }
+    }
+
+    /// Checks an object as an update that leaves it as it is: `oldSelf` is the object itself. Rules are run whatever else is
+    /// wrong, as on a server that lets through what was wrong before.
+    ///
+    /// `schema` is the one that was prepared, and `budget` what the rules may cost; it is left with what remains.
+    pub fn unchanged(&self, schema: &Schema, object: &Value, budget: &mut i64) -> Vec<Finding> {
+        let mut found = self.values(schema, object);
+        if let Some(rules) = &self.rules {
+            *budget = rules.validate(object, Some(object), "", *budget, &mut found);
+        }
+        found
+    }
+
+    fn values(&self, schema: &Schema, object: &Value) -> Vec<Finding> {
+        let violations = value::check(Form::Props, &self.patterns, schema, object);
+        let mut values: Vec<_> = violations.iter().map(|violation| violation.finding("")).collect();
+        metadata::check(schema, object, false, &mut Field::default(), &mut values);
+        lists::check(schema, object, &mut Field::default(), &mut values);
+        values
     }
 }
 

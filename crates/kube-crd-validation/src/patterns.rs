@@ -10,16 +10,16 @@ use kube_structural_schema::schema::Schema;
 
 /// Every pattern of a schema by its text, compiled when it is first used.
 #[derive(Debug, Default)]
-pub(super) struct Patterns<'s>(HashMap<&'s str, OnceLock<Result<Pattern, PatternError>>>);
+pub(super) struct Patterns(HashMap<Box<str>, OnceLock<Result<Pattern, PatternError>>>);
 
-impl<'s> Patterns<'s> {
-    pub(super) fn of(schema: &'s Schema) -> Self {
+impl Patterns {
+    pub(super) fn of(schema: &Schema) -> Self {
         let mut patterns = Self::default();
         patterns.collect(schema);
         patterns
     }
 
-    fn collect(&mut self, schema: &'s Schema) {
+    fn collect(&mut self, schema: &Schema) {
         level(|| {
             for (_, property) in schema.properties.iter() {
                 self.collect(property);
@@ -29,7 +29,7 @@ impl<'s> Patterns<'s> {
             }
             let Some(constraints) = &schema.constraints else { return };
             if !constraints.pattern.is_empty() {
-                self.0.entry(&constraints.pattern).or_default();
+                self.0.entry(constraints.pattern.clone()).or_default();
             }
             let clauses = [&constraints.all_of, &constraints.any_of, &constraints.one_of];
             for clause in clauses.into_iter().flatten().chain(constraints.not.as_deref()) {

@@ -29,7 +29,7 @@ fn check(document: &Value, object: &Value) -> ObjectFindings {
 fn shown<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Vec<String> {
     findings
         .into_iter()
-        .map(|Finding { kind, field, detail }| format!("{kind:?} {field}: {detail}"))
+        .map(|Finding { kind, field, detail, .. }| format!("{kind:?} {field}: {detail}"))
         .collect()
 }
 
@@ -214,4 +214,40 @@ fn depth_is_no_matter() {
     let kinds: Vec<Kind> = found.iter().map(|finding| finding.kind).collect();
     assert_eq!(kinds, [Kind::Invalid, Kind::Invalid, Kind::Duplicate]);
     assert_eq!(defaults(&schema).beyond_server.len(), 1);
+}
+
+#[test]
+fn what_the_schema_asks_for_is_told_without_values() {
+    const CANARY: &str = "canary";
+    let document = json!({ "type": "object", "properties": {
+        "format": { "type": "string", "format": "date" },
+        "pattern": { "type": "string", "pattern": "^x$" },
+        "long": { "type": "string", "maxLength": 3 },
+        "enum": { "type": "string", "enum": ["x"] },
+        "type": { "type": "integer" },
+        "map": { "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "string" } },
+        "not": { "type": "object", "not": { "required": ["a"] }, "properties": { "a": { "type": "string" } } },
+    } });
+    let whole = json!({ "type": "object", "properties": { "spec": document } });
+    let spec = json!({
+        "format": CANARY, "pattern": CANARY, "long": CANARY, "enum": CANARY, "type": CANARY,
+        "map": [CANARY, CANARY], "not": { "a": CANARY },
+    });
+    let found = check(&whole, &json!({ "spec": spec }));
+    assert_eq!(found.values.len(), 7, "{found:?}");
+    let ruled = json!({ "type": "object", "properties": { "text": { "type": "string" } }, "x-kubernetes-validations": [
+        { "rule": "self.text == ''", "messageExpression": "self.text" },
+        { "rule": "int(self.text) > 0", "message": "text is a number" },
+        { "rule": "self.text.size() < 3", "message": "text is short" },
+    ] });
+    let ruled = check(&ruled, &json!({ "text": CANARY }));
+    assert!(
+        found.iter().chain(ruled.iter()).any(|finding| finding.detail.contains(CANARY)),
+        "the server's words may"
+    );
+    for finding in found.iter().chain(ruled.iter()) {
+        assert!(!finding.requirement().contains(CANARY) && !finding.requirement().is_empty(), "{finding:?}");
+    }
+    let rules: Vec<_> = ruled.rules.iter().map(Finding::requirement).collect();
+    assert_eq!(rules, ["self.text == ''", "a rule cannot be evaluated: text is a number", "text is short"]);
 }

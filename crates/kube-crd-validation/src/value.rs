@@ -25,7 +25,7 @@ use kube_structural_schema::schema::{Additional, Constraints, Schema};
 /// Everything that is wrong with a value. Of violations with the same text one is reported, as upstream does.
 pub(super) fn check<'v>(
     form: Form,
-    patterns: &'v Patterns<'v>,
+    patterns: &'v Patterns,
     schema: &'v Schema,
     value: &'v Value,
 ) -> Vec<Violation<'v>> {
@@ -40,7 +40,7 @@ pub(super) fn check<'v>(
 
 struct Walk<'v> {
     form: Form,
-    patterns: &'v Patterns<'v>,
+    patterns: &'v Patterns,
     /// As upstream writes it: `spec.ports[0].name`, and a leading dot in front of an undeclared property of the root.
     path: String,
     found: Vec<Violation<'v>>,

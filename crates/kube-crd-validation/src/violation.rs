@@ -116,13 +116,46 @@ impl Violation<'_> {
             (base, "") => base.to_owned(),
             (base, path) => format!("{base}.{path}"),
         };
-        Finding::new(kind, field, detail)
+        Finding::new(kind, field, detail).asking(self.what.requirement())
     }
 
     /// Upstream has no place for some errors, and so reports them at the whole value.
     fn has_place(&self) -> bool {
         use What::*;
         !matches!(self.what, Range { .. } | AnyOf | OneOf { .. } | AllOf { .. } | Not)
+    }
+}
+
+impl What<'_> {
+    /// What the schema asks for: the same for every value that breaks it, and without values.
+    fn requirement(&self) -> String {
+        use What::*;
+        match self {
+            Type { expected, .. } => format!("it must be of type {expected}"),
+            Format { name, .. } => format!("it must have the format {name}"),
+            Required => "it is required".to_owned(),
+            TooLong(max) => format!("it must have at most {max} characters"),
+            TooShort(min) => format!("it must have at least {min} characters"),
+            Pattern { pattern, .. } => format!("it must match the pattern '{pattern}'"),
+            Enum(_) => "it must be one of the values of its enum".to_owned(),
+            Range { type_name, format, .. } => format!("it must be a number of type {type_name} {format}"),
+            MultipleOf(factor) | FactorNotPositive(factor) => format!("it must be a multiple of {factor}"),
+            Maximum { limit, exclusive: false } => format!("it must be at most {limit}"),
+            Maximum { limit, exclusive: true } => format!("it must be less than {limit}"),
+            Minimum { limit, exclusive: false } => format!("it must be at least {limit}"),
+            Minimum { limit, exclusive: true } => format!("it must be greater than {limit}"),
+            TooManyItems(max) => format!("it must have at most {max} items"),
+            TooFewItems(min) => format!("it must have at least {min} items"),
+            Duplicates => "its items must differ".to_owned(),
+            TooManyProperties(max) => format!("it must have at most {max} fields"),
+            TooFewProperties(min) => format!("it must have at least {min} fields"),
+            Unexpected(_) => "it has a field that it must not have".to_owned(),
+            AnyOf => "it must meet at least one clause of anyOf".to_owned(),
+            OneOf { .. } => "it must meet exactly one clause of oneOf".to_owned(),
+            AllOf { .. } => "it must meet all clauses of allOf".to_owned(),
+            Not => "it must not meet the clause of not".to_owned(),
+            Unchecked { .. } => "it was not checked".to_owned(),
+        }
     }
 }
 

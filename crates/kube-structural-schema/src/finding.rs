@@ -1,5 +1,5 @@
 //! What is wrong with a schema, a default or an object, in the API server's own terms.
-//! A finding's `field` may be shown anywhere; its `detail` may quote values and never reaches a log or a status.
+//! A finding's `field` and `requirement` may be shown anywhere; its `detail` may quote values and never reaches a log or a status.
 
 use std::fmt;
 
@@ -60,12 +60,36 @@ pub struct Finding {
     pub kind: Kind,
     /// The API server's wording. It may quote values: for tests and for the author of the file only.
     pub detail: String,
+    /// What the schema asks for, in its own words and without values: a rule's message, or a restriction. None where only the
+    /// kind says it.
+    pub asked: Option<Box<str>>,
 }
 
 impl Finding {
     /// A violation at a place.
     pub fn new(kind: Kind, field: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { field: field.into(), kind, detail: detail.into() }
+        Self { field: field.into(), kind, detail: detail.into(), asked: None }
+    }
+
+    /// The same, with what the schema asks for.
+    #[must_use]
+    pub fn asking(self, asked: impl Into<Box<str>>) -> Self {
+        Self { asked: Some(asked.into()), ..self }
+    }
+
+    /// What is asked for and not met, without values.
+    pub fn requirement(&self) -> &str {
+        self.asked.as_deref().unwrap_or(match self.kind {
+            Kind::Required => "it is required",
+            Kind::Duplicate => "it is there twice",
+            Kind::NotSupported => "it must be one of the values of an enum",
+            Kind::Forbidden => "it must not be set",
+            Kind::TooLong => "it is too long",
+            Kind::TooMany => "there are too many",
+            Kind::TypeInvalid => "it must be of another type",
+            Kind::Invalid => "it is malformed or out of range",
+            Kind::Internal => "it was not checked",
+        })
     }
 
     /// The place in the schema of the default that a finding about defaults is about, or of the node that a structural rule is.

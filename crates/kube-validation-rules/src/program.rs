@@ -31,6 +31,9 @@ const MAX_MESSAGE: usize = 5 * 1024;
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
+/// What is said of rules that were not run to the end, without values.
+const TOO_EXPENSIVE: &str = "its rules cost more than the API server allows";
+
 /// The rules of a schema, compiled once and run over any number of values.
 #[derive(Debug)]
 pub struct Program {
@@ -305,12 +308,14 @@ impl Run<'_> {
         }
     }
 
-    fn report(&mut self, kind: Kind, place: &Trail<'_>, detail: impl Into<String>) {
-        self.findings.push(Finding::new(kind, field_path::render(self.base, place), detail));
+    /// Reports rules that could not be run. `asked` says so without values.
+    fn report(&mut self, place: &Trail<'_>, asked: String, detail: impl Into<String>) {
+        let finding = Finding::new(Kind::Invalid, field_path::render(self.base, place), detail);
+        self.findings.push(finding.asking(asked));
     }
 
     fn stop(&mut self, place: &Trail<'_>, detail: impl Into<String>) {
-        self.report(Kind::Invalid, place, detail);
+        self.report(place, TOO_EXPENSIVE.to_owned(), detail);
         self.budget = -1;
     }
 
@@ -325,7 +330,7 @@ impl Run<'_> {
         if rules.undeclared {
             let error =
                 "rule compiler initialization error: failed to convert to declType for CEL validation rules";
-            return self.report(Kind::Invalid, place, error);
+            return self.report(place, "its rules cannot be compiled".to_owned(), error);
         }
         let Some(node) = node.filter(|_| !rules.own.is_empty()) else { return };
         if self.budget <= 0 {
@@ -338,7 +343,10 @@ impl Run<'_> {
         for rule in &rules.own {
             match &rule.plan {
                 Ok(None) => {}
-                Err(error) => self.report(Kind::Invalid, place, format!("rule compile error: {error}")),
+                Err(error) => {
+                    let asked = format!("a rule cannot be compiled: {}", rule.name());
+                    self.report(place, asked, format!("rule compile error: {error}"));
+                }
                 // A rule about a change does not apply to what is new, unless it says that it does.
                 Ok(Some(_)) if rule.uses_old && old.is_none() && !rule.is_optional() => {}
                 Ok(Some(plan)) => {
@@ -359,12 +367,13 @@ impl Run<'_> {
             return self.stop(place, OUT_OF_BUDGET);
         }
         let name = rule.name();
+        let asked = || format!("a rule cannot be evaluated: {name}");
         match result {
             Ok(Value::Bool(true)) => {}
             Ok(_) => self.fail(rule, place, inputs),
             Err(Fault::NoOverload) => self.report(
-                Kind::Invalid,
                 place,
+                asked(),
                 format!(
                     "'no such overload': call arguments did not match a supported operator, function or macro signature \
                      for rule: {name}"
@@ -374,7 +383,7 @@ impl Run<'_> {
                 place,
                 format!("'{fault}': no further validation rules will be run due to call cost exceeds limit for rule: {name}"),
             ),
-            Err(fault) => self.report(Kind::Invalid, place, format!("{fault} evaluating rule: {name}")),
+            Err(fault) => self.report(place, asked(), format!("{fault} evaluating rule: {name}")),
         }
     }
 
@@ -403,7 +412,7 @@ impl Run<'_> {
             Ok(None) if rule.rule.message.is_empty() => format!("failed rule: {}", rule.name()),
             Ok(None) => rule.name().to_owned(),
             Err(error) => {
-                self.findings.push(Finding::new(Kind::Invalid, at, error));
+                self.findings.push(Finding::new(Kind::Invalid, at, error).asking(TOO_EXPENSIVE));
                 self.budget = -1;
                 return;
             }
@@ -414,7 +423,7 @@ impl Run<'_> {
             Some("FieldValueDuplicate") => (Kind::Duplicate, String::new()),
             _ => (Kind::Invalid, detail),
         };
-        self.findings.push(Finding::new(kind, at, detail));
+        self.findings.push(Finding::new(kind, at, detail).asking(rule.name()));
     }
 
     /// The message that an expression gives, if it is one that can be shown.

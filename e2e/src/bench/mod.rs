@@ -5,6 +5,7 @@ pub mod audit;
 mod clock;
 mod go;
 mod inputs;
+pub mod judging;
 
 use etch::domain::compile::Compiled;
 use etch::domain::crd::Crd;

@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use e2e::bench::audit;
-use e2e::bench::{WANTED, Worst, inputs, measure};
+use e2e::bench::{WANTED, Worst, audit, inputs, judging, measure};
 
 /// Filling and deciding, beside Go's `Default` and `DeepCopyJSONValue`, a deep copy and serde_json's parse. Ends with exit 1 if
 /// filling is slower than is wanted.
@@ -21,6 +20,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Other {
+    /// Deciding about objects with the schema as it is, beside the schema without rules: the price of judging objects before
+    /// their defaults are stored.
+    Judging,
     /// `etch audit` over many objects of a control plane, beside a bare loop that lists and parses the same pages. Ends with
     /// exit 1 if it is slower or larger than is wanted.
     Audit {
@@ -37,6 +39,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let Arguments { names, other } = Arguments::parse();
     let is_good = match other {
         Some(Other::Audit { objects, rounds }) => audit(objects, rounds)?,
+        Some(Other::Judging) => judge()?,
         None => engine(&names)?,
     };
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -61,6 +64,15 @@ fn engine(names: &[String]) -> anyhow::Result<bool> {
         WANTED.go_default_to_fill,
     )?;
     Ok(worst.is_good())
+}
+
+fn judge() -> anyhow::Result<bool> {
+    let mut output = io::stdout().lock();
+    for measured in judging::measure(&inputs()?)? {
+        serde_json::to_writer(&mut output, &measured)?;
+        writeln!(output)?;
+    }
+    Ok(true)
 }
 
 fn audit(objects: u64, rounds: usize) -> anyhow::Result<bool> {

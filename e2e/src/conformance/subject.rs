@@ -47,6 +47,6 @@ fn read(stored: &Json, schema: &Schema) -> Result<Json, String> {
 }
 
 fn issues(findings: Vec<Finding>) -> Vec<Issue> {
-    let issue = |Finding { field, kind, detail }| Issue { kind: kind.to_string(), field, detail };
+    let issue = |Finding { field, kind, detail, .. }| Issue { kind: kind.to_string(), field, detail };
     findings.into_iter().map(issue).collect()
 }

@@ -118,7 +118,7 @@ fn forms() -> Vec<Form> {
         },
         Form {
             phantoms: &[".spec.a", ".spec.o", ".spec.odd[\"k\"].n"],
-            held: Some(("InvalidDefault", &[".spec.odd[\"k\"].n"])),
+            held: Some(("InvalidDefaults", &[".spec.odd[\"k\"].n"])),
             ..form("held", json!({ "odd": { "k": {} } }))
         },
         Form {

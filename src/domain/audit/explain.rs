@@ -77,15 +77,19 @@ fn intention(plan: &Plan, state: State, is_owned: bool) -> String {
     let intention = match plan {
         Plan::Skip(Skip::Terminating) => "Etch leaves the object alone: it is being deleted".to_owned(),
         Plan::Skip(Skip::OptedOut) => "Etch leaves the object alone: its annotation asks for it".to_owned(),
-        Plan::Hold { reason, paths } => {
-            let why = match reason {
-                Hold::HiddenFields => "a write may destroy fields that only etcd holds",
+        Plan::Hold(held) => {
+            let why = match held.reason {
+                Hold::HiddenFields => "a write may destroy fields that only etcd holds".to_owned(),
                 Hold::Misfit => {
                     "a write would make the server forget who owns what, for a type does not fit the schema"
+                        .to_owned()
                 }
-                Hold::InvalidDefault => "the default is itself invalid",
+                Hold::InvalidDefaults if held.broken.is_empty() => "the default is itself invalid".to_owned(),
+                Hold::InvalidDefaults => {
+                    format!("with its defaults it would be invalid: {}", held.broken_in_short())
+                }
             };
-            let paths: Vec<_> = paths.iter().map(Path::to_string).collect();
+            let paths: Vec<_> = held.paths.iter().map(Path::to_string).collect();
             format!("Etch leaves the object alone: {why} ({})", paths.join(", "))
         }
         Plan::Write(write) => match write.strategy {

@@ -14,7 +14,7 @@ use std::fmt;
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
-use crate::domain::plan::{Hold, Plan, Record, Terms, decide};
+use crate::domain::plan::{Held, Plan, Record, Terms, decide};
 
 pub use exact::{Exact, Unreadable, by_bytes};
 pub use explain::{Account, explain};
@@ -50,9 +50,9 @@ pub fn overall(missing: &[Missing]) -> State {
 }
 
 /// Why Etch would leave an object alone in which something is missing; none where it would write.
-pub fn held(object: &Object, crd: &Crd, terms: &Terms) -> Option<(Hold, Vec<Path>)> {
+pub fn held(object: &Object, crd: &Crd, terms: &Terms) -> Option<Held> {
     match decide(object, crd, terms, &Record::default()) {
-        Plan::Hold { reason, paths } => Some((reason, paths)),
+        Plan::Hold(held) => Some(held),
         _ => None,
     }
 }

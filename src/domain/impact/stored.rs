@@ -9,6 +9,7 @@ use crate::domain::object::Object;
 use crate::domain::ownership::{Owner, is_covered, is_named, owners};
 use crate::domain::path::{Path, Step, Trail};
 use crate::domain::schema::Schema;
+use crate::domain::without::remove;
 
 /// The object without the values that its defaults give and that no owner names.
 pub fn presumed(object: &Object, crd: &Crd) -> Json {
@@ -60,30 +61,5 @@ impl Presumption<'_> {
             }),
             _ => phantoms.push(path),
         }
-    }
-}
-
-/// Removes what is in an object; an item of an array keeps its place.
-fn remove(value: &mut Value, path: &[Step]) {
-    let Some((step, rest)) = path.split_first() else { return };
-    match (value, step) {
-        (Value::Object(fields), Step::Field(name) | Step::Key(name)) => match rest {
-            [] => drop(fields.remove(name).map(Json::from)),
-            rest => {
-                if let Some(value) = fields.get_mut(name) {
-                    level(|| remove(value, rest));
-                }
-            }
-        },
-        (Value::Array(items), Step::Index(index)) => {
-            if let Some(item) = items.get_mut(*index) {
-                match rest {
-                    // Only a null is replaced by an item's default.
-                    [] => drop(Json::from(std::mem::take(item))),
-                    rest => level(|| remove(item, rest)),
-                }
-            }
-        }
-        _ => {}
     }
 }

@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::{
-    HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, Write, body, hidden, misfit, own,
-    rewrite,
+    Held, HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, Write, body, breach, hidden,
+    misfit, own, rewrite,
 };
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
@@ -22,10 +22,11 @@ use crate::domain::path::{Path, Trail};
 /// 4. it has fields that only etcd still holds: hold, unless the policy drops them;
 /// 5. a default that it would get is itself invalid: hold, for that may be why it does not fit;
 /// 6. it does not fit the storage version by type: hold;
-/// 7. it has no owners at all: merge patch;
-/// 8. an owner speaks in the terms of a version that lacks the default or is gone, or we own what we should not:
+/// 7. the defaults that it would get make it invalid, and it is valid without them: hold;
+/// 8. it has no owners at all: merge patch;
+/// 9. an owner speaks in the terms of a version that lacks the default or is gone, or we own what we should not:
 ///    rewrite the owners;
-/// 9. otherwise: apply.
+/// 10. otherwise: apply.
 ///
 /// An owner of the value does not prove that etcd has it: a claim outlives its field, and covers a default that a later
 /// schema gives in its place. Only where asking is not wanted ([`Record::trust_claims`]) does row 3 go by claims.
@@ -39,9 +40,11 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     let must_release =
         terms.ownership == Ownership::None && owners(object).any(|owner| owner.manager == MANAGER);
     let mut missing = gaps(object, crd);
-    if missing.is_empty() && !must_release && record.covers(object) {
+    let is_covered = record.covers(object);
+    if missing.is_empty() && !must_release && is_covered {
         return Plan::Stored;
     }
+    let gaps = missing.len();
     missing.extend(filled(object, crd, record.trust_claims));
     if missing.is_empty() && !must_release && !may_be_stored_elsewhere(crd, record) {
         return Plan::Stored;
@@ -49,16 +52,21 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     if terms.hidden_fields == HiddenFields::Hold {
         let paths = hidden::hidden(object, crd);
         if !paths.is_empty() {
-            return Plan::Hold { reason: Hold::HiddenFields, paths };
+            return Plan::Hold(Held::new(Hold::HiddenFields, paths));
         }
     }
     let paths = invalid(&missing, crd);
     if !paths.is_empty() {
-        return Plan::Hold { reason: Hold::InvalidDefault, paths };
+        return Plan::Hold(Held::new(Hold::InvalidDefaults, paths));
     }
     let paths = misfit::misfits(object.json(), &crd.storage().schema);
     if !paths.is_empty() {
-        return Plan::Hold { reason: Hold::Misfit, paths };
+        return Plan::Hold(Held::new(Hold::Misfit, paths));
+    }
+    // What the record covers is stored, and leaving the object alone would not mend it.
+    let unproved = if is_covered { &missing[..gaps] } else { &missing[..] };
+    if let Some(breach::Breach { paths, broken }) = breach::breach(object.json(), crd, unproved) {
+        return Plan::Hold(Held { reason: Hold::InvalidDefaults, paths, broken });
     }
     let must_rewrite = must_release || rewrite::is_needed(object, crd, missing.iter());
     Plan::Write(match (owners(object).next(), must_rewrite) {

@@ -2,6 +2,7 @@
 //! It must not perform anything: a [`Plan`] is inert, and operator, CLI and webhooks perform or print the same one.
 
 mod body;
+mod breach;
 mod decide;
 mod follow;
 mod hidden;
@@ -17,6 +18,7 @@ use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
 
+pub use breach::Broken;
 pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten};
 pub use follow::{Change, Following, Past, changes, follow, has_followed, is_followable, past};
 pub use likely::{Likely, Since, likely};
@@ -31,12 +33,7 @@ pub enum Plan {
     /// Nothing is missing, and that is known without a request.
     Stored,
     /// Something is missing, and writing would do harm.
-    Hold {
-        /// Which harm.
-        reason: Hold,
-        /// Where, in the object's own terms; at least one.
-        paths: Vec<Path>,
-    },
+    Hold(Held),
     /// Something is, or may be, missing.
     Write(Write),
 }
@@ -50,6 +47,17 @@ pub enum Skip {
     OptedOut,
 }
 
+/// Why an object is held, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Which harm a write would do.
+    pub reason: Hold,
+    /// Where, in the object's own terms; at least one.
+    pub paths: Vec<Path>,
+    /// What the object would break with the defaults at these places, where they are not themselves invalid.
+    pub broken: Vec<Broken>,
+}
+
 /// What harm a write would do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hold {
@@ -57,8 +65,8 @@ pub enum Hold {
     HiddenFields,
     /// The object does not fit the storage version's schema by type, and the server would forget its owners (fact W16).
     Misfit,
-    /// It would get a default that is itself invalid.
-    InvalidDefault,
+    /// It would get a default that is itself invalid, or that makes the object invalid which is valid without it (facts B2, D7).
+    InvalidDefaults,
 }
 
 /// One write, as the body that is sent. Every one names the uid, so that it can neither create nor bring back an object.
@@ -98,13 +106,30 @@ impl Skip {
     }
 }
 
+impl Held {
+    /// Held for this, at these places.
+    pub fn new(reason: Hold, paths: Vec<Path>) -> Self {
+        Self { reason, paths, broken: Vec::new() }
+    }
+
+    /// The first few things that the object would break, as `spec: a rule; spec.b: another`; empty where it would break none.
+    pub fn broken_in_short(&self) -> String {
+        const SHOWN: usize = 3;
+        let mut texts: Vec<String> = self.broken.iter().take(SHOWN).map(Broken::to_string).collect();
+        if self.broken.len() > SHOWN {
+            texts.push(format!("and {} more", self.broken.len() - SHOWN));
+        }
+        texts.join("; ")
+    }
+}
+
 impl Hold {
-    /// The word for it.
+    /// The reason in one word, as reports have it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::HiddenFields => "HiddenFields",
             Self::Misfit => "Misfit",
-            Self::InvalidDefault => "InvalidDefault",
+            Self::InvalidDefaults => "InvalidDefaults",
         }
     }
 }

@@ -9,11 +9,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{HiddenFields, Hold, Plan, Strategy, Terms, Write, hidden, misfit};
+use super::{Broken, Held, HiddenFields, Hold, Plan, Strategy, Terms, Write, breach, hidden, misfit};
 use crate::domain::crd::Crd;
 use crate::domain::json::{Json, copy, same};
 use crate::domain::object::Object;
 use crate::domain::path::{Path, Step};
+use crate::domain::without::remove;
 
 pub use change::{Change, Past, changes, is_followable, past};
 
@@ -91,15 +92,43 @@ fn plan(object: &Object, crd: &Crd, terms: &Terms, moves: &[(Path, Option<&Json>
     if terms.hidden_fields == HiddenFields::Hold {
         let paths = hidden::hidden(object, crd);
         if !paths.is_empty() {
-            return Plan::Hold { reason: Hold::HiddenFields, paths };
+            return Plan::Hold(Held::new(Hold::HiddenFields, paths));
         }
     }
     let paths = misfit::misfits(object.json(), &crd.storage().schema);
     if !paths.is_empty() {
-        return Plan::Hold { reason: Hold::Misfit, paths };
+        return Plan::Hold(Held::new(Hold::Misfit, paths));
     }
-    let missing = moves.iter().map(|(place, _)| place.clone()).collect();
+    let missing: Vec<Path> = moves.iter().map(|(place, _)| place.clone()).collect();
+    let broken = broken(object, crd, moves);
+    if !broken.is_empty() {
+        return Plan::Hold(Held { reason: Hold::InvalidDefaults, paths: missing, broken });
+    }
     Plan::Write(Write { strategy: Strategy::Follow, body: body(object, moves), prove: false, missing })
+}
+
+/// What the object would break with the moved values and does not break with those that it has.
+fn broken(object: &Object, crd: &Crd, moves: &[(Path, Option<&Json>)]) -> Vec<Broken> {
+    // What a default that is gone leaves behind is for no scope of the present defaults to tell.
+    let is_reached =
+        |(place, present): &(Path, Option<&Json>)| present.is_none() || crd.guard().reaches(place);
+    if !moves.iter().any(is_reached) {
+        return Vec::new();
+    }
+    let mut before = object.json().clone();
+    crd.compiled().fill(&mut before);
+    let mut after = before.clone();
+    for (place, present) in moves {
+        match present {
+            Some(value) => {
+                if let Some(slot) = after.pointer_mut(&pointer(place)) {
+                    *slot = copy(value);
+                }
+            }
+            None => remove(&mut after, place.steps()),
+        }
+    }
+    breach::broken_by_change(&before, &after, crd)
 }
 
 /// A JSON patch of this very object: its uid and resource version are put where they are, which the server takes as

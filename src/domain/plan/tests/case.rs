@@ -98,6 +98,9 @@ pub(super) enum Expected {
     Hold {
         reason: String,
         paths: Vec<String>,
+        /// What the object would break with its defaults.
+        #[serde(default)]
+        broken: Vec<String>,
     },
     #[serde(untagged)]
     Write(ExpectedWrite),

@@ -9,7 +9,7 @@ use crate::domain::crd::Crd;
 use crate::domain::json::{Json, same};
 use crate::domain::object::Object;
 use crate::domain::path::{Path, Step};
-use crate::domain::plan::{Change, Following, Plan, Strategy, Terms, Write, follow, has_followed};
+use crate::domain::plan::{Change, Following, Held, Plan, Strategy, Terms, Write, follow, has_followed};
 
 pub(super) fn assert_case(case: &Case, crd: &Crd, changes: &[Change]) {
     let (object, terms, name) = (case.object(), case.terms(), &case.name);
@@ -19,7 +19,7 @@ pub(super) fn assert_case(case: &Case, crd: &Crd, changes: &[Change]) {
     assert_eq!(texts(&kept), expected.kept, "{name}: kept");
     match (&expected.hold, plan) {
         (None, None) => assert!(moved.is_empty(), "{name}: moves without a write"),
-        (Some((reason, places)), Some(Plan::Hold { reason: hold, paths })) => {
+        (Some((reason, places)), Some(Plan::Hold(Held { reason: hold, paths, .. }))) => {
             assert_eq!((&format!("{hold:?}"), &texts(&paths)), (reason, places), "{name}: held");
         }
         (None, Some(Plan::Write(write))) => {

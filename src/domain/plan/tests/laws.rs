@@ -11,8 +11,8 @@ use crate::domain::json::{Json, same};
 use crate::domain::object::Object;
 use crate::domain::ownership::{MANAGER, Owner, owners};
 use crate::domain::plan::{
-    HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, Write, ahead_of_rewrite, decide,
-    proof, release,
+    Held, HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, Write, ahead_of_rewrite,
+    decide, proof, release,
 };
 
 /// Asserts the laws on the decision about one object.
@@ -64,7 +64,7 @@ fn holds_hidden_fields(case: &str, crd: &Crd, object: &Object, record: &Record) 
     let terms = Terms { hidden_fields: HiddenFields::Hold, ..Terms::default() };
     let plan = decide(&object, crd, &terms, record);
     assert!(
-        matches!(plan, Plan::Hold { reason: Hold::HiddenFields, .. }),
+        matches!(plan, Plan::Hold(Held { reason: Hold::HiddenFields, .. })),
         "{case}: hidden field, yet {plan:?}"
     );
 }

@@ -3,12 +3,13 @@
 
 mod case;
 mod following;
+mod guarded;
 mod laws;
 mod model;
 
 use case::{Case, Expected, File};
 
-use super::{Plan, decide};
+use super::{Held, Plan, decide};
 
 #[test]
 fn passes_over_what_is_not_ours() {
@@ -30,6 +31,11 @@ fn holds_what_a_write_would_destroy() {
 #[test]
 fn holds_what_does_not_fit() {
     run(include_str!("../cases/misfit.yaml"));
+}
+
+#[test]
+fn holds_what_its_defaults_would_make_invalid() {
+    run(include_str!("../cases/rules.yaml"));
 }
 
 #[test]
@@ -63,6 +69,7 @@ fn follows_changed_defaults() {
     run(include_str!("../cases/follow.yaml"));
     run(include_str!("../cases/follow_versions.yaml"));
     run(include_str!("../cases/follow_removed.yaml"));
+    run(include_str!("../cases/follow_rules.yaml"));
 }
 
 fn run(text: &str) {
@@ -83,9 +90,14 @@ fn assert_plan(case: &Case, crd: &crate::domain::crd::Crd, plan: &Plan) {
     match (&case.plan, plan) {
         (Expected::Stored, Plan::Stored) => {}
         (Expected::Skip(why), Plan::Skip(skip)) => assert_eq!(format!("{skip:?}"), *why, "{name}"),
-        (Expected::Hold { reason, paths }, Plan::Hold { reason: hold, paths: found }) => {
+        (
+            Expected::Hold { reason, paths, broken },
+            Plan::Hold(Held { reason: hold, paths: found, broken: breaks }),
+        ) => {
             assert_eq!(format!("{hold:?}"), *reason, "{name}");
             assert_eq!(texts(found), *paths, "{name}: held for");
+            let breaks: Vec<_> = breaks.iter().map(ToString::to_string).collect();
+            assert_eq!(breaks, *broken, "{name}: broken");
         }
         (Expected::Write(expected), Plan::Write(write)) => {
             assert_eq!(format!("{:?}", write.strategy), expected.strategy, "{name}");

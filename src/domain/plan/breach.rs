@@ -1,0 +1,156 @@
+//! What an object breaks only through the defaults that a write would store (facts B2, D7).
+//! It must not blame a default for what is wrong without it, nor run without bound.
+//!
+//! The object is judged as it is shown and as it would be without the defaults that etcd lacks or may lack: all of them, each
+//! by itself, and where they are few every selection, since which of them etcd lacks is not known. What is wrong with it as it is shown and not with one of the
+//! others is the defaults' doing. A rule that is broken with a default and cannot be evaluated without it is broken by it:
+//! another default might keep it.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::domain::crd::Crd;
+use crate::domain::finding::{Finding, Kind};
+use crate::domain::json::Json;
+use crate::domain::path::Path;
+use crate::domain::validate::cel::RUNTIME_BUDGET;
+use crate::domain::without::remove;
+
+/// Up to how many places every selection of them is tried.
+const FEW: usize = 4;
+/// How many places are tried one by one, at most.
+const ASKED: usize = 16;
+/// What the rules may cost that are run for that, for all trials together.
+const ASKING_BUDGET: i64 = 4 * RUNTIME_BUDGET;
+/// The longest requirement that is shown, in characters.
+const SHOWN: usize = 200;
+
+/// One thing that an object would break.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Broken {
+    /// The place as the API server writes it: `spec.ports[0]`.
+    pub field: String,
+    /// What the schema asks for there: a rule's message, the rule itself, or a restriction.
+    pub requirement: String,
+}
+
+/// What an object would break with its defaults, and the places of those that have to do with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Breach {
+    pub(super) paths: Vec<Path>,
+    pub(super) broken: Vec<Broken>,
+}
+
+/// What storing the defaults at the `missing` places of an object would break; none where nothing.
+pub(super) fn breach(object: &Json, crd: &Crd, missing: &[Path]) -> Option<Breach> {
+    let guard = crd.guard();
+    if !missing.iter().any(|path| guard.reaches(path)) {
+        return None;
+    }
+    let mut with = object.clone();
+    crd.compiled().fill(&mut with);
+    let found = judged(&with, crd, &mut { RUNTIME_BUDGET });
+    if found.is_empty() {
+        return None;
+    }
+    let candidates: Vec<&Path> = missing.iter().filter(|path| guard.reaches(path)).collect();
+    let mut is_new = vec![false; found.len()];
+    let mut involved = Vec::new();
+    let mut budget = ASKING_BUDGET;
+    for left_out in trials(&candidates) {
+        let mut without = with.clone();
+        left_out.iter().for_each(|path| remove(&mut without, path.steps()));
+        let cured = new(&found, &judged(&without, crd, &mut budget));
+        if budget < 0 {
+            break;
+        }
+        if let ([path], true) = (&left_out[..], cured.contains(&true)) {
+            involved.push((*path).clone());
+        }
+        is_new.iter_mut().zip(cured).for_each(|(is_new, cured)| *is_new |= cured);
+    }
+    let broken = broken(found.iter().zip(is_new).filter(|(_, is_new)| *is_new).map(|(finding, _)| finding));
+    if broken.is_empty() {
+        return None;
+    }
+    involved.sort();
+    let paths = if involved.is_empty() { candidates.into_iter().cloned().collect() } else { involved };
+    Some(Breach { paths, broken })
+}
+
+/// Which of the places are left out at a time: all of them, each by itself, and every other selection of a few.
+fn trials<'p>(places: &[&'p Path]) -> Vec<Vec<&'p Path>> {
+    if places.len() <= FEW {
+        let selected = |mask: usize| {
+            let chosen = places.iter().enumerate().filter(|(index, _)| mask & (1 << index) != 0);
+            chosen.map(|(_, path)| *path).collect()
+        };
+        return (1..1 << places.len()).rev().map(selected).collect();
+    }
+    let each = places.iter().take(ASKED).map(|path| vec![*path]);
+    std::iter::once(places.to_vec()).chain(each).collect()
+}
+
+/// What is wrong with an object after a change that is not wrong before it.
+pub(super) fn broken_by_change(before: &Json, after: &Json, crd: &Crd) -> Vec<Broken> {
+    let found = judged(after, crd, &mut { RUNTIME_BUDGET });
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let known = judged(before, crd, &mut { RUNTIME_BUDGET });
+    let is_new = new(&found, &known);
+    broken(found.iter().zip(is_new).filter(|(_, is_new)| *is_new).map(|(finding, _)| finding))
+}
+
+fn judged(object: &Json, crd: &Crd, budget: &mut i64) -> Vec<Finding> {
+    let schema = &crd.storage().schema;
+    let mut found = crd.guard().prepared(schema).unchanged(schema, object, budget);
+    // What could not be checked is nobody's fault.
+    found.retain(|finding| finding.kind != Kind::Internal);
+    found
+}
+
+/// Which findings are not among those that are known. The same thing may be wrong more than once.
+fn new(found: &[Finding], known: &[Finding]) -> Vec<bool> {
+    let mut left: HashMap<(Kind, &str, &str), usize> = HashMap::new();
+    for finding in known {
+        *left.entry((finding.kind, &finding.field, finding.requirement())).or_default() += 1;
+    }
+    let mut is_new = Vec::with_capacity(found.len());
+    for finding in found {
+        let known = left.get_mut(&(finding.kind, &*finding.field, finding.requirement()));
+        let known = known.filter(|count| **count > 0);
+        is_new.push(known.is_none());
+        if let Some(count) = known {
+            *count -= 1;
+        }
+    }
+    is_new
+}
+
+fn broken<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<Broken> {
+    let mut all: Vec<Broken> = Vec::new();
+    for finding in findings {
+        let words = finding.requirement().split_whitespace().collect::<Vec<_>>().join(" ");
+        let requirement = match words.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{}…", &words[..end]),
+            None => words,
+        };
+        let broken = Broken { field: finding.field.clone(), requirement };
+        if !all.contains(&broken) {
+            all.push(broken);
+        }
+    }
+    all
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, requirement } = self;
+        match field.as_str() {
+            // Upstream has no place for the object itself, nor for what its clauses say.
+            "" | "<nil>" => f.write_str(requirement),
+            field => write!(f, "{field}: {requirement}"),
+        }
+    }
+}
