@@ -46,6 +46,20 @@ pub(crate) enum Command {
     Version(Version),
 }
 
+impl Command {
+    /// Why a namespace cannot narrow it; none where one can.
+    pub(crate) fn has_no_scope(&self) -> Option<&'static str> {
+        match self {
+            Self::Impact(_) | Self::Audit(_) | Self::Explain(_) | Self::Persist(_) => None,
+            Self::Run(_) => Some("the operator works on all namespaces, and policies select the CRDs"),
+            Self::Clean(_) | Self::Rbac(_) => Some("the command is about CRDs, which are in no namespace"),
+            Self::Lint(_) | Self::Fill(_) | Self::Crds(_) | Self::Completions(_) | Self::Version(_) => {
+                Some("the command is about nothing in a namespace")
+            }
+        }
+    }
+}
+
 impl Cli {
     /// Reads the arguments of the process. Where they are wrong, or only ask for help, it ends here.
     ///

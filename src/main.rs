@@ -39,6 +39,9 @@ fn main() -> ExitCode {
 
 fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     let Cli { global, command } = cli;
+    if let Some(cannot) = command.has_no_scope() {
+        global.has_no_scope(cannot)?;
+    }
     let mut out = BufWriter::new(io::stdout().lock());
     let outcome = match command {
         Command::Run(run) => asynchronous()?.block_on(run.run(&global.target()))?,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::call::{get, send};
 use super::read::collection;
-use super::{CallError, Cluster};
+use super::{CallError, Cluster, Scope};
 use crate::domain::crd::Resource;
 use crate::domain::json::Json;
 
@@ -66,15 +66,32 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn missing(&self, resource: &Resource, verbs: &[Verb]) -> Result<Option<Missing>, CallError> {
+        self.missing_in(resource, &Scope::All, verbs).await
+    }
+
+    /// Which of these verbs we may not use on the objects of a resource that are in a scope; none if all are allowed.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn missing_in(
+        &self,
+        resource: &Resource,
+        scope: &Scope,
+        verbs: &[Verb],
+    ) -> Result<Option<Missing>, CallError> {
         self.asked.notify_one();
         let mut missing = Vec::new();
         for verb in verbs {
+            let mut attributes = json!({
+                "group": resource.group, "resource": resource.plural, "verb": verb.as_str(),
+            });
+            if let Some(namespace) = scope.namespace() {
+                attributes["namespace"] = namespace.into();
+            }
             let review = json!({
                 "apiVersion": "authorization.k8s.io/v1",
                 "kind": "SelfSubjectAccessReview",
-                "spec": { "resourceAttributes": {
-                    "group": resource.group, "resource": resource.plural, "verb": verb.as_str(),
-                }},
+                "spec": { "resourceAttributes": attributes },
             });
             let answer = self.review("selfsubjectaccessreviews", review).await?;
             if answer["status"]["allowed"] != true {
@@ -101,7 +118,7 @@ impl Cluster {
 }
 
 impl fmt::Display for Missing {
-    /// The rule to add, as it stands in a ClusterRole.
+    /// The rule to add, as it stands in a Role or ClusterRole.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verbs: Vec<String> = self.verbs.iter().map(|verb| format!("{:?}", verb.as_str())).collect();
         write!(

@@ -18,6 +18,7 @@ mod perform;
 mod permissions;
 mod read;
 mod refusal;
+mod resolve;
 mod scan;
 mod watch;
 
@@ -31,7 +32,6 @@ use crate::metrics::Metrics;
 pub use access::{Missing, Verb};
 pub use backoff::Backoff;
 pub use connect::{ConnectError, Target};
-pub use definitions::ResolveError;
 pub use events::{Dispatch, Event, Events, Regarding};
 pub use failure::{CallError, Server};
 pub use feed::{Feed, FeedEvent};
@@ -41,8 +41,9 @@ pub use own::{crds, policies, reports};
 pub use pace::{Pace, Permit, Pressure};
 pub use perform::{Outcome, Rejection, RejectionKind};
 pub use permissions::Permissions;
-pub use read::{PAGE_SIZE, Page};
+pub use read::{PAGE_SIZE, Page, Scope};
 pub use refusal::Refusal;
+pub use resolve::ResolveError;
 pub use scan::Scan;
 pub use watch::{Change, Watch};
 

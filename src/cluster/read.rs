@@ -26,6 +26,33 @@ pub struct Page {
     pub resource_version: String,
     /// Where the next page begins; none after the last.
     pub next: Option<String>,
+    /// How many objects the whole list has, as the first page says it; an estimate, for objects come and go.
+    pub total: Option<u64>,
+}
+
+/// Which objects of a resource are meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// All of them.
+    #[default]
+    All,
+    /// Those of one namespace.
+    Namespace(String),
+}
+
+impl Scope {
+    /// The namespace, if it is one.
+    pub fn namespace(&self) -> Option<&str> {
+        match self {
+            Self::All => None,
+            Self::Namespace(namespace) => Some(namespace),
+        }
+    }
+
+    /// Whether an object of this namespace, or of none, is in it.
+    pub fn contains(&self, namespace: Option<&str>) -> bool {
+        self.namespace().is_none_or(|wanted| namespace == Some(wanted))
+    }
 }
 
 /// A part of a list as it came: its objects are still to be parsed.
@@ -36,6 +63,7 @@ pub(super) struct RawPage {
     items: Vec<Range<usize>>,
     resource_version: String,
     next: Option<String>,
+    total: Option<u64>,
 }
 
 /// Items are taken as text first: the scan for their end does not recurse, so one deep object cannot fail its page (C7).
@@ -51,6 +79,7 @@ struct List<'a> {
 struct ListMeta {
     resource_version: String,
     r#continue: String,
+    remaining_item_count: Option<u64>,
 }
 
 impl Cluster {
@@ -61,25 +90,44 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn page(&self, resource: &Resource, after: Option<&str>) -> Result<Page, CallError> {
-        self.raw_page(resource, after).await?.parse()
+        self.page_of(resource, &Scope::All, after).await
     }
 
-    /// As [`Self::page`], for whoever wants to ask for the next page before this one is parsed.
+    /// As [`Self::page`], of the objects in a scope only.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn page_of(
+        &self,
+        resource: &Resource,
+        scope: &Scope,
+        after: Option<&str>,
+    ) -> Result<Page, CallError> {
+        self.raw_page(resource, scope, after).await?.parse()
+    }
+
+    /// As [`Self::page_of`], for whoever wants to ask for the next page before this one is parsed.
     pub(super) async fn raw_page(
         &self,
         resource: &Resource,
+        scope: &Scope,
         after: Option<&str>,
     ) -> Result<RawPage, CallError> {
-        match self.page_at(resource, after).await {
+        match self.page_at(resource, scope, after).await {
             Err(CallError::Refused(refusal)) if refusal.code == 410 && refusal.continue_token.is_some() => {
-                self.page_at(resource, refusal.continue_token.as_deref()).await
+                self.page_at(resource, scope, refusal.continue_token.as_deref()).await
             }
             page => page,
         }
     }
 
-    async fn page_at(&self, resource: &Resource, after: Option<&str>) -> Result<RawPage, CallError> {
-        let mut path = format!("{}?limit={PAGE_SIZE}", collection(resource, None));
+    async fn page_at(
+        &self,
+        resource: &Resource,
+        scope: &Scope,
+        after: Option<&str>,
+    ) -> Result<RawPage, CallError> {
+        let mut path = format!("{}?limit={PAGE_SIZE}", collection(resource, scope.namespace()));
         if let Some(token) = after {
             path.push_str("&continue=");
             path.push_str(&encoded(token));
@@ -128,12 +176,13 @@ impl RawPage {
             let first = text.as_ptr().addr() - start;
             first..first + text.len()
         };
-        Ok(Self {
-            items: list.items.unwrap_or_default().into_iter().map(place).collect(),
-            resource_version: list.metadata.resource_version,
-            next: Some(list.metadata.r#continue).filter(|token| !token.is_empty()),
-            body,
-        })
+        let items: Vec<_> = list.items.unwrap_or_default().into_iter().map(place).collect();
+        let next = Some(list.metadata.r#continue).filter(|token| !token.is_empty());
+        let total = match (&next, list.metadata.remaining_item_count) {
+            (Some(_), None) => None,
+            (_, remaining) => Some(items.len() as u64 + remaining.unwrap_or_default()),
+        };
+        Ok(Self { items, resource_version: list.metadata.resource_version, next, total, body })
     }
 
     /// Where the next page begins; none after the last.
@@ -143,9 +192,9 @@ impl RawPage {
 
     /// Parses the objects.
     pub(super) fn parse(self) -> Result<Page, CallError> {
-        let Self { body, items, resource_version, next } = self;
+        let Self { body, items, resource_version, next, total } = self;
         let objects = items.into_iter().map(|item| parsed(&body[item]));
-        Ok(Page { objects: objects.collect::<Result<_, _>>()?, resource_version, next })
+        Ok(Page { objects: objects.collect::<Result<_, _>>()?, resource_version, next, total })
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::read::RawPage;
+use super::read::{RawPage, Scope};
 use super::{Backoff, CallError, Cluster, Page};
 use crate::domain::crd::Resource;
 
@@ -16,13 +16,14 @@ const ATTEMPTS: u32 = 5;
 pub struct Scan {
     cluster: Cluster,
     resource: Resource,
+    scope: Scope,
     under_way: Option<JoinHandle<Result<RawPage, CallError>>>,
 }
 
 impl Scan {
-    /// Begins to read the objects of a resource.
-    pub fn new(cluster: Cluster, resource: Resource) -> Self {
-        let mut scan = Self { cluster, resource, under_way: None };
+    /// Begins to read the objects of a resource that are in a scope.
+    pub fn new(cluster: Cluster, resource: Resource, scope: Scope) -> Self {
+        let mut scan = Self { cluster, resource, scope, under_way: None };
         scan.ask(None);
         scan
     }
@@ -46,18 +47,23 @@ impl Scan {
     }
 
     fn ask(&mut self, after: Option<String>) {
-        let (cluster, resource) = (self.cluster.clone(), self.resource.clone());
+        let (cluster, resource, scope) = (self.cluster.clone(), self.resource.clone(), self.scope.clone());
         self.under_way =
-            Some(tokio::spawn(async move { insist(&cluster, &resource, after.as_deref()).await }));
+            Some(tokio::spawn(async move { insist(&cluster, &resource, &scope, after.as_deref()).await }));
     }
 }
 
-async fn insist(cluster: &Cluster, resource: &Resource, after: Option<&str>) -> Result<RawPage, CallError> {
+async fn insist(
+    cluster: &Cluster,
+    resource: &Resource,
+    scope: &Scope,
+    after: Option<&str>,
+) -> Result<RawPage, CallError> {
     let mut backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(5));
     let mut left = ATTEMPTS;
     loop {
         left -= 1;
-        match cluster.raw_page(resource, after).await {
+        match cluster.raw_page(resource, scope, after).await {
             Err(error) if left > 0 && passes(&error) => {
                 tokio::time::sleep(backoff.failed(error.retry_after())).await;
             }

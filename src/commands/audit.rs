@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use etch::cluster::etcd::{Etcd, Snapshot, decode, definition, identity_of, prefix_of};
-use etch::cluster::{Cluster, Scan, crds};
+use etch::cluster::{Cluster, Scan, Scope, crds};
 use etch::domain::audit::{Evidence, Exact, Missing, State, Totals, by_view, held, overall, schema_time};
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
@@ -19,9 +19,9 @@ use etch::report::{self, Align, Cell, Style, Table, Tone};
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
-use super::etcd::{Bytes, EtcdArgs, on_its_record};
-use super::exact::{converted, known};
-use super::failure;
+use super::etcd::{Bytes, EtcdArgs, narrowed, on_its_record};
+use super::exact::{CONVERSIONS, converted, known};
+use super::{crds_named, failure, scope};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
@@ -55,9 +55,6 @@ pub(crate) struct Audit {
     etcd: EtcdArgs,
 }
 
-/// How many objects the server is asked to convert at once.
-const CONVERSIONS: usize = 8;
-
 /// What is told of one CRD.
 struct Audited {
     crd: String,
@@ -81,18 +78,23 @@ struct Detail {
 
 impl Audit {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        let scope = global.scope()?;
         let bytes = Bytes::open(&self.etcd).await?;
         let all = match bytes.as_ref().and_then(Bytes::snapshot) {
-            Some(snapshot) => self.snapshot(snapshot)?,
+            Some(snapshot) => self.snapshot(snapshot, &scope)?,
             None => {
                 let cluster = Cluster::connect(&global.target()).await?;
-                self.live(&cluster, bytes.as_ref().and_then(Bytes::etcd)).await?
+                scope::exists(&cluster, &scope).await?;
+                self.live(&cluster, bytes.as_ref().and_then(Bytes::etcd), &scope).await?
             }
         };
         match self.output {
-            Output::Table => table(out, &global.style(), &all, self.objects)?,
-            Output::Json => report::write_json(out, &document(&all))?,
-            Output::Yaml => report::write_yaml(out, &document(&all))?,
+            Output::Table => {
+                scope::write(out, &scope)?;
+                table(out, &global.style(), &all, self.objects)?;
+            }
+            Output::Json => report::write_json(out, &document(&all, &scope))?,
+            Output::Yaml => report::write_yaml(out, &document(&all, &scope))?,
         }
         let failures =
             all.iter().filter_map(|audited| Some(format!("{}: {}", audited.crd, audited.error.as_ref()?)));
@@ -106,16 +108,14 @@ impl Audit {
     }
 
     /// Looks at the objects of a cluster, by their views or by what its etcd holds.
-    async fn live(&self, cluster: &Cluster, etcd: Option<(&Etcd, &str)>) -> anyhow::Result<Vec<Audited>> {
-        let mut names = Vec::new();
-        for name in &self.crds {
-            names.push(cluster.resolve(name).await?);
-        }
-        if names.is_empty() {
-            names = cluster.crd_names().await.context("the CRDs cannot be listed")?;
-        }
+    async fn live(
+        &self,
+        cluster: &Cluster,
+        etcd: Option<(&Etcd, &str)>,
+        scope: &Scope,
+    ) -> anyhow::Result<Vec<Audited>> {
         let mut all = Vec::new();
-        for name in names {
+        for name in crds_named(cluster, &self.crds).await? {
             let document = match cluster.crd(&name).await {
                 Ok(Some(document)) => document,
                 // Deleted since it was listed.
@@ -132,7 +132,8 @@ impl Audit {
                     continue;
                 }
             };
-            if self.crds.is_empty() && !crd.compiled().has_defaults() {
+            let is_named = !self.crds.is_empty();
+            if !is_named && !crd.compiled().has_defaults() || !scope::covers(scope, &crd, is_named)? {
                 continue;
             }
             if let Some(message) = judge(&document["spec"]).message() {
@@ -146,8 +147,8 @@ impl Audit {
             }
             let mut audited = self.begun(&crd);
             let ended = match etcd {
-                Some((etcd, registry)) => audited.compare(cluster, etcd, registry, &crd).await,
-                None => self.views(cluster, &document, &crd, &mut audited).await,
+                Some((etcd, registry)) => audited.compare(cluster, etcd, registry, &crd, scope).await,
+                None => self.views(cluster, &document, &crd, scope, &mut audited).await,
             };
             audited.error = ended.err().map(|error| format!("{error:#}"));
             all.push(audited);
@@ -160,6 +161,7 @@ impl Audit {
         cluster: &Cluster,
         document: &Json,
         crd: &Crd,
+        scope: &Scope,
         audited: &mut Audited,
     ) -> anyhow::Result<()> {
         let evidence = Evidence {
@@ -167,7 +169,7 @@ impl Audit {
             schema_time: schema_time(document),
             trust_owners: self.trust_owners,
         };
-        let mut scan = Scan::new(cluster.clone(), crd.resource());
+        let mut scan = Scan::new(cluster.clone(), crd.resource(), scope.clone());
         while let Some(page) = scan.next().await? {
             for object in page.objects {
                 let missing = by_view(&object, crd, &evidence);
@@ -178,7 +180,7 @@ impl Audit {
     }
 
     /// Looks at what a snapshot holds: its CRDs, and their objects.
-    fn snapshot(&self, snapshot: &Snapshot) -> anyhow::Result<Vec<Audited>> {
+    fn snapshot(&self, snapshot: &Snapshot, scope: &Scope) -> anyhow::Result<Vec<Audited>> {
         let mut all: Vec<(Option<Crd>, Audited)> = Vec::new();
         let crds = prefix_of(&self.etcd.etcd_prefix, &crds());
         snapshot.each(&|key| key.starts_with(crds.as_bytes()), &mut |value| {
@@ -192,6 +194,7 @@ impl Audit {
                 match crd {
                     Err(error) => all.push((None, self.failed(name, error))),
                     Ok(crd) if self.crds.is_empty() && !crd.compiled().has_defaults() => {}
+                    Ok(crd) if self.crds.is_empty() && !scope::reaches(scope, &crd) => {}
                     Ok(crd) => {
                         let audited = self.begun(&crd);
                         all.push((Some(crd), audited));
@@ -204,6 +207,9 @@ impl Audit {
             self.crds.iter().find(|name| !all.iter().any(|(_, audited)| audited.crd == **name))
         {
             bail!("the snapshot has no CRD {name}; give its full name, such as crontabs.stable.example.com");
+        }
+        for crd in all.iter().filter_map(|(crd, _)| crd.as_ref()) {
+            scope::covers(scope, crd, true)?;
         }
         all.sort_by(|(_, a), (_, b)| a.crd.cmp(&b.crd));
         let mut looks: Vec<(String, &Crd, Decoder<'_>, &mut Audited)> = all
@@ -218,6 +224,7 @@ impl Audit {
             if let Some((prefix, crd, decoder, audited)) =
                 looks.iter_mut().find(|(prefix, ..)| value.key.starts_with(prefix.as_str()))
                 && let Some((namespace, name)) = identity_of(prefix, &value.key)
+                && scope.contains(namespace)
             {
                 let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
                 let identity = Identity { namespace, name, uid: String::new() };
@@ -282,11 +289,12 @@ impl Audited {
         etcd: &Etcd,
         registry: &str,
         crd: &Crd,
+        scope: &Scope,
     ) -> anyhow::Result<()> {
         let (prefix, decoder) = (prefix_of(registry, &crd.resource()), Decoder::new(crd));
         let mut after = None;
         loop {
-            let page = etcd.page(&prefix, after.as_ref()).await?;
+            let page = etcd.page(&narrowed(&prefix, scope), after.as_ref()).await?;
             let known = stream::iter(&page.values).map(async |value| {
                 let (namespace, name) = identity_of(&prefix, &value.key)?;
                 let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
@@ -392,8 +400,8 @@ impl Detail {
     }
 }
 
-fn document(all: &[Audited]) -> Value {
-    json!({ "crds": all.iter().map(Audited::document).collect::<Vec<_>>() })
+fn document(all: &[Audited], scope: &Scope) -> Value {
+    scope::in_document(json!({ "crds": all.iter().map(Audited::document).collect::<Vec<_>>() }), scope)
 }
 
 fn table(out: &mut dyn Write, style: &Style, all: &[Audited], objects: bool) -> std::io::Result<()> {

@@ -10,7 +10,7 @@ use clap::Args;
 use etch::cluster::etcd::{
     After, Etcd, EtcdTarget, REGISTRY, RawValue, Snapshot, decode, definition, identity_of, prefix_of,
 };
-use etch::cluster::{Cluster, crds};
+use etch::cluster::{Cluster, Scope, crds};
 use etch::controller::on_record;
 use etch::domain::crd::{Crd, Resource};
 use etch::domain::json::Json;
@@ -39,6 +39,13 @@ pub(crate) struct EtcdArgs {
     /// Under which prefix the API server keeps its keys
     #[arg(long, value_name = "PREFIX", default_value = REGISTRY)]
     pub(crate) etcd_prefix: String,
+}
+
+impl EtcdArgs {
+    /// Whether they name anything.
+    pub(crate) fn is_given(&self) -> bool {
+        self.etcd_snapshot.is_some() || !self.etcd_endpoints.is_empty()
+    }
 }
 
 /// The longest file that is read as PEM; bundles of all public authorities have a quarter of it.
@@ -109,13 +116,15 @@ impl Bytes {
         }
     }
 
-    /// Visits what is stored for each object of a resource, a page at a time.
+    /// Visits what is stored for each object of a resource that is in the scope, a page at a time.
     pub(crate) async fn each(
         &self,
         resource: &Resource,
+        scope: &Scope,
         visit: &mut (dyn FnMut(Identity, &[u8]) + Send),
     ) -> anyhow::Result<()> {
         let prefix = prefix_of(&self.prefix, resource);
+        let wanted = narrowed(&prefix, scope);
         let mut visit = |key: &str, bytes: &[u8]| {
             if let Some((namespace, name)) = identity_of(&prefix, key) {
                 let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
@@ -124,7 +133,7 @@ impl Bytes {
         };
         match &self.source {
             Source::Snapshot(snapshot) => {
-                let wanted = |key: &[u8]| key.starts_with(prefix.as_bytes());
+                let wanted = |key: &[u8]| key.starts_with(wanted.as_bytes());
                 snapshot.each(&wanted, &mut |value| {
                     visit(&value.key, &value.bytes);
                     ControlFlow::Continue(())
@@ -133,7 +142,7 @@ impl Bytes {
             Source::Etcd(etcd) => {
                 let mut after: Option<After> = None;
                 loop {
-                    let page = etcd.page(&prefix, after.as_ref()).await?;
+                    let page = etcd.page(&wanted, after.as_ref()).await?;
                     page.values.iter().for_each(|value| visit(&value.key, &value.bytes));
                     after = page.next;
                     if after.is_none() {
@@ -170,6 +179,14 @@ impl Bytes {
         let Some(value) = of_snapshot(snapshot, &key)? else { return Ok(None) };
         let document = decode(&value.bytes).with_context(|| format!("the CRD {name} in the snapshot"))?;
         Ok(Some(definition(document)))
+    }
+}
+
+/// The prefix of the keys of the objects in a scope, of that of all.
+pub(crate) fn narrowed(prefix: &str, scope: &Scope) -> String {
+    match scope.namespace() {
+        Some(namespace) => format!("{prefix}{namespace}/"),
+        None => prefix.to_owned(),
     }
 }
 

@@ -8,6 +8,9 @@ use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
 use etch::domain::object::Identity;
 
+/// How many objects the server is asked to convert at once.
+pub(super) const CONVERSIONS: usize = 8;
+
 /// What the bytes in etcd tell of an object, or why they tell nothing.
 pub(super) fn known(value: &[u8], crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact, String> {
     let stored = decode(value).map_err(|opaque: Opaque| opaque.to_string())?;

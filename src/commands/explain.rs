@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::Cluster;
 use etch::cluster::etcd::decode;
@@ -16,6 +16,8 @@ use etch::report::{self, Align, Cell, Table, Tone};
 use serde_json::{Value, json};
 
 use super::etcd::{Bytes, EtcdArgs, on_its_record};
+use super::names::is_object;
+use super::scope;
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
@@ -26,16 +28,17 @@ use crate::commands::outcome::Outcome;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch explain certificates my-cert -n web
+  etch explain certificates/my-cert -n web
   etch explain clusterissuer main -o json
 
 Exit status: 0 where all defaults are stored, 1 where some are not or may not be, 2 where the command failed.")]
 pub(crate) struct Explain {
-    /// The type, as kubectl takes it: plural, singular, short name, kind, or plural.group
+    /// The type, as kubectl takes it: plural, singular, short name, kind, or plural.group; or TYPE/NAME
     #[arg(value_name = "TYPE")]
     kind: String,
-    /// The object's name
+    /// The object's name, where it is not named behind the type
     #[arg(value_name = "NAME")]
-    name: String,
+    name: Option<String>,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -45,19 +48,19 @@ pub(crate) struct Explain {
 
 impl Explain {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        let (kind, name) = self.typed()?;
         let cluster = Cluster::connect(&global.target()).await?;
-        let name = cluster.resolve(&self.kind).await?;
-        let document = cluster.crd(&name).await?.with_context(|| format!("the CRD {name} is gone"))?;
-        let crd = Crd::read(&document).with_context(|| format!("the CRD {name}"))?;
-        let namespace = match crd.is_namespaced() {
-            true => Some(global.namespace.as_deref().unwrap_or_else(|| cluster.default_namespace())),
-            false => None,
-        };
+        let crd = cluster.resolve(kind).await?;
+        let document = cluster.crd(&crd).await?.with_context(|| format!("the CRD {crd} is gone"))?;
+        let crd = Crd::read(&document).with_context(|| format!("the CRD {crd}"))?;
+        scope::covers(&global.scope()?, &crd, true)?;
+        let namespace = global.namespace_of_one(&cluster)?;
+        let namespace = Some(namespace).filter(|_| crd.is_namespaced());
         let object = cluster
-            .object_named(&crd.resource(), namespace, &self.name)
+            .object_named(&crd.resource(), namespace, name)
             .await?
-            .with_context(|| format!("there is no {} {:?}{}", crd.kind(), self.name, within(namespace)))?;
-        let (missing, exact) = match self.stored(&crd, namespace).await? {
+            .with_context(|| format!("there is no {} {name:?}{}", crd.kind(), within(namespace)))?;
+        let (missing, exact) = match self.stored(&crd, namespace, name).await? {
             Some((stored, revision)) => {
                 let exact = by_bytes(&stored, &crd, &Decoder::new(&crd)).context("what etcd holds of it")?;
                 let is_of_these_bytes = object.revision() == Some(revision);
@@ -74,10 +77,29 @@ impl Explain {
         Ok(if missing.is_empty() { Outcome::Clean } else { Outcome::Findings })
     }
 
+    /// Type and name as they were typed: `TYPE NAME`, or `TYPE/NAME`.
+    fn typed(&self) -> anyhow::Result<(&str, &str)> {
+        let (kind, name) = match (self.kind.split_once('/'), &self.name) {
+            (None, Some(name)) => (self.kind.as_str(), name.as_str()),
+            (Some((kind, name)), None) => (kind, name),
+            (None, None) => bail!("the object's name is missing: give TYPE NAME, or TYPE/NAME"),
+            (Some(_), Some(_)) => bail!("one object is explained at a time: give TYPE NAME, or TYPE/NAME"),
+        };
+        if !is_object(name) {
+            bail!("no object is called {name:?}; its namespace is given with --namespace");
+        }
+        Ok((kind, name))
+    }
+
     /// What etcd holds of the object, and at which revision, where there is access to it.
-    async fn stored(&self, crd: &Crd, namespace: Option<&str>) -> anyhow::Result<Option<(Json, u64)>> {
+    async fn stored(
+        &self,
+        crd: &Crd,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> anyhow::Result<Option<(Json, u64)>> {
         let Some(bytes) = Bytes::open(&self.etcd).await? else { return Ok(None) };
-        let value = bytes.object(&crd.resource(), namespace, &self.name).await?;
+        let value = bytes.object(&crd.resource(), namespace, name).await?;
         let value = value.context("etcd has no such object; see --etcd-prefix")?;
         let stored = decode(&value.bytes).context("what etcd holds of it")?;
         Ok(Some((stored, value.revision)))

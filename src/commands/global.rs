@@ -4,9 +4,12 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::{Args, ColorChoice, ValueEnum};
-use etch::cluster::Target;
+use etch::cluster::{Cluster, Scope, Target};
 use etch::report::Style;
+
+use super::names::is_namespace;
 
 /// What every command understands.
 #[derive(Args, Clone, Debug)]
@@ -18,9 +21,12 @@ pub(crate) struct Global {
     /// The kubeconfig file, instead of those that KUBECONFIG names
     #[arg(long, global = true, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The namespace [default: that of the context]
-    #[arg(short, long, global = true)]
-    pub(crate) namespace: Option<String>,
+    /// The namespace; objects of others are neither read nor written
+    #[arg(short, long, global = true, value_parser = namespace)]
+    namespace: Option<String>,
+    /// All namespaces, as without --namespace; `explain` alone takes that of the context then
+    #[arg(short = 'A', long, global = true)]
+    all_namespaces: bool,
     /// When output has colours; NO_COLOR is honoured
     #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
     color: ColorChoice,
@@ -65,6 +71,52 @@ impl Global {
         Target { context: self.context.clone(), kubeconfig: self.kubeconfig.clone() }
     }
 
+    /// Which objects are meant: those of a namespace that was named, or all. The context's namespace does not count.
+    pub(crate) fn scope(&self) -> anyhow::Result<Scope> {
+        match &self.namespace {
+            Some(_) if self.all_namespaces => bail!("--namespace and --all-namespaces exclude each other"),
+            Some(namespace) => Ok(Scope::Namespace(namespace.clone())),
+            None => Ok(Scope::All),
+        }
+    }
+
+    /// The namespace of one object: the one that was named, or that of the context.
+    pub(crate) fn namespace_of_one<'a>(&'a self, cluster: &'a Cluster) -> anyhow::Result<&'a str> {
+        if self.all_namespaces {
+            bail!("one object is in one namespace: give it with --namespace instead of --all-namespaces");
+        }
+        Ok(self.namespace.as_deref().unwrap_or_else(|| cluster.default_namespace()))
+    }
+
+    /// Makes sure that no scope was named, for a command that `cannot` be narrowed.
+    pub(crate) fn has_no_scope(&self, cannot: &str) -> anyhow::Result<()> {
+        let named = match (&self.namespace, self.all_namespaces) {
+            (Some(_), _) => "--namespace",
+            (None, true) => "--all-namespaces",
+            (None, false) => return Ok(()),
+        };
+        bail!("{cannot}: leave out {named}")
+    }
+
+    /// The options that lead to the same cluster and the same scope, as they can be typed.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let Self { context, kubeconfig, namespace, all_namespaces, color, log_format } = self;
+        let mut words = Vec::new();
+        let mut option = |name: &str, value: Option<String>| {
+            words.extend(value.map(|value| format!("--{name}={value}")));
+        };
+        option("context", context.clone());
+        option("kubeconfig", kubeconfig.as_ref().map(|path| path.display().to_string()));
+        option("namespace", namespace.clone());
+        option("color", Some(color).filter(|color| **color != ColorChoice::Auto).map(ToString::to_string));
+        let is_json = matches!(log_format, LogFormat::Json);
+        option("log-format", is_json.then(|| "json".to_owned()));
+        if *all_namespaces {
+            words.push("--all-namespaces".to_owned());
+        }
+        words
+    }
+
     /// What standard output can show.
     pub(crate) fn style(&self) -> Style {
         let is_terminal = io::stdout().is_terminal();
@@ -81,4 +133,9 @@ impl Global {
         let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0.into());
         Style { color, width: width.filter(|_| is_terminal) }
     }
+}
+
+/// A namespace as it can be called: anything else could be taken for a part of a path.
+fn namespace(text: &str) -> Result<String, &'static str> {
+    if is_namespace(text) { Ok(text.to_owned()) } else { Err("no namespace has such a name") }
 }

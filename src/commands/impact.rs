@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::etcd::decode;
-use etch::cluster::{Cluster, Scan};
+use etch::cluster::{Cluster, Scan, Scope};
 use etch::domain::audit::{Evidence, schema_time};
 use etch::domain::crd::{Crd, Version};
 use etch::domain::impact::{Changed, Effect, Problem, SchemaChanges, Upgrade, compare};
@@ -20,7 +20,7 @@ use etch::source;
 use serde_json::{Value, json};
 
 use super::etcd::{Bytes, EtcdArgs, on_its_record};
-use super::{none_of, one_stdin};
+use super::{none_of, one_stdin, scope};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
@@ -92,17 +92,27 @@ struct Counts {
 
 impl Impact {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        let scope = global.scope()?;
+        if scope.namespace().is_some() && !self.has_objects() {
+            bail!(
+                "--namespace narrows objects, and only schemas are compared: add --live, --objects or access to etcd"
+            );
+        }
         one_stdin([&self.new, &self.old, &self.objects].into_iter().flatten())?;
         let mut stdin = io::stdin().lock();
-        let new = crds(&self.new, &mut stdin).context("-f")?;
+        let mut new = crds(&self.new, &mut stdin).context("-f")?;
+        left_out(&mut new, &scope)?;
         let old = crds(&self.old, &mut stdin).context("--old")?;
-        let mut objects = objects(&self.objects, &new, &mut stdin).context("--objects")?;
+        let mut objects = objects(&self.objects, &new, &scope, &mut stdin).context("--objects")?;
         drop(stdin);
         let is_asked = self.live || self.old.is_empty() && self.etcd.etcd_snapshot.is_none();
         let cluster = match is_asked {
             true => Some(Cluster::connect(&global.target()).await?),
             false => None,
         };
+        if let (Some(cluster), true) = (&cluster, self.live) {
+            scope::exists(cluster, &scope).await?;
+        }
         let bytes = Bytes::open(&self.etcd).await?;
         let mut all = Vec::new();
         for (name, new) in &new {
@@ -128,7 +138,9 @@ impl Impact {
                 match (&bytes, &cluster) {
                     (Some(bytes), _) => {
                         bytes
-                            .each(&old.resource(), &mut |name, value| told.look(&upgrade, name, value))
+                            .each(&old.resource(), &scope, &mut |name, value| {
+                                told.look(&upgrade, name, value)
+                            })
                             .await?;
                     }
                     (None, Some(cluster)) if self.live => {
@@ -137,7 +149,7 @@ impl Impact {
                             schema_time: document.as_ref().and_then(schema_time),
                             trust_owners: false,
                         };
-                        let mut scan = Scan::new(cluster.clone(), old.resource());
+                        let mut scan = Scan::new(cluster.clone(), old.resource(), scope.clone());
                         while let Some(page) =
                             scan.next().await.with_context(|| format!("{name}: the objects"))?
                         {
@@ -158,14 +170,20 @@ impl Impact {
         }
         match self.output {
             Output::Table => {
+                scope::write(out, &scope)?;
                 for told in &all {
                     told.write(out, &global.style())?;
                 }
             }
-            Output::Json => report::write_json(out, &document(&all))?,
-            Output::Yaml => report::write_yaml(out, &document(&all))?,
+            Output::Json => report::write_json(out, &document(&all, &scope))?,
+            Output::Yaml => report::write_yaml(out, &document(&all, &scope))?,
         }
         Ok(if all.iter().all(Told::is_nothing) { Outcome::Clean } else { Outcome::Findings })
+    }
+
+    /// Whether objects are looked at, and not the schemas alone.
+    fn has_objects(&self) -> bool {
+        self.live || !self.objects.is_empty() || self.etcd.is_given()
     }
 }
 
@@ -328,8 +346,8 @@ impl Told {
     }
 }
 
-fn document(all: &[Told]) -> Value {
-    json!({ "crds": list(all, Told::document) })
+fn document(all: &[Told], scope: &Scope) -> Value {
+    scope::in_document(json!({ "crds": list(all, Told::document) }), scope)
 }
 
 fn list<T>(items: &[T], form: impl Fn(&T) -> Value) -> Value {
@@ -365,10 +383,30 @@ fn crds(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap<
     Ok(found)
 }
 
-/// The objects of these CRDs among the documents, by the CRD's name.
+/// Takes out the CRDs that have no objects in the scope.
+fn left_out(crds: &mut BTreeMap<String, Crd>, scope: &Scope) -> anyhow::Result<()> {
+    let beyond = crds.extract_if(.., |_, crd| !scope::reaches(scope, crd));
+    let beyond: Vec<String> = beyond.map(|(name, _)| name).collect();
+    if beyond.is_empty() {
+        return Ok(());
+    }
+    let beyond = beyond.join(", ");
+    if crds.is_empty() {
+        bail!(
+            "-f: {beyond}: cluster-scoped, so nothing is in {}",
+            scope::in_words(scope).trim_start_matches("in ")
+        );
+    }
+    writeln!(io::stderr(), "note: left out, because their objects are in no namespace: {beyond}")?;
+    Ok(())
+}
+
+/// The objects of these CRDs among the documents that are in the scope, by the CRD's name. One that names no namespace may
+/// come to be in any.
 fn objects(
     paths: &[PathBuf],
     crds: &BTreeMap<String, Crd>,
+    scope: &Scope,
     stdin: &mut dyn io::Read,
 ) -> anyhow::Result<BTreeMap<String, Vec<Object>>> {
     let mut found: BTreeMap<String, Vec<Object>> = BTreeMap::new();
@@ -377,7 +415,13 @@ fn objects(
         let group = document.api_version().split_once('/').map_or("", |(group, _)| group);
         let crd = crds.values().find(|crd| crd.group() == group && crd.kind() == document.kind());
         match crd {
-            Some(crd) => found.entry(crd.name().to_owned()).or_default().push(document.into_object()?.1),
+            Some(crd) => {
+                let object = document.into_object()?.1;
+                let found = found.entry(crd.name().to_owned()).or_default();
+                if object.namespace().is_none() || scope.contains(object.namespace()) {
+                    found.push(object);
+                }
+            }
             None => other = other.or_else(|| Some(document.what())),
         }
     }

@@ -12,10 +12,13 @@ pub(crate) mod fill;
 pub(crate) mod global;
 pub(crate) mod impact;
 pub(crate) mod lint;
+mod names;
 pub(crate) mod outcome;
 pub(crate) mod persist;
 pub(crate) mod rbac;
 pub(crate) mod run;
+mod scope;
+mod signals;
 pub(crate) mod version;
 
 use std::io;
@@ -29,6 +32,21 @@ use etch::domain::object::Object;
 /// What runs requests.
 pub(crate) fn asynchronous() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
+/// The names of the CRDs that were typed, each once, or of all where none was.
+pub(crate) async fn crds_named(cluster: &Cluster, typed: &[String]) -> Result<Vec<String>> {
+    if typed.is_empty() {
+        return cluster.crd_names().await.context("the CRDs cannot be listed");
+    }
+    let mut names = Vec::new();
+    for typed in typed {
+        let name = cluster.resolve(typed).await?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
 }
 
 /// Visits every object of a resource; holds a page of them at a time.

@@ -23,7 +23,7 @@ use super::spans;
 use super::tend::{Stop, Tender};
 use super::verdict;
 use crate::api::{DefaultsReportStatus, Mode, Pause, Settings};
-use crate::cluster::{Backoff, Cluster, Pace, Permissions, Verb};
+use crate::cluster::{Backoff, Cluster, Pace, Permissions, Scope, Verb};
 use crate::domain::condition::{Reason, Verdict};
 use crate::domain::crd::Crd;
 use crate::domain::plan::Since;
@@ -98,7 +98,8 @@ impl Charge {
                     let wait = backoff.failed(error.retry_after());
                     if halt.is_failed_conversion() { wait.min(CONVERT_AGAIN) } else { wait }
                 }
-                Halt::Incomplete => backoff.failed(None),
+                // Nobody tells a sweep of the operator's to end: its task is dropped.
+                Halt::Incomplete | Halt::Interrupted(Interruption::Stop(Stop::Ended)) => backoff.failed(None),
                 Halt::NothingLeft => {
                     self.may_rest(None).await;
                     return self.recorder.insist().await;
@@ -331,6 +332,17 @@ pub(super) fn tender<'a>(
     changes: &'a Changes,
 ) -> Tender<'a> {
     let mode = if settings.pause.is_some() { Mode::Audit } else { settings.mode };
-    let (own_pace, brake) = (Some(own_pace), None);
-    Tender { cluster, pace, own_pace, brake, crd, terms: settings.terms, mode, since, changes }
+    Tender {
+        cluster,
+        pace,
+        own_pace: Some(own_pace),
+        brake: None,
+        ended: None,
+        crd,
+        scope: &Scope::All,
+        terms: settings.terms,
+        mode,
+        since,
+        changes,
+    }
 }

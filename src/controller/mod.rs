@@ -30,7 +30,7 @@ mod verdict;
 use std::time::Duration;
 
 pub use memory::on_record;
-pub use once::{Pass, Passed, Progress, Stopped, persist};
+pub use once::{Pass, Passed, Progress, Stopped, is_left_out, persist};
 pub use spans::TRACED;
 pub use supervisor::run;
 

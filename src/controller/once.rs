@@ -1,44 +1,57 @@
 //! One pass over the objects of a CRD by hand, by the same laws as the operator's.
 //! It must not say anything in the cluster: what came of it is the caller's to tell.
 
+use std::pin::pin;
 use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use super::changes::Changes;
 use super::memory::Memory;
-use super::pass::{Interruption, Orders, Sweep, look_at};
+use super::pass::{Interruption, Orders, Sweep, look_at, place};
 use super::tally::Tally;
-use super::tend::Tender;
+use super::tend::{Stop, Tender};
 use crate::api::{Counts, Mode, ObjectProblem};
-use crate::cluster::{Cluster, Pace};
+use crate::cluster::{Cluster, Pace, Scope};
 use crate::domain::crd::Crd;
+use crate::domain::object::Object;
 use crate::domain::plan::{Record, Since, Terms};
 
 /// How often a sweep that wrote something is verified by another, at most.
 const VERIFICATIONS: u32 = 3;
+/// How often progress is told.
+const TELL: Duration = Duration::from_millis(100);
 
 /// What is to be done.
 #[derive(Clone, Debug)]
 pub struct Pass<'a> {
     /// The CRD.
     pub crd: &'a Crd,
+    /// Which of its objects; no other one is read or written.
+    pub scope: &'a Scope,
     /// What writes may do.
     pub terms: Terms,
     /// What is on record: objects that it covers need no request.
     pub record: Record,
-    /// The last object, as `namespace/name`, that an interrupted pass has seen to; all up to it are left out.
+    /// The last object, as `namespace/name`, that an interrupted pass has processed; all up to it are left out.
     pub after: Option<String>,
     /// The limits of writing.
     pub pace: &'a Pace,
+    /// Cancelled when nothing more is to be begun. What is under way is brought to its end.
+    pub ended: &'a CancellationToken,
 }
 
 /// What came of a pass.
 #[derive(Clone, Debug, Default)]
 pub struct Passed {
-    /// What became of the objects.
+    /// What became of the objects that were processed.
     pub counts: Counts,
-    /// Whether a last sweep over what was written had nothing to do.
+    /// How many objects were left out, as [`Pass::after`] asks: nothing is known of them.
+    pub left_out: u64,
+    /// Whether nothing was left out, and a last sweep over what was written had nothing to do.
     pub verified: bool,
-    /// Objects that were held, refused or could not be seen to; not more than are remembered.
+    /// Objects that were held, refused or could not be judged; not more than are remembered.
     pub problems: Vec<ObjectProblem>,
 }
 
@@ -47,18 +60,37 @@ pub struct Passed {
 pub struct Progress {
     /// What became of the objects so far.
     pub counts: Counts,
-    /// The object up to which all were seen to, as `namespace/name`.
-    pub upto: Option<String>,
+    /// How many objects were left out so far.
+    pub left_out: u64,
+    /// How many objects there are said to be, those included that are left out.
+    pub expected: Option<u64>,
     /// Whether what was written is being verified.
     pub verifies: bool,
 }
 
-/// Why a pass was not completed. What was done until then is done.
+/// A pass that was not completed. What was done until then is done.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct Stopped(#[from] Interruption);
+#[error("{reason}")]
+pub struct Stopped {
+    /// What was done.
+    pub passed: Passed,
+    /// The object, as `namespace/name`, up to which every one was processed; none if not even the first one was, or if only
+    /// the verification is missing.
+    pub upto: Option<String>,
+    /// Why it was stopped.
+    #[source]
+    pub reason: Interruption,
+}
 
-/// Has the defaults of all objects of a CRD stored, and verifies it. `progress` is told of each page.
+impl Stopped {
+    /// Whether it was told to.
+    pub fn is_ended(&self) -> bool {
+        matches!(self.reason, Interruption::Stop(Stop::Ended))
+    }
+}
+
+/// Has the defaults of all objects of a CRD stored, and verifies it. `progress` is told how far it has come, several times a
+/// second.
 ///
 /// # Errors
 /// See [`Stopped`]. Objects that are refused or held stop nothing.
@@ -66,7 +98,7 @@ pub async fn persist(
     cluster: &Cluster,
     pass: Pass<'_>,
     progress: &mut (dyn FnMut(Progress) + Send),
-) -> Result<Passed, Stopped> {
+) -> Result<Passed, Box<Stopped>> {
     let (since, changes) = (Since::default(), Changes::default());
     let tender = Tender {
         cluster,
@@ -74,18 +106,20 @@ pub async fn persist(
         own_pace: None,
         brake: None,
         crd: pass.crd,
+        scope: pass.scope,
         terms: pass.terms,
         mode: Mode::Persist,
         since: &since,
         changes: &changes,
+        ended: Some(pass.ended),
     };
+    let after = pass.after.as_ref();
     let mut memory = Memory { record: pass.record.clone(), ..Memory::default() };
-    if pass.after.is_some() {
-        // What an earlier pass has seen to counts as stored, whatever its version.
-        memory.record = Record { through: Some(u64::MAX), ..Record::default() };
-        memory.upto = pass.after;
+    let (mut last, ended) = sweep(tender, &memory, None, after, progress).await;
+    if let Err(reason) = ended {
+        let upto = last.reached.take().max(pass.after);
+        return Err(Box::new(Stopped { passed: passed(&last, false), upto, reason }));
     }
-    let mut last = sweep(tender, &memory, None, &pass.record, progress).await?;
     let through = last.through;
     let mut verified = last.tally.counts().written == 0;
     memory = memory.after(&mut last, through, pass.crd);
@@ -93,41 +127,70 @@ pub async fn persist(
         if verified {
             break;
         }
-        let mut again = sweep(tender, &memory, Some(&last), &pass.record, progress).await?;
+        let (mut again, ended) = sweep(tender, &memory, Some(&last), after, progress).await;
+        if let Err(reason) = ended {
+            return Err(Box::new(Stopped { passed: passed(&last, false), upto: pass.after, reason }));
+        }
         verified = again.asked == 0;
         memory = memory.after(&mut again, through, pass.crd);
         last = again;
     }
-    let problems = last.tally.troubles().map(|(identity, trouble)| trouble.describe(identity)).collect();
-    Ok(Passed { counts: last.tally.counts(), verified, problems })
+    Ok(passed(&last, verified))
 }
 
+/// Whether an object is left out of a pass that goes on behind `after`.
+pub fn is_left_out(object: &Object, after: Option<&String>) -> bool {
+    after.is_some_and(|after| place(object) <= *after)
+}
+
+/// What a sweep came to.
+fn passed(sweep: &Sweep, verified: bool) -> Passed {
+    let tally = &sweep.tally;
+    let problems = tally.troubles().map(|(identity, trouble)| trouble.describe(identity)).collect();
+    let left_out = tally.left_out();
+    Passed { counts: tally.counts(), left_out, verified: verified && left_out == 0, problems }
+}
+
+/// One sweep, as far as it came, and how it ended.
 async fn sweep(
     tender: Tender<'_>,
     memory: &Memory,
     earlier: Option<&Sweep>,
-    beyond: &Record,
+    after: Option<&String>,
     progress: &mut (dyn FnMut(Progress) + Send),
-) -> Result<Sweep, Interruption> {
+) -> (Sweep, Result<(), Interruption>) {
     let tally = Mutex::new(Tally::default());
     let orders = Orders {
         record: &memory.record,
-        upto: memory.upto.as_ref(),
-        beyond,
+        upto: None,
+        beyond: &memory.record,
         proved: &memory.proved,
         earlier,
+        after,
         tally: &tally,
         stop_after_rejected: None,
     };
     let mut sweep = Sweep::default();
-    loop {
-        let more = sweep.page(tender, orders).await?;
-        let counts = look_at(&tally).counts();
-        progress(Progress { counts, upto: sweep.upto.clone(), verifies: earlier.is_some() });
-        if !more {
-            break;
+    let mut tell = || {
+        let tally = look_at(&tally);
+        progress(Progress {
+            counts: tally.counts(),
+            left_out: tally.left_out(),
+            expected: tally.expected(),
+            verifies: earlier.is_some(),
+        });
+    };
+    let ended = {
+        let mut work = pin!(sweep.all(tender, orders));
+        let mut ticks = tokio::time::interval(TELL);
+        loop {
+            tokio::select! {
+                ended = &mut work => break ended,
+                _ = ticks.tick() => tell(),
+            }
         }
-    }
+    };
+    tell();
     sweep.tally = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    Ok(sweep)
+    (sweep, ended)
 }

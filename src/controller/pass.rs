@@ -10,6 +10,7 @@ use futures::stream::FuturesUnordered;
 use tracing::{Instrument as _, Span};
 
 use super::brake::Brake;
+use super::once::is_left_out;
 use super::spans;
 use super::tally::{Fate, Tally};
 use super::tend::{Stop, Tender};
@@ -37,6 +38,8 @@ pub(super) struct Sweep {
     pub(super) asked: u64,
     /// The last object of the last page of which every object was seen to; none if the list is in no order.
     pub(super) upto: Option<Place>,
+    /// The same within the last page: the object up to which every one was processed.
+    pub(super) reached: Option<Place>,
     /// Pages that were asked for.
     pages: u64,
     /// Where the next page begins.
@@ -84,6 +87,8 @@ pub(super) struct Orders<'a> {
     pub(super) proved: &'a Proved,
     /// The sweep that this one verifies: what was in trouble then, and has not changed, is not tried again.
     pub(super) earlier: Option<&'a Sweep>,
+    /// The object up to which all are left out; none if all are processed.
+    pub(super) after: Option<&'a Place>,
     /// What became of the objects so far, for whoever tells of it meanwhile.
     pub(super) tally: &'a Mutex<Tally>,
     /// Rejections after which the sweep stops.
@@ -177,22 +182,31 @@ impl Sweep {
         span: &Span,
     ) -> Result<bool, Interruption> {
         let resource = tender.crd.resource();
-        let Page { objects, resource_version, next } =
-            tender.cluster.page(&resource, self.after.as_deref()).await?;
+        let Page { objects, resource_version, next, total } = tokio::select! {
+            biased;
+            stop = tender.stopped() => return Err(stop.into()),
+            page = tender.cluster.page_of(&resource, tender.scope, self.after.as_deref()) => page?,
+        };
         span.record("objects", objects.len());
         if self.after.is_none() {
             self.through = resource_version.parse().ok();
             self.watch_from = resource_version;
+            look_at(orders.tally).expect(total);
         }
-        let places: Vec<Place> = objects.iter().map(place).collect();
+        let mut places: Vec<Place> = objects.iter().map(place).collect();
+        let in_order = places.is_sorted() && (self.after.is_none() || self.upto <= places.first().cloned());
         let mut proved = Proved::default();
-        if let Err(interruption) = see_to_page(tender, orders, objects, self, &mut proved).await {
+        let mut finished = vec![false; objects.len()];
+        let ended = see_to_page(tender, orders, objects, self, &mut proved, &mut finished).await;
+        if let Err(interruption) = ended {
             // The page is not done, so no record covers what was written of it.
             self.proved.extend(proved);
+            places.truncate(finished.iter().take_while(|finished| **finished).count());
+            self.reached = places.pop().or(self.upto.take()).filter(|_| in_order);
             return Err(interruption);
         }
-        let in_order = places.is_sorted() && (self.after.is_none() || self.upto <= places.first().cloned());
         self.upto = places.into_iter().next_back().filter(|_| in_order);
+        self.reached.clone_from(&self.upto);
         self.after = next;
         Ok(self.after.is_some())
     }
@@ -204,24 +218,35 @@ pub(super) fn look_at(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
     tally.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn place(object: &Object) -> Place {
+/// Where an object stands.
+pub(super) fn place(object: &Object) -> Place {
     format!("{}/{}", object.namespace().unwrap_or_default(), object.name())
 }
 
+/// Sees to the objects of a page; `finished` tells to which of them, whatever comes of it.
+///
+/// When it is stopped, what is under way is finished, and nothing else is begun.
 async fn see_to_page(
     tender: Tender<'_>,
     orders: Orders<'_>,
     objects: Vec<Object>,
     sweep: &mut Sweep,
     proved: &mut Proved,
+    finished: &mut [bool],
 ) -> Result<(), Interruption> {
-    let mut queue = objects.into_iter();
+    let mut queue = objects.into_iter().enumerate();
     let mut under_way = FuturesUnordered::new();
-    let mut paused = false;
+    let mut stopped = None;
     loop {
-        while under_way.len() < AT_ONCE
-            && let Some(object) = queue.next()
+        while stopped.is_none()
+            && under_way.len() < AT_ONCE
+            && let Some((index, object)) = queue.next()
         {
+            finished[index] = true;
+            if is_left_out(&object, orders.after) {
+                look_at(orders.tally).leave_out();
+                continue;
+            }
             if let Some((is_held, earlier)) = orders.is_left(&object) {
                 sweep.left.insert(is_held, object.uid(), object.resource_version());
                 look_at(orders.tally).carry(object.identity(), earlier, is_held);
@@ -231,25 +256,26 @@ async fn see_to_page(
                 look_at(orders.tally).add(object.identity(), Fate::Stored, &[]);
                 continue;
             }
+            finished[index] = false;
             under_way.push(async move {
                 let identity = object.identity();
                 let resource_version = object.resource_version().to_owned();
                 let record = orders.record_of(&object);
-                (identity, resource_version, tender.tend(object, record).await)
+                (index, identity, resource_version, tender.tend(object, record).await)
             });
         }
-        let Some((identity, seen, tended)) = under_way.next().await else {
-            return if paused { Err(Stop::Pause.into()) } else { Ok(()) };
+        let Some((index, identity, seen, tended)) = under_way.next().await else {
+            return stopped.map_or(Ok(()), |stop: Stop| Err(stop.into()));
         };
         let tended = match tended {
             // Nothing more begins, and what has begun comes to its end.
-            Err(Stop::Pause) => {
-                paused = true;
-                queue = Vec::new().into_iter();
+            Err(stop @ (Stop::Pause | Stop::Ended)) => {
+                stopped = Some(stop);
                 continue;
             }
             tended => tended?,
         };
+        finished[index] = true;
         tender.cluster.metrics().object(tended.fate.outcome());
         if !matches!(tended.fate, Fate::Stored | Fate::Skipped | Fate::Held(..) | Fate::Due) {
             sweep.asked += 1;

@@ -165,6 +165,7 @@ impl Charge {
             beyond: &beyond,
             proved: &memory.proved,
             earlier,
+            after: None,
             tally: &tally,
             stop_after_rejected: self.settings.stop_after_rejected,
         };

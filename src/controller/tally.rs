@@ -57,6 +57,10 @@ pub(super) struct Tally {
     missing: BTreeMap<String, u64>,
     troubles: BTreeMap<Identity, Trouble>,
     due: BTreeSet<Identity>,
+    /// How many objects the list is said to have.
+    expected: Option<u64>,
+    /// How many of them are left out; they are in no other number.
+    left_out: u64,
 }
 
 /// How many objects were written, and how many lacked each default, by its place in the schema.
@@ -109,6 +113,26 @@ impl Tally {
             Fate::Held(held) => self.trouble(identity, Trouble::Held(held)),
             Fate::Rejected(rejection) => self.trouble(identity, Trouble::Rejected(rejection)),
         }
+    }
+
+    /// Takes down how many objects there are said to be.
+    pub(super) fn expect(&mut self, objects: Option<u64>) {
+        self.expected = objects;
+    }
+
+    /// How many objects there are said to be, those included that are left out.
+    pub(super) fn expected(&self) -> Option<u64> {
+        self.expected
+    }
+
+    /// Counts one object that is left out.
+    pub(super) fn leave_out(&mut self) {
+        self.left_out += 1;
+    }
+
+    /// How many objects were left out.
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Counts one object that is in the same trouble as an earlier sweep has found.

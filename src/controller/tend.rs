@@ -4,6 +4,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, error, info, warn};
 
 use super::brake::Brake;
@@ -12,7 +13,7 @@ use super::pursuit::Pursuit;
 use super::spans;
 use super::tally::Fate;
 use crate::api::Mode;
-use crate::cluster::{Backoff, CallError, Cluster, Missing, Outcome, Pace, Pressure, RejectionKind};
+use crate::cluster::{Backoff, CallError, Cluster, Missing, Outcome, Pace, Pressure, RejectionKind, Scope};
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
@@ -33,7 +34,11 @@ pub(super) struct Tender<'a> {
     pub(super) own_pace: Option<&'a Pace>,
     /// Says when a pause begins or ends: no further write begins then. None where there is none to obey.
     pub(super) brake: Option<&'a Brake>,
+    /// Cancelled when nothing more is to be begun.
+    pub(super) ended: Option<&'a CancellationToken>,
     pub(super) crd: &'a Crd,
+    /// Which of its objects are meant.
+    pub(super) scope: &'a Scope,
     pub(super) terms: Terms,
     pub(super) mode: Mode,
     /// Since when each default has been in the schema.
@@ -58,6 +63,9 @@ pub enum Stop {
     /// A policy has paused writes, or has taken its pause back. Writes that had begun have ended.
     #[error("a pause of writes has begun, changed or ended")]
     Pause,
+    /// It was told to end. Writes that had begun have ended.
+    #[error("interrupted")]
+    Ended,
     /// A write made the server forget owners.
     #[error(
         "a write made the API server forget the owners {managers:?} of {object}; nothing more is written"
@@ -157,7 +165,7 @@ impl Tender<'_> {
                     debug!(object = %object.identity(), outcome, reason, "deciding again");
                     let asked = error.and_then(CallError::retry_after);
                     tokio::select! {
-                        () = self.braked() => return Err(Stop::Pause),
+                        stop = self.stopped() => return Err(stop),
                         () = tokio::time::sleep(backoff.failed(asked)) => {}
                     }
                     match self.cluster.object(&self.crd.resource(), &object.identity()).await {
@@ -199,7 +207,7 @@ impl Tender<'_> {
         };
         let (own, mut permit) = tokio::select! {
             biased;
-            () = self.braked() => return Err(Stop::Pause),
+            stop = self.stopped() => return Err(stop),
             places = places => places,
         };
         let under_way = UnderWay::new(self.cluster.metrics());
@@ -228,11 +236,23 @@ impl Tender<'_> {
         Ok(outcome)
     }
 
-    /// Waits until a pause begins or ends.
-    async fn braked(&self) {
-        match self.brake {
-            Some(brake) => brake.changed().await,
-            None => std::future::pending().await,
+    /// Waits until a pause begins or ends, or it is told to end.
+    pub(super) async fn stopped(&self) -> Stop {
+        let braked = async {
+            match self.brake {
+                Some(brake) => brake.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        let ended = async {
+            match self.ended {
+                Some(ended) => ended.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = braked => Stop::Pause,
+            () = ended => Stop::Ended,
         }
     }
 }

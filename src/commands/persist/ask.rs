@@ -1,0 +1,48 @@
+//! What is said, and asked, before anything is written.
+//! It must not ask where nobody can answer.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use anyhow::bail;
+use etch::cluster::Scope;
+use etch::report;
+
+use super::Persist;
+use super::choose::Chosen;
+use crate::commands::scope;
+
+impl Persist {
+    /// Says what is about to be done, and asks whether it shall be where that is everything there is.
+    ///
+    /// # Errors
+    /// The answer is no.
+    pub(super) fn announce(&self, scope: &Scope, chosen: &[Chosen]) -> anyhow::Result<()> {
+        let mut err = io::stderr();
+        let what = match chosen {
+            [] => return Ok(()),
+            [Chosen { name, .. }] => report::plain(name).to_string(),
+            all if self.crds.is_empty() => format!("all {} CRDs that have defaults", all.len()),
+            all => format!("{} CRDs", all.len()),
+        };
+        let verb = if self.dry_run { "Planning for" } else { "Storing defaults of" };
+        writeln!(err, "{verb} {what}, {}.", scope::in_words(scope))?;
+        if self.is_to_ask() {
+            write!(err, "Write to the objects of {what}, {}? [y/N] ", scope::in_words(scope))?;
+            err.flush()?;
+            let mut answer = String::new();
+            io::stdin().lock().read_line(&mut answer)?;
+            if !matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+                bail!("not confirmed: nothing was written");
+            }
+        }
+        Ok(())
+    }
+
+    fn is_to_ask(&self) -> bool {
+        self.crds.is_empty()
+            && !self.dry_run
+            && !self.yes
+            && io::stdin().is_terminal()
+            && io::stderr().is_terminal()
+    }
+}

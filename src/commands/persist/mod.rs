@@ -1,0 +1,277 @@
+//! `etch persist`: one pass by hand, or what it would do.
+
+mod ask;
+mod choose;
+mod place;
+mod plan;
+mod print;
+mod progress;
+mod resume;
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use etch::cluster::{Cluster, Pace, Scope, Verb};
+use etch::controller::{self, Pass, Passed};
+use etch::domain::crd::Crd;
+use etch::domain::plan::{HiddenFields, Ownership, Terms};
+use etch::domain::schema::rules::crd::judge;
+use etch::report;
+
+use self::choose::Chosen;
+use self::plan::Planned;
+use self::progress::Line;
+use super::etcd::on_its_record;
+use super::signals::Signals;
+use super::{failure, scope};
+use crate::commands::global::{Global, Output};
+use crate::commands::outcome::Outcome;
+
+/// How many writes may be under way at once, unless it is said.
+const MAX_IN_FLIGHT: usize = 16;
+
+/// Has the defaults of existing objects stored, once
+///
+/// This is one pass of the operator's, by the same laws: no value that is there is changed, no object is created, no field
+/// changes hands, and what would do harm is left alone and named. A pass that was interrupted can be gone on with.
+///
+/// All namespaces are processed unless --namespace names one; that of the context does not count. On a terminal, a pass over
+/// all CRDs is begun only when a question is answered with yes.
+///
+/// What an earlier pass with --ownership own has made fields of the manager `etch` is released by a pass without: the values
+/// stay, and nobody owns them.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  etch persist --dry-run
+  etch persist certificates.cert-manager.io
+  etch persist crontabs -n web --max-writes-per-second 20 --after web/nightly
+
+Exit status: 0 where all defaults are stored, 1 where some objects are left, or would be written, 2 where the command failed.")]
+pub(crate) struct Persist {
+    /// The CRDs to process, as kubectl takes types [default: all that have defaults]
+    #[arg(value_name = "CRD")]
+    crds: Vec<String>,
+    /// Print what would be done to each object, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask before all CRDs are processed
+    #[arg(short, long)]
+    yes: bool,
+    /// Leave out this object of the first CRD and all before it, by namespace and name: nothing is known of them then.
+    /// NAMESPACE/NAME, or NAME where there are no namespaces
+    #[arg(long, value_name = "OBJECT", requires = "crds")]
+    after: Option<String>,
+    /// Who owns the defaults that are stored
+    #[arg(long, value_enum, default_value_t)]
+    ownership: OwnershipArg,
+    /// What is done about objects with fields that only etcd holds
+    #[arg(long, value_enum, default_value_t)]
+    hidden_fields: HiddenFieldsArg,
+    /// How many writes may be under way at once
+    #[arg(long, default_value_t = MAX_IN_FLIGHT)]
+    max_in_flight: usize,
+    /// How many writes may begin per second [default: no limit]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    max_writes_per_second: Option<u32>,
+    /// How to print the result
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum OwnershipArg {
+    /// Nobody; what the manager `etch` owns is released
+    #[default]
+    None,
+    /// The manager `etch`
+    Own,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum HiddenFieldsArg {
+    /// They are left alone and named
+    #[default]
+    Hold,
+    /// They are written, which destroys the hidden fields
+    Drop,
+}
+
+/// What is told of one CRD.
+#[derive(Default)]
+struct Told {
+    crd: String,
+    passed: Passed,
+    plans: Vec<Planned>,
+    /// The object behind which it began.
+    after: Option<String>,
+    error: Option<String>,
+    /// The command with which to go on, where it was not completed.
+    resume: Option<String>,
+    /// Whether it was told to end.
+    is_ended: bool,
+}
+
+/// Everything that passes over several CRDs share.
+struct Work<'a> {
+    cluster: &'a Cluster,
+    global: &'a Global,
+    scope: Scope,
+    pace: Pace,
+    signals: Signals,
+}
+
+impl Persist {
+    pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        let scope = global.scope()?;
+        let cluster = Cluster::connect(&global.target()).await?;
+        scope::exists(&cluster, &scope).await?;
+        let chosen = self.choose(&cluster, &scope).await?;
+        let after = self.begin_after(&cluster, &scope, chosen.first()).await?;
+        self.announce(&scope, &chosen)?;
+        let pace = Pace::new(self.max_in_flight, self.max_writes_per_second);
+        let signals = if self.dry_run { Signals::default() } else { Signals::heard()? };
+        let work = Work { cluster: &cluster, global, scope, pace, signals };
+        let mut all = Vec::new();
+        for (index, Chosen { name, .. }) in chosen.iter().enumerate() {
+            let left: Vec<String> = chosen[index..].iter().map(|chosen| chosen.name.clone()).collect();
+            let after = after.clone().filter(|_| index == 0);
+            let mut told = Told { crd: name.clone(), after, ..Told::default() };
+            let processed = self.process(&work, &mut told, &left).await;
+            if let Err(error) = processed {
+                told.error = Some(format!("{error:#}"));
+            }
+            let is_ended = told.is_ended;
+            all.push(told);
+            if is_ended {
+                break;
+            }
+        }
+        match self.output {
+            Output::Table => print::table(out, &global.style(), &all, self.dry_run)?,
+            Output::Json => report::write_json(out, &print::document(&all, &work.scope, self.dry_run))?,
+            Output::Yaml => report::write_yaml(out, &print::document(&all, &work.scope, self.dry_run))?,
+        }
+        let failures: Vec<_> = all.iter().filter_map(Told::failure).collect();
+        if !failures.is_empty() {
+            out.flush()?;
+            return Err(failure(failures));
+        }
+        Ok(if all.iter().all(Told::is_clean) { Outcome::Clean } else { Outcome::Findings })
+    }
+
+    /// The object behind which the first CRD is begun.
+    async fn begin_after(
+        &self,
+        cluster: &Cluster,
+        scope: &Scope,
+        first: Option<&Chosen>,
+    ) -> anyhow::Result<Option<String>> {
+        let (Some(after), Some(first)) = (&self.after, first) else { return Ok(None) };
+        let Some(resource) = &first.resource else { return Ok(None) };
+        let place = place::place(after, first.is_namespaced, scope)?;
+        let (namespace, name) = place::parts(&place);
+        // Where it may not be read, it is not needed either.
+        if let Ok(None) = cluster.object_named(resource, namespace, name).await {
+            let behind = "going on behind the place where it would be";
+            writeln!(io::stderr(), "note: --after {after}: there is no such object; {behind}")?;
+        }
+        Ok(Some(place))
+    }
+
+    /// Processes a CRD, the first of those that are left.
+    async fn process(&self, work: &Work<'_>, told: &mut Told, left: &[String]) -> anyhow::Result<()> {
+        if work.signals.ended.is_cancelled() {
+            told.is_ended = true;
+            told.resume = Some(self.resume(work.global, left, told.after.as_deref()));
+            bail!("interrupted before it was begun");
+        }
+        let name = &told.crd;
+        let document = work.cluster.crd(name).await?.with_context(|| format!("the CRD {name} is gone"))?;
+        let crd = Crd::read(&document)?;
+        if let Some(message) = judge(&document["spec"]).message() {
+            bail!("the schema is not structural, so the server applies no defaults: {message}");
+        }
+        let verbs: &[Verb] = if self.dry_run { &[Verb::List] } else { &[Verb::Get, Verb::List, Verb::Patch] };
+        // Where the server does not say, it is found out by trying.
+        if let Ok(Some(missing)) = work.cluster.missing_in(&crd.resource(), &work.scope, verbs).await {
+            bail!("a permission is missing {}: {missing}", scope::in_words(&work.scope));
+        }
+        let record = on_its_record(work.cluster, &crd).await;
+        if self.dry_run {
+            (told.passed, told.plans) = self.plan(work, &crd, &record, told.after.as_ref()).await?;
+            return Ok(());
+        }
+        let line = Arc::new(Mutex::new(Line::new(crd.name())));
+        let mut progress = {
+            let line = line.clone();
+            move |progress| line.lock().unwrap_or_else(PoisonError::into_inner).show(progress)
+        };
+        let pass = Pass {
+            crd: &crd,
+            scope: &work.scope,
+            terms: self.terms(),
+            record,
+            after: told.after.clone(),
+            pace: &work.pace,
+            ended: &work.signals.ended,
+        };
+        let ended = tokio::select! {
+            ended = controller::persist(work.cluster, pass, &mut progress) => Some(ended),
+            () = work.signals.at_once.cancelled() => None,
+        };
+        drop(progress);
+        let reached = line.lock().unwrap_or_else(PoisonError::into_inner).end();
+        match ended {
+            Some(Ok(passed)) => {
+                told.passed = passed;
+                Ok(())
+            }
+            Some(Err(stopped)) => {
+                told.is_ended = stopped.is_ended();
+                // What fails for one CRD keeps nobody from going on with the others.
+                let left = if told.is_ended { left } else { &left[..1] };
+                let has_begun = told.is_ended || stopped.passed.counts.objects > 0;
+                let resume = || self.resume(work.global, left, stopped.upto.as_deref());
+                told.resume = has_begun.then(resume);
+                told.passed = stopped.passed;
+                Err(stopped.reason.into())
+            }
+            None => {
+                told.is_ended = true;
+                told.passed =
+                    Passed { counts: reached.counts, left_out: reached.left_out, ..Passed::default() };
+                told.resume = Some(self.resume(work.global, left, told.after.as_deref()));
+                bail!("interrupted; writes that were under way may have been carried out")
+            }
+        }
+    }
+
+    fn terms(&self) -> Terms {
+        Terms {
+            ownership: match self.ownership {
+                OwnershipArg::None => Ownership::None,
+                OwnershipArg::Own => Ownership::Own,
+            },
+            hidden_fields: match self.hidden_fields {
+                HiddenFieldsArg::Hold => HiddenFields::Hold,
+                HiddenFieldsArg::Drop => HiddenFields::Drop,
+            },
+        }
+    }
+}
+
+impl Told {
+    fn is_clean(&self) -> bool {
+        let counts = self.passed.counts;
+        counts.held + counts.rejected + counts.unknown + counts.due == 0 && self.passed.verified
+    }
+
+    /// Why it was not completed, and how to go on.
+    fn failure(&self) -> Option<String> {
+        let error = self.error.as_ref()?;
+        let resume = self.resume.as_ref().map(|resume| format!("; to go on: {resume}"));
+        Some(format!("{}: {error}{}", self.crd, resume.unwrap_or_default()))
+    }
+}

@@ -1,0 +1,66 @@
+//! The object behind which a pass goes on, as it can be typed.
+//! It must not take a word for an object that cannot be called so.
+
+use anyhow::bail;
+use etch::cluster::Scope;
+
+use crate::commands::names::{is_namespace, is_object};
+
+/// The object in the form in which a pass tells how far it has come: namespace, a slash, and name.
+///
+/// # Errors
+/// No object of such a CRD can be called so, or it is outside the scope.
+pub(super) fn place(text: &str, is_namespaced: bool, scope: &Scope) -> anyhow::Result<String> {
+    let (namespace, name) = match text.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, text),
+    };
+    match (is_namespaced, namespace, scope.namespace()) {
+        (true, Some(namespace), Some(scope)) if namespace != scope && is_namespace(namespace) => {
+            bail!("--after {text}: it is not in namespace {scope}, and nothing outside it is processed")
+        }
+        (true, Some(namespace), _) if is_namespace(namespace) && is_object(name) => Ok(text.to_owned()),
+        (true, None, Some(scope)) if is_object(name) => Ok(format!("{scope}/{name}")),
+        (false, None | Some(""), _) if is_object(name) => Ok(format!("/{name}")),
+        (true, ..) => bail!("--after {text}: no object is called so; give it as NAMESPACE/NAME"),
+        (false, ..) => {
+            bail!("--after {text}: no object is called so; give its NAME, as it is in no namespace")
+        }
+    }
+}
+
+/// Namespace and name of an object in that form.
+pub(super) fn parts(place: &str) -> (Option<&str>, &str) {
+    let (namespace, name) = place.split_once('/').unwrap_or(("", place));
+    (Some(namespace).filter(|namespace| !namespace.is_empty()), name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_an_object_can_be_called_is_taken() {
+        let web = Scope::Namespace("web".to_owned());
+        for (text, is_namespaced, scope, expected) in [
+            ("web/a.b", true, &Scope::All, Some("web/a.b")),
+            ("web/a", true, &web, Some("web/a")),
+            ("a", true, &web, Some("web/a")),
+            ("shop/a", true, &web, None),
+            ("a", true, &Scope::All, None),
+            ("/a", true, &Scope::All, None),
+            ("web/", true, &Scope::All, None),
+            ("web/a/b", true, &Scope::All, None),
+            ("Any Word", true, &Scope::All, None),
+            ("", true, &web, None),
+            ("a", false, &Scope::All, Some("/a")),
+            ("/a", false, &Scope::All, Some("/a")),
+            ("web/a", false, &Scope::All, None),
+            ("Any Word", false, &Scope::All, None),
+            ("", false, &Scope::All, None),
+        ] {
+            assert_eq!(place(text, is_namespaced, scope).ok().as_deref(), expected, "{text:?}");
+        }
+        assert_eq!((parts("web/a"), parts("/a")), ((Some("web"), "a"), (None, "a")));
+    }
+}

@@ -1,0 +1,91 @@
+//! What a pass would do to each object.
+//! It must not write.
+
+use etch::cluster::Scan;
+use etch::controller::{Passed, is_left_out};
+use etch::domain::crd::Crd;
+use etch::domain::path::Path;
+use etch::domain::plan::{Plan, Record, Skip, Strategy, decide};
+use serde_json::{Value, json};
+
+use super::{Persist, Work};
+
+/// What would be done to one object.
+pub(super) struct Planned {
+    pub(super) namespace: Option<String>,
+    pub(super) name: String,
+    pub(super) action: &'static str,
+    pub(super) reason: Option<&'static str>,
+    pub(super) paths: Vec<Path>,
+}
+
+impl Persist {
+    /// What a pass would do to each object, and in numbers.
+    pub(super) async fn plan(
+        &self,
+        work: &Work<'_>,
+        crd: &Crd,
+        record: &Record,
+        after: Option<&String>,
+    ) -> anyhow::Result<(Passed, Vec<Planned>)> {
+        let (mut passed, mut plans) = (Passed::default(), Vec::new());
+        let mut scan = Scan::new(work.cluster.clone(), crd.resource(), work.scope.clone());
+        while let Some(page) = scan.next().await? {
+            for object in page.objects {
+                if is_left_out(&object, after) {
+                    passed.left_out += 1;
+                    continue;
+                }
+                let counts = &mut passed.counts;
+                counts.objects += 1;
+                let (action, reason, paths) = match decide(&object, crd, &self.terms(), record) {
+                    Plan::Stored => {
+                        counts.already_stored += 1;
+                        continue;
+                    }
+                    Plan::Skip(why) => {
+                        counts.skipped += 1;
+                        ("skip", Some(skipped(why)), Vec::new())
+                    }
+                    Plan::Hold(held) => {
+                        counts.held += 1;
+                        ("hold", Some(held.reason.as_str()), held.paths)
+                    }
+                    Plan::Write(write) => {
+                        counts.due += 1;
+                        (sent(write.strategy), None, write.missing)
+                    }
+                };
+                let (namespace, name) = (object.namespace().map(str::to_owned), object.name().to_owned());
+                plans.push(Planned { namespace, name, action, reason, paths });
+            }
+        }
+        passed.verified = passed.left_out == 0;
+        Ok((passed, plans))
+    }
+}
+
+impl Planned {
+    pub(super) fn document(&self) -> Value {
+        let Self { namespace, name, action, reason, paths } = self;
+        let paths: Vec<_> = paths.iter().map(Path::to_string).collect();
+        json!({ "namespace": namespace, "name": name, "action": action, "reason": reason, "paths": paths })
+    }
+}
+
+/// The word for a way of writing.
+fn sent(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::Apply => "apply",
+        Strategy::Merge => "merge",
+        Strategy::Rewrite => "rewrite",
+        Strategy::Follow => "follow",
+    }
+}
+
+fn skipped(why: Skip) -> &'static str {
+    match why {
+        Skip::Terminating => "Terminating",
+        Skip::OptedOut => "OptedOut",
+    }
+}

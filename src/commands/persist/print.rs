@@ -1,0 +1,202 @@
+//! What came of it, or would come of it, for people and programs.
+//! It must not claim anything of an object that was left out.
+
+use std::io::{self, Write};
+
+use etch::api::Counts;
+use etch::cluster::Scope;
+use etch::domain::path::Path;
+use etch::report::{Align, Cell, Style, Table, Tone};
+use serde_json::{Value, json};
+
+use super::Told;
+use super::plan::Planned;
+use crate::commands::scope::in_document;
+
+/// A number of the totals, and what is said of that many objects.
+type Count = (&'static str, fn(&Counts) -> u64, &'static str);
+
+const COUNTS: [Count; 7] = [
+    ("written", |counts| counts.written, "written"),
+    ("due", |counts| counts.due, "to be written"),
+    ("alreadyStored", |counts| counts.already_stored, "stored already"),
+    ("held", |counts| counts.held, "held"),
+    ("rejected", |counts| counts.rejected, "rejected"),
+    ("skipped", |counts| counts.skipped, "skipped"),
+    ("unknown", |counts| counts.unknown, "unknown"),
+];
+
+pub(super) fn document(all: &[Told], scope: &Scope, dry_run: bool) -> Value {
+    let document = json!({
+        "crds": all.iter().map(|told| told.document(dry_run)).collect::<Vec<_>>(),
+        "totals": totals(all),
+    });
+    in_document(document, scope)
+}
+
+fn sum(all: &[Told], count: impl Fn(&Counts) -> u64) -> u64 {
+    all.iter().map(|told| count(&told.passed.counts)).sum()
+}
+
+fn left_out(all: &[Told]) -> u64 {
+    all.iter().map(|told| told.passed.left_out).sum()
+}
+
+fn totals(all: &[Told]) -> Value {
+    let mut totals = json!({ "objects": sum(all, |counts| counts.objects), "notLookedAt": left_out(all) });
+    for (key, count, _) in COUNTS {
+        totals[key] = sum(all, count).into();
+    }
+    totals
+}
+
+/// The totals in a sentence.
+fn summary(all: &[Told]) -> String {
+    let counted = |number: u64, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
+    let objects = counted(sum(all, |counts| counts.objects), "object");
+    let mut parts: Vec<String> = COUNTS
+        .iter()
+        .filter_map(|(_, count, what)| Some((sum(all, count), what)).filter(|(number, _)| *number > 0))
+        .map(|(number, what)| format!("{number} {what}"))
+        .collect();
+    if parts.is_empty() {
+        parts.push("nothing to do".to_owned());
+    }
+    let more = match left_out(all) {
+        0 => String::new(),
+        left_out => format!("; {left_out} more not looked at"),
+    };
+    format!("{objects} of {}: {}{more}.", counted(all.len() as u64, "CRD"), parts.join(", "))
+}
+
+pub(super) fn table(out: &mut dyn Write, style: &Style, all: &[Told], dry_run: bool) -> io::Result<()> {
+    if all.is_empty() {
+        return writeln!(out, "No CRD has defaults.");
+    }
+    if dry_run {
+        plans(out, style, all)?;
+    } else {
+        numbers(out, style, all)?;
+        problems(out, style, all)?;
+    }
+    writeln!(out, "\n{}", summary(all))
+}
+
+fn numbers(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> {
+    let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
+    let mut table = Table::new([
+        left("CRD"),
+        right("OBJECTS"),
+        right("WRITTEN"),
+        right("STORED"),
+        right("HELD"),
+        right("REJECTED"),
+        right("SKIPPED"),
+        right("UNKNOWN"),
+        left("NOTE"),
+    ]);
+    for told in all {
+        let counts = told.passed.counts;
+        let numbers = [
+            counts.objects,
+            counts.written,
+            counts.already_stored,
+            counts.held,
+            counts.rejected,
+            counts.skipped,
+            counts.unknown,
+        ];
+        let numbers = numbers.iter().map(|number| Cell::from(number.to_string()));
+        table.row([Cell::from(told.crd.as_str())].into_iter().chain(numbers).chain([told.note()]));
+    }
+    table.write(out, style)
+}
+
+fn problems(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> {
+    let left = |name| (name, Align::Left);
+    let mut problems = Table::new([left("CRD"), left("OBJECT"), left("REASON"), left("WHY")]);
+    for told in all {
+        for problem in &told.passed.problems {
+            let name = named(problem.namespace.as_deref(), &problem.name);
+            let why = format!("{} {}", problem.message, problem.paths.join(" "));
+            problems.row([told.crd.as_str().into(), name.into(), problem.reason.as_str().into(), why.into()]);
+        }
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    problems.write(out, style)
+}
+
+fn plans(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> {
+    let left = |name| (name, Align::Left);
+    let mut table = Table::new([left("CRD"), left("OBJECT"), left("ACTION"), left("REASON"), left("WHERE")]);
+    for told in all {
+        if let Some(error) = &told.error {
+            let failed = Cell::new("failed", Tone::Bad);
+            table.row([told.crd.as_str().into(), Cell::default(), failed, error.as_str().into()]);
+        }
+        for plan in &told.plans {
+            let paths: Vec<_> = plan.paths.iter().map(Path::to_string).collect();
+            table.row([
+                told.crd.as_str().into(),
+                named(plan.namespace.as_deref(), &plan.name).into(),
+                plan.action.into(),
+                plan.reason.unwrap_or_default().into(),
+                paths.join(" ").into(),
+            ]);
+        }
+    }
+    if table.is_empty() {
+        return write!(out, "Nothing is to be done.");
+    }
+    table.write(out, style)
+}
+
+fn named(namespace: Option<&str>, name: &str) -> String {
+    namespace.map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
+}
+
+impl Told {
+    fn note(&self) -> Cell {
+        let left_out = self.passed.left_out;
+        match (&self.error, &self.after) {
+            (Some(error), _) => Cell::new(error, Tone::Bad),
+            (None, Some(after)) if left_out > 0 => {
+                let text = format!("{left_out} up to {} not looked at", after.trim_start_matches('/'));
+                Cell::new(text, Tone::Warning)
+            }
+            _ if !self.passed.verified => Cell::new("not verified: run it again", Tone::Warning),
+            _ => Cell::default(),
+        }
+    }
+
+    fn document(&self, dry_run: bool) -> Value {
+        let counts = self.passed.counts;
+        let mut document = json!({
+            "crd": self.crd,
+            "objects": counts.objects,
+            "alreadyStored": counts.already_stored,
+            "held": counts.held,
+            "skipped": counts.skipped,
+            "notLookedAt": self.passed.left_out,
+        });
+        if dry_run {
+            document["due"] = counts.due.into();
+            document["plans"] = self.plans.iter().map(Planned::document).collect();
+        } else {
+            document["written"] = counts.written.into();
+            document["rejected"] = counts.rejected.into();
+            document["unknown"] = counts.unknown.into();
+            document["verified"] = self.passed.verified.into();
+            document["problems"] = self.passed.problems.iter().map(|problem| json!(problem)).collect();
+        }
+        for (key, value) in [("after", &self.after), ("error", &self.error), ("resume", &self.resume)] {
+            if let Some(value) = value {
+                document[key] = Value::from(value.as_str());
+            }
+        }
+        document
+    }
+}

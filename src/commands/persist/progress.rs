@@ -1,0 +1,62 @@
+//! How far a pass has come, in one line on a terminal.
+//! It must not print anywhere else.
+
+use std::io::{self, IsTerminal, Write};
+
+use etch::controller::Progress;
+use etch::report;
+
+/// One line on a terminal that is written over; nothing elsewhere.
+pub(super) struct Line {
+    crd: String,
+    last: Progress,
+    is_shown: bool,
+}
+
+impl Line {
+    pub(super) fn new(crd: &str) -> Self {
+        Self { crd: crd.to_owned(), last: Progress::default(), is_shown: false }
+    }
+
+    pub(super) fn show(&mut self, progress: Progress) {
+        if io::stderr().is_terminal() {
+            self.is_shown = true;
+            let text = text(&progress);
+            // A terminal that is gone keeps nothing from going on.
+            let _ = write!(io::stderr(), "\r\u{1b}[K{}: {text}", report::plain(&self.crd));
+        }
+        self.last = progress;
+    }
+
+    /// Takes the line away; what it showed last.
+    pub(super) fn end(&mut self) -> Progress {
+        if self.is_shown {
+            let _ = write!(io::stderr(), "\r\u{1b}[K");
+        }
+        self.last.clone()
+    }
+}
+
+fn text(progress: &Progress) -> String {
+    let Progress { counts, left_out, expected, verifies } = progress;
+    let of =
+        expected.map(|expected| format!(" of {}", expected.saturating_sub(*left_out))).unwrap_or_default();
+    let doing = if *verifies { "verified" } else { "processed" };
+    format!("{}{of} objects {doing}, {} written", counts.objects, counts.written)
+}
+
+#[cfg(test)]
+mod tests {
+    use etch::api::Counts;
+
+    use super::*;
+
+    #[test]
+    fn a_total_is_told_where_it_is_known() {
+        let counts = Counts { objects: 70, written: 60, ..Counts::default() };
+        let mut progress = Progress { counts, left_out: 20, expected: Some(120), verifies: false };
+        assert_eq!(text(&progress), "70 of 100 objects processed, 60 written");
+        (progress.expected, progress.verifies) = (None, true);
+        assert_eq!(text(&progress), "70 objects verified, 60 written");
+    }
+}

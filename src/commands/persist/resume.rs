@@ -1,0 +1,165 @@
+//! The command line with which an interrupted pass goes on as it was.
+//! It must not leave out an option that was given.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use super::{HiddenFieldsArg, MAX_IN_FLIGHT, OwnershipArg, Persist};
+use crate::commands::global::{Global, Output};
+
+impl Persist {
+    /// The command line for these CRDs, of the first of them behind an object, ready for a shell.
+    pub(super) fn resume(&self, global: &Global, crds: &[String], after: Option<&str>) -> String {
+        let mut words = vec!["persist".to_owned()];
+        words.extend(crds.iter().cloned());
+        words.extend(after.map(|after| format!("--after={after}")));
+        words.extend(self.words());
+        words.extend(global.words());
+        let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+        format!("{} {}", program(), words.join(" "))
+    }
+
+    /// Its own options but for those that say where to go on.
+    fn words(&self) -> Vec<String> {
+        let Self {
+            crds: _,
+            after: _,
+            dry_run,
+            yes,
+            ownership,
+            hidden_fields,
+            max_in_flight,
+            max_writes_per_second,
+            output,
+        } = self;
+        let mut words = Vec::new();
+        words.extend(dry_run.then(|| "--dry-run".to_owned()));
+        words.extend(yes.then(|| "--yes".to_owned()));
+        let defaults = (OwnershipArg::default(), HiddenFieldsArg::default(), MAX_IN_FLIGHT);
+        words.extend((*ownership != defaults.0).then(|| format!("--ownership={}", name(ownership))));
+        words.extend(
+            (*hidden_fields != defaults.1).then(|| format!("--hidden-fields={}", name(hidden_fields))),
+        );
+        words.extend((*max_in_flight != defaults.2).then(|| format!("--max-in-flight={max_in_flight}")));
+        words.extend(max_writes_per_second.map(|limit| format!("--max-writes-per-second={limit}")));
+        words.extend((*output != Output::Table).then(|| format!("--output={}", name(output))));
+        words
+    }
+}
+
+fn name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+/// This program as it was called, or as kubectl calls it.
+fn program() -> String {
+    let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    match program.file_stem().and_then(|stem| stem.to_str()) {
+        None => "etch".to_owned(),
+        Some("kubectl-etch") => "kubectl etch".to_owned(),
+        Some(_) => quoted(&Path::display(&program).to_string()),
+    }
+}
+
+/// A word that a shell leaves as it is.
+fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&byte);
+    match !word.is_empty() && word.bytes().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    fn read(words: &[&str]) -> (Global, Persist) {
+        let cli = Cli::try_parse_from(words).expect("arguments");
+        match cli.command {
+            Command::Persist(persist) => (cli.global, persist),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A line as a shell reads it: words with single quotes.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut is_quoted, mut chars) =
+            (Vec::new(), String::new(), false, line.chars());
+        while let Some(next) = chars.next() {
+            match next {
+                '\'' => is_quoted = !is_quoted,
+                '\\' if !is_quoted => word.extend(chars.next()),
+                ' ' if !is_quoted => words.push(std::mem::take(&mut word)),
+                other => word.push(other),
+            }
+        }
+        words.push(word);
+        words
+    }
+
+    #[test]
+    fn it_goes_on_with_every_option() {
+        let all = [
+            "etch",
+            "persist",
+            "things",
+            "others",
+            "--after",
+            "web/a",
+            "--yes",
+            "--ownership",
+            "own",
+            "--hidden-fields",
+            "drop",
+            "--max-in-flight",
+            "3",
+            "--max-writes-per-second",
+            "20",
+            "-o",
+            "json",
+            "--context",
+            "it's mine",
+            "--kubeconfig",
+            "/home/some one/config",
+            "-n",
+            "web",
+            "--color",
+            "never",
+            "--log-format",
+            "json",
+        ];
+        for more in [&[][..], &["--dry-run"]] {
+            let (global, persist) = read(&[&all[..], more].concat());
+            let line = persist.resume(&global, &["others".to_owned()], Some("web/b"));
+            let again = words(&line);
+            let again: Vec<_> = again.iter().map(String::as_str).collect();
+            let (again_global, again_persist) = read(&again);
+            let expected =
+                Persist { crds: vec!["others".to_owned()], after: Some("web/b".to_owned()), ..persist };
+            assert_eq!(format!("{again_persist:?}"), format!("{expected:?}"), "{line}");
+            assert_eq!(format!("{again_global:?}"), format!("{global:?}"), "{line}");
+        }
+        let (global, persist) = read(&["etch", "persist", "-A"]);
+        let line = persist.resume(&global, &["things".to_owned()], None);
+        assert!(
+            line.contains(" things ") && line.contains("--all-namespaces") && !line.contains("--after"),
+            "{line}"
+        );
+        // An option that is new is to be given here, too.
+        let command = Cli::command();
+        let command = command.find_subcommand("persist").expect("the command");
+        let options = command.get_arguments().filter_map(|option| option.get_long());
+        for option in
+            options.filter(|option| !["help", "version", "dry-run", "all-namespaces"].contains(option))
+        {
+            let is_given = all.iter().any(|word| *word == format!("--{option}"));
+            let is_short = ["output", "namespace"].contains(&option);
+            assert!(is_given || is_short, "--{option} is not tried");
+        }
+    }
+}

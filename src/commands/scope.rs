@@ -1,0 +1,61 @@
+//! Which part of a cluster a command works on, by the namespace that was named.
+//! It must not widen what was asked for.
+
+use std::io::{self, Write};
+
+use anyhow::bail;
+use etch::cluster::{Cluster, Scope};
+use etch::domain::crd::Crd;
+use serde_json::Value;
+
+/// Makes sure that the namespace is there, as far as we may know.
+pub(crate) async fn exists(cluster: &Cluster, scope: &Scope) -> anyhow::Result<()> {
+    if let Some(namespace) = scope.namespace()
+        && !cluster.has_namespace(namespace).await?
+    {
+        bail!("there is no namespace {namespace:?}");
+    }
+    Ok(())
+}
+
+/// Whether objects of a CRD can be in the scope.
+///
+/// # Errors
+/// They cannot, although the CRD was named.
+pub(crate) fn covers(scope: &Scope, crd: &Crd, is_named: bool) -> anyhow::Result<bool> {
+    match scope.namespace() {
+        Some(namespace) if !crd.is_namespaced() && is_named => {
+            bail!(
+                "{} is cluster-scoped: its objects are in no namespace, so --namespace {namespace} cannot apply",
+                crd.name()
+            )
+        }
+        _ => Ok(reaches(scope, crd)),
+    }
+}
+
+/// Whether objects of a CRD can be in the scope.
+pub(crate) fn reaches(scope: &Scope, crd: &Crd) -> bool {
+    scope.namespace().is_none() || crd.is_namespaced()
+}
+
+/// Writes for people which namespace what follows is about.
+pub(crate) fn write(out: &mut dyn Write, scope: &Scope) -> io::Result<()> {
+    scope.namespace().map_or(Ok(()), |namespace| writeln!(out, "Namespace: {namespace}\n"))
+}
+
+/// What is printed for programs, with the namespace that it is about.
+pub(crate) fn in_document(mut document: Value, scope: &Scope) -> Value {
+    if let Some(namespace) = scope.namespace() {
+        document["namespace"] = namespace.into();
+    }
+    document
+}
+
+/// The scope in words, as the end of a sentence.
+pub(crate) fn in_words(scope: &Scope) -> String {
+    match scope.namespace() {
+        Some(namespace) => format!("in namespace {namespace}"),
+        None => "in all namespaces".to_owned(),
+    }
+}

@@ -1,0 +1,36 @@
+//! Hearing that a command is to end, twice: the first time it finishes what is under way, the second time it does not.
+//! It must not end anything itself.
+
+use std::io;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// What was heard so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Signals {
+    /// Nothing more is to be begun.
+    pub(crate) ended: CancellationToken,
+    /// What is under way is not to be waited for.
+    pub(crate) at_once: CancellationToken,
+}
+
+impl Signals {
+    /// Hears Ctrl-C and SIGTERM from now on.
+    pub(crate) fn heard() -> io::Result<Self> {
+        let (mut interrupt, mut terminate) =
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let signals = Self::default();
+        let Self { ended, at_once } = signals.clone();
+        tokio::spawn(async move {
+            for token in [ended, at_once] {
+                tokio::select! {
+                    _ = interrupt.recv() => {},
+                    _ = terminate.recv() => {},
+                }
+                token.cancel();
+            }
+        });
+        Ok(signals)
+    }
+}
