@@ -209,6 +209,46 @@ async fn hidden_fields_are_held_until_the_policy_drops_them() -> Result<()> {
     operator.stop().await
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_etch_owns_is_given_back_with_the_policy() -> Result<()> {
+    let scene = Scene::start(&[GROUP]).await?;
+    let cluster = &scene.cluster;
+    cluster.apply_crd(&crontabs(before())).await?;
+    let names = ["cron-0", "cron-1"];
+    for name in names {
+        make(cluster, name).await?;
+    }
+    scene.policy("default", json!({ "ownership": "Own" })).await?;
+    let operator = scene.operator(&[])?;
+    cluster.apply_crd(&crontabs(after(1))).await?;
+    cluster.persisted(CRD, "AllPersisted", SOON).await?;
+    let mut wish = applied("cron-1");
+    wish["spec"] = json!({ "retries": 9 });
+    for name in names {
+        let managers = managers(&raw(cluster, name).await?);
+        assert!(managers.iter().any(|manager| manager == "etch"), "{name}: {managers:?}");
+    }
+    assert_eq!(cluster.patch(&object("cron-1"), Patch::Apply, "other", &wish).await?.code, 409);
+
+    scene.policy("default", json!({ "ownership": "None" })).await?;
+    for name in names {
+        let raw = eventually(SOON, "the entry is released", async || {
+            let raw = raw(cluster, name).await?;
+            Ok((!managers(&raw).iter().any(|manager| manager == "etch")).then_some(raw))
+        })
+        .await?;
+        assert_eq!(
+            (&raw["spec"]["retries"], &raw["metadata"]["generation"]),
+            (&json!(1), &json!(1)),
+            "{raw}"
+        );
+        assert_eq!(raw["spec"]["policy"]["history"]["keep"], 3, "{raw}");
+    }
+    cluster.persisted(CRD, "AllPersisted", SOON).await?;
+    cluster.patch(&object("cron-1"), Patch::Apply, "other", &wish).await?.ok()?;
+    operator.stop().await
+}
+
 fn before() -> Value {
     json!({ "type": "object", "properties": {
         "spec": { "type": "object", "properties": {

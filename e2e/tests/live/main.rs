@@ -1,11 +1,17 @@
 //! The commands that look at a cluster before anything is installed in it, held against the bytes in etcd and against what
 //! really happens.
 
+mod behind;
 mod converted;
 mod foresight;
+mod hand;
+mod interrupted;
 mod lint;
 mod objects;
 mod pairs;
+mod scoped;
 mod sealed;
 mod stage;
 mod states;
+mod types;
+mod undone;

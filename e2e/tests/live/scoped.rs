@@ -1,0 +1,206 @@
+//! A namespace that is named is kept to: what is outside is neither counted nor written.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::hand::{Ended, GROUP, Hand, ended, things};
+
+/// Bytes of objects by namespace and name, apart for the one that is meant and the others.
+type Bytes = BTreeMap<String, Vec<u8>>;
+
+const OBJECTS: usize = 30;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_outside_the_namespace_is_read_or_written() -> Result<()> {
+    let hand = Hand::with(&[("web", OBJECTS), ("shop", OBJECTS)]).await?;
+    hand.cluster.apply_crd(&basins(None)).await?;
+    let basin = json!({
+        "apiVersion": format!("{GROUP}/v1"), "kind": "Basin", "metadata": { "name": "b" }, "spec": { "note": "n" },
+    });
+    hand.cluster.create(&format!("/apis/{GROUP}/v1/basins"), "creator", &basin).await?;
+    hand.cluster.apply_crd(&basins(Some(1))).await?;
+    hand.shows(&format!("/apis/{GROUP}/v1/basins/b"), 1).await?;
+    let before = hand.raw().await?;
+
+    looked_at(&hand).await?;
+    refused(&hand)?;
+    ensure!(hand.raw().await? == before, "something was written");
+
+    restricted(&hand, &before).await?;
+
+    let bare = hand.etch(&["persist", "-n", "shop", "-o", "json"])?;
+    ensure!(bare.code == Some(0), "{bare:?}");
+    let told = bare.json()?;
+    ensure!(told["crds"].as_array().is_some_and(|crds| crds.len() == 1), "basins are left out: {told:#}");
+    ensure!(told["namespace"] == "shop" && told["crds"][0]["written"] == OBJECTS, "{told:#}");
+    ensure!(hand.stored().await?.len() == 2 * OBJECTS, "all are stored now");
+    let raw = hand.cluster.raw(GROUP, "basins", None, "b").await?;
+    ensure!(raw["spec"]["size"].is_null(), "{raw}");
+    Ok(())
+}
+
+/// What looks at objects counts those of the namespace, wherever it looks.
+async fn looked_at(hand: &Hand) -> Result<()> {
+    let snapshot = hand.dir.path().join("snapshot.db");
+    std::fs::write(&snapshot, hand.cluster.etcd().snapshot().await?)?;
+    let snapshot = snapshot.to_str().context("a path")?;
+    let new = hand.dir.path().join("new.json");
+    std::fs::write(&new, things(Some(2)).to_string())?;
+    let new = new.to_str().context("a path")?;
+    let etcd = ["--etcd-endpoints", hand.control_plane.etcd_url()];
+    let by_snapshot = ["--etcd-snapshot", snapshot];
+    for (scope, expected) in [
+        (&["-n", "web"][..], OBJECTS),
+        (&["--namespace", "shop"], OBJECTS),
+        (&["-A"], 2 * OBJECTS),
+        (&[], 2 * OBJECTS),
+    ] {
+        let namespace = if scope.len() == 2 { json!(scope[1]) } else { Value::Null };
+        for access in [&[][..], &etcd, &by_snapshot] {
+            let audit =
+                hand.etch(&[&["audit", "things.hand.example.com", "-o", "json"], scope, access].concat())?;
+            ensure!(audit.code == Some(1), "{audit:?}");
+            ensure!(audit.json()?["namespace"] == namespace, "{audit:?}");
+            ensure!(audit.first()?["objects"] == expected, "{scope:?} {access:?}: {audit:?}");
+            let live = if access.is_empty() { &["--live"][..] } else { access };
+            let impact = hand.etch(&[&["impact", "-f", new, "-o", "json"], scope, live].concat())?;
+            ensure!(impact.code == Some(1), "{impact:?}");
+            ensure!(impact.json()?["namespace"] == namespace, "{impact:?}");
+            ensure!(impact.first()?["objects"]["total"] == expected, "{scope:?} {access:?}: {impact:?}");
+        }
+        let plan = hand.etch(&[&["persist", "things", "--dry-run", "-o", "json"], scope].concat())?;
+        ensure!(plan.code == Some(1) && plan.first()?["due"] == expected, "{plan:?}");
+    }
+    for arguments in [&["explain", "things", "t0001"][..], &["explain", "thing/t0001"]] {
+        let explained = hand.etch(&[arguments, &["-n", "web", "-o", "json"]].concat())?;
+        ensure!(explained.code == Some(1), "{explained:?}");
+        ensure!(explained.json()?["object"] == "things.hand.example.com/web/t0001", "{explained:?}");
+    }
+    Ok(())
+}
+
+/// What cannot be narrowed refuses to be, and says why in one line.
+fn refused(hand: &Hand) -> Result<()> {
+    let new = hand.dir.path().join("new.json");
+    let new = new.to_str().context("a path")?;
+    for (arguments, expected) in [
+        (&["persist", "basins", "-n", "web"][..], "basins.hand.example.com is cluster-scoped"),
+        (&["persist", "things", "basins", "-n", "web"], "basins.hand.example.com is cluster-scoped"),
+        (&["audit", "basins", "-n", "web"], "basins.hand.example.com is cluster-scoped"),
+        (&["explain", "basins", "b", "-n", "web"], "basins.hand.example.com is cluster-scoped"),
+        (&["explain", "things", "t0001"], "in namespace \"default\""),
+        (&["explain", "things", "t0001", "-A"], "--all-namespaces"),
+        (&["explain", "things/t0001", "t0001"], "one object"),
+        (&["explain", "things"], "name is missing"),
+        (&["explain", "things", "web/t0001"], "--namespace"),
+        (&["persist", "things", "-n", "web", "-A"], "exclude each other"),
+        (&["-n", "web", "persist", "things", "-A"], "exclude each other"),
+        (&["persist", "-n", "nowhere"], "there is no namespace \"nowhere\""),
+        (&["audit", "-n", "nowhere"], "there is no namespace \"nowhere\""),
+        (&["impact", "-f", new, "--old", new, "-n", "web"], "only schemas are compared"),
+        (&["lint", new, "-n", "web"], "leave out --namespace"),
+        (&["crds", "-n", "web"], "leave out --namespace"),
+        (&["rbac", "-A"], "leave out --all-namespaces"),
+        (&["clean", "-n", "web"], "leave out --namespace"),
+        (&["version", "-n", "web"], "leave out --namespace"),
+        (&["run", "-n", "web"], "leave out --namespace"),
+    ] {
+        let told = hand.refused(arguments)?;
+        ensure!(told.contains(expected), "{arguments:?}: {told}");
+    }
+    for namespace in ["", "We b", "a/b", ".."] {
+        let ended = hand.etch(&["persist", "things", &format!("--namespace={namespace}")])?;
+        ensure!(ended.code == Some(2) && ended.out.is_empty(), "{namespace:?}: {ended:?}");
+    }
+    Ok(())
+}
+
+/// With permissions in one namespace alone, that namespace can be processed, and nothing else.
+async fn restricted(hand: &Hand, before: &Bytes) -> Result<()> {
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let subject = json!({ "kind": "ServiceAccount", "name": "clerk", "namespace": "web" });
+    let bound = |name: &str, kind: &str| json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name });
+    for (path, document) in [
+        (
+            "/api/v1/namespaces/web/serviceaccounts".to_owned(),
+            json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "clerk" } }),
+        ),
+        (
+            format!("{rbac}/clusterroles"),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "crds" },
+                "rules": [{ "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"],
+                    "verbs": ["get", "list"] }],
+            }),
+        ),
+        (
+            format!("{rbac}/clusterrolebindings"),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+                "metadata": { "name": "crds" }, "roleRef": bound("crds", "ClusterRole"), "subjects": [subject],
+            }),
+        ),
+        (
+            format!("{rbac}/namespaces/web/roles"),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": { "name": "things" },
+                "rules": [{ "apiGroups": [GROUP], "resources": ["things"], "verbs": ["get", "list", "patch"] }],
+            }),
+        ),
+        (
+            format!("{rbac}/namespaces/web/rolebindings"),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+                "metadata": { "name": "things" }, "roleRef": bound("things", "Role"), "subjects": [subject],
+            }),
+        ),
+    ] {
+        hand.cluster.create(&path, "admin", &document).await?;
+    }
+    let kubeconfig = hand.control_plane.service_account_kubeconfig(0, "web", "clerk").await?;
+    let clerk = |arguments: &[&str]| -> Result<Ended> {
+        let mut command = hand.command(arguments)?;
+        command.env("KUBECONFIG", &kubeconfig);
+        ended(command)
+    };
+    for scope in [&[][..], &["-n", "shop"]] {
+        for more in [&[][..], &["--dry-run"]] {
+            let told = clerk(&[&["persist", "things"], scope, more].concat())?;
+            ensure!(told.code == Some(2) && told.err.contains("a permission is missing"), "{told:?}");
+            ensure!(
+                told.err.contains(r#"{apiGroups: ["hand.example.com"], resources: ["things"]"#),
+                "{told:?}"
+            );
+        }
+    }
+    ensure!(&hand.raw().await? == before, "something was written");
+    let audit = clerk(&["audit", "things", "-n", "web", "-o", "json"])?;
+    ensure!(audit.code == Some(1) && audit.first()?["objects"] == OBJECTS, "{audit:?}");
+    let persisted = clerk(&["persist", "things", "-n", "web", "-o", "json"])?;
+    ensure!(persisted.code == Some(0), "{persisted:?}");
+    let told = persisted.first()?;
+    ensure!(told["written"] == OBJECTS && told["objects"] == OBJECTS && told["verified"] == true, "{told:#}");
+    let after = hand.raw().await?;
+    let of = |raw: &Bytes, namespace: &str| -> Bytes {
+        let prefix = format!("{namespace}/");
+        raw.iter()
+            .filter(|(name, _)| name.starts_with(&prefix))
+            .map(|(a, b)| (a.clone(), b.clone()))
+            .collect()
+    };
+    ensure!(of(&after, "shop") == of(before, "shop"), "another namespace was written");
+    let stored = hand.stored().await?;
+    ensure!(stored.len() == OBJECTS && stored.iter().all(|name| name.starts_with("web/")), "{stored:?}");
+    Ok(())
+}
+
+/// A cluster-scoped CRD, with this default for `spec.size`, or none.
+fn basins(default: Option<i64>) -> Value {
+    let mut crd = things(default);
+    crd["metadata"]["name"] = format!("basins.{GROUP}").into();
+    crd["spec"]["names"] = json!({ "kind": "Basin", "plural": "basins", "singular": "basin" });
+    crd["spec"]["scope"] = "Cluster".into();
+    crd
+}

@@ -1,0 +1,46 @@
+//! What is typed for a type is understood as kubectl understands it, and what is no custom resource is told to be none.
+
+use anyhow::{Result, ensure};
+
+use crate::hand::{Hand, things};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_type_without_a_crd_is_refused_by_name() -> Result<()> {
+    let hand = Hand::empty().await?;
+    hand.cluster.apply_crd(&things(Some(1))).await?;
+    for (kind, expected) in [
+        ("deployments", "deployments.apps (Deployment) is not a custom resource"),
+        ("deploy", "deployments.apps (Deployment) is not a custom resource"),
+        ("deployments.apps", "deployments.apps (Deployment) is not a custom resource"),
+        ("pods", "pods (Pod) is not a custom resource"),
+        ("widgets", "the server doesn't have a resource type \"widgets\""),
+        ("widgets.example.com", "the server doesn't have a resource type \"widgets.example.com\""),
+        (
+            "thingz",
+            "the server doesn't have a resource type \"thingz\"; did you mean things.hand.example.com?",
+        ),
+        ("things.hand.exmple.com", "did you mean things.hand.example.com?"),
+    ] {
+        for arguments in [
+            &["audit", kind][..],
+            &["persist", kind],
+            &["persist", kind, "--dry-run"],
+            &["explain", kind, "x"],
+        ] {
+            let told = hand.refused(arguments)?;
+            ensure!(told.contains(expected), "{arguments:?}: {told}");
+            ensure!(
+                told.contains("did you mean") == expected.contains("did you mean"),
+                "{arguments:?}: {told}"
+            );
+        }
+    }
+    // One that is wrong keeps the command from doing anything for the others.
+    let told = hand.refused(&["persist", "things", "deployments"])?;
+    ensure!(told.contains("deployments.apps (Deployment)"), "{told}");
+    for kind in ["things", "thing", "Thing", "things.hand.example.com", "things.v1.hand.example.com"] {
+        let ended = hand.etch(&["audit", kind])?;
+        ensure!(ended.code == Some(0) && ended.out.contains("things.hand.example.com"), "{kind}: {ended:?}");
+    }
+    Ok(())
+}
