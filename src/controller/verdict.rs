@@ -135,8 +135,12 @@ pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict
     if !invalid.is_empty() {
         let others = hidden.len() + misfit.len();
         let number = if others == 0 { counts.held } else { invalid.len() as u64 };
+        let mut places = places(tally, |_| true);
+        let more = if places.len() > 3 { " and more" } else { "" };
+        places.truncate(3);
+        let places = places.join(", ");
         let what =
-            format!("{number} held, since they would be invalid with their defaults at {}", places(tally));
+            format!("{number} held, since they would be invalid with their defaults at {places}{more}");
         sentences.push(list(&invalid, &what));
     }
     if !misfit.is_empty() {
@@ -167,20 +171,20 @@ pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict
         Reason::Paused if counts.due + counts.rejected + counts.held + counts.unknown == 0 => None,
         _ => Some(false),
     };
-    verdict(judged, persisted, reason, sentences.join("; "))
+    Verdict {
+        breaking_defaults: places(tally, |held| !held.broken.is_empty()),
+        ..verdict(judged, persisted, reason, sentences.join("; "))
+    }
 }
 
-/// The first few places in the schema of the defaults that objects are held for.
-fn places(tally: &Tally) -> String {
-    const SHOWN: usize = 3;
+/// The places in the schema of the defaults that objects are held for, where the objects are `wanted`.
+fn places(tally: &Tally, wanted: fn(&Held) -> bool) -> Vec<String> {
     let held = tally.troubles().filter_map(|(_, trouble)| match trouble {
-        Trouble::Held(held) if held.reason == Hold::InvalidDefaults => Some(&held.paths),
+        Trouble::Held(held) if held.reason == Hold::InvalidDefaults && wanted(held) => Some(&held.paths),
         _ => None,
     });
     let places: BTreeSet<String> = held.flatten().map(|path| path.to_schema().to_string()).collect();
-    let more = if places.len() > SHOWN { " and more" } else { "" };
-    let shown: Vec<String> = places.into_iter().take(SHOWN).collect();
-    format!("{}{more}", shown.join(", "))
+    places.into_iter().collect()
 }
 
 /// What is wrong with the CRD itself, and this about its objects.
@@ -188,6 +192,7 @@ pub(super) fn verdict(judged: &Judged, persisted: Option<bool>, reason: Reason, 
     Verdict {
         non_structural: judged.non_structural.clone(),
         invalid_defaults: judged.invalid_defaults.clone(),
+        breaking_defaults: Vec::new(),
         persisted,
         reason,
         message,

@@ -75,6 +75,8 @@ pub struct Verdict {
     pub non_structural: Vec<String>,
     /// Places of defaults that are themselves invalid.
     pub invalid_defaults: Vec<String>,
+    /// Places of defaults with which objects would be invalid that are valid without them.
+    pub breaking_defaults: Vec<String>,
     /// Whether the defaults are stored; unknown if none.
     pub persisted: Option<bool>,
     /// Why.
@@ -132,22 +134,15 @@ impl Verdict {
     pub fn conditions(&self, generation: i64, present: &[Condition], now: &str) -> Vec<Condition> {
         let [non_structural, invalid_defaults, persisted] = TYPES;
         let truth = |value: bool| if value { "True" } else { "False" };
-        let listed = |found: &[String], none: &'static str, some: &'static str, kind: &'static str| {
-            let (reason, message) = match found {
-                [] => (none, String::new()),
-                found => (some, list(found, kind)),
-            };
-            (truth(!found.is_empty()), reason, message)
-        };
         let said = [
             (
                 non_structural,
-                listed(&self.non_structural, "Structural", "Violations", "the schema is not structural"),
+                match &self.non_structural[..] {
+                    [] => ("False", "Structural", String::new()),
+                    found => ("True", "Violations", list(found, "the schema is not structural")),
+                },
             ),
-            (
-                invalid_defaults,
-                listed(&self.invalid_defaults, "Valid", "InvalidDefaults", "defaults are themselves invalid"),
-            ),
+            (invalid_defaults, self.invalid()),
             (
                 persisted,
                 (self.persisted.map_or("Unknown", truth), self.reason.as_str(), self.message.clone()),
@@ -169,6 +164,22 @@ impl Verdict {
                 }
             })
             .collect()
+    }
+}
+
+impl Verdict {
+    /// Status, reason and message of the condition about the defaults themselves.
+    fn invalid(&self) -> (&'static str, &'static str, String) {
+        let found = [
+            (&self.invalid_defaults, "defaults are themselves invalid"),
+            (&self.breaking_defaults, "defaults make objects invalid"),
+        ];
+        let said = found.iter().filter(|(places, _)| !places.is_empty());
+        let sentences: Vec<String> = said.map(|(places, kind)| list(places, kind)).collect();
+        match sentences.is_empty() {
+            true => ("False", "Valid", String::new()),
+            false => ("True", "InvalidDefaults", sentences.join("; ")),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ fn verdict() -> Verdict {
     Verdict {
         non_structural: Vec::new(),
         invalid_defaults: Vec::new(),
+        breaking_defaults: Vec::new(),
         persisted: Some(true),
         reason: Reason::AllPersisted,
         message: "7 of 7 objects store their defaults".to_owned(),
@@ -35,6 +36,7 @@ fn the_three_are_always_said_together() {
     let broken = Verdict {
         non_structural: vec!["spec.a: Required value".to_owned()],
         invalid_defaults: vec![".spec.b".to_owned(), ".spec.c".to_owned()],
+        breaking_defaults: Vec::new(),
         persisted: Some(false),
         reason: Reason::NonStructural,
         message: String::new(),
@@ -47,6 +49,13 @@ fn the_three_are_always_said_together() {
             "DefaultsPersisted=False NonStructural: ",
         ]
     );
+    let breaking = Verdict { breaking_defaults: vec![".spec.d".to_owned()], ..verdict() };
+    assert_eq!(
+        said(&breaking, &[])[1],
+        "InvalidDefaults=True InvalidDefaults: defaults make objects invalid: .spec.d"
+    );
+    let both = Verdict { breaking_defaults: vec![".spec.d".to_owned()], ..broken };
+    assert!(said(&both, &[])[1].ends_with(".spec.b, .spec.c; defaults make objects invalid: .spec.d"));
     let unknown = Verdict { persisted: None, reason: Reason::Ignored, ..verdict() };
     assert!(said(&unknown, &[])[2].starts_with("DefaultsPersisted=Unknown Ignored"));
 }
