@@ -269,12 +269,15 @@ impl Kind {
     }
 }
 
-/// The status of the report, once a pass for its state has ended.
+/// The status of the report, once a pass over the CRD as it is has ended in this state.
 async fn reported(scene: &Scene, kind: Kind, state: &str) -> Result<Value> {
     let (name, mut last) = (kind.crd(), Value::Null);
     let found = eventually(SOON, &format!("the report on {name} says {state}"), async || {
+        let crd = scene.cluster.get(&format!("{}/{name}", e2e::cluster::CRDS)).await?;
         last = scene.report(&name).await?["status"].clone();
-        Ok(Some(last.clone()).filter(|status| status["state"] == state && status["finished"].is_string()))
+        let is_current = last["generation"] == crd["metadata"]["generation"];
+        Ok(Some(last.clone())
+            .filter(|status| is_current && status["state"] == state && status["finished"].is_string()))
     })
     .await;
     found.with_context(|| last.to_string())

@@ -52,7 +52,7 @@ async fn policies_in_disorder() {
     world.put(POLICIES, policy("typo", &json!({
         "selector": { "names": ["things.example.com"] }, "onChange": [{ "path": ".spec.sice", "action": "Follow" }],
     })));
-    let mut failing = 6;
+    let (mut failing, mut unsaid) = (6, 2);
     world.fails(move |request: &Request| {
         let own =
             request.path.contains("defaultspolicies") || request.path.contains("customresourcedefinitions");
@@ -63,6 +63,13 @@ async fn policies_in_disorder() {
                 Some(Answer::status(403, "Forbidden", "admission webhook \"w\" denied the request: no"))
             }
             () if is_write(request) && request.path.ends_with("/slow") => {
+                Some(Answer::status(503, "ServiceUnavailable", "no"))
+            }
+            () if unsaid > 0
+                && request.path.ends_with("/status")
+                && request.path.contains("/defaultspolicies/") =>
+            {
+                unsaid -= 1;
                 Some(Answer::status(503, "ServiceUnavailable", "no"))
             }
             () if own && failing > 0 => {
