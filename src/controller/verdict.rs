@@ -54,7 +54,7 @@ pub(super) fn settling(
     missing: Option<&Missing>,
     until: Timestamp,
 ) -> Verdict {
-    let mut message = format!("the schema has changed; objects are written from {until} on");
+    let mut message = format!("the schema has changed; objects are written from {until:.0} on");
     if let Some(missing) = missing {
         message.push_str(&format!("; {}", forbidden(missing)));
     }
