@@ -13,7 +13,8 @@
 //!    then only the old default that nobody owns. Etch never wins a race against another writer.
 //! 2. Etch never creates an object and never brings a deleted one back.
 //! 3. Etch takes no field from anyone and, by default, keeps none itself.
-//! 4. Fields that only etcd still holds are not destroyed unless a policy says so.
+//! 4. Fields that only etcd still holds, and that `managedFields` or the last applied document name, are not destroyed unless a
+//!    policy says so.
 //! 5. "Persisted" is said only of what was proved.
 //! 6. Filling twice equals filling once, and equals what the API server does.
 //! 7. One broken CRD, object, webhook or permission stops only itself, and is reported with its name and the reason.

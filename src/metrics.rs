@@ -25,7 +25,7 @@ pub struct Metrics {
     pub requests: Family<RequestLabels, Counter>,
     /// How long passes took, in seconds.
     pub pass_duration: Histogram,
-    /// Objects of a CRD that do not hold their defaults, or may not.
+    /// Objects of a CRD that do not hold their defaults, or may not, those that are ignored or being deleted included.
     pub phantom: Family<CrdLabels, Gauge>,
     /// 1 for the reason of each CRD's `DefaultsPersisted`.
     states: Family<StateLabels, Gauge>,
@@ -50,8 +50,12 @@ pub enum ObjectOutcome {
     Held,
     /// A write was refused.
     Rejected,
-    /// It is gone, being deleted, or asked to be left alone.
-    Skipped,
+    /// Its annotation asks for it to be left alone.
+    Ignored,
+    /// It is being deleted.
+    Terminating,
+    /// It went away.
+    Gone,
     /// A write is due and the policy forbids it.
     Due,
     /// Nothing is known yet.
@@ -84,8 +88,17 @@ pub enum WriteOutcome {
 }
 
 impl ObjectOutcome {
-    const ALL: [Self; 7] =
-        [Self::Stored, Self::Written, Self::Held, Self::Rejected, Self::Skipped, Self::Due, Self::Unknown];
+    const ALL: [Self; 9] = [
+        Self::Stored,
+        Self::Written,
+        Self::Held,
+        Self::Rejected,
+        Self::Ignored,
+        Self::Terminating,
+        Self::Gone,
+        Self::Due,
+        Self::Unknown,
+    ];
 }
 
 impl WriteOutcome {

@@ -151,7 +151,7 @@ async fn audited(scene: &Scene, name: &str) -> Result<Value> {
 /// Whether an audit has counted what persisting then did: what is due is written, or refused.
 fn expected(audit: &Value, persisted: &Value) -> Result<()> {
     let count = |counts: &Value, kind: &str| counts[kind].as_u64().unwrap_or_default();
-    for kind in ["objects", "held", "skipped", "alreadyStored"] {
+    for kind in ["objects", "held", "ignored", "terminating", "alreadyStored"] {
         let (audited, is) = (count(audit, kind), count(persisted, kind));
         ensure!(audited == is, "{kind}: {audited} in the audit, and then {persisted}");
     }

@@ -21,8 +21,8 @@ pub use policy::{
     PolicyConflict, Settings,
 };
 pub use report::{
-    ChangedDefault, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
-    DefaultsReportStatus, ObjectProblem, PreviousDefaults,
+    ChangedDefault, ClearedObject, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
+    DefaultsReportStatus, DroppedField, ObjectProblem, PreviousDefaults,
 };
 pub use selector::CrdSelector;
 

@@ -28,6 +28,13 @@ use super::change::ChangeAction;
     printcolumn(name = "Due", type_ = "integer", json_path = ".status.counts.due"),
     printcolumn(name = "Held", type_ = "integer", json_path = ".status.counts.held"),
     printcolumn(name = "Rejected", type_ = "integer", json_path = ".status.counts.rejected"),
+    printcolumn(name = "Ignored", type_ = "integer", json_path = ".status.counts.ignored"),
+    printcolumn(
+        name = "Terminating",
+        type_ = "integer",
+        json_path = ".status.counts.terminating",
+        priority = 1
+    ),
     printcolumn(name = "Unknown", type_ = "integer", json_path = ".status.counts.unknown", priority = 1),
     printcolumn(name = "Settles", type_ = "string", json_path = ".status.settlesAt", priority = 1),
     printcolumn(name = "Finished", type_ = "date", json_path = ".status.finished")
@@ -84,6 +91,21 @@ pub struct DefaultsReportStatus {
     /// Objects whose write was refused: the first 50 of `counts.rejected`.
     #[serde(default)]
     pub rejected: Vec<ObjectProblem>,
+    /// Objects that are left alone because their annotation asks for it: the first 50 of `counts.ignored`.
+    #[serde(default)]
+    pub ignored: Vec<ObjectProblem>,
+    /// Objects that are left alone because they are being deleted: the first 50 of `counts.terminating`.
+    #[serde(default)]
+    pub terminating: Vec<ObjectProblem>,
+    /// Fields that the schema no longer knows and that writes have dropped, as the policy says: the first 50, in order. Whether
+    /// etcd held them in each of these objects nobody knows: they are those that managedFields or the last applied document
+    /// named.
+    #[serde(default)]
+    pub dropped: Vec<DroppedField>,
+    /// Objects that are known to be without fields that managedFields or the last applied document still name, for Etch has
+    /// written them without: as many as are remembered.
+    #[serde(default)]
+    pub cleared: Vec<ClearedObject>,
     /// The defaults that have changed or gone since the pass before, and what became of their old values.
     #[serde(default)]
     pub changed: Vec<ChangedDefault>,
@@ -116,12 +138,19 @@ pub struct Counts {
     /// Objects whose write was refused.
     #[serde(default)]
     pub rejected: u64,
-    /// Objects that are being deleted, asked to be left alone, or went away meanwhile.
+    /// Objects whose annotation `etch-operator.io/ignore` asks for them to be left alone: they are not stored, as far as is
+    /// known.
     #[serde(default)]
-    pub skipped: u64,
+    pub ignored: u64,
+    /// Objects that are being deleted: they are left alone, and not stored, as far as is known.
+    #[serde(default)]
+    pub terminating: u64,
     /// Objects of which it is not known yet.
     #[serde(default)]
     pub unknown: u64,
+    /// Objects that a write has rid of fields that the schema no longer knows, as the policy says, since there is this report.
+    #[serde(default)]
+    pub dropped: u64,
     /// Objects in which a value has followed a changed default. Those in which one would are due.
     #[serde(default)]
     pub followed: u64,
@@ -177,6 +206,33 @@ pub struct PreviousDefaults {
     /// How many more there were than `defaults` lists.
     #[serde(default)]
     pub more_defaults: u64,
+}
+
+/// A field that the schema no longer knows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DroppedField {
+    /// Its place, as in a schema.
+    pub path: String,
+    /// How many objects it was dropped from.
+    #[serde(default)]
+    pub objects: u64,
+}
+
+/// An object that is known to be without some fields.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClearedObject {
+    /// The namespace; not set for cluster-scoped objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+    /// The uid.
+    pub uid: String,
+    /// The fields, as places in a schema.
+    #[serde(default)]
+    pub paths: Vec<String>,
 }
 
 /// A default that is no longer what it was.

@@ -88,7 +88,7 @@ impl Feed {
         let mut follow = Follow::new(self.cluster.clone(), self.resource.clone(), from);
         loop {
             let event = match follow.next().await {
-                Ok(News::Applied(object)) => FeedEvent::Applied(object),
+                Ok(News::Created(object) | News::Applied(object)) => FeedEvent::Applied(object),
                 Ok(News::Deleted(object)) => FeedEvent::Deleted(object),
                 Ok(News::Failed(error, wait)) => FeedEvent::Failed(error, wait),
                 Err(error) => return Ok(error),

@@ -26,7 +26,9 @@ pub struct Follow {
 /// What a follower is told.
 #[derive(Debug)]
 pub enum News {
-    /// An object was created or changed.
+    /// An object was created.
+    Created(Object),
+    /// An object was changed.
     Applied(Object),
     /// An object was deleted; its last state.
     Deleted(Object),
@@ -76,6 +78,10 @@ impl Follow {
                     Ok(Some(Change::Bookmark(resource_version))) => {
                         self.from = resource_version;
                         continue;
+                    }
+                    Ok(Some(Change::Created(object))) => {
+                        object.resource_version().clone_into(&mut self.from);
+                        return Ok(News::Created(object));
                     }
                     Ok(Some(Change::Applied(object))) => {
                         object.resource_version().clone_into(&mut self.from);

@@ -25,7 +25,9 @@ const GRACE: Duration = Duration::from_secs(15);
 /// What a watch tells.
 #[derive(Debug)]
 pub enum Change {
-    /// An object was created or changed.
+    /// An object was created.
+    Created(Object),
+    /// An object was changed.
     Applied(Object),
     /// An object was deleted; its last state.
     Deleted(Object),
@@ -102,6 +104,7 @@ fn parse(line: &[u8]) -> Result<Change, CallError> {
     Ok(match event.r#type {
         "BOOKMARK" => Change::Bookmark(object.resource_version().to_owned()),
         "DELETED" => Change::Deleted(object),
+        "ADDED" => Change::Created(object),
         _ => Change::Applied(object),
     })
 }

@@ -1,5 +1,7 @@
 //! `etch audit`: which defaults etcd holds, and which are only shown.
 
+mod print;
+
 use std::io::Write;
 use std::ops::ControlFlow;
 
@@ -13,9 +15,9 @@ use etch::domain::decode::Decoder;
 use etch::domain::json::Json;
 use etch::domain::object::{Identity, Object};
 use etch::domain::path::Path;
-use etch::domain::plan::{Held, Terms};
+use etch::domain::plan::{Held, Record, Skip, Terms, skip};
 use etch::domain::schema::rules::crd::judge;
-use etch::report::{self, Align, Cell, Style, Table, Tone};
+use etch::report;
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
@@ -64,6 +66,8 @@ struct Audited {
     /// Why there are no numbers, or not all.
     error: Option<String>,
     keep_details: bool,
+    /// What is on record of the CRD; nothing where only a snapshot is looked at.
+    record: Record,
 }
 
 /// An object that is not, or not for certain, as it should be.
@@ -72,6 +76,7 @@ struct Detail {
     name: String,
     missing: Vec<Missing>,
     held: Option<Held>,
+    skipped: Option<Skip>,
     hidden: Vec<Path>,
     unreadable: Option<String>,
 }
@@ -91,7 +96,7 @@ impl Audit {
         match self.output {
             Output::Table => {
                 scope::write(out, &scope)?;
-                table(out, &global.style(), &all, self.objects)?;
+                print::table(out, &global.style(), &all, self.objects)?;
             }
             Output::Json => report::write_json(out, &document(&all, &scope))?,
             Output::Yaml => report::write_yaml(out, &document(&all, &scope))?,
@@ -146,6 +151,7 @@ impl Audit {
                 continue;
             }
             let mut audited = self.begun(&crd);
+            audited.record = on_its_record(cluster, &crd).await;
             let ended = match etcd {
                 Some((etcd, registry)) => audited.compare(cluster, etcd, registry, &crd, scope).await,
                 None => self.views(cluster, &document, &crd, scope, &mut audited).await,
@@ -165,7 +171,7 @@ impl Audit {
         audited: &mut Audited,
     ) -> anyhow::Result<()> {
         let evidence = Evidence {
-            record: on_its_record(cluster, crd).await,
+            record: audited.record.clone(),
             schema_time: schema_time(document),
             trust_owners: self.trust_owners,
         };
@@ -247,6 +253,7 @@ impl Audit {
             details: Vec::new(),
             error: None,
             keep_details: self.objects,
+            record: Record::default(),
         }
     }
 
@@ -258,6 +265,7 @@ impl Audit {
             details: Vec::new(),
             error: Some(error),
             keep_details: false,
+            record: Record::default(),
         }
     }
 }
@@ -266,16 +274,18 @@ impl Audited {
     fn add(&mut self, crd: &Crd, object: &Object, missing: Vec<Missing>, hidden: Vec<Path>) {
         let held = match missing.is_empty() {
             true => None,
-            false => held(object, crd, &Terms::default()),
+            false => held(object, crd, &Terms::default(), &self.record),
         };
-        self.totals.add(&missing, held.is_some());
+        let skipped = skip(object);
+        self.totals.add(&missing, held.is_some(), skipped);
         self.totals.hidden += u64::from(!hidden.is_empty());
-        if self.keep_details && !(missing.is_empty() && hidden.is_empty()) {
+        if self.keep_details && !(missing.is_empty() && hidden.is_empty() && skipped.is_none()) {
             self.details.push(Detail {
                 namespace: object.namespace().map(str::to_owned),
                 name: object.name().to_owned(),
                 missing,
                 held,
+                skipped,
                 hidden,
                 unreadable: None,
             });
@@ -334,6 +344,7 @@ impl Audited {
                     name: identity.name,
                     missing: Vec::new(),
                     held: None,
+                    skipped: None,
                     hidden: Vec::new(),
                     unreadable: Some(unreadable),
                 });
@@ -342,7 +353,18 @@ impl Audited {
     }
 
     fn document(&self) -> Value {
-        let Totals { objects, stored, phantom, possible, unreadable, held, hidden, paths } = &self.totals;
+        let Totals {
+            objects,
+            stored,
+            phantom,
+            possible,
+            unreadable,
+            held,
+            ignored,
+            terminating,
+            hidden,
+            paths,
+        } = &self.totals;
         let mut document = json!({
             "crd": self.crd,
             "storageVersion": self.storage_version,
@@ -351,6 +373,8 @@ impl Audited {
             "phantom": phantom,
             "possible": possible,
             "held": held,
+            "ignored": ignored,
+            "terminating": terminating,
             "hidden": hidden,
             "unreadable": unreadable,
             "paths": paths
@@ -380,7 +404,7 @@ impl Detail {
     }
 
     fn document(&self) -> Value {
-        let Self { namespace, name, missing, held, hidden, unreadable } = self;
+        let Self { namespace, name, missing, held, skipped, hidden, unreadable } = self;
         let texts = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>();
         json!({
             "namespace": namespace,
@@ -394,102 +418,22 @@ impl Detail {
                 "reason": held.reason.as_str(), "paths": texts(&held.paths),
                 "broken": held.broken.iter().map(ToString::to_string).collect::<Vec<_>>(),
             })),
+            "ignored": *skipped == Some(Skip::Ignored),
+            "terminating": *skipped == Some(Skip::Terminating),
             "hidden": texts(hidden),
             "unreadable": unreadable,
         })
     }
 }
 
+/// Why Etch does not write an object, in a few words.
+pub(crate) fn why_skipped(why: Skip) -> &'static str {
+    match why {
+        Skip::Ignored => "ignored by annotation",
+        Skip::Terminating => "being deleted",
+    }
+}
+
 fn document(all: &[Audited], scope: &Scope) -> Value {
     scope::in_document(json!({ "crds": all.iter().map(Audited::document).collect::<Vec<_>>() }), scope)
-}
-
-fn table(out: &mut dyn Write, style: &Style, all: &[Audited], objects: bool) -> std::io::Result<()> {
-    if all.is_empty() {
-        return writeln!(out, "No CRD has defaults.");
-    }
-    let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
-    let mut table = Table::new([
-        left("CRD"),
-        left("VERSION"),
-        right("OBJECTS"),
-        right("STORED"),
-        right("PHANTOM"),
-        right("POSSIBLE"),
-        right("HELD"),
-        right("UNREADABLE"),
-        left("NOTE"),
-    ]);
-    let count =
-        |number: u64, tone| Cell::new(number.to_string(), if number > 0 { tone } else { Tone::Faint });
-    for audited in all {
-        let Totals { objects, stored, phantom, possible, unreadable, held, .. } = audited.totals;
-        table.row([
-            audited.crd.as_str().into(),
-            audited.storage_version.as_deref().unwrap_or_default().into(),
-            count(objects, Tone::Plain),
-            count(stored, Tone::Good),
-            count(phantom, Tone::Bad),
-            count(possible, Tone::Warning),
-            count(held, Tone::Warning),
-            count(unreadable, Tone::Warning),
-            Cell::new(audited.error.as_deref().unwrap_or_default(), Tone::Bad),
-        ]);
-    }
-    table.write(out, style)?;
-    let mut paths = Table::new([left("CRD"), left("DEFAULT"), right("MISSING IN")]);
-    for audited in all {
-        for (path, objects) in &audited.totals.paths {
-            paths.row([audited.crd.as_str().into(), path.to_string().into(), objects.to_string().into()]);
-        }
-    }
-    if !paths.is_empty() {
-        writeln!(out)?;
-        paths.write(out, style)?;
-    }
-    if objects {
-        write_objects(out, style, all)?;
-    }
-    Ok(())
-}
-
-fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io::Result<()> {
-    let left = |name| (name, Align::Left);
-    let mut table = Table::new([left("CRD"), left("OBJECT"), left("STATE"), left("WHERE")]);
-    for audited in all {
-        for detail in &audited.details {
-            let name = match &detail.namespace {
-                Some(namespace) => format!("{namespace}/{}", detail.name),
-                None => detail.name.clone(),
-            };
-            let paths: Vec<_> = detail
-                .missing
-                .iter()
-                .map(|missing| format!("{} ({})", missing.path, missing.state))
-                .collect();
-            let mut told = vec![paths.join(" ")];
-            if let Some(held) = &detail.held {
-                let broken = held.broken_in_short();
-                let why = if broken.is_empty() { broken } else { format!(" ({broken})") };
-                told.push(format!("held: {}{why}", held.reason.as_str()));
-            }
-            if !detail.hidden.is_empty() {
-                let hidden: Vec<_> = detail.hidden.iter().map(Path::to_string).collect();
-                told.push(format!("only etcd holds {}", hidden.join(" ")));
-            }
-            told.extend(detail.unreadable.clone());
-            told.retain(|text| !text.is_empty());
-            table.row([
-                audited.crd.as_str().into(),
-                name.into(),
-                detail.state().into(),
-                told.join("; ").into(),
-            ]);
-        }
-    }
-    if table.is_empty() {
-        return Ok(());
-    }
-    writeln!(out)?;
-    table.write(out, style)
 }

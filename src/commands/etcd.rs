@@ -203,5 +203,5 @@ fn of_snapshot(snapshot: &Snapshot, key: &str) -> anyhow::Result<Option<RawValue
 pub(crate) async fn on_its_record(cluster: &Cluster, crd: &Crd) -> Record {
     let report = cluster.report(crd.name(), crd.uid()).await.ok().flatten();
     let nothing = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
-    report.and_then(|report| on_record(&report.status?, crd)).unwrap_or(nothing)
+    report.and_then(|report| report.status).map_or(nothing, |status| on_record(&status, crd))
 }

@@ -10,11 +10,12 @@ use etch::domain::audit::{Account, Evidence, by_bytes, by_view, explain, schema_
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
 use etch::domain::json::Json;
-use etch::domain::object::Object;
-use etch::domain::plan::Terms;
+use etch::domain::object::{IGNORE_ANNOTATION, Object};
+use etch::domain::plan::{Skip, Terms, skip};
 use etch::report::{self, Align, Cell, Table, Tone};
 use serde_json::{Value, json};
 
+use super::audit::why_skipped;
 use super::etcd::{Bytes, EtcdArgs, on_its_record};
 use super::names::is_object;
 use super::scope;
@@ -60,6 +61,7 @@ impl Explain {
             .object_named(&crd.resource(), namespace, name)
             .await?
             .with_context(|| format!("there is no {} {name:?}{}", crd.kind(), within(namespace)))?;
+        let evidence = evidence(&cluster, &document, &crd).await;
         let (missing, exact) = match self.stored(&crd, namespace, name).await? {
             Some((stored, revision)) => {
                 let exact = by_bytes(&stored, &crd, &Decoder::new(&crd)).context("what etcd holds of it")?;
@@ -70,9 +72,9 @@ impl Explain {
                 };
                 (exact.missing, true)
             }
-            None => (by_view(&object, &crd, &evidence(&cluster, &document, &crd).await), false),
+            None => (by_view(&object, &crd, &evidence), false),
         };
-        let accounts = explain(&object, &crd, &Terms::default(), &missing, exact);
+        let accounts = explain(&object, &crd, &Terms::default(), &evidence.record, &missing, exact);
         self.print(global, out, &crd, &object, &accounts)?;
         Ok(if missing.is_empty() { Outcome::Clean } else { Outcome::Findings })
     }
@@ -113,12 +115,22 @@ impl Explain {
         object: &Object,
         accounts: &[Account],
     ) -> anyhow::Result<()> {
+        let skipped = skip(object);
         let document = || {
             json!({
                 "object": format!("{}/{}", crd.name(), object.identity()),
+                "ignored": skipped == Some(Skip::Ignored),
+                "terminating": skipped == Some(Skip::Terminating),
                 "defaults": accounts.iter().map(account).collect::<Vec<_>>(),
             })
         };
+        if let (Output::Table, Some(why)) = (self.output, skipped) {
+            let remedy = match why {
+                Skip::Ignored => format!("; to have its defaults stored, take away {IGNORE_ANNOTATION}"),
+                Skip::Terminating => String::new(),
+            };
+            writeln!(out, "Etch leaves this object alone: {}{remedy}.", why_skipped(why))?;
+        }
         match self.output {
             Output::Table if accounts.is_empty() => writeln!(out, "No default applies.")?,
             Output::Table => {

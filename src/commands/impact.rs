@@ -8,17 +8,19 @@ use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::etcd::decode;
 use etch::cluster::{Cluster, Scan, Scope};
-use etch::domain::audit::{Evidence, schema_time};
+use etch::domain::audit::{Evidence, held, schema_time};
 use etch::domain::crd::{Crd, Version};
 use etch::domain::impact::{Changed, Effect, Problem, SchemaChanges, Upgrade, compare};
 use etch::domain::json::Json;
-use etch::domain::object::{Identity, Object};
+use etch::domain::object::{IGNORE_ANNOTATION, Identity, Object};
 use etch::domain::path::Path;
+use etch::domain::plan::{Record, Skip, Terms, skip};
 use etch::domain::schema::{DEEPEST, Schema};
 use etch::report::{self, Align, Cell, Style, Table, Tone};
 use etch::source;
 use serde_json::{Value, json};
 
+use super::audit::why_skipped;
 use super::etcd::{Bytes, EtcdArgs, on_its_record};
 use super::{none_of, one_stdin, scope};
 use crate::commands::global::{Global, Output};
@@ -77,6 +79,7 @@ struct Detail {
     effect: Effect,
     /// Whether that is known, and not presumed from the owners.
     exact: bool,
+    skipped: Option<Skip>,
 }
 
 #[derive(Default)]
@@ -88,6 +91,10 @@ struct Counts {
     hidden: u64,
     invalid: u64,
     protected: u64,
+    ignored: u64,
+    terminating: u64,
+    /// Objects whose values would be protected if nobody asked to ignore them.
+    unprotected: u64,
 }
 
 impl Impact {
@@ -133,13 +140,14 @@ impl Impact {
             if let Some(old) = old {
                 let upgrade = Upgrade::new(old, new);
                 for object in objects.remove(name).unwrap_or_default() {
-                    told.add(object.identity(), upgrade.object(&object), false);
+                    let identity = object.identity();
+                    told.add(identity, upgrade.object(&object), false, Some((&object, old)));
                 }
                 match (&bytes, &cluster) {
                     (Some(bytes), _) => {
                         bytes
                             .each(&old.resource(), &scope, &mut |name, value| {
-                                told.look(&upgrade, name, value)
+                                told.look(&upgrade, old, name, value)
                             })
                             .await?;
                     }
@@ -157,7 +165,7 @@ impl Impact {
                                 let exact = evidence.proves(&object, old);
                                 let effect =
                                     if exact { upgrade.proved(&object) } else { upgrade.object(&object) };
-                                told.add(object.identity(), effect, exact);
+                                told.add(object.identity(), effect, exact, Some((&object, old)));
                             }
                         }
                     }
@@ -202,18 +210,38 @@ impl Told {
     }
 
     /// Looks at what etcd holds of an object.
-    fn look(&mut self, upgrade: &Upgrade<'_>, identity: Identity, value: &[u8]) {
+    fn look(&mut self, upgrade: &Upgrade<'_>, old: &Crd, identity: Identity, value: &[u8]) {
         let wrong = |problem| Effect { problems: vec![problem], ..Effect::default() };
-        let effect = match decode(value) {
-            Ok(stored) => upgrade.stored(stored).map(|(_, effect)| effect),
-            Err(opaque) => Ok(wrong(Problem::Opaque { why: opaque.to_string() })),
+        let looked = match decode(value) {
+            Ok(stored) => upgrade.stored(stored).map_err(Problem::Unreadable),
+            Err(opaque) => Err(Problem::Opaque { why: opaque.to_string() }),
         };
-        self.add(identity, effect.unwrap_or_else(|why| wrong(Problem::Unreadable(why))), true);
+        match looked {
+            Ok((object, effect)) => self.add(identity, effect, true, Some((&object, old))),
+            Err(problem) => self.add(identity, wrong(problem), true, None),
+        }
     }
 
-    fn add(&mut self, identity: Identity, effect: Effect, exact: bool) {
+    /// Counts an object, as it is read before the upgrade where it can be read.
+    fn add(&mut self, identity: Identity, mut effect: Effect, exact: bool, read: Option<(&Object, &Crd)>) {
         let counts = &mut self.counts;
         counts.total += 1;
+        let skipped = read.and_then(|(object, _)| skip(object));
+        match skipped {
+            Some(Skip::Ignored) => counts.ignored += 1,
+            Some(Skip::Terminating) => counts.terminating += 1,
+            None => {}
+        }
+        // What `etch persist` does not write it does not protect.
+        if !effect.protected.is_empty() {
+            let is_held = read.is_some_and(|(object, old)| {
+                held(object, old, &Terms::default(), &Record::default()).is_some()
+            });
+            if skipped.is_some() || is_held {
+                effect.protected.clear();
+                counts.unprotected += u64::from(skipped == Some(Skip::Ignored));
+            }
+        }
         for (count, is_so) in [
             (&mut counts.gaining, !effect.appears.is_empty()),
             (&mut counts.changing, !effect.changes.is_empty()),
@@ -225,7 +253,7 @@ impl Told {
             *count += u64::from(is_so);
         }
         if !effect.is_none() {
-            self.details.push(Detail { identity, effect, exact });
+            self.details.push(Detail { identity, effect, exact, skipped });
         }
     }
 
@@ -236,7 +264,18 @@ impl Told {
     fn document(&self) -> Value {
         let SchemaChanges { defaults_added, defaults_changed, defaults_removed, fields_removed } =
             &self.schemas;
-        let Counts { total, gaining, changing, losing, hidden, invalid, protected } = self.counts;
+        let Counts {
+            total,
+            gaining,
+            changing,
+            losing,
+            hidden,
+            invalid,
+            protected,
+            ignored,
+            terminating,
+            unprotected: _,
+        } = self.counts;
         json!({
             "crd": self.crd,
             "storageVersion": { "old": self.old_version, "new": self.new_version },
@@ -249,13 +288,16 @@ impl Told {
             "objects": {
                 "total": total, "gaining": gaining, "changing": changing, "losing": losing,
                 "hidden": hidden, "invalid": invalid, "protectedByPersist": protected,
+                "ignored": ignored, "terminating": terminating,
             },
-            "details": list(&self.details, |Detail { identity, effect, exact }| {
+            "details": list(&self.details, |Detail { identity, effect, exact, skipped }| {
                 let Effect { appears, changes, disappears, hidden, protected, problems } = effect;
                 json!({
                     "namespace": identity.namespace,
                     "name": identity.name,
                     "exact": exact,
+                    "ignored": *skipped == Some(Skip::Ignored),
+                    "terminating": *skipped == Some(Skip::Terminating),
                     "appears": texts(appears),
                     "changes": texts(changes),
                     "disappears": texts(disappears),
@@ -306,7 +348,8 @@ impl Told {
     }
 
     fn write_objects(&self, out: &mut dyn Write, style: &Style) -> io::Result<()> {
-        let Counts { total, gaining, changing, losing, hidden, invalid, protected } = self.counts;
+        let Counts { total, gaining, changing, losing, hidden, invalid, protected, unprotected, .. } =
+            self.counts;
         writeln!(
             out,
             "Of {total} objects {gaining} gain values, {changing} change, {losing} lose values, {hidden} have values hidden, \
@@ -314,9 +357,12 @@ impl Told {
         )?;
         let left = |name| (name, Align::Left);
         let mut table = Table::new([left("OBJECT"), left("EFFECT"), left("WHERE")]);
-        for Detail { identity, effect, exact: _ } in &self.details {
+        for Detail { identity, effect, exact: _, skipped } in &self.details {
             let Effect { appears, changes, disappears, hidden, protected: _, problems } = effect;
-            let name = identity.to_string();
+            let name = match skipped {
+                Some(why) => format!("{identity} ({})", why_skipped(*why)),
+                None => identity.to_string(),
+            };
             for (word, tone, paths) in [
                 ("appears", Tone::Plain, appears),
                 ("changes", Tone::Warning, changes),
@@ -340,6 +386,13 @@ impl Told {
                 out,
                 "`etch persist {}` before the upgrade would keep values of {protected} objects as they are.",
                 self.crd
+            )?;
+        }
+        if unprotected > 0 {
+            writeln!(
+                out,
+                "{unprotected} objects are ignored by annotation, and `etch persist` leaves them alone. To keep their values, \
+                 take away {IGNORE_ANNOTATION} first."
             )?;
         }
         Ok(())

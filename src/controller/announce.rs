@@ -92,6 +92,31 @@ pub(super) fn about_objects(
     news.map(|problem| event(crd, problem)).collect()
 }
 
+/// The event about fields that were dropped since the report before; none if there were none.
+pub(super) fn about_drops(
+    crd: &Regarding,
+    before: Option<&DefaultsReportStatus>,
+    now: &DefaultsReportStatus,
+) -> Option<Event> {
+    let earlier = |path: &str| {
+        let known = before.into_iter().flat_map(|before| &before.dropped).find(|known| known.path == path);
+        known.map_or(0, |known| known.objects)
+    };
+    let news = now.dropped.iter().filter_map(|field| {
+        let objects = field.objects.saturating_sub(earlier(&field.path));
+        let noun = if objects == 1 { "object" } else { "objects" };
+        (objects > 0).then(|| format!("{objects} {noun}: {}", field.path))
+    });
+    let news: Vec<String> = news.collect();
+    (!news.is_empty()).then(|| Event {
+        regarding: crd.clone(),
+        warning: true,
+        reason: "HiddenFieldsDropped".to_owned(),
+        action: "PersistDefaults",
+        note: list(&news, "fields that the schema no longer knows were dropped, as the policy says"),
+    })
+}
+
 fn event(crd: &Crd, problem: &ObjectProblem) -> Event {
     let ObjectProblem { namespace, name, uid, reason, message, paths } = problem;
     let mut note = format!("its defaults are not stored: {message}");
@@ -113,6 +138,7 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
+    use crate::api::DroppedField;
 
     fn condition(name: &str, status: &str, reason: &str) -> Condition {
         Condition {
@@ -198,6 +224,25 @@ mod tests {
         assert_eq!(told(&[], &invalid("True")), ["true InvalidDefaults Any it is"]);
         assert_eq!(told(&invalid("True"), &invalid("True")), [""; 0]);
         assert_eq!(told(&invalid("True"), &invalid("False")), [""; 0]);
+    }
+
+    #[test]
+    fn what_was_dropped_since_the_report_before_is_told_by_field() {
+        let report = |fields: &[(&str, u64)]| {
+            let dropped = fields
+                .iter()
+                .map(|(path, objects)| DroppedField { path: (*path).to_owned(), objects: *objects });
+            DefaultsReportStatus { dropped: dropped.collect(), ..DefaultsReportStatus::default() }
+        };
+        let now = report(&[(".spec.legacy", 3), (".spec.old", 1)]);
+        let note =
+            |before: Option<&DefaultsReportStatus>| about_drops(&crd(), before, &now).map(|event| event.note);
+        let all = "fields that the schema no longer knows were dropped, as the policy says: 3 objects: .spec.legacy, \
+                   1 object: .spec.old";
+        assert_eq!(note(None).as_deref(), Some(all));
+        let more = note(Some(&report(&[(".spec.legacy", 1), (".spec.old", 1)]))).expect("news");
+        assert!(more.ends_with("says: 2 objects: .spec.legacy"), "{more}");
+        assert_eq!(note(Some(&now)), None);
     }
 
     #[test]

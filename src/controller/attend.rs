@@ -22,14 +22,46 @@ const AT_ONCE: usize = 16;
 const READ_AGAIN: usize = 8;
 
 /// What became of an object.
-pub(super) type Done = (Identity, Result<Tended, Stop>);
+pub(super) struct Done {
+    pub(super) identity: Identity,
+    pub(super) tended: Result<Tended, Stop>,
+    pub(super) is: Known,
+}
+
+/// What the numbers know of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// It is one of those that are counted.
+    Counted,
+    /// It was created since they were.
+    New,
+    /// It was deleted while it was seen to.
+    Deleted,
+}
+
+/// What became of an object that was seen to.
+type Ended = (Identity, Result<Tended, Stop>);
+
+/// What came to be known of an object while it is seen to.
+enum Meanwhile {
+    Nothing,
+    /// It changed: this is its newest state.
+    Changed(Object),
+    Deleted,
+}
 
 /// The objects of one CRD that are being seen to.
 pub(super) struct Attendance<'a> {
     tender: Tender<'a>,
     record: Arc<Record>,
-    under_way: FuturesUnordered<BoxFuture<'a, Done>>,
-    done: VecDeque<Done>,
+    under_way: FuturesUnordered<BoxFuture<'a, Ended>>,
+    ended: VecDeque<Ended>,
+    /// The objects that are under way, by uid. Each is seen to once at a time, so that what is said of it last is so.
+    meanwhile: HashMap<String, Meanwhile>,
+    /// The newest state of the object that was done last.
+    newest: Option<Object>,
+    /// The uids of objects that were created and are not counted yet.
+    new: HashSet<String>,
     /// Objects to be read again as soon as there is room.
     again: VecDeque<Identity>,
     /// Objects to be read again after a while, each once.
@@ -44,7 +76,10 @@ impl<'a> Attendance<'a> {
             tender,
             record: Arc::new(record),
             under_way: FuturesUnordered::new(),
-            done: VecDeque::new(),
+            ended: VecDeque::new(),
+            meanwhile: HashMap::new(),
+            newest: None,
+            new: HashSet::new(),
             again: VecDeque::new(),
             later: FuturesUnordered::new(),
             waiting: HashSet::new(),
@@ -62,12 +97,31 @@ impl<'a> Attendance<'a> {
         self.under_way.len() < AT_ONCE
     }
 
+    /// Sees to an object that was created.
+    pub(super) fn created(&mut self, object: Object) {
+        self.new.insert(object.uid().to_owned());
+        self.attend(object);
+    }
+
+    /// Says that an object was deleted; whether it is one of those that are counted.
+    pub(super) fn deleted(&mut self, object: &Object) -> bool {
+        if let Some(meanwhile) = self.meanwhile.get_mut(object.uid()) {
+            *meanwhile = Meanwhile::Deleted;
+        }
+        !self.new.remove(object.uid())
+    }
+
     /// Sees to an object as it was read; later, where somebody has undone again and again what was stored there.
     pub(super) fn attend(&mut self, object: Object) {
+        if let Some(meanwhile) = self.meanwhile.get_mut(object.uid()) {
+            *meanwhile = Meanwhile::Changed(object);
+            return;
+        }
         let delay = self.insistence.delay(object.uid());
         if delay.is_zero() {
             let (tender, record) = (self.tender, self.record.clone());
             let identity = object.identity();
+            self.meanwhile.insert(identity.uid.clone(), Meanwhile::Nothing);
             self.under_way.push(Box::pin(async move { (identity, tender.tend(object, &record).await) }));
         } else if self.waiting.insert(object.identity()) {
             let identity = object.identity();
@@ -91,16 +145,20 @@ impl<'a> Attendance<'a> {
     /// What became of an object. This future may be dropped at any time, and never ends while nothing is under way.
     pub(super) async fn next(&mut self) -> Done {
         loop {
-            if let Some(done) = self.done.pop_front() {
-                return done;
+            if let Some(ended) = self.ended.pop_front() {
+                return self.done(ended);
             }
             while self.under_way.len() < READ_AGAIN
                 && let Some(identity) = self.again.pop_front()
             {
+                if self.meanwhile.contains_key(&identity.uid) {
+                    continue;
+                }
+                self.meanwhile.insert(identity.uid.clone(), Meanwhile::Nothing);
                 self.under_way.push(Box::pin(read_and_tend(self.tender, identity, self.record.clone())));
             }
             tokio::select! {
-                Some(done) = self.under_way.next() => return done,
+                Some(ended) = self.under_way.next() => return self.done(ended),
                 Some(identity) = self.later.next() => {
                     self.waiting.remove(&identity);
                     self.again.push_back(identity);
@@ -121,17 +179,37 @@ impl<'a> Attendance<'a> {
         loop {
             tokio::select! {
                 result = &mut work => return result,
-                Some(done) = self.under_way.next() => self.done.push_back(done),
+                Some(ended) = self.under_way.next() => self.ended.push_back(ended),
             }
         }
     }
+
+    /// The state of the object that was done last, if it changed meanwhile: it is to be seen to once more.
+    pub(super) fn newest(&mut self) -> Option<Object> {
+        self.newest.take()
+    }
+
+    fn done(&mut self, (identity, tended): Ended) -> Done {
+        // One that went away stays new: the watch is still to tell of its end.
+        let is_gone = matches!(&tended, Ok(Tended { fate: Fate::Gone, .. }));
+        let mut is = match !is_gone && self.new.remove(&identity.uid) {
+            true => Known::New,
+            false => Known::Counted,
+        };
+        match self.meanwhile.remove(&identity.uid) {
+            Some(Meanwhile::Changed(object)) => self.newest = Some(object),
+            Some(Meanwhile::Deleted) => is = Known::Deleted,
+            Some(Meanwhile::Nothing) | None => {}
+        }
+        Done { identity, tended, is }
+    }
 }
 
-async fn read_and_tend(tender: Tender<'_>, identity: Identity, record: Arc<Record>) -> Done {
+async fn read_and_tend(tender: Tender<'_>, identity: Identity, record: Arc<Record>) -> Ended {
     let without_need = |fate| Ok(Tended { fate, missing: Vec::new() });
     let tended = match tender.cluster.object(&tender.crd.resource(), &identity).await {
         Ok(Some(object)) => tender.tend(object, &record).await,
-        Ok(None) => without_need(Fate::Skipped),
+        Ok(None) => without_need(Fate::Gone),
         Err(_) => without_need(Fate::Unknown),
     };
     (identity, tended)

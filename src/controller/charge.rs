@@ -11,6 +11,7 @@ use tracing::{Instrument as _, debug, info, warn};
 
 use super::brake::Brake;
 use super::changes::Changes;
+use super::drops::Drops;
 use super::halt::Halt;
 use super::judge::Judged;
 use super::ledger::Ledger;
@@ -121,7 +122,12 @@ impl Charge {
     ) -> Result<Infallible, Halt> {
         self.settings.pause = self.pause.borrow_and_update().clone();
         let noted = self.recorder.recall().await?;
+        // What this run has dropped its report may not say yet.
+        let drops = self.changes.is_some().then(|| self.ledger.drops());
         self.ledger = Ledger::open(noted.as_ref(), &self.crd, &self.settings, &self.revision);
+        if let Some(drops) = drops {
+            self.ledger.go_on_with(drops);
+        }
         let changes = self.changed(noted.as_ref());
         if !self.crd.compiled().has_defaults() && !changes.are_due() {
             return Err(Halt::NothingLeft);
@@ -133,6 +139,7 @@ impl Charge {
             self.settle().await?;
         }
         let memory = known.insert(memory.unwrap_or_else(|| Memory::none(&self.crd)));
+        memory.record.cleared = self.ledger.drops().cleared();
         let mut standing = self.traced_pass(memory, noted.as_ref()).await?;
         changes.seen_to();
         backoff.works();
@@ -322,6 +329,7 @@ impl Charge {
     }
 }
 
+#[expect(clippy::too_many_arguments, reason = "they are what a tender is made of, each of its own lifetime")]
 pub(super) fn tender<'a>(
     cluster: &'a Cluster,
     pace: &'a Pace,
@@ -330,6 +338,7 @@ pub(super) fn tender<'a>(
     settings: &Settings,
     since: &'a Since,
     changes: &'a Changes,
+    drops: &'a Drops,
 ) -> Tender<'a> {
     let mode = if settings.pause.is_some() { Mode::Audit } else { settings.mode };
     Tender {
@@ -344,5 +353,6 @@ pub(super) fn tender<'a>(
         mode,
         since,
         changes,
+        drops,
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::attend::{Attendance, Done};
+use super::attend::{Attendance, Done, Known};
 use super::charge::{Charge, UPDATES, tender};
 use super::halt::Halt;
 use super::memory::record_of;
@@ -29,10 +29,10 @@ impl Charge {
         let own_pace = self.own_pace.clone();
         let since = self.ledger.since();
         let changes = self.changes.clone().unwrap_or_default();
-        let brake = self.brake();
+        let (brake, drops) = (self.brake(), self.ledger.drops());
         let tender = Tender {
             brake: Some(&brake),
-            ..tender(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes)
+            ..tender(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes, &drops)
         };
         let mut attendance = Attendance::new(tender, standing.record.clone());
         let mut follow = Follow::new(cluster.clone(), crd.resource(), standing.watch_from.clone());
@@ -47,10 +47,11 @@ impl Charge {
                     return Err(Interruption::from(Stop::Pause).into());
                 }
                 news = follow.next(), if attendance.has_room() => match news.map_err(Halt::Watch)? {
+                    News::Created(object) => attendance.created(object),
                     News::Applied(object) if standing.proved.take(&object) => {}
                     News::Applied(object) => attendance.attend(object),
                     News::Deleted(object) => {
-                        if standing.tally.forget(&object.identity()) {
+                        if attendance.deleted(&object) && standing.tally.deleted(&object.identity()) {
                             updates.want();
                         }
                     }
@@ -60,16 +61,23 @@ impl Charge {
                     },
                 },
                 done = attendance.next() => {
-                    if let (_, Err(Stop::Pause)) = done {
+                    if let Err(Stop::Pause) = done.tended {
                         continue;
                     }
-                    let unjudged = Some(done.0.clone()).filter(|identity| standing.tally.is_unjudged(identity));
+                    let unjudged =
+                        Some(done.identity.clone()).filter(|identity| standing.tally.is_unjudged(identity));
                     if self.account(done, standing, &mut attendance)? {
                         self.retries.arm(&standing.tally);
                         if unjudged.is_some_and(|identity| !standing.tally.is_unjudged(&identity)) {
                             self.retries.judged();
                         }
                         updates.want();
+                    }
+                    if self.ledger.drops().is_news() {
+                        updates.want();
+                    }
+                    if let Some(object) = attendance.newest().filter(|object| !standing.proved.take(object)) {
+                        attendance.attend(object);
                     }
                 },
                 () = self.retries.due() => {
@@ -92,7 +100,7 @@ impl Charge {
     /// Takes down what became of an object; whether there is something new to say.
     fn account(
         &self,
-        (identity, tended): Done,
+        Done { identity, tended, is }: Done,
         standing: &mut Standing,
         attendance: &mut Attendance<'_>,
     ) -> Result<bool, Halt> {
@@ -102,11 +110,17 @@ impl Charge {
             standing.proved.insert(&identity.uid, resource_version);
             attendance.wrote(&identity.uid);
         }
-        if !standing.tally.settle(&identity, tended.fate, &tended.missing) {
+        let is_news = match is {
+            Known::Counted => standing.tally.settle(&identity, tended.fate, &tended.missing),
+            Known::New => standing.tally.created(&identity, tended.fate, &tended.missing),
+            Known::Deleted => false,
+        };
+        if !is_news {
             return Ok(false);
         }
         if self.writes() {
-            standing.record = record_of(&standing.tally, standing.finished_through, &self.crd);
+            standing.record =
+                record_of(&standing.tally, standing.finished_through, &self.crd, &standing.record.cleared);
         }
         attendance.go_by(standing.record.clone());
         Ok(true)

@@ -2,10 +2,12 @@
 //! It must not write anything: that is the recorder's work.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::drops::Drops;
 use super::record::now;
 use super::tally::Tally;
 use super::trouble::Trouble;
@@ -13,9 +15,9 @@ use crate::api::{DefaultPath, DefaultValue, DefaultsReportStatus, PreviousDefaul
 use crate::domain::condition::Reason;
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
-use crate::domain::plan::Since;
+use crate::domain::plan::{Since, Skip};
 
-/// How many objects in trouble the report names.
+/// How many objects in trouble the report names, and how many that are ignored or being deleted.
 const LISTED: usize = 50;
 /// How many defaults the report lists, at most.
 const DEFAULTS: usize = 500;
@@ -36,6 +38,7 @@ pub(super) struct Ledger {
     defaults: Vec<DefaultPath>,
     more_defaults: u64,
     previous: Vec<PreviousDefaults>,
+    drops: Arc<Drops>,
 }
 
 /// The times of a pass.
@@ -81,7 +84,18 @@ impl Ledger {
             defaults,
             more_defaults,
             previous,
+            drops: Arc::new(Drops::open(noted, crd)),
         }
+    }
+
+    /// Goes on with what was dropped since the report was read first.
+    pub(super) fn go_on_with(&mut self, drops: Arc<Drops>) {
+        self.drops = drops;
+    }
+
+    /// What writes have dropped.
+    pub(super) fn drops(&self) -> Arc<Drops> {
+        self.drops.clone()
     }
 
     /// When these defaults were first seen.
@@ -121,13 +135,15 @@ impl Ledger {
 
     /// A report on these very defaults with another state: what it says of the objects stays.
     pub(super) fn renewed(&self, noted: &DefaultsReportStatus, state: &str) -> DefaultsReportStatus {
-        DefaultsReportStatus {
+        let mut status = DefaultsReportStatus {
             state: state.to_owned(),
             policy: self.policy.clone(),
             generation: self.generation,
             settles_at: None,
             ..noted.clone()
-        }
+        };
+        self.drops.enter(&mut status);
+        status
     }
 
     /// The report about objects that were seen to up to a resource version.
@@ -143,7 +159,11 @@ impl Ledger {
             let all = tally.into_iter().flat_map(Tally::troubles).filter(|(_, trouble)| wanted(trouble));
             all.map(|(identity, trouble)| trouble.describe(identity)).take(LISTED).collect()
         };
-        DefaultsReportStatus {
+        let skipped = |why| {
+            let all = tally.into_iter().flat_map(|tally| tally.skipped().describe(why));
+            all.take(LISTED).collect()
+        };
+        let mut status = DefaultsReportStatus {
             state: state.to_owned(),
             policy: self.policy.clone(),
             generation: self.generation,
@@ -166,9 +186,15 @@ impl Ledger {
             more_defaults: self.more_defaults,
             held: problems(|trouble| matches!(trouble, Trouble::Held(..))),
             rejected: problems(|trouble| matches!(trouble, Trouble::Rejected(_))),
+            ignored: skipped(Skip::Ignored),
+            terminating: skipped(Skip::Terminating),
+            dropped: Vec::new(),
+            cleared: Vec::new(),
             changed: Vec::new(),
             previous: self.previous().to_vec(),
-        }
+        };
+        self.drops.enter(&mut status);
+        status
     }
 }
 

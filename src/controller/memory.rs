@@ -2,14 +2,16 @@
 //! It must not claim more than was proved under the very defaults that are in force.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use super::drops::Drops;
 use super::ledger::is_complete;
 use super::pass::{Place, Proved, Sweep};
 use super::rounds::Standing;
 use super::tally::{Done, Tally};
 use crate::api::DefaultsReportStatus;
 use crate::domain::crd::Crd;
-use crate::domain::plan::Record;
+use crate::domain::plan::{Cleared, Record};
 
 /// What a task keeps from one way through to the next.
 #[derive(Debug, Default)]
@@ -38,6 +40,7 @@ impl Memory {
                 // Of a generation that nobody has seen, nobody knows whether it had these defaults.
                 versions_disagree: crd.versions_disagree() || crd.generation() > status.generation + 1,
                 trust_claims: false,
+                cleared: Arc::default(),
             };
             let done = Done::of_report(status);
             return is_complete(status).then(|| Self { record, done, ..Self::default() });
@@ -49,6 +52,7 @@ impl Memory {
             exceptions: past.exceptions.iter().cloned().collect(),
             versions_disagree: true,
             trust_claims: false,
+            cleared: Arc::default(),
         };
         Some(Self { record, ..Self::default() })
     }
@@ -70,7 +74,8 @@ impl Memory {
         sweep.tally.credit(&self.done);
         let mut proved = std::mem::take(&mut self.proved);
         proved.extend(std::mem::take(&mut sweep.proved));
-        Self { record: record_of(&sweep.tally, through, crd), upto: None, proved, done: sweep.tally.done() }
+        let record = record_of(&sweep.tally, through, crd, &self.record.cleared);
+        Self { record, upto: None, proved, done: sweep.tally.done() }
     }
 
     /// Takes in what a sweep has done that did not come to its end; one that did not write has done nothing.
@@ -84,21 +89,29 @@ impl Memory {
             Some(upto) => sweep.upto.as_ref() > Some(upto),
             None => self.record.through.is_none() && sweep.upto.is_some(),
         };
-        let record = record_of(&sweep.tally, sweep.through, crd);
+        let record = record_of(&sweep.tally, sweep.through, crd, &self.record.cleared);
         if is_further && record.through.is_some() {
             (self.record, self.upto) = (record, sweep.upto);
         }
     }
 }
 
-/// What a report says about the objects of a CRD, for those who only read; none if it is about other defaults, or not complete.
-pub fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Option<Record> {
-    Memory::recall(status, crd).map(|memory| memory.record)
+/// What a report says about the objects of a CRD, for those who only read; nothing of which objects hold their defaults if it
+/// is about other defaults, or not complete.
+pub fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Record {
+    let memory = Memory::recall(status, crd).unwrap_or_else(|| Memory::none(crd));
+    Record { cleared: Drops::open(Some(status), crd).cleared(), ..memory.record }
 }
 
 /// The record after a sweep that saw to every object, or to every one of those that it is used for.
-pub(super) fn record_of(tally: &Tally, through: Option<u64>, crd: &Crd) -> Record {
+pub(super) fn record_of(tally: &Tally, through: Option<u64>, crd: &Crd, cleared: &Arc<Cleared>) -> Record {
     let exceptions: HashSet<String> = tally.troubles().map(|(identity, _)| identity.uid.clone()).collect();
     let through = through.filter(|_| !tally.overflows());
-    Record { through, exceptions, versions_disagree: crd.versions_disagree(), trust_claims: false }
+    Record {
+        through,
+        exceptions,
+        versions_disagree: crd.versions_disagree(),
+        trust_claims: false,
+        cleared: cleared.clone(),
+    }
 }

@@ -8,15 +8,16 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::changes::Changes;
+use super::drops::Drops;
 use super::memory::Memory;
 use super::pass::{Interruption, Orders, Sweep, look_at, place};
 use super::tally::Tally;
 use super::tend::{Stop, Tender};
-use crate::api::{Counts, Mode, ObjectProblem};
+use crate::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
 use crate::cluster::{Cluster, Pace, Scope};
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
-use crate::domain::plan::{Record, Since, Terms};
+use crate::domain::plan::{Record, Since, Skip, Terms};
 
 /// How often a sweep that wrote something is verified by another, at most.
 const VERIFICATIONS: u32 = 3;
@@ -51,8 +52,10 @@ pub struct Passed {
     pub left_out: u64,
     /// Whether nothing was left out, and a last sweep over what was written had nothing to do.
     pub verified: bool,
-    /// Objects that were held, refused or could not be judged; not more than are remembered.
+    /// Objects that were held, refused, could not be judged, or are ignored or being deleted; not more than are remembered.
     pub problems: Vec<ObjectProblem>,
+    /// The fields that the schema no longer knows and that were dropped, as far as they are named.
+    pub dropped: Vec<DroppedField>,
 }
 
 /// How far a pass has come.
@@ -99,7 +102,7 @@ pub async fn persist(
     pass: Pass<'_>,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Passed, Box<Stopped>> {
-    let (since, changes) = (Since::default(), Changes::default());
+    let (since, changes, drops) = (Since::default(), Changes::default(), Drops::default());
     let tender = Tender {
         cluster,
         pace: pass.pace,
@@ -111,6 +114,7 @@ pub async fn persist(
         mode: Mode::Persist,
         since: &since,
         changes: &changes,
+        drops: &drops,
         ended: Some(pass.ended),
     };
     let after = pass.after.as_ref();
@@ -118,7 +122,7 @@ pub async fn persist(
     let (mut last, ended) = sweep(tender, &memory, None, after, progress).await;
     if let Err(reason) = ended {
         let upto = last.reached.take().max(pass.after);
-        return Err(Box::new(Stopped { passed: passed(&last, false), upto, reason }));
+        return Err(Box::new(Stopped { passed: passed(&last, &drops, false), upto, reason }));
     }
     let through = last.through;
     let mut verified = last.tally.counts().written == 0;
@@ -129,13 +133,13 @@ pub async fn persist(
         }
         let (mut again, ended) = sweep(tender, &memory, Some(&last), after, progress).await;
         if let Err(reason) = ended {
-            return Err(Box::new(Stopped { passed: passed(&last, false), upto: pass.after, reason }));
+            return Err(Box::new(Stopped { passed: passed(&last, &drops, false), upto: pass.after, reason }));
         }
         verified = again.asked == 0;
         memory = memory.after(&mut again, through, pass.crd);
         last = again;
     }
-    Ok(passed(&last, verified))
+    Ok(passed(&last, &drops, verified))
 }
 
 /// Whether an object is left out of a pass that goes on behind `after`.
@@ -144,11 +148,21 @@ pub fn is_left_out(object: &Object, after: Option<&String>) -> bool {
 }
 
 /// What a sweep came to.
-fn passed(sweep: &Sweep, verified: bool) -> Passed {
+fn passed(sweep: &Sweep, drops: &Drops, verified: bool) -> Passed {
     let tally = &sweep.tally;
-    let problems = tally.troubles().map(|(identity, trouble)| trouble.describe(identity)).collect();
+    let troubles = tally.troubles().map(|(identity, trouble)| trouble.describe(identity));
+    let skipped = [Skip::Ignored, Skip::Terminating].map(|why| tally.skipped().describe(why));
+    let problems = troubles.chain(skipped.into_iter().flatten()).collect();
+    let mut status = DefaultsReportStatus { counts: tally.counts(), ..DefaultsReportStatus::default() };
+    drops.enter(&mut status);
     let left_out = tally.left_out();
-    Passed { counts: tally.counts(), left_out, verified: verified && left_out == 0, problems }
+    Passed {
+        counts: status.counts,
+        left_out,
+        verified: verified && left_out == 0,
+        problems,
+        dropped: status.dropped,
+    }
 }
 
 /// One sweep, as far as it came, and how it ended.

@@ -277,7 +277,9 @@ async fn see_to_page(
         };
         finished[index] = true;
         tender.cluster.metrics().object(tended.fate.outcome());
-        if !matches!(tended.fate, Fate::Stored | Fate::Skipped | Fate::Held(..) | Fate::Due) {
+        let needed_none =
+            matches!(tended.fate, Fate::Stored | Fate::Skipped(_) | Fate::Gone | Fate::Held(..) | Fate::Due);
+        if !needed_none {
             sweep.asked += 1;
         }
         match &tended.fate {

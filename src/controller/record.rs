@@ -241,8 +241,10 @@ impl Recorder {
         self.recheck_later();
     }
 
-    /// Tells the objects of a new report what it says of them.
+    /// Tells the objects of a new report what it says of them, and the CRD what was dropped.
     fn announce(&self, status: &DefaultsReportStatus) {
+        let drops = announce::about_drops(&self.subject.regarding(), self.noted.as_ref(), status);
+        drops.into_iter().for_each(|event| self.events.tell(event));
         let Some(crd) = &self.subject.crd else { return };
         let news = announce::about_objects(crd, self.noted.as_ref(), status);
         news.into_iter().for_each(|event| self.events.tell(event));

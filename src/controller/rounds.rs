@@ -24,6 +24,19 @@ use crate::domain::plan::Record;
 /// How often a sweep that wrote something is verified by another, at most.
 const VERIFICATIONS: u32 = 3;
 
+/// Whether two reports say the same of which objects there are, and of which are not stored.
+fn tells_the_same(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> bool {
+    let numbers = |counts: Counts| {
+        let Counts { objects, due, held, rejected, ignored, terminating, unknown, .. } = counts;
+        [objects, due, held, rejected, ignored, terminating, unknown]
+    };
+    let named = |status: &DefaultsReportStatus| {
+        let DefaultsReportStatus { held, rejected, ignored, terminating, .. } = status.clone();
+        [held, rejected, ignored, terminating]
+    };
+    numbers(one.counts) == numbers(other.counts) && named(one) == named(other)
+}
+
 /// What is known after a pass.
 pub(super) struct Standing {
     pub(super) tally: Tally,
@@ -120,10 +133,8 @@ impl Charge {
             *memory = verified;
             return Err(Halt::Incomplete);
         }
-        let unchanged = noted.filter(|noted| {
-            let troubled = |counts: Counts| (counts.held, counts.rejected, counts.unknown, counts.due);
-            asked == 0 && troubled(counts) == troubled(noted.counts)
-        });
+        let told = self.ledger.status("", &last.tally, None, times);
+        let unchanged = noted.filter(|noted| asked == 0 && tells_the_same(&told, noted));
         let finished_through = if unchanged.is_some() { covered } else { through };
         if let Some(through) = finished_through {
             verified.record.through = verified.record.through.map(|_| through);
@@ -152,13 +163,14 @@ impl Charge {
         let own_pace = self.own_pace.clone();
         let since = self.ledger.since();
         let changes = self.changes.clone().unwrap_or_default();
-        let brake = self.brake();
+        let (brake, drops) = (self.brake(), self.ledger.drops());
         let tender = Tender {
             brake: Some(&brake),
-            ..tender(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes)
+            ..tender(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes, &drops)
         };
         let tally = Mutex::new(Tally::default());
-        let beyond = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
+        let cleared = memory.record.cleared.clone();
+        let beyond = Record { versions_disagree: crd.versions_disagree(), cleared, ..Record::default() };
         let orders = Orders {
             record: &memory.record,
             upto: memory.upto.as_ref(),
@@ -290,9 +302,7 @@ impl Charge {
     }
 
     fn count_phantoms(&self, standing: &Standing) {
-        let counts = standing.tally.counts();
-        let phantoms = counts.held + counts.rejected + counts.unknown + counts.due;
-        self.cluster.metrics().phantom_objects(self.crd.name(), phantoms);
+        self.cluster.metrics().phantom_objects(self.crd.name(), standing.tally.phantoms());
     }
 }
 
@@ -308,7 +318,8 @@ fn log_end(counts: Counts, asked: u64) {
         held = counts.held,
         rejected = counts.rejected,
         unknown = counts.unknown,
-        skipped = counts.skipped,
+        ignored = counts.ignored,
+        terminating = counts.terminating,
         asked,
         "pass ends"
     );

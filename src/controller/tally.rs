@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use super::skipped::{Skipped, SkippedObjects};
 use super::trouble::Trouble;
 use crate::api::{Counts, DefaultsReportStatus};
 use crate::cluster::Rejection;
 use crate::domain::object::Identity;
 use crate::domain::path::Path;
-use crate::domain::plan::Held;
+use crate::domain::plan::{Held, Skip};
 use crate::metrics::ObjectOutcome;
 
 /// How many objects in trouble are remembered by name, for the report and to be tried again; and how many that are due.
@@ -23,8 +24,10 @@ pub(super) enum Fate {
     AlreadyStored,
     /// A write stored what was missing; the object's resource version after it.
     Written(String),
-    /// It was left alone on purpose, or went away.
-    Skipped,
+    /// It is not written, whatever it lacks.
+    Skipped(Skipped),
+    /// It went away.
+    Gone,
     /// A write would do harm.
     Held(Held),
     /// A write was refused.
@@ -41,7 +44,9 @@ impl Fate {
         match self {
             Self::Stored | Self::AlreadyStored => ObjectOutcome::Stored,
             Self::Written(_) => ObjectOutcome::Written,
-            Self::Skipped => ObjectOutcome::Skipped,
+            Self::Skipped(Skipped { why: Skip::Ignored, .. }) => ObjectOutcome::Ignored,
+            Self::Skipped(Skipped { why: Skip::Terminating, .. }) => ObjectOutcome::Terminating,
+            Self::Gone => ObjectOutcome::Gone,
             Self::Held(..) => ObjectOutcome::Held,
             Self::Rejected(_) => ObjectOutcome::Rejected,
             Self::Due => ObjectOutcome::Due,
@@ -61,6 +66,7 @@ pub(super) struct Tally {
     expected: Option<u64>,
     /// How many of them are left out; they are in no other number.
     left_out: u64,
+    skipped: SkippedObjects,
 }
 
 /// How many objects were written, and how many lacked each default, by its place in the schema.
@@ -91,8 +97,11 @@ impl Done {
 
 impl Tally {
     /// Counts one object, and the places that were missing in it; those of an object of which nothing is known yet are
-    /// counted when something is.
+    /// counted when something is. One that went away does not count.
     pub(super) fn add(&mut self, identity: Identity, fate: Fate, missing: &[Path]) {
+        if matches!(fate, Fate::Gone) {
+            return;
+        }
         self.counts.objects += 1;
         let missing = if matches!(fate, Fate::Unknown) { &[] } else { missing };
         let places: HashSet<String> = missing.iter().map(|path| path.to_schema().to_string()).collect();
@@ -102,7 +111,8 @@ impl Tally {
         match fate {
             Fate::Stored | Fate::AlreadyStored => self.counts.already_stored += 1,
             Fate::Written(_) => self.counts.written += 1,
-            Fate::Skipped => self.counts.skipped += 1,
+            Fate::Skipped(skipped) => self.skipped.insert(identity, skipped, &mut self.counts),
+            Fate::Gone => {}
             Fate::Due => {
                 self.counts.due += 1;
                 if self.due.len() < REMEMBERED {
@@ -161,18 +171,23 @@ impl Tally {
     }
 
     /// Replaces what is known of one object after it changed or was tried again; whether there is something new to say.
+    ///
+    /// Of one that went away the watch tells.
     pub(super) fn settle(&mut self, identity: &Identity, fate: Fate, missing: &[Path]) -> bool {
         let (was_due, before) = (self.due.contains(identity), self.troubles.get(identity));
-        let (is_due, trouble) = match &fate {
+        let was_skipped = self.skipped.get(identity);
+        let (is_due, trouble, is_skipped) = match &fate {
+            Fate::Gone => return false,
             // What could not be found out changes nothing of what is known.
             Fate::Unknown if was_due || before.is_some() => return false,
-            Fate::Unknown => (false, Some(Trouble::Unknown)),
-            Fate::Held(held) => (false, Some(Trouble::Held(held.clone()))),
-            Fate::Rejected(rejection) => (false, Some(Trouble::Rejected(rejection.clone()))),
-            Fate::Due => (true, None),
-            _ => (false, None),
+            Fate::Unknown => (false, Some(Trouble::Unknown), None),
+            Fate::Held(held) => (false, Some(Trouble::Held(held.clone())), None),
+            Fate::Rejected(rejection) => (false, Some(Trouble::Rejected(rejection.clone())), None),
+            Fate::Due => (true, None, None),
+            Fate::Skipped(skipped) => (false, None, Some(*skipped)),
+            Fate::Stored | Fate::AlreadyStored | Fate::Written(_) => (false, None, None),
         };
-        if (was_due, before) == (is_due, trouble.as_ref()) {
+        if (was_due, before, was_skipped) == (is_due, trouble.as_ref(), is_skipped) {
             return false;
         }
         let missing = if before == Some(&Trouble::Unknown) { missing } else { &[] };
@@ -183,7 +198,23 @@ impl Tally {
         true
     }
 
-    /// Takes one object without trouble out of the numbers. Where they hold none, it was created since they were made.
+    /// Counts an object that was created after the others were counted; whether there is something new to say.
+    pub(super) fn created(&mut self, identity: &Identity, fate: Fate, missing: &[Path]) -> bool {
+        let is_well = matches!(fate, Fate::Stored | Fate::AlreadyStored | Fate::Written(_) | Fate::Gone);
+        self.add(identity.clone(), fate, missing);
+        !is_well
+    }
+
+    /// Takes an object that was deleted out of the numbers; whether there is something new to say.
+    pub(super) fn deleted(&mut self, identity: &Identity) -> bool {
+        let is_news = self.forget(identity);
+        if !is_news {
+            self.uncount();
+        }
+        is_news
+    }
+
+    /// Takes one object that is stored out of the numbers.
     fn uncount(&mut self) {
         let counts = &mut self.counts;
         let kind = [&mut counts.already_stored, &mut counts.written].into_iter().find(|count| **count > 0);
@@ -193,9 +224,10 @@ impl Tally {
         }
     }
 
-    /// Forgets an object that is due or in trouble; whether it was one.
-    pub(super) fn forget(&mut self, identity: &Identity) -> bool {
-        if self.due.remove(identity) {
+    /// Forgets an object that is skipped, due or in trouble; whether it was one.
+    fn forget(&mut self, identity: &Identity) -> bool {
+        if self.skipped.remove(identity, &mut self.counts) {
+        } else if self.due.remove(identity) {
             self.counts.due -= 1;
         } else {
             match self.troubles.remove(identity) {
@@ -247,6 +279,17 @@ impl Tally {
     /// The objects in trouble that are remembered, in order.
     pub(super) fn troubles(&self) -> impl Iterator<Item = (&Identity, &Trouble)> {
         self.troubles.iter()
+    }
+
+    /// The objects that are not written, whatever they lack.
+    pub(super) fn skipped(&self) -> &SkippedObjects {
+        &self.skipped
+    }
+
+    /// How many objects do not hold their defaults in etcd, or may not.
+    pub(super) fn phantoms(&self) -> u64 {
+        let Counts { held, rejected, unknown, due, .. } = self.counts;
+        held + rejected + unknown + due + self.skipped.lacking()
     }
 
     /// The first objects that are due, in order.

@@ -9,7 +9,9 @@ use tracing::{Instrument as _, debug, error, info, warn};
 
 use super::brake::Brake;
 use super::changes::Changes;
+use super::drops::Drops;
 use super::pursuit::Pursuit;
+use super::skipped::Skipped;
 use super::spans;
 use super::tally::Fate;
 use crate::api::Mode;
@@ -17,7 +19,9 @@ use crate::cluster::{Backoff, CallError, Cluster, Missing, Outcome, Pace, Pressu
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
-use crate::domain::plan::{Plan, Record, Since, Strategy, Terms, Write, decide, likely, rewritten};
+use crate::domain::plan::{
+    HiddenFields, Plan, Record, Since, Strategy, Terms, Write, decide, hidden, likely, rewritten, unproved,
+};
 use crate::metrics::{Metrics, WriteOutcome};
 
 /// How often an object is decided about anew, or a write repeated that the server could not answer.
@@ -45,6 +49,8 @@ pub(super) struct Tender<'a> {
     pub(super) since: &'a Since,
     /// The defaults that have changed.
     pub(super) changes: &'a Changes,
+    /// What writes have dropped, where the policy says so.
+    pub(super) drops: &'a Drops,
 }
 
 /// What became of an object, and what was missing in it.
@@ -115,7 +121,10 @@ impl Tender<'_> {
                 }
                 missing = likely.missing;
             }
-            let fate = match self.perform(&object, &write, attempt).await? {
+            let at_risk = self.at_risk(&object);
+            let outcome = self.perform(&object, &write, attempt).await?;
+            self.take_down(&object, &at_risk, &outcome);
+            let fate = match outcome {
                 Outcome::Written { resource_version } => {
                     if missing.is_empty() {
                         // What seemed to be stored was not; which of it is not told.
@@ -134,7 +143,7 @@ impl Tender<'_> {
                     object = *after;
                     continue;
                 }
-                Outcome::Gone => Fate::Skipped,
+                Outcome::Gone => Fate::Gone,
                 Outcome::Rejected(rejection) if write.strategy == Strategy::Follow => {
                     warn!(object = %object.identity(), reason = %rejection.message, "following refused");
                     pursuit.refused(rejection);
@@ -170,7 +179,7 @@ impl Tender<'_> {
                     }
                     match self.cluster.object(&self.crd.resource(), &object.identity()).await {
                         Ok(Some(fresh)) => object = fresh,
-                        Ok(None) => return Ok(Tended { fate: Fate::Skipped, missing }),
+                        Ok(None) => return Ok(Tended { fate: Fate::Gone, missing }),
                         Err(error) => debug!(object = %object.identity(), %error, "cannot read again"),
                     }
                     continue;
@@ -182,11 +191,37 @@ impl Tender<'_> {
         Ok(Tended { fate: Fate::Unknown, missing })
     }
 
+    /// The fields that a write of an object drops, if etcd holds them.
+    fn at_risk(&self, object: &Object) -> Vec<Path> {
+        match self.terms.hidden_fields {
+            HiddenFields::Hold => Vec::new(),
+            HiddenFields::Drop => self.drops.at_risk(&object.identity(), hidden(object, self.crd)),
+        }
+    }
+
+    /// Takes down what etcd does not hold any more after a write.
+    fn take_down(&self, object: &Object, at_risk: &[Path], outcome: &Outcome) {
+        let dropped = match outcome {
+            Outcome::Written { .. }
+            | Outcome::Followed(_)
+            | Outcome::Unproved
+            | Outcome::OwnersLost { .. } => true,
+            // A write that changes nothing meets nothing that it would drop (fact W1).
+            Outcome::AlreadyStored => false,
+            _ => return,
+        };
+        if dropped && !at_risk.is_empty() {
+            let paths: Vec<_> = at_risk.iter().map(Path::to_string).collect();
+            info!(object = %object.identity(), paths = paths.join(" "), "dropped fields that the schema no longer knows");
+        }
+        self.drops.clear(&object.identity(), at_risk, dropped);
+    }
+
     fn passive(&self, object: &Object, plan: Plan) -> Fate {
         match plan {
             Plan::Skip(why) => {
                 debug!(object = %object.identity(), why = why.as_str(), "skipped");
-                Fate::Skipped
+                Fate::Skipped(Skipped { why, lacks: !unproved(object, self.crd).is_empty() })
             }
             Plan::Hold(held) => {
                 debug!(object = %object.identity(), reason = held.reason.as_str(), "held");

@@ -66,7 +66,9 @@ impl Trouble {
 fn harm(held: &Held) -> String {
     match held.reason {
         Hold::HiddenFields => {
-            "etcd may still hold these fields, which the schema no longer knows; a write would destroy them".to_owned()
+            "managedFields (or last-applied) still name these fields, which the schema no longer knows, so etcd may hold them; \
+             a write would destroy them"
+                .to_owned()
         }
         Hold::Misfit => {
             "these values have another type than the schema says; a write would make the server forget who owns what"

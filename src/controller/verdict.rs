@@ -10,9 +10,9 @@ use super::tally::Tally;
 use super::trouble::Trouble;
 use crate::api::{Mode, Pause, Settings};
 use crate::cluster::Missing;
-use crate::domain::condition::{Reason, Verdict, list};
+use crate::domain::condition::{Reason, Verdict, first, list};
 use crate::domain::crd::Crd;
-use crate::domain::plan::{Held, Hold};
+use crate::domain::plan::{Held, Hold, Skip};
 
 /// How a sentence about missing permissions begins.
 pub(super) const MISSING: &str = "a permission is missing";
@@ -130,17 +130,20 @@ pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict
         sentences.push(list(&rejected, &format!("{} refused", counts.rejected)));
     }
     if !hidden.is_empty() {
-        sentences.push(list(&hidden, "held for fields that only etcd still has"));
+        let alone = invalid.is_empty() && misfit.is_empty();
+        let number = if alone { counts.held } else { hidden.len() as u64 };
+        let named = first(&hidden, number);
+        sentences.push(format!(
+            "{number} held, for they may hold fields that the schema no longer knows: managedFields (or last-applied) still name \
+             {} ({named})",
+            few_places(&places(tally, |held| held.reason == Hold::HiddenFields)),
+        ));
     }
     if !invalid.is_empty() {
         let others = hidden.len() + misfit.len();
         let number = if others == 0 { counts.held } else { invalid.len() as u64 };
-        let mut places = places(tally, |_| true);
-        let more = if places.len() > 3 { " and more" } else { "" };
-        places.truncate(3);
-        let places = places.join(", ");
-        let what =
-            format!("{number} held, since they would be invalid with their defaults at {places}{more}");
+        let places = few_places(&places(tally, |held| held.reason == Hold::InvalidDefaults));
+        let what = format!("{number} held, since they would be invalid with their defaults at {places}");
         sentences.push(list(&invalid, &what));
     }
     if !misfit.is_empty() {
@@ -149,8 +152,20 @@ pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict
     if !unknown.is_empty() {
         sentences.push(list(&unknown, "could not be seen to since they changed, and are tried again"));
     }
-    if counts.skipped > 0 {
-        sentences.push(format!("{} left alone", counts.skipped));
+    for (why, count, what) in [
+        (Skip::Ignored, counts.ignored, "ignored by annotation"),
+        (Skip::Terminating, counts.terminating, "being deleted"),
+    ] {
+        let lacking = tally.skipped().lacking_for(why);
+        if lacking > 0 {
+            let named = tally.skipped().named(why).filter(|(_, lacks)| *lacks);
+            let named: Vec<String> = named.map(|(identity, _)| identity.to_string()).collect();
+            let named = first(&named, lacking);
+            sentences.push(format!("{lacking} {what}, not stored as far as is known ({named})"));
+        }
+        if count > lacking {
+            sentences.push(format!("{} {what}, lacking no default", count - lacking));
+        }
     }
     let reason = match () {
         // Nothing becomes of the others' troubles either until it ends.
@@ -172,15 +187,24 @@ pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict
         _ => Some(false),
     };
     Verdict {
-        breaking_defaults: places(tally, |held| !held.broken.is_empty()),
+        breaking_defaults: places(tally, |held| {
+            held.reason == Hold::InvalidDefaults && !held.broken.is_empty()
+        }),
         ..verdict(judged, persisted, reason, sentences.join("; "))
     }
 }
 
-/// The places in the schema of the defaults that objects are held for, where the objects are `wanted`.
+/// The first few of them.
+fn few_places(places: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let more = if places.len() > SHOWN { " and more" } else { "" };
+    format!("{}{more}", places[..places.len().min(SHOWN)].join(", "))
+}
+
+/// The places in the schema that objects are held for, where the objects are `wanted`.
 fn places(tally: &Tally, wanted: fn(&Held) -> bool) -> Vec<String> {
     let held = tally.troubles().filter_map(|(_, trouble)| match trouble {
-        Trouble::Held(held) if held.reason == Hold::InvalidDefaults && wanted(held) => Some(&held.paths),
+        Trouble::Held(held) if wanted(held) => Some(&held.paths),
         _ => None,
     });
     let places: BTreeSet<String> = held.flatten().map(|path| path.to_schema().to_string()).collect();
@@ -196,5 +220,82 @@ pub(super) fn verdict(judged: &Judged, persisted: Option<bool>, reason: Reason, 
         persisted,
         reason,
         message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::skipped::Skipped;
+    use super::super::tally::Fate;
+    use super::*;
+    use crate::domain::object::Identity;
+    use crate::domain::plan::Terms;
+
+    fn said(fates: Vec<(&str, Fate)>) -> (Option<bool>, String) {
+        let mut tally = Tally::default();
+        for (name, fate) in fates {
+            let (namespace, name) = (Some("default".to_owned()), name.to_owned());
+            tally.add(Identity { namespace, uid: name.clone(), name }, fate, &[]);
+        }
+        let settings = Settings {
+            policy: "default".to_owned(),
+            mode: Mode::Persist,
+            terms: Terms::default(),
+            settle: Duration::ZERO,
+            max_writes_per_second: None,
+            stop_after_rejected: None,
+            pause: None,
+            follow: Vec::new(),
+        };
+        let verdict = of(&Judged::default(), &settings, &tally);
+        (verdict.persisted, format!("{}: {}", verdict.reason.as_str(), verdict.message))
+    }
+
+    fn skipped(why: Skip, lacks: bool) -> Fate {
+        Fate::Skipped(Skipped { why, lacks })
+    }
+
+    #[test]
+    fn what_managed_fields_only_suggest_is_said_as_a_suggestion_with_the_fields() {
+        let held = |paths: &[&str]| {
+            let paths = paths.iter().map(|path| path.parse().expect("a path"));
+            Fate::Held(Held::new(Hold::HiddenFields, paths.collect()))
+        };
+        assert_eq!(
+            said(vec![("a", held(&[".spec.legacy"])), ("b", held(&[".spec.legacy", ".spec.old"])), ("c", Fate::Stored)]),
+            (
+                Some(false),
+                "HiddenFields: 1 of 3 objects store their defaults; 2 held, for they may hold fields that the schema no \
+                 longer knows: managedFields (or last-applied) still name .spec.legacy, .spec.old (default/a, default/b)"
+                    .to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn who_is_ignored_or_being_deleted_is_named_and_not_said_to_be_stored() {
+        let ignored = || skipped(Skip::Ignored, true);
+        assert_eq!(
+            said(vec![("a", ignored()), ("b", ignored()), ("c", Fate::Stored)]),
+            (
+                Some(true),
+                "AllPersisted: 1 of 3 objects store their defaults; 2 ignored by annotation, not stored as far as is known \
+                 (default/a, default/b)"
+                    .to_owned()
+            )
+        );
+        assert_eq!(
+            said(vec![("a", skipped(Skip::Terminating, true)), ("b", skipped(Skip::Ignored, false))]).1,
+            "AllPersisted: 0 of 2 objects store their defaults; 1 ignored by annotation, lacking no default; 1 being deleted, \
+             not stored as far as is known (default/a)"
+        );
+        let names: Vec<String> = (0..9).map(|index| format!("o{index}")).collect();
+        let many = said(names.iter().map(|name| (name.as_str(), ignored())).collect()).1;
+        assert!(
+            many.ends_with("(default/o0, default/o1, default/o2, default/o3, default/o4 and 4 more)"),
+            "{many}"
+        );
     }
 }

@@ -207,22 +207,34 @@ pub fn same(said: &[Condition], present: &[Condition]) -> bool {
 
 /// A count and the first few of many, as many as leave room in a message for more to be said.
 pub fn list(found: &[String], kind: &str) -> String {
+    format!("{kind}: {}", few(found, found.len() as u64, kind.len() + 2))
+}
+
+/// The first few of `count`, of which these are known by name, as many as leave room in a message for more to be said.
+pub fn first(found: &[String], count: u64) -> String {
+    few(found, count, 0)
+}
+
+/// The same, behind a text of a length.
+fn few(found: &[String], count: u64, behind: usize) -> String {
     const SHOWN: usize = 5;
     const ROOM: usize = 300;
-    let mut text = format!("{kind}: ");
+    let mut text = String::new();
     let mut shown = 0;
     for item in found.iter().take(SHOWN) {
-        if shown > 0 && text.len() + item.len() > ROOM {
+        if shown > 0 && behind + text.len() + item.len() > ROOM {
             break;
         }
         if shown > 0 {
             text.push_str(", ");
         }
-        text.push_str(&shortened(item, ROOM - kind.len().min(ROOM / 3)));
+        text.push_str(&shortened(item, ROOM - behind.min(ROOM / 3)));
         shown += 1;
     }
-    if found.len() > shown {
-        text.push_str(&format!(" and {} more", found.len() - shown));
+    match count - shown {
+        0 => {}
+        more if shown == 0 => text.push_str(&more.to_string()),
+        more => text.push_str(&format!(" and {more} more")),
     }
     text
 }

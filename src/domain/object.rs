@@ -63,7 +63,7 @@ impl Object {
     }
 
     /// Whether its owner asked that it be left alone.
-    pub fn is_opted_out(&self) -> bool {
+    pub fn is_ignored(&self) -> bool {
         self.annotation(IGNORE_ANNOTATION) == Some("true")
     }
 

@@ -6,6 +6,7 @@ mod converted;
 mod foresight;
 mod hand;
 mod interrupted;
+mod left;
 mod lint;
 mod objects;
 mod pairs;

@@ -12,6 +12,7 @@ mod requests;
 mod secrets;
 mod server;
 mod settling;
+mod skipped;
 mod traces;
 mod truth;
 mod watches;

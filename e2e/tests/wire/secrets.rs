@@ -96,7 +96,7 @@ fn indiscreet_watches() -> Vec<Answer> {
 /// A world whose objects hold the canary, and whose server quotes them wherever it can, for a time.
 pub(crate) fn indiscreet() -> World {
     let world = World::with(&[]);
-    for name in ["a", "b", "c", "hidden", "misfit", "opted-out"] {
+    for name in ["a", "b", "c", "hidden", "misfit", "ignored"] {
         world.put(THINGS, secretive(name));
     }
     let (mut lists, mut others, mut watches) = (indiscretions(), Vec::new(), indiscreet_watches());
@@ -174,7 +174,7 @@ fn secretive(name: &str) -> serde_json::Value {
             object["metadata"]["managedFields"][0]["fieldsV1"] = fields;
         }
         "misfit" => object["spec"]["name"] = json!({ CANARY: CANARY }),
-        "opted-out" => object["metadata"]["annotations"]["etch-operator.io/ignore"] = json!("true"),
+        "ignored" => object["metadata"]["annotations"]["etch-operator.io/ignore"] = json!("true"),
         _ => {}
     }
     object

@@ -164,7 +164,7 @@ async fn a_line_that_comes_in_pieces_is_whole_even_if_nobody_waited_for_all_of_i
     loop {
         tokio::select! {
             change = watch.next() => match change.expect("no piece is lost") {
-                Some(Change::Applied(object)) => changes.push(object.name().to_owned()),
+                Some(Change::Created(object) | Change::Applied(object)) => changes.push(object.name().to_owned()),
                 Some(Change::Bookmark(resource_version)) => changes.push(resource_version),
                 Some(Change::Deleted(_)) => unreachable!("nothing was deleted"),
                 None => break,

@@ -396,7 +396,8 @@ pub(crate) fn thing(name: &str) -> Value {
     })
 }
 
-fn filled(object: &Value) -> Value {
+/// An object as readers see it, and as a write by one of them stores it.
+pub(crate) fn filled(object: &Value) -> Value {
     let mut object = object.clone();
     Crd::read(&Json::from(crd_named(THINGS))).expect("a CRD").compiled().fill(&mut object);
     object

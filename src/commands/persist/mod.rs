@@ -265,7 +265,8 @@ impl Persist {
 impl Told {
     fn is_clean(&self) -> bool {
         let counts = self.passed.counts;
-        counts.held + counts.rejected + counts.unknown + counts.due == 0 && self.passed.verified
+        let left = counts.held + counts.rejected + counts.unknown + counts.due;
+        left + counts.ignored + counts.terminating == 0 && self.passed.verified
     }
 
     /// Why it was not completed, and how to go on.

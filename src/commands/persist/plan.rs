@@ -44,8 +44,11 @@ impl Persist {
                         continue;
                     }
                     Plan::Skip(why) => {
-                        counts.skipped += 1;
-                        ("skip", Some(skipped(why)), Vec::new())
+                        match why {
+                            Skip::Ignored => counts.ignored += 1,
+                            Skip::Terminating => counts.terminating += 1,
+                        }
+                        ("skip", Some(why.as_str()), Vec::new())
                     }
                     Plan::Hold(held) => {
                         counts.held += 1;
@@ -80,12 +83,5 @@ fn sent(strategy: Strategy) -> &'static str {
         Strategy::Merge => "merge",
         Strategy::Rewrite => "rewrite",
         Strategy::Follow => "follow",
-    }
-}
-
-fn skipped(why: Skip) -> &'static str {
-    match why {
-        Skip::Terminating => "Terminating",
-        Skip::OptedOut => "OptedOut",
     }
 }

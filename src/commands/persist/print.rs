@@ -16,13 +16,14 @@ use crate::commands::scope::in_document;
 /// A number of the totals, and what is said of that many objects.
 type Count = (&'static str, fn(&Counts) -> u64, &'static str);
 
-const COUNTS: [Count; 7] = [
+const COUNTS: [Count; 8] = [
     ("written", |counts| counts.written, "written"),
     ("due", |counts| counts.due, "to be written"),
     ("alreadyStored", |counts| counts.already_stored, "stored already"),
     ("held", |counts| counts.held, "held"),
     ("rejected", |counts| counts.rejected, "rejected"),
-    ("skipped", |counts| counts.skipped, "skipped"),
+    ("ignored", |counts| counts.ignored, "ignored by annotation"),
+    ("terminating", |counts| counts.terminating, "being deleted"),
     ("unknown", |counts| counts.unknown, "unknown"),
 ];
 
@@ -91,7 +92,8 @@ fn numbers(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> {
         right("STORED"),
         right("HELD"),
         right("REJECTED"),
-        right("SKIPPED"),
+        right("IGNORED"),
+        right("TERMINATING"),
         right("UNKNOWN"),
         left("NOTE"),
     ]);
@@ -103,7 +105,8 @@ fn numbers(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> {
             counts.already_stored,
             counts.held,
             counts.rejected,
-            counts.skipped,
+            counts.ignored,
+            counts.terminating,
             counts.unknown,
         ];
         let numbers = numbers.iter().map(|number| Cell::from(number.to_string()));
@@ -179,7 +182,8 @@ impl Told {
             "objects": counts.objects,
             "alreadyStored": counts.already_stored,
             "held": counts.held,
-            "skipped": counts.skipped,
+            "ignored": counts.ignored,
+            "terminating": counts.terminating,
             "notLookedAt": self.passed.left_out,
         });
         if dry_run {
@@ -189,6 +193,7 @@ impl Told {
             document["written"] = counts.written.into();
             document["rejected"] = counts.rejected.into();
             document["unknown"] = counts.unknown.into();
+            document["dropped"] = self.passed.dropped.iter().map(|field| json!(field)).collect();
             document["verified"] = self.passed.verified.into();
             document["problems"] = self.passed.problems.iter().map(|problem| json!(problem)).collect();
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{Missing, State, places};
 use crate::domain::crd::Crd;
-use crate::domain::object::Object;
+use crate::domain::object::{IGNORE_ANNOTATION, Object};
 use crate::domain::ownership::{is_named, owners};
 use crate::domain::path::{Path, Trail};
 use crate::domain::plan::{Hold, Plan, Record, Skip, Strategy, Terms, decide};
@@ -27,11 +27,19 @@ pub struct Account {
 
 /// Tells of each default of the storage version that applies, in the order of their places, what is known of it.
 ///
-/// `missing` is what was found by the view or, where `exact` is set, by the bytes.
-pub fn explain(object: &Object, crd: &Crd, terms: &Terms, missing: &[Missing], exact: bool) -> Vec<Account> {
+/// `missing` is what was found by the view or, where `exact` is set, by the bytes. Of the record only what is known to be gone
+/// counts.
+pub fn explain(
+    object: &Object,
+    crd: &Crd,
+    terms: &Terms,
+    record: &Record,
+    missing: &[Missing],
+    exact: bool,
+) -> Vec<Account> {
     let mut filled = Vec::new();
     crd.compiled().filled(object.json(), &mut |at: &Trail<'_>, _: &_| filled.push(at.to_path()));
-    let plan = decide(object, crd, terms, &Record::default());
+    let plan = decide(object, crd, terms, &record.of_cleared());
     let account = |path: Path| {
         let found =
             missing.iter().find(|missing| missing.path.contains(&path) || path.contains(&missing.path));
@@ -76,10 +84,15 @@ fn intention(plan: &Plan, state: State, is_owned: bool) -> String {
     };
     let intention = match plan {
         Plan::Skip(Skip::Terminating) => "Etch leaves the object alone: it is being deleted".to_owned(),
-        Plan::Skip(Skip::OptedOut) => "Etch leaves the object alone: its annotation asks for it".to_owned(),
+        Plan::Skip(Skip::Ignored) => {
+            format!("Etch leaves the object alone: its annotation {IGNORE_ANNOTATION} asks for it")
+        }
         Plan::Hold(held) => {
             let why = match held.reason {
-                Hold::HiddenFields => "a write may destroy fields that only etcd holds".to_owned(),
+                Hold::HiddenFields => {
+                    "a write may destroy fields that the schema no longer knows and managedFields (or last-applied) still name"
+                        .to_owned()
+                }
                 Hold::Misfit => {
                     "a write would make the server forget who owns what, for a type does not fit the schema"
                         .to_owned()

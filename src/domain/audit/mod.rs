@@ -49,9 +49,10 @@ pub fn overall(missing: &[Missing]) -> State {
     missing.iter().map(|missing| missing.state).max().unwrap_or(State::Stored)
 }
 
-/// Why Etch would leave an object alone in which something is missing; none where it would write.
-pub fn held(object: &Object, crd: &Crd, terms: &Terms) -> Option<Held> {
-    match decide(object, crd, terms, &Record::default()) {
+/// Why Etch would leave an object alone in which something is missing; none where it would write. Of the record only what is
+/// known to be gone counts.
+pub fn held(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Option<Held> {
+    match decide(object, crd, terms, &record.of_cleared()) {
         Plan::Hold(held) => Some(held),
         _ => None,
     }

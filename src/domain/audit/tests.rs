@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::domain::decode::Decoder;
 use crate::domain::json::Json;
+use crate::domain::plan::Skip;
 
 const CHANGED: &str = "2026-01-01T12:00:00Z";
 
@@ -103,6 +104,71 @@ fn what_is_on_record_is_proved() {
     let old = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z");
     let found = by_view(&old, &one_version(), &Evidence { record, ..evidence() });
     assert_eq!(told(&found), [""; 0]);
+}
+
+#[test]
+fn nothing_on_record_covers_what_was_skipped() {
+    let record = Record { through: Some(7), ..Record::default() };
+    let skipped = [
+        ("annotations", json!({ "etch-operator.io/ignore": "true" })),
+        ("deletionTimestamp", json!("2025-12-02T00:00:00Z")),
+    ];
+    for (field, value) in skipped {
+        for through in [5, 7] {
+            let mut document = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z").json().clone();
+            document["metadata"][field] = value.clone();
+            let record = Record { through: Some(through), ..record.clone() };
+            let found = by_view(&document.into(), &one_version(), &Evidence { record, ..evidence() });
+            assert_eq!(told(&found), [".spec.a possible"], "{field}, through {through}");
+        }
+    }
+    // The pass was before the annotation was taken away, and every write after it stores what its writer sees.
+    let freed = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z");
+    let record = Record { through: Some(5), ..record };
+    assert_eq!(told(&by_view(&freed, &one_version(), &Evidence { record, ..evidence() })), [""; 0]);
+}
+
+#[test]
+fn a_write_proves_nothing_where_an_owner_speaks_at_a_version_without_the_default() {
+    let (plain, color) = (spec(json!({ "a": {} })), spec(json!({ "b": {}, "a": { "default": 1 } })));
+    let mut document = document(&[("v1beta1", false, spec(json!({ "b": {} }))), ("v1", true, color)]);
+    document["spec"]["versions"][0]["served"] = json!(false);
+    let crd = Crd::read(&document).expect("a CRD");
+    let mut late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z").json().clone();
+    late["metadata"]["managedFields"][0]["apiVersion"] = json!("example.com/v1beta1");
+    let record = Record { through: Some(5), ..Record::default() };
+    let evidence = Evidence { record, ..evidence() };
+    assert_eq!(told(&by_view(&late.clone().into(), &crd, &evidence)), [".spec.a possible"], "W6");
+    document["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = plain;
+    let crd = Crd::read(&document).expect("a CRD");
+    assert_eq!(told(&by_view(&late.into(), &crd, &evidence)), [""; 0], "both versions know the field");
+}
+
+#[test]
+fn skipped_objects_are_counted_apart_and_never_stored_by_the_record() {
+    let mut totals = Totals::default();
+    let missing = [Missing { path: Path::root(), state: State::Possible }];
+    totals.add(&missing, false, Some(Skip::Ignored));
+    totals.add(&missing, false, Some(Skip::Terminating));
+    totals.add(&[], false, None);
+    assert_eq!((totals.objects, totals.stored, totals.possible), (3, 1, 2));
+    assert_eq!((totals.ignored, totals.terminating), (1, 1));
+    assert!(!totals.is_clean());
+}
+
+#[test]
+fn what_is_skipped_is_explained() {
+    let crd = one_version();
+    let mut document = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z").json().clone();
+    document["metadata"]["annotations"] = json!({ "etch-operator.io/ignore": "true" });
+    let object = Object::from(document);
+    let record = Record { through: Some(7), ..Record::default() };
+    let missing = by_view(&object, &crd, &Evidence { record, ..evidence() });
+    let accounts = explain(&object, &crd, &Terms::default(), &Record::default(), &missing, false);
+    let told: Vec<_> = accounts.iter().map(|account| (account.state, account.reason.as_str())).collect();
+    let reason = "what is shown does not tell whether etcd holds it; Etch leaves the object alone: its annotation \
+                  etch-operator.io/ignore asks for it";
+    assert_eq!(told, [(State::Possible, reason)]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Missing, State, overall};
 use crate::domain::path::Path;
+use crate::domain::plan::Skip;
 
 /// How many objects are in which state, and where defaults are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,10 @@ pub struct Totals {
     pub unreadable: u64,
     /// Objects among `phantom` and `possible` that Etch would not write.
     pub held: u64,
+    /// Objects that Etch does not write because their annotation asks for it; each is counted above as well.
+    pub ignored: u64,
+    /// Objects that Etch does not write because they are being deleted; each is counted above as well.
+    pub terminating: u64,
     /// Objects with fields that only etcd holds, where the bytes were looked at.
     pub hidden: u64,
     /// Places in the schema, and in how many objects a default is missing there or may be.
@@ -29,7 +34,7 @@ pub struct Totals {
 
 impl Totals {
     /// Counts an object.
-    pub fn add(&mut self, missing: &[Missing], held: bool) {
+    pub fn add(&mut self, missing: &[Missing], held: bool, skipped: Option<Skip>) {
         self.objects += 1;
         match overall(missing) {
             State::Stored => self.stored += 1,
@@ -37,6 +42,11 @@ impl Totals {
             State::Gap | State::Phantom => self.phantom += 1,
         }
         self.held += u64::from(held);
+        match skipped {
+            Some(Skip::Ignored) => self.ignored += 1,
+            Some(Skip::Terminating) => self.terminating += 1,
+            None => {}
+        }
         let places: BTreeSet<Path> = missing.iter().map(|missing| missing.path.to_schema()).collect();
         for place in places {
             *self.paths.entry(place).or_default() += 1;

@@ -10,7 +10,7 @@ use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::ownership::{is_covered, owners};
 use crate::domain::path::Trail;
-use crate::domain::plan::Record;
+use crate::domain::plan::{Record, writes_store};
 
 /// After this time every API server serves a changed schema (fact R6), whatever its clock says.
 const SERVED_EVERYWHERE: SignedDuration = SignedDuration::from_secs(60);
@@ -29,7 +29,7 @@ pub struct Evidence {
 /// The defaults that etcd does not hold or may not hold, in order.
 ///
 /// A value that is the default's is stored for certain only where a write is known to have met it: one of Etch's that is on
-/// record, or anybody's after the schema was served, for every write stores what its writer reads (facts W1, W2). Where a
+/// record, which covers no object that is ignored or being deleted, or anybody's after the schema was served, for every write stores what its writer reads (facts W1, W2). Where a
 /// served version has another schema, a later write may have dropped it again (fact W10), and nothing is certain.
 pub fn by_view(object: &Object, crd: &Crd, evidence: &Evidence) -> Vec<Missing> {
     let mut missing = Vec::new();
@@ -66,13 +66,15 @@ pub fn schema_time(crd: &Json) -> Option<Timestamp> {
 impl Evidence {
     /// Whether etcd holds whatever default the object shows.
     pub fn proves(&self, object: &Object, crd: &Crd) -> bool {
-        if crd.versions_disagree() {
-            return self.record.covers(object);
-        }
-        let written_since = self.schema_time.is_some_and(|schema| {
-            last_written(object).is_some_and(|written| written.duration_since(schema) > SERVED_EVERYWHERE)
-        });
-        written_since || self.record.covers(object)
+        self.record.covers(object, crd) || self.is_written_since(object, crd)
+    }
+
+    /// Whether somebody has written the object since the schema was served everywhere, by a write that stores what it shows.
+    fn is_written_since(&self, object: &Object, crd: &Crd) -> bool {
+        let since = self.schema_time.zip(last_written(object));
+        let is_later =
+            since.is_some_and(|(schema, written)| written.duration_since(schema) > SERVED_EVERYWHERE);
+        is_later && !crd.versions_disagree() && writes_store(object, crd)
     }
 }
 

@@ -16,10 +16,10 @@ use crate::domain::path::{Path, Trail};
 /// Decides about one object of a CRD whose storage version has defaults.
 ///
 /// Rows of the table, in order; the first that holds decides:
-/// 1. terminating or opted out: skip;
+/// 1. terminating or ignored: skip;
 /// 2. the record covers it, it shows every default, and we own nothing that we should not: stored;
 /// 3. no place of it takes a default, we own nothing that we should not, and it is not stored at an old version: stored;
-/// 4. it has fields that only etcd still holds: hold, unless the policy drops them;
+/// 4. it may have fields that only etcd still holds, and they are not known to be gone: hold, unless the policy drops them;
 /// 5. a default that it would get is itself invalid: hold, for that may be why it does not fit;
 /// 6. it does not fit the storage version by type: hold;
 /// 7. the defaults that it would get make it invalid, and it is valid without them: hold;
@@ -31,16 +31,13 @@ use crate::domain::path::{Path, Trail};
 /// An owner of the value does not prove that etcd has it: a claim outlives its field, and covers a default that a later
 /// schema gives in its place. Only where asking is not wanted ([`Record::trust_claims`]) does row 3 go by claims.
 pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Plan {
-    if object.is_terminating() {
-        return Plan::Skip(Skip::Terminating);
-    }
-    if object.is_opted_out() {
-        return Plan::Skip(Skip::OptedOut);
+    if let Some(why) = skip(object) {
+        return Plan::Skip(why);
     }
     let must_release =
         terms.ownership == Ownership::None && owners(object).any(|owner| owner.manager == MANAGER);
     let mut missing = gaps(object, crd);
-    let is_covered = record.covers(object);
+    let is_covered = record.covers(object, crd);
     if missing.is_empty() && !must_release && is_covered {
         return Plan::Stored;
     }
@@ -50,7 +47,10 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
         return Plan::Stored;
     }
     if terms.hidden_fields == HiddenFields::Hold {
-        let paths = hidden::hidden(object, crd);
+        let mut paths = hidden::hidden(object, crd);
+        if let Some(cleared) = record.cleared.get(object.uid()) {
+            paths.retain(|path| !cleared.contains(&path.to_schema()));
+        }
         if !paths.is_empty() {
             return Plan::Hold(Held::new(Hold::HiddenFields, paths));
         }
@@ -74,6 +74,30 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
         (_, true) => rewrite(object, crd, terms, missing),
         (_, false) => apply(object, crd, terms, record, missing),
     })
+}
+
+/// Why an object is not to be written, whatever it lacks; none where nothing speaks against it.
+pub fn skip(object: &Object) -> Option<Skip> {
+    match object {
+        object if object.is_terminating() => Some(Skip::Terminating),
+        object if object.is_ignored() => Some(Skip::Ignored),
+        _ => None,
+    }
+}
+
+/// The places of a skipped object whose default etcd lacks, or may lack: what it shows of them proves nothing.
+pub fn unproved(object: &Object, crd: &Crd) -> Vec<Path> {
+    let mut missing = gaps(object, crd);
+    missing.extend(filled(object, crd, false));
+    missing
+}
+
+/// Whether any write of an object at the storage version stores each default that it shows. An apply does not where an owner
+/// speaks in the terms of a version that lacks the default, or of one that is gone (facts W6, W18).
+pub fn writes_store(object: &Object, crd: &Crd) -> bool {
+    let storage = &crd.storage().name;
+    owners(object).all(|owner| owner.version() == storage)
+        || !rewrite::is_needed(object, crd, filled(object, crd, false).iter())
 }
 
 /// Whether an object that no default is missing in is to be written all the same: stored at an old version, it is read with

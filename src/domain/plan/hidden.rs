@@ -17,7 +17,7 @@ use crate::domain::schema::{Additional, Schema};
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The topmost fields that a write may destroy, in order.
-pub(super) fn hidden(object: &Object, crd: &Crd) -> Vec<Path> {
+pub fn hidden(object: &Object, crd: &Crd) -> Vec<Path> {
     let mut found = BTreeSet::new();
     let storage = Place::root(&crd.storage().schema);
     for owner in owners(object).filter(|owner| owner.manager != MANAGER) {

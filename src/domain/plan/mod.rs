@@ -12,15 +12,18 @@ mod own;
 mod proof;
 mod rewrite;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
+use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
 
 pub use breach::Broken;
-pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten};
+pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten, skip, unproved, writes_store};
 pub use follow::{Change, Following, Past, changes, follow, has_followed, is_followable, past};
+pub use hidden::hidden;
 pub use likely::{Likely, Since, likely};
 pub use proof::proof;
 pub use rewrite::release;
@@ -28,7 +31,7 @@ pub use rewrite::release;
 /// What to do about one object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
-    /// Not ours to touch.
+    /// Not ours to touch, whatever it lacks; [`unproved`] tells what it may lack.
     Skip(Skip),
     /// Nothing is missing, and that is known without a request.
     Stored,
@@ -38,13 +41,13 @@ pub enum Plan {
     Write(Write),
 }
 
-/// Why an object is passed over.
+/// Why an object is not written, whatever it lacks. Nothing that is on record covers such an object: nobody made sure of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Skip {
+    /// It carries the annotation that asks for it.
+    Ignored,
     /// It has a deletionTimestamp.
     Terminating,
-    /// It carries the annotation that asks for it.
-    OptedOut,
 }
 
 /// Why an object is held, and where.
@@ -101,7 +104,7 @@ impl Skip {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Terminating => "Terminating",
-            Self::OptedOut => "OptedOut",
+            Self::Ignored => "Ignored",
         }
     }
 }
@@ -186,16 +189,33 @@ pub struct Record {
     pub versions_disagree: bool,
     /// Whether an owner's claim counts as proof that a value is stored: for an audit, which must not ask by writing.
     pub trust_claims: bool,
+    /// What a write of Etch's is known to have left objects without.
+    pub cleared: Arc<Cleared>,
 }
 
+/// Fields that etcd holds no more, whatever the owners of an object go on naming (fact R5), by the object's uid; as places in the
+/// schema.
+pub type Cleared = BTreeMap<String, BTreeSet<Path>>;
+
 impl Record {
+    /// The part that says what objects are known to be without, and nothing of what they hold.
+    pub fn of_cleared(&self) -> Self {
+        Self { cleared: self.cleared.clone(), ..Self::default() }
+    }
+
     /// Whether the record says that this object, as it is, holds its defaults in etcd.
-    pub fn covers(&self, object: &Object) -> bool {
+    ///
+    /// Of one that is skipped it says nothing. Where that ends, the object is written by whoever ends it, after the pass, and
+    /// that write stores the defaults that its writer sees, unless an owner's version has none of them (fact W6).
+    pub fn covers(&self, object: &Object, crd: &Crd) -> bool {
         let (Some(through), Some(revision)) = (self.through, object.revision()) else { return false };
+        if skip(object).is_some() {
+            return false;
+        }
         if revision <= through {
             return !self.exceptions.contains(object.uid());
         }
-        !self.versions_disagree
+        !self.versions_disagree && writes_store(object, crd)
     }
 }
 

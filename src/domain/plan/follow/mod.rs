@@ -39,7 +39,7 @@ pub struct Following {
 /// To be asked where [`super::decide`] plans no rewrite of owners: a write of a value that an owner's version cannot express
 /// would cost the object all its owners (fact W8).
 pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> Following {
-    if object.is_terminating() || object.is_opted_out() {
+    if object.is_terminating() || object.is_ignored() {
         return Following::default();
     }
     let mut found = Vec::new();

@@ -2,6 +2,7 @@
 //! It must not decide anything itself.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -88,6 +89,8 @@ struct RecordInShort {
     exceptions: Vec<String>,
     versions_disagree: bool,
     trust_claims: bool,
+    /// Fields that are known to be gone from the object that every case is about.
+    cleared: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -199,12 +202,14 @@ impl Case {
     }
 
     pub(super) fn record(&self) -> Record {
-        let RecordInShort { through, exceptions, versions_disagree, trust_claims } = &self.record;
+        let RecordInShort { through, exceptions, versions_disagree, trust_claims, cleared } = &self.record;
+        let cleared = cleared.iter().map(|path| path.parse().expect("a path")).collect();
         Record {
             through: *through,
             exceptions: exceptions.iter().cloned().collect(),
             versions_disagree: *versions_disagree,
             trust_claims: *trust_claims,
+            cleared: Arc::new([("u1".to_owned(), cleared)].into()),
         }
     }
 

@@ -26,7 +26,7 @@ pub(super) fn assert_hold(
 ) {
     leaves_the_terminating_alone(case, crd, object, terms, record);
     let Plan::Write(write) = plan else { return };
-    assert!(!object.is_terminating() && !object.is_opted_out(), "{case}: not ours to touch");
+    assert!(!object.is_terminating() && !object.is_ignored(), "{case}: not ours to touch");
     holds_hidden_fields(case, crd, object, record);
     names_the_uid(case, object, &write.body);
     says_nothing_new(case, crd, object, &write.body);
@@ -50,7 +50,7 @@ fn leaves_the_terminating_alone(case: &str, crd: &Crd, object: &Object, terms: &
     assert_eq!(plan, Plan::Skip(Skip::Terminating), "{case}: terminating");
     let annotations = json!({ "etch-operator.io/ignore": "true" });
     let plan = decide(&with_metadata(object, "annotations", annotations), crd, terms, record);
-    assert!(matches!(plan, Plan::Skip(_)), "{case}: opted out");
+    assert!(matches!(plan, Plan::Skip(_)), "{case}: ignored");
 }
 
 /// Law 4: one owner of an unknown field is enough to hold any write.

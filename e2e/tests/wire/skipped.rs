@@ -1,0 +1,120 @@
+//! Objects that ask to be left alone, or are being deleted: counted and named apart from the first list on, while they are
+//! watched, and after a restart.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::world::{THINGS, World, filled, is_write, operate, thing};
+
+const SOON: Duration = Duration::from_secs(20);
+const HOUR: Duration = Duration::from_secs(3600);
+const CRD: &str = "things.example.com";
+
+fn status(world: &World) -> Value {
+    world.report(CRD).map(|report| report["status"].clone()).unwrap_or_default()
+}
+
+/// An object of before the default that asks to be left alone.
+fn ignored(name: &str) -> Value {
+    let mut object = thing(name);
+    object["metadata"]["annotations"] = json!({ "etch-operator.io/ignore": "true" });
+    object
+}
+
+fn terminating(name: &str) -> Value {
+    let mut object = thing(name);
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    object
+}
+
+/// Objects, stored, ignored, terminating, and those that may lack a default by the metric.
+fn numbers(world: &World, metrics: &str) -> Value {
+    let counts = &status(world)["counts"];
+    let number = |field: &str| counts[field].as_u64().unwrap_or_default();
+    let phantoms = metrics.lines().find_map(|line| {
+        line.strip_prefix(&format!("etch_phantom_objects{{crd=\"{CRD}\"}} "))?.parse::<u64>().ok()
+    });
+    let stored = number("written") + number("alreadyStored");
+    json!([number("objects"), stored, number("ignored"), number("terminating"), phantoms])
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(|object| object["name"].as_str()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_skipped_is_counted_and_named_apart_and_stays_so_while_it_is_watched() {
+    let world = World::with(&["a", "b"]);
+    world.put(THINGS, ignored("i"));
+    world.put(THINGS, terminating("t"));
+    let (cluster, log) = world.serve();
+    let metrics = cluster.clone();
+    let told = || metrics.metrics().text();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(SOON).await;
+    assert_eq!(
+        world.persisted(),
+        "True AllPersisted: 2 of 4 objects store their defaults; 1 ignored by annotation, not stored as far as is known (ns/i); \
+         1 being deleted, not stored as far as is known (ns/t)"
+    );
+    assert_eq!(numbers(&world, &told()), json!([4, 2, 1, 1, 2]));
+    let report = status(&world);
+    assert_eq!((names(&report["ignored"]), names(&report["terminating"])), (vec!["i"], vec!["t"]));
+    assert_eq!(report["ignored"][0]["reason"], "Ignored");
+
+    // Each step: what a user does, and the numbers after it. A user's write stores what the server shows.
+    let mut asks = filled(&thing("a"));
+    asks["metadata"]["annotations"] = json!({ "etch-operator.io/ignore": "true" });
+    world.put(THINGS, asks);
+    tokio::time::sleep(SOON).await;
+    assert_eq!(numbers(&world, &told()), json!([4, 1, 2, 1, 3]), "asks while it is watched");
+    world.put(THINGS, ignored("new"));
+    tokio::time::sleep(SOON).await;
+    assert_eq!(numbers(&world, &told()), json!([5, 1, 3, 1, 4]), "is created so");
+    world.put(THINGS, filled(&thing("i")));
+    tokio::time::sleep(SOON).await;
+    assert_eq!(numbers(&world, &told()), json!([5, 2, 2, 1, 3]), "asks no more");
+    world.put(THINGS, terminating("i"));
+    tokio::time::sleep(SOON).await;
+    assert_eq!(numbers(&world, &told()), json!([5, 1, 2, 2, 4]), "is being deleted");
+    world.remove(THINGS, "i");
+    world.remove(THINGS, "t");
+    world.remove(THINGS, "b");
+    tokio::time::sleep(SOON).await;
+    assert_eq!(numbers(&world, &told()), json!([2, 0, 2, 0, 2]), "is gone, and so is one that was stored");
+    world.put(THINGS, filled(&thing("c")));
+    world.put(THINGS, ignored("late"));
+    tokio::time::sleep(SOON).await;
+    assert_eq!(numbers(&world, &told()), json!([4, 1, 3, 0, 3]), "others were created");
+    assert_eq!(names(&status(&world)["ignored"]), ["a", "late", "new"]);
+    assert_eq!(log.count(is_write), 2, "and nothing is written to any of them");
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_says_nothing_new_of_what_is_skipped_unless_it_changed() {
+    let world = World::with(&["a"]);
+    world.put(THINGS, ignored("i"));
+    world.operate(SOON).await;
+    let before = status(&world);
+    assert_eq!(before["counts"]["ignored"], 1);
+    let log = world.operate(SOON).await;
+    assert_eq!(log.count(|request| request.method == "PATCH"), 0, "nothing has changed");
+    assert_eq!(status(&world), before);
+
+    // One asks and another asks no more, while nobody looks: as many as before.
+    world.put(THINGS, filled(&thing("i")));
+    let mut asks = filled(&thing("a"));
+    asks["metadata"]["annotations"] = json!({ "etch-operator.io/ignore": "true" });
+    world.put(THINGS, asks);
+    let log = world.operate(SOON).await;
+    assert_eq!(log.count(is_write), 0);
+    assert_eq!(names(&status(&world)["ignored"]), ["a"]);
+    assert!(world.persisted().contains("1 ignored by annotation, not stored as far as is known (ns/a)"));
+    // What is not there any more is not counted any more, in either place.
+    world.remove(THINGS, "a");
+    world.operate(SOON).await;
+    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 objects store their defaults");
+    assert_eq!(status(&world)["counts"]["objects"], 1);
+}

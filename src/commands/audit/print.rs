@@ -1,0 +1,111 @@
+//! The tables of an audit, for people.
+//! It must not judge what it prints.
+
+use std::io::Write;
+
+use etch::domain::audit::Totals;
+use etch::domain::path::Path;
+use etch::report::{Align, Cell, Style, Table, Tone};
+
+use super::{Audited, why_skipped};
+
+pub(super) fn table(
+    out: &mut dyn Write,
+    style: &Style,
+    all: &[Audited],
+    objects: bool,
+) -> std::io::Result<()> {
+    if all.is_empty() {
+        return writeln!(out, "No CRD has defaults.");
+    }
+    let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
+    let mut table = Table::new([
+        left("CRD"),
+        left("VERSION"),
+        right("OBJECTS"),
+        right("STORED"),
+        right("PHANTOM"),
+        right("POSSIBLE"),
+        right("HELD"),
+        right("IGNORED"),
+        right("TERMINATING"),
+        right("UNREADABLE"),
+        left("NOTE"),
+    ]);
+    let count =
+        |number: u64, tone| Cell::new(number.to_string(), if number > 0 { tone } else { Tone::Faint });
+    for audited in all {
+        let Totals { objects, stored, phantom, possible, unreadable, held, ignored, terminating, .. } =
+            audited.totals;
+        table.row([
+            audited.crd.as_str().into(),
+            audited.storage_version.as_deref().unwrap_or_default().into(),
+            count(objects, Tone::Plain),
+            count(stored, Tone::Good),
+            count(phantom, Tone::Bad),
+            count(possible, Tone::Warning),
+            count(held, Tone::Warning),
+            count(ignored, Tone::Warning),
+            count(terminating, Tone::Warning),
+            count(unreadable, Tone::Warning),
+            Cell::new(audited.error.as_deref().unwrap_or_default(), Tone::Bad),
+        ]);
+    }
+    table.write(out, style)?;
+    let mut paths = Table::new([left("CRD"), left("DEFAULT"), right("MISSING IN")]);
+    for audited in all {
+        for (path, objects) in &audited.totals.paths {
+            paths.row([audited.crd.as_str().into(), path.to_string().into(), objects.to_string().into()]);
+        }
+    }
+    if !paths.is_empty() {
+        writeln!(out)?;
+        paths.write(out, style)?;
+    }
+    if objects {
+        write_objects(out, style, all)?;
+    }
+    Ok(())
+}
+
+fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io::Result<()> {
+    let left = |name| (name, Align::Left);
+    let mut table = Table::new([left("CRD"), left("OBJECT"), left("STATE"), left("WHERE")]);
+    for audited in all {
+        for detail in &audited.details {
+            let name = match &detail.namespace {
+                Some(namespace) => format!("{namespace}/{}", detail.name),
+                None => detail.name.clone(),
+            };
+            let paths: Vec<_> = detail
+                .missing
+                .iter()
+                .map(|missing| format!("{} ({})", missing.path, missing.state))
+                .collect();
+            let mut told = vec![paths.join(" ")];
+            if let Some(held) = &detail.held {
+                let broken = held.broken_in_short();
+                let why = if broken.is_empty() { broken } else { format!(" ({broken})") };
+                told.push(format!("held: {}{why}", held.reason.as_str()));
+            }
+            told.extend(detail.skipped.map(|why| why_skipped(why).to_owned()));
+            if !detail.hidden.is_empty() {
+                let hidden: Vec<_> = detail.hidden.iter().map(Path::to_string).collect();
+                told.push(format!("only etcd holds {}", hidden.join(" ")));
+            }
+            told.extend(detail.unreadable.clone());
+            told.retain(|text| !text.is_empty());
+            table.row([
+                audited.crd.as_str().into(),
+                name.into(),
+                detail.state().into(),
+                told.join("; ").into(),
+            ]);
+        }
+    }
+    if table.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    table.write(out, style)
+}
