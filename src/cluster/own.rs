@@ -110,9 +110,21 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn all_reports(&self) -> Result<Vec<Object>, CallError> {
+        self.all_of(&reports()).await
+    }
+
+    /// All policies; none where their CRD is gone.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn all_policies(&self) -> Result<Vec<Object>, CallError> {
+        self.all_of(&policies()).await
+    }
+
+    async fn all_of(&self, resource: &Resource) -> Result<Vec<Object>, CallError> {
         let (mut found, mut next) = (Vec::new(), None);
         loop {
-            let page = match self.page(&reports(), next.as_deref()).await {
+            let page = match self.page(resource, next.as_deref()).await {
                 Err(error) if error.code() == Some(404) => return Ok(found),
                 page => page?,
             };

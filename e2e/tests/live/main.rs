@@ -5,6 +5,7 @@ mod behind;
 mod converted;
 mod foresight;
 mod hand;
+mod heeded;
 mod interrupted;
 mod left;
 mod lint;

@@ -7,12 +7,12 @@ use anyhow::bail;
 use etch::cluster::Scope;
 use etch::report;
 
-use super::Persist;
 use super::choose::Chosen;
+use super::{Persist, heed};
 use crate::commands::scope;
 
 impl Persist {
-    /// Says what is about to be done, and asks whether it shall be where that is everything there is.
+    /// Says what is about to be done and what policies say against it, and asks whether it shall be where that is everything there is.
     ///
     /// # Errors
     /// The answer is no.
@@ -26,6 +26,10 @@ impl Persist {
         };
         let verb = if self.dry_run { "Planning for" } else { "Storing defaults of" };
         writeln!(err, "{verb} {what}, {}.", scope::in_words(scope))?;
+        let said = chosen.iter().map(|chosen| (chosen.name.as_str(), chosen.warnings.as_slice()));
+        for warning in heed::warnings(said) {
+            writeln!(err, "warning: {}", report::plain(&warning))?;
+        }
         if self.is_to_ask() {
             write!(err, "Write to the objects of {what}, {}? [y/N] ", scope::in_words(scope))?;
             err.flush()?;

@@ -2,6 +2,7 @@
 
 mod ask;
 mod choose;
+mod heed;
 mod place;
 mod plan;
 mod print;
@@ -104,6 +105,8 @@ struct Told {
     crd: String,
     passed: Passed,
     plans: Vec<Planned>,
+    /// What policies say against it.
+    warnings: Vec<String>,
     /// The object behind which it began.
     after: Option<String>,
     error: Option<String>,
@@ -134,10 +137,10 @@ impl Persist {
         let signals = if self.dry_run { Signals::default() } else { Signals::heard()? };
         let work = Work { cluster: &cluster, global, scope, pace, signals };
         let mut all = Vec::new();
-        for (index, Chosen { name, .. }) in chosen.iter().enumerate() {
+        for (index, Chosen { name, warnings, .. }) in chosen.iter().enumerate() {
             let left: Vec<String> = chosen[index..].iter().map(|chosen| chosen.name.clone()).collect();
             let after = after.clone().filter(|_| index == 0);
-            let mut told = Told { crd: name.clone(), after, ..Told::default() };
+            let mut told = Told { crd: name.clone(), warnings: warnings.clone(), after, ..Told::default() };
             let processed = self.process(&work, &mut told, &left).await;
             if let Err(error) = processed {
                 told.error = Some(format!("{error:#}"));
@@ -169,7 +172,9 @@ impl Persist {
         first: Option<&Chosen>,
     ) -> anyhow::Result<Option<String>> {
         let (Some(after), Some(first)) = (&self.after, first) else { return Ok(None) };
-        let Some(resource) = &first.resource else { return Ok(None) };
+        let Some(resource) = &first.resource else {
+            bail!("--after {after}: the CRD {} cannot be read", first.name);
+        };
         let place = place::place(after, first.is_namespaced, scope)?;
         let (namespace, name) = place::parts(&place);
         // Where it may not be read, it is not needed either.
@@ -190,6 +195,7 @@ impl Persist {
         let name = &told.crd;
         let document = work.cluster.crd(name).await?.with_context(|| format!("the CRD {name} is gone"))?;
         let crd = Crd::read(&document)?;
+        scope::covers(&work.scope, &crd, true)?;
         if let Some(message) = judge(&document["spec"]).message() {
             bail!("the schema is not structural, so the server applies no defaults: {message}");
         }

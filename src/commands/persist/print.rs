@@ -197,6 +197,9 @@ impl Told {
             document["verified"] = self.passed.verified.into();
             document["problems"] = self.passed.problems.iter().map(|problem| json!(problem)).collect();
         }
+        if !self.warnings.is_empty() {
+            document["warnings"] = json!(self.warnings);
+        }
         for (key, value) in [("after", &self.after), ("error", &self.error), ("resume", &self.resume)] {
             if let Some(value) = value {
                 document[key] = Value::from(value.as_str());

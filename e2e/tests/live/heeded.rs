@@ -1,0 +1,59 @@
+//! Policies do not keep `etch persist` from anything, but what they say against it is said before it writes.
+
+use anyhow::{Result, ensure};
+use e2e::cluster::Patch;
+use serde_json::{Value, json};
+
+use crate::hand::Hand;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_policy_says_against_it_is_said() -> Result<()> {
+    let hand = Hand::with(&[("default", 3)]).await?;
+    let plan = ["persist", "things", "--dry-run", "-o", "json"];
+    let bare = hand.etch(&plan)?;
+    ensure!(
+        bare.code == Some(1) && !bare.err.contains("warning"),
+        "without Etch's CRDs there is no policy: {bare:?}"
+    );
+    for crd in etch::api::crds() {
+        hand.cluster.apply_crd(&serde_json::to_value(crd)?).await?;
+    }
+    let empty = hand.etch(&plan)?;
+    ensure!(!empty.err.contains("warning") && empty.first()?["warnings"].is_null(), "{empty:?}");
+    for (spec, expected) in [
+        (json!({ "mode": "Persist" }), None),
+        (json!({ "mode": "Ignore" }), Some("DefaultsPolicy default says mode: Ignore")),
+        (json!({ "mode": "Audit" }), Some("DefaultsPolicy default says mode: Audit")),
+        (json!({ "paused": true }), Some("writes are paused by DefaultsPolicy default (paused)")),
+        (
+            json!({ "selector": { "groups": ["other.io"] }, "pauseAll": true }),
+            Some("no DefaultsPolicy selects it"),
+        ),
+        (json!({ "selector": { "exclude": ["things.*"] } }), Some("no DefaultsPolicy selects it")),
+        (json!({ "ownership": "Own" }), Some("says ownership: Own")),
+    ] {
+        set(&hand, &spec).await?;
+        let told = hand.etch(&plan)?;
+        let warnings = told.first()?["warnings"].clone();
+        let Some(expected) = expected else {
+            ensure!(warnings.is_null() && !told.err.contains("warning"), "{spec}: {told:?}");
+            continue;
+        };
+        ensure!(warnings[0].as_str().is_some_and(|warning| warning.contains(expected)), "{spec}: {warnings}");
+        let line = told.err.lines().find(|line| line.starts_with("warning: things.hand.example.com: "));
+        ensure!(line.is_some_and(|line| line.contains(expected)), "{spec}: {told:?}");
+    }
+    set(&hand, &json!({ "mode": "Ignore" })).await?;
+    let written = hand.etch(&["persist", "things", "-o", "json"])?;
+    ensure!(written.code == Some(0) && written.first()?["written"] == 3, "{written:?}");
+    ensure!(written.err.contains("says mode: Ignore"), "{written:?}");
+    Ok(())
+}
+
+async fn set(hand: &Hand, spec: &Value) -> Result<()> {
+    let policy = json!({
+        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": { "name": "default" }, "spec": spec,
+    });
+    let path = "/apis/etch-operator.io/v1alpha1/defaultspolicies/default";
+    hand.cluster.patch(path, Patch::Apply, "admin", &policy).await?.ok().map(drop)
+}
