@@ -105,6 +105,8 @@ impl Tender<'_> {
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
         let mut missing = Vec::new();
         let mut refused: Option<Write> = None;
+        // A write of ours that changed the object and did not prove that its defaults are stored.
+        let mut unproved = false;
         for attempt in 1..=ATTEMPTS {
             let plan = decide(&object, self.crd, &self.terms, record);
             let plan = pursuit.instead_of(plan, &object, self.crd, &self.terms, is_audit);
@@ -132,6 +134,11 @@ impl Tender<'_> {
                     }
                     info!(object = %object.identity(), strategy = write.strategy.as_str(), "stored defaults");
                     Fate::Written(resource_version)
+                }
+                // Proved now, by a repeat that changed nothing.
+                Outcome::AlreadyStored if unproved => {
+                    info!(object = %object.identity(), strategy = ?write.strategy, "stored defaults");
+                    Fate::Written(object.resource_version().to_owned())
                 }
                 Outcome::AlreadyStored => {
                     missing.clear();
@@ -165,6 +172,7 @@ impl Tender<'_> {
                 | Outcome::Unproved
                 | Outcome::NeedsRewrite
                 | Outcome::Failed(_)) => {
+                    unproved |= matches!(again, Outcome::Unproved);
                     if let Outcome::NeedsRewrite = again {
                         refused = Some(write);
                     }
