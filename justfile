@@ -29,6 +29,10 @@ test *filter:
 scenario file *filter:
     cargo test --package e2e --test {{ file }} {{ filter }}
 
+# Every answer over random clusters, held against raw etcd; `just answers 1 SEED` for one that failed
+answers clusters="1000" seed="":
+    ANSWERS_CLUSTERS={{ clusters }} {{ if seed == "" { "" } else { "ANSWERS_SEED=" + seed } }} cargo test --package e2e --test answers -- --nocapture
+
 # Ten minutes in which replicas are ended, crash and are suspended; no law may be broken
 churn seconds="600":
     CHURN_SECONDS={{ seconds }} cargo test --package e2e --test replicas -- --ignored --nocapture

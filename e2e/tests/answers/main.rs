@@ -1,0 +1,169 @@
+//! Every answer, over random clusters: what commands, reports, conditions and metrics say is held against raw etcd.
+//!
+//! `ANSWERS_CLUSTERS` says how many clusters (30), and `ANSWERS_SEED` which come first. A cluster that fails is printed with the
+//! seed with which it can be run alone.
+
+mod audit;
+mod impact;
+mod laws;
+mod model;
+mod notes;
+mod pass;
+mod persist;
+mod random;
+mod stage;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::io::Write as _;
+
+use anyhow::{Context, Result, bail, ensure};
+use notes::Notes;
+use random::{NEXT, NOW, Plan};
+use stage::Stage;
+
+/// How many clusters share a control plane.
+const TOGETHER: usize = 50;
+/// How often a cluster that failed is tried with fewer objects.
+const TRIES: usize = 5;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_answer_is_false() -> Result<()> {
+    let clusters: usize = setting("ANSWERS_CLUSTERS")?.unwrap_or(30);
+    let seed = setting("ANSWERS_SEED")?.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    writeln!(std::io::stderr(), "ANSWERS_SEED={seed} ANSWERS_CLUSTERS={clusters}")?;
+    let seeds: Vec<u64> = (0..clusters).map(|index| seed.wrapping_add(index as u64)).collect();
+    let (mut failed, mut of_all) = (Vec::new(), Vec::new());
+    for seeds in seeds.chunks(TOGETHER) {
+        let plans = seeds.iter().enumerate().map(|(index, seed)| Plan::random(*seed, index));
+        let plans: Vec<Plan> = plans.collect();
+        for (plural, findings) in lived(&plans).await? {
+            match plans.iter().find(|plan| plan.plural == plural) {
+                Some(plan) => failed.push((plan.clone(), findings)),
+                None => of_all.extend(findings),
+            }
+        }
+    }
+    let Some((plan, findings)) = failed.first() else {
+        ensure!(of_all.is_empty(), "of all clusters together:\n{}", of_all.join("\n"));
+        return Ok(());
+    };
+    let (smallest, few) = smaller(plan.clone(), findings.clone()).await?;
+    let all: Vec<String> = failed.iter().map(|(plan, findings)| described(plan, findings)).collect();
+    bail!(
+        "{} clusters got a false answer\n\n{}\n\nThe smallest form of the first:\n{}\n{:#?}",
+        failed.len(),
+        all.join("\n\n"),
+        described(&smallest, &few),
+        smallest.objects
+    )
+}
+
+/// What is untrue in the life of some clusters that share a control plane, by the plurals of their types.
+async fn lived(plans: &[Plan]) -> Result<BTreeMap<String, Vec<String>>> {
+    let notes = Notes::default();
+    let stage = Stage::start(plans.to_vec()).await?;
+    let ended = follow(&stage, &notes).await;
+    let findings = notes.all();
+    ended.with_context(|| format!("{findings:#?}"))?;
+    Ok(findings)
+}
+
+/// A cluster that fails alone, with as few of its objects as it takes.
+async fn smaller(mut plan: Plan, mut findings: Vec<String>) -> Result<(Plan, Vec<String>)> {
+    for _ in 0..TRIES {
+        let text = findings.first().cloned().unwrap_or_default();
+        let mut fewer = plan.clone();
+        fewer.objects.retain(|thing| names(&text, &thing.name));
+        if fewer.objects.is_empty() || fewer.objects.len() == plan.objects.len() {
+            fewer = plan.clone();
+            fewer.objects.truncate(plan.objects.len() / 2);
+        }
+        if fewer.objects.is_empty() {
+            break;
+        }
+        match lived(std::slice::from_ref(&fewer)).await?.remove(&fewer.plural) {
+            Some(found) => (plan, findings) = (fewer, found),
+            None => break,
+        }
+    }
+    Ok((plan, findings))
+}
+
+/// Whether a text names an object, and not just one whose name begins like it.
+fn names(text: &str, name: &str) -> bool {
+    text.split(name).skip(1).any(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
+}
+
+/// A life of all clusters: an upgrade, Etch by hand, the operator, what others do meanwhile, the next upgrade.
+async fn follow(stage: &Stage, notes: &Notes) -> Result<()> {
+    stage.upgrade(NOW).await?;
+    stage.deeds(0).await?;
+    agreed(stage, NOW).await?;
+    audit::check(stage, NOW, "after an upgrade", notes).await?;
+    persist::dry_run(stage, NOW, "after an upgrade", notes).await?;
+    persist::partial(stage, NOW, notes).await?;
+    pass::check(stage, NOW, "first pass", notes).await?;
+    audit::check(stage, NOW, "after the first pass", notes).await?;
+    persist::dry_run(stage, NOW, "after the first pass", notes).await?;
+    stage.deeds(1).await?;
+    agreed(stage, NOW).await?;
+    audit::check(stage, NOW, "after other writes", notes).await?;
+    let foretold = impact::foretell(stage).await?;
+    stage.upgrade(NEXT).await?;
+    agreed(stage, NEXT).await?;
+    foretold.check(stage, notes).await?;
+    audit::check(stage, NEXT, "after the next upgrade", notes).await?;
+    pass::check(stage, NEXT, "second pass", notes).await?;
+    audit::check(stage, NEXT, "after the second pass", notes).await?;
+    let everywhere = |_: &Plan, _: &str| true;
+    persist::run(stage, NEXT, "in the end", &["persist"], &everywhere, notes).await?;
+    audit::check(stage, NEXT, "in the end", notes).await
+}
+
+/// What is held against the answers is what the API server shows.
+async fn agreed(stage: &Stage, phase: usize) -> Result<()> {
+    let raw = stage.raw().await?;
+    for plan in &stage.plans {
+        let read = stage.read(plan, plan.phases[phase].storage()).await?;
+        for (id, truth) in plan.truths(phase, &raw) {
+            let shown = read.get(&id).map(model::parts);
+            ensure!(
+                shown.as_ref() == Some(&truth.view),
+                "{} {id} is read as {shown:?}, and expected as {}: {}\n{plan:#?}",
+                plan.plural,
+                truth.view,
+                raw[&plan.plural][&id]
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A cluster that failed: what was said, how to run it alone, and as much of it as the findings are about.
+fn described(plan: &Plan, findings: &[String]) -> String {
+    let text = findings.join("\n  ");
+    let objects = plan.objects.iter().filter(|thing| names(&text, &thing.name));
+    let objects: String = objects.map(|thing| format!("\n  {thing:?}")).collect();
+    let schemas = [random::BEFORE, NOW, NEXT].map(|phase| {
+        let versions = plan.phases[phase].versions.iter();
+        let versions =
+            versions.map(|(name, storage, schema)| format!("\n  {phase} {name} {storage} {schema}"));
+        versions.collect::<String>()
+    });
+    format!(
+        "ANSWERS_SEED={} ANSWERS_CLUSTERS=1 ({}):\n  {text}\n  policy {:?}{}{objects}",
+        plan.seed,
+        plan.plural,
+        plan.policy,
+        schemas.concat()
+    )
+}
+
+/// A number from the environment.
+fn setting<T: std::str::FromStr>(name: &str) -> Result<Option<T>> {
+    match env::var(name) {
+        Ok(text) => Ok(Some(text.parse().ok().with_context(|| format!("{name} is a number, not {text:?}"))?)),
+        Err(_) => Ok(None),
+    }
+}
