@@ -24,8 +24,8 @@ pub struct Target {
 #[non_exhaustive]
 pub enum ConnectError {
     /// Neither a kubeconfig nor a service account.
-    #[error("no cluster: set KUBECONFIG, or run inside a cluster: {0}")]
-    Infer(#[source] Box<kube::config::InferConfigError>),
+    #[error("no cluster: {}; set KUBECONFIG or --kubeconfig, or run inside a cluster", kubeconfig(.0))]
+    Infer(Box<kube::config::InferConfigError>),
     /// A context that the kubeconfig does not have, or that is incomplete.
     #[error("the kubeconfig context {context:?} cannot be used: {source}")]
     Context {
@@ -43,6 +43,12 @@ pub enum ConnectError {
         /// What is wrong with it.
         #[source]
         source: Box<kube::config::KubeconfigError>,
+    },
+    /// A server that is named without a scheme, or without a host.
+    #[error("the kubeconfig names the server {server:?}, which is no URL such as https://127.0.0.1:6443")]
+    Server {
+        /// The server as it was named.
+        server: String,
     },
     /// Credentials or certificates that cannot be used.
     #[error("the credentials cannot be used: {0}")]
@@ -74,8 +80,12 @@ impl Cluster {
     /// Connects with a configuration that is already at hand.
     ///
     /// # Errors
-    /// [`ConnectError::Client`] only.
+    /// [`ConnectError::Client`] and [`ConnectError::Server`].
     pub fn with_config(mut config: Config) -> Result<Self, ConnectError> {
+        // The client takes for granted that requests can be sent there, and panics where they cannot.
+        if config.cluster_url.scheme().is_none() || config.cluster_url.host().is_none_or(str::is_empty) {
+            return Err(ConnectError::Server { server: config.cluster_url.to_string() });
+        }
         // kube's own retries hide 429 and 503 for minutes (fact K4); ours are counted, paced and reported.
         config.default_retry = false;
         config.connect_timeout = Some(Duration::from_secs(10));
@@ -84,4 +94,9 @@ impl Cluster {
         let client = kube::Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))?;
         Ok(Self { server, ..Self::new(client, Arc::default()) })
     }
+}
+
+/// Why there is no kubeconfig: outside a cluster, that is what its user meant.
+fn kubeconfig(error: &kube::config::InferConfigError) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -121,9 +121,24 @@ impl Refusal {
     ///
     /// Its message is `… is forbidden: User "…" cannot VERB resource "…" in API group "…"`.
     pub fn lacking_verb(&self) -> Option<&str> {
+        self.lacking().map(|(verb, _)| verb)
+    }
+
+    /// The verb that the caller lacks permission for, and the rest of the message behind the word `resource`.
+    fn lacking(&self) -> Option<(&str, &str)> {
         let (_, rest) = self.forbidden()?.strip_prefix("User \"")?.split_once("\" cannot ")?;
         let (verb, rest) = rest.split_once(' ')?;
-        (self.code == 403 && rest.starts_with("resource ")).then_some(verb)
+        rest.strip_prefix("resource ").filter(|_| self.code == 403).map(|rest| (verb, rest))
+    }
+
+    /// What the verb is lacking for, as RBAC names it: `widgets.stable.example.com`, `pods`.
+    fn lacking_resource(&self) -> Option<String> {
+        let (resource, rest) = self.lacking()?.1.strip_prefix('"')?.split_once('"')?;
+        let (group, _) = rest.strip_prefix(" in API group \"")?.split_once('"')?;
+        let is_name =
+            |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-./".contains(&byte));
+        let name = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
+        is_name(&name).then_some(name)
     }
 
     /// The admission policy or webhook that refused or failed, by the name that the server puts in quotes.
@@ -206,7 +221,8 @@ impl fmt::Display for Refusal {
             None => {}
         }
         if let Some(verb) = self.lacking_verb() {
-            write!(f, " (no permission to {verb})")?;
+            let resource = self.lacking_resource().map(|resource| format!(" {resource}")).unwrap_or_default();
+            write!(f, " (no permission to {verb}{resource})")?;
         }
         if !self.fields.is_empty() {
             write!(f, " at {}", self.fields.join(", "))?;
@@ -244,6 +260,10 @@ mod tests {
         let message = "crontabs.stable.example.com \"a\" is forbidden: User \"system:serviceaccount:etch-system:etch\" \
                        cannot create resource \"crontabs\" in API group \"stable.example.com\" in the namespace \"x\"";
         assert_eq!(refusal(403, message).lacking_verb(), Some("create"));
+        assert_eq!(
+            refusal(403, message).to_string(),
+            "403 Forbidden (no permission to create crontabs.stable.example.com)"
+        );
         assert_eq!(
             refusal(403, "admission webhook \"w\" denied the request: you cannot pass").lacking_verb(),
             None

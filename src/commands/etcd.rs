@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::etcd::{
-    After, Etcd, EtcdTarget, REGISTRY, RawValue, Snapshot, decode, definition, identity_of, prefix_of,
+    After, Endpoint, Etcd, EtcdTarget, REGISTRY, RawValue, Snapshot, decode, definition, identity_of,
+    prefix_of,
 };
 use etch::cluster::{Cluster, Scope, crds};
 use etch::controller::on_record;
@@ -21,9 +22,9 @@ use etch::domain::plan::Record;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Access to etcd")]
 pub(crate) struct EtcdArgs {
-    /// Compare with what etcd holds; separated by commas
-    #[arg(long, value_name = "URL", value_delimiter = ',')]
-    pub(crate) etcd_endpoints: Vec<String>,
+    /// Compare with what etcd holds: URLs, or hosts with ports, separated by commas
+    #[arg(long, value_name = "ENDPOINT", value_delimiter = ',')]
+    pub(crate) etcd_endpoints: Vec<Endpoint>,
     /// The certificate authority of etcd, in PEM
     #[arg(long, value_name = "FILE", requires = "etcd_endpoints")]
     etcd_cacert: Option<PathBuf>,
@@ -51,11 +52,18 @@ impl EtcdArgs {
 /// The longest file that is read as PEM; bundles of all public authorities have a quarter of it.
 const MAX_PEM_BYTES: u64 = 1 << 20;
 
-/// Makes sure that a file is no device and no disk image: it is read as a whole.
-fn is_small(path: &Path) -> anyhow::Result<()> {
+/// Makes sure that a file is no device and no disk image, since it is read as a whole, and that it holds something in PEM that
+/// is called so: whatever else it holds is passed over without a word.
+fn holds_pem(path: &Path, label: &str) -> anyhow::Result<()> {
     let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
     if !metadata.is_file() || metadata.len() > MAX_PEM_BYTES {
         bail!("{}: is no file in PEM", path.display());
+    }
+    let text = fs::read(path).with_context(|| path.display().to_string())?;
+    let begins =
+        |line: &str| line.starts_with("-----BEGIN ") && line.trim_end().ends_with(&format!("{label}-----"));
+    if !String::from_utf8_lossy(&text).lines().any(begins) {
+        bail!("{}: holds no {} in PEM", path.display(), label.to_lowercase());
     }
     Ok(())
 }
@@ -80,12 +88,12 @@ impl Bytes {
             return Ok(None);
         } else {
             let files = [
-                ("--etcd-cacert", &args.etcd_cacert),
-                ("--etcd-cert", &args.etcd_cert),
-                ("--etcd-key", &args.etcd_key),
+                ("--etcd-cacert", &args.etcd_cacert, "CERTIFICATE"),
+                ("--etcd-cert", &args.etcd_cert, "CERTIFICATE"),
+                ("--etcd-key", &args.etcd_key, "PRIVATE KEY"),
             ];
-            for (option, path) in files {
-                path.as_deref().map_or(Ok(()), is_small).context(option)?;
+            for (option, path, label) in files {
+                path.as_deref().map_or(Ok(()), |path| holds_pem(path, label)).context(option)?;
             }
             let target = EtcdTarget {
                 endpoints: args.etcd_endpoints.clone(),

@@ -50,6 +50,7 @@ pub(crate) struct Explain {
 impl Explain {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let (kind, name) = self.typed()?;
+        let bytes = Bytes::open(&self.etcd).await?;
         let cluster = Cluster::connect(&global.target()).await?;
         let crd = cluster.resolve(kind).await?;
         let document = cluster.crd(&crd).await?.with_context(|| format!("the CRD {crd} is gone"))?;
@@ -62,7 +63,7 @@ impl Explain {
             .await?
             .with_context(|| format!("there is no {} {name:?}{}", crd.kind(), within(namespace)))?;
         let evidence = evidence(&cluster, &document, &crd).await;
-        let (missing, exact) = match self.stored(&crd, namespace, name).await? {
+        let (missing, exact) = match stored(bytes.as_ref(), &crd, namespace, name).await? {
             Some((stored, revision)) => {
                 let exact = by_bytes(&stored, &crd, &Decoder::new(&crd)).context("what etcd holds of it")?;
                 let is_of_these_bytes = object.revision() == Some(revision);
@@ -91,20 +92,6 @@ impl Explain {
             bail!("no object is called {name:?}; its namespace is given with --namespace");
         }
         Ok((kind, name))
-    }
-
-    /// What etcd holds of the object, and at which revision, where there is access to it.
-    async fn stored(
-        &self,
-        crd: &Crd,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> anyhow::Result<Option<(Json, u64)>> {
-        let Some(bytes) = Bytes::open(&self.etcd).await? else { return Ok(None) };
-        let value = bytes.object(&crd.resource(), namespace, name).await?;
-        let value = value.context("etcd has no such object; see --etcd-prefix")?;
-        let stored = decode(&value.bytes).context("what etcd holds of it")?;
-        Ok(Some((stored, value.revision)))
     }
 
     fn print(
@@ -183,4 +170,18 @@ async fn evidence(cluster: &Cluster, document: &Json, crd: &Crd) -> Evidence {
 
 fn within(namespace: Option<&str>) -> String {
     namespace.map(|namespace| format!(" in namespace {namespace:?}")).unwrap_or_default()
+}
+
+/// What etcd holds of the object, and at which revision, where there is access to it.
+async fn stored(
+    bytes: Option<&Bytes>,
+    crd: &Crd,
+    namespace: Option<&str>,
+    name: &str,
+) -> anyhow::Result<Option<(Json, u64)>> {
+    let Some(bytes) = bytes else { return Ok(None) };
+    let value = bytes.object(&crd.resource(), namespace, name).await?;
+    let value = value.context("etcd has no such object; see --etcd-prefix")?;
+    let stored = decode(&value.bytes).context("what etcd holds of it")?;
+    Ok(Some((stored, value.revision)))
 }

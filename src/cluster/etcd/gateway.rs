@@ -13,7 +13,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::RawValue;
+use super::{Endpoint, RawValue};
 use crate::cluster::PAGE_SIZE;
 
 /// How long a page may take.
@@ -24,8 +24,8 @@ const HALVINGS: u32 = 9;
 /// Which etcd is meant.
 #[derive(Clone, Debug, Default)]
 pub struct EtcdTarget {
-    /// `https://127.0.0.1:2379`; asked in this order until one answers.
-    pub endpoints: Vec<String>,
+    /// Asked in this order until one answers. Those that do not say it are reached over TLS where a file is named below.
+    pub endpoints: Vec<Endpoint>,
     /// The certificate authority in PEM; the system's where there is none.
     pub cacert: Option<PathBuf>,
     /// The client's certificate in PEM.
@@ -148,7 +148,9 @@ impl Etcd {
     /// [`EtcdError::Target`] only.
     pub async fn connect(target: &EtcdTarget) -> Result<Self, EtcdError> {
         let mut members = Vec::new();
+        let tls = [&target.cacert, &target.cert, &target.key].into_iter().any(Option::is_some);
         for endpoint in &target.endpoints {
+            let endpoint = &endpoint.url(tls);
             let refused =
                 |error: Unusable| EtcdError::Target { endpoint: endpoint.clone(), cause: whole(&*error) };
             let config = config(endpoint, target).await.map_err(refused)?;

@@ -3,11 +3,13 @@
 
 mod cbor;
 mod definition;
+mod endpoint;
 mod gateway;
 mod snapshot;
 mod value;
 
 pub use definition::definition;
+pub use endpoint::{Endpoint, EndpointError};
 pub use gateway::{After, Etcd, EtcdError, EtcdPage, EtcdTarget};
 pub use snapshot::{Snapshot, SnapshotError};
 pub use value::{Opaque, decode};
