@@ -1,6 +1,7 @@
 //! What commands print: tables for people, JSON and YAML for programs.
 //! It must not know what is printed, nor where to.
 
+mod count;
 mod plain;
 mod style;
 mod table;
@@ -10,6 +11,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+pub use count::counted;
 pub use plain::plain;
 pub use style::{Style, Tone};
 pub use table::{Align, Cell, Table};

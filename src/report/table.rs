@@ -1,5 +1,5 @@
 //! Tables as kubectl prints them: a head in capitals, columns three spaces apart, no lines.
-//! It must not cut what it prints.
+//! It must not cut what it prints; a column in which no row says anything is left out.
 
 use std::io::{self, Write};
 
@@ -56,13 +56,15 @@ impl Table {
     /// # Errors
     /// What the writer answers.
     pub fn write(&self, out: &mut dyn Write, style: &Style) -> io::Result<()> {
-        let widths: Vec<usize> = self
+        let columns: Vec<Column> = self
             .columns
             .iter()
             .enumerate()
-            .map(|(index, (head, _))| {
+            .filter(|(index, _)| self.rows.iter().any(|row| !row[*index].text.is_empty()))
+            .map(|(index, (head, align))| {
                 let cells = self.rows.iter().map(|row| width(&row[index].text));
-                cells.chain([width(head)]).max().unwrap_or_default()
+                let width = cells.chain([width(head)]).max().unwrap_or_default();
+                Column { index, align: *align, width }
             })
             .collect();
         let heads: Vec<Cell> = self
@@ -71,36 +73,45 @@ impl Table {
             .map(|(head, _)| Cell { text: (*head).to_owned(), tone: Tone::Strong })
             .collect();
         for row in std::iter::once(&heads).chain(&self.rows) {
-            self.line(out, style, &widths, row)?;
+            line(out, style, &columns, row)?;
         }
         Ok(())
     }
+}
 
-    fn line(&self, out: &mut dyn Write, style: &Style, widths: &[usize], row: &[Cell]) -> io::Result<()> {
-        let Some((last, before)) = row.split_last() else { return Ok(()) };
-        let mut indent = 0;
-        for ((cell, (_, align)), width) in before.iter().zip(&self.columns).zip(widths) {
-            let space = " ".repeat(width - self::width(&cell.text));
-            let text = style.paint(cell.tone, &cell.text);
-            match align {
-                Align::Left => write!(out, "{text}{space}{GAP}")?,
-                Align::Right => write!(out, "{space}{text}{GAP}")?,
-            }
-            indent += width + GAP.len();
+/// A column that is printed.
+struct Column {
+    index: usize,
+    align: Align,
+    width: usize,
+}
+
+fn line(out: &mut dyn Write, style: &Style, columns: &[Column], row: &[Cell]) -> io::Result<()> {
+    let Some((last, before)) = columns.split_last() else { return Ok(()) };
+    let mut indent = 0;
+    for column in before {
+        let cell = &row[column.index];
+        let space = " ".repeat(column.width - width(&cell.text));
+        let text = style.paint(cell.tone, &cell.text);
+        match column.align {
+            Align::Left => write!(out, "{text}{space}{GAP}")?,
+            Align::Right => write!(out, "{space}{text}{GAP}")?,
         }
-        let room = style.width.map(|width| width.saturating_sub(indent)).filter(|room| *room >= NARROWEST);
-        if self.columns.last().is_some_and(|(_, align)| *align == Align::Right) {
-            let space = widths.last().map_or(0, |width| width - self::width(&last.text));
-            return writeln!(out, "{}{}", " ".repeat(space), style.paint(last.tone, &last.text));
-        }
-        for (index, part) in wrapped(&last.text, room).into_iter().enumerate() {
-            if index > 0 {
-                write!(out, "{}", " ".repeat(indent))?;
-            }
-            writeln!(out, "{}", style.paint(last.tone, part))?;
-        }
-        Ok(())
+        indent += column.width + GAP.len();
     }
+    let cell = &row[last.index];
+    if last.align == Align::Right {
+        let space = last.width - width(&cell.text);
+        return writeln!(out, "{}{}", " ".repeat(space), style.paint(cell.tone, &cell.text));
+    }
+    let room = style.width.map(|width| width.saturating_sub(indent)).filter(|room| *room >= NARROWEST);
+    for (index, part) in wrapped(&cell.text, room).into_iter().enumerate() {
+        if index > 0 {
+            write!(out, "{}", " ".repeat(indent))?;
+        }
+        writeln!(out, "{}", style.paint(cell.tone, part))?;
+    }
+    Ok(())
 }
 
 impl Cell {
@@ -178,6 +189,15 @@ crontabs        12   one two three four five
             "too narrow"
         );
         assert_eq!(wrapped("aaaaaaaa bbb ccc", Some(4)), ["aaaaaaaa", "bbb", "ccc"]);
+    }
+
+    #[test]
+    fn a_column_that_says_nothing_is_left_out() {
+        let mut table = Table::new(["NAME", "REASON", "NOTE"].map(|head| (head, Align::Left)));
+        table.row(["a".into(), "".into()]);
+        assert_eq!(printed(&table, Style::default()), "NAME\na\n");
+        table.row(["b".into(), "".into(), "held".into()]);
+        assert_eq!(printed(&table, Style::default()), "NAME   NOTE\na      \nb      held\n");
     }
 
     #[test]

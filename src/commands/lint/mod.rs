@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, crds};
 use etch::domain::json::Json;
 use etch::domain::lint::{self, Finding, RULES, Rule, Severity};
-use etch::report::{self, Align, Cell, Table, Tone};
+use etch::report::{self, Align, Cell, Table, Tone, counted};
 use etch::source::{self, Origin};
 use serde::Serialize;
 
@@ -91,7 +91,7 @@ struct Located {
 struct Checked {
     findings: Vec<Located>,
     failures: Vec<String>,
-    crds: usize,
+    crds: u64,
 }
 
 #[derive(Serialize)]
@@ -121,6 +121,9 @@ impl Lint {
             return Ok(Outcome::Clean);
         }
         let mut checked = if self.live { live(global)? } else { files(&self.files) };
+        if checked.crds == 0 && !checked.failures.is_empty() {
+            return Err(failure(checked.failures));
+        }
         checked
             .findings
             .retain(|located| !self.allow.iter().any(|rule| rule.code == located.finding.rule.code));
@@ -167,8 +170,9 @@ impl Lint {
             table.write(out, &global.style())?;
             writeln!(out)?;
         }
-        let count =
-            |severity| shown.iter().filter(|located| located.finding.rule.severity == severity).count();
+        let count = |severity| {
+            shown.iter().filter(|located| located.finding.rule.severity == severity).count() as u64
+        };
         write!(out, "{}: ", counted(checked.crds, "CRD"))?;
         match (count(Severity::Error), count(Severity::Warning), count(Severity::Info)) {
             (0, 0, 0) => write!(out, "nothing found")?,
@@ -182,7 +186,7 @@ impl Lint {
         if hidden.is_empty() {
             writeln!(out)
         } else {
-            writeln!(out, "; {} not shown (--severity info)", counted(hidden.len(), "info"))
+            writeln!(out, "; {} not shown (--severity info)", counted(hidden.len() as u64, "info"))
         }
     }
 }
@@ -309,10 +313,6 @@ fn explain(code: &str, out: &mut dyn Write) -> Result<()> {
 
 fn rule(code: &str) -> Result<&'static Rule, String> {
     lint::rule(code).ok_or_else(|| format!("no rule is called {code}; see `etch lint --explain all`"))
-}
-
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn tone(severity: Severity) -> Tone {
