@@ -7,14 +7,19 @@ mod telemetry;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
+use etch::report;
+
 use crate::cli::{Cli, Command};
-use crate::commands::asynchronous;
 use crate::commands::global::LogFormat;
 use crate::commands::outcome::{FAILURE, Outcome};
+use crate::commands::{Failures, asynchronous};
 use crate::telemetry::Telemetry;
 
 fn main() -> ExitCode {
-    let cli = Cli::read();
+    let cli = match Cli::read() {
+        Ok(cli) => cli,
+        Err(wrong) => return failed(&[wrong]),
+    };
     let telemetry = match cli.command {
         Command::Run(_) => Telemetry::begin_operator(cli.global.log_format),
         _ => Telemetry::begin(cli.global.log_format),
@@ -30,11 +35,19 @@ fn main() -> ExitCode {
             tracing::error!(error = told(&error), "etch cannot go on");
             ExitCode::from(FAILURE)
         }
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "error: {}", told(&error));
-            ExitCode::from(FAILURE)
-        }
+        Err(error) => match error.downcast_ref::<Failures>() {
+            Some(Failures(all)) => failed(all),
+            None => failed(&[told(&error)]),
+        },
     }
+}
+
+/// Prints what went wrong, each failure on one line whatever it quotes.
+fn failed(failures: &[String]) -> ExitCode {
+    for failure in failures {
+        let _ = writeln!(io::stderr(), "error: {}", report::plain(failure));
+    }
+    ExitCode::from(FAILURE)
 }
 
 fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {

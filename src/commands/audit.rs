@@ -93,6 +93,10 @@ impl Audit {
                 self.live(&cluster, bytes.as_ref().and_then(Bytes::etcd), &scope).await?
             }
         };
+        // Where nothing at all was read there are no numbers either.
+        if !all.is_empty() && all.iter().all(Audited::is_nothing) {
+            return Err(failed(&all));
+        }
         match self.output {
             Output::Table => {
                 scope::write(out, &scope)?;
@@ -101,12 +105,9 @@ impl Audit {
             Output::Json => report::write_json(out, &document(&all, &scope))?,
             Output::Yaml => report::write_yaml(out, &document(&all, &scope))?,
         }
-        let failures =
-            all.iter().filter_map(|audited| Some(format!("{}: {}", audited.crd, audited.error.as_ref()?)));
-        let failures: Vec<_> = failures.collect();
-        if !failures.is_empty() {
+        if all.iter().any(|audited| audited.error.is_some()) {
             out.flush()?;
-            return Err(failure(failures));
+            return Err(failed(&all));
         }
         let is_clean = all.iter().all(|audited| audited.totals.is_clean());
         Ok(if is_clean { Outcome::Clean } else { Outcome::Findings })
@@ -270,7 +271,19 @@ impl Audit {
     }
 }
 
+/// What went wrong with each CRD.
+fn failed(all: &[Audited]) -> anyhow::Error {
+    let failures =
+        all.iter().filter_map(|audited| Some(format!("{}: {}", audited.crd, audited.error.as_ref()?)));
+    failure(failures.collect())
+}
+
 impl Audited {
+    /// Whether it failed before anything was read.
+    fn is_nothing(&self) -> bool {
+        self.error.is_some() && self.totals.objects == 0
+    }
+
     fn add(&mut self, crd: &Crd, object: &Object, missing: Vec<Missing>, hidden: Vec<Path>) {
         let held = match missing.is_empty() {
             true => None,

@@ -17,8 +17,10 @@ pub(crate) mod outcome;
 pub(crate) mod persist;
 pub(crate) mod rbac;
 pub(crate) mod run;
+mod sample;
 mod scope;
 mod signals;
+mod values;
 pub(crate) mod version;
 
 use std::io;
@@ -82,7 +84,12 @@ pub(crate) fn one_stdin<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Res
     Ok(())
 }
 
-/// Several failures as one error; each of them on a line of its own.
+/// Several failures as one error; each of them is printed on a line of its own.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+pub(crate) struct Failures(pub(crate) Vec<String>);
+
+/// Several failures as one error.
 pub(crate) fn failure(failures: Vec<String>) -> anyhow::Error {
-    anyhow::Error::msg(failures.join("\nerror: "))
+    Failures(failures).into()
 }

@@ -16,15 +16,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::commands::outcome::Outcome;
+use crate::commands::values::{duration, in_flight};
 
 /// Runs the operator: watches CRDs and has their defaults stored
 #[derive(Args, Debug)]
 pub(crate) struct Run {
     /// How long a changed schema must stand before objects are written
-    #[arg(long, env = "ETCH_SETTLE", default_value = "10s", value_parser = humantime::parse_duration)]
+    #[arg(long, env = "ETCH_SETTLE", value_name = "TIME", default_value = "10s", value_parser = duration)]
     settle: Duration,
     /// How many writes may be under way at once
-    #[arg(long, env = "ETCH_MAX_IN_FLIGHT", default_value_t = 16)]
+    #[arg(long, env = "ETCH_MAX_IN_FLIGHT", value_name = "NUMBER", default_value_t = 16, value_parser = in_flight)]
     max_in_flight: usize,
     /// How many writes may begin per second [default: no limit]
     #[arg(long, env = "ETCH_MAX_WRITES_PER_SECOND", value_parser = clap::value_parser!(u32).range(1..))]

@@ -29,6 +29,7 @@ use super::signals::Signals;
 use super::{failure, scope};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
+use crate::commands::values::in_flight;
 
 /// How many writes may be under way at once, unless it is said.
 const MAX_IN_FLIGHT: usize = 16;
@@ -41,7 +42,7 @@ const MAX_IN_FLIGHT: usize = 16;
 /// All namespaces are processed unless --namespace names one; that of the context does not count. On a terminal, a pass over
 /// all CRDs is begun only when a question is answered with yes.
 ///
-/// What an earlier pass with --ownership own has made fields of the manager `etch` is released by a pass without: the values
+/// What an earlier pass with --ownership Own has made fields of the manager `etch` is released by a pass without: the values
 /// stay, and nobody owns them.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -65,13 +66,13 @@ pub(crate) struct Persist {
     #[arg(long, value_name = "OBJECT", requires = "crds")]
     after: Option<String>,
     /// Who owns the defaults that are stored
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, ignore_case = true, default_value_t)]
     ownership: OwnershipArg,
     /// What is done about objects with fields that only etcd holds
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, ignore_case = true, default_value_t)]
     hidden_fields: HiddenFieldsArg,
     /// How many writes may be under way at once
-    #[arg(long, default_value_t = MAX_IN_FLIGHT)]
+    #[arg(long, value_name = "NUMBER", default_value_t = MAX_IN_FLIGHT, value_parser = in_flight)]
     max_in_flight: usize,
     /// How many writes may begin per second [default: no limit]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -82,6 +83,7 @@ pub(crate) struct Persist {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
 enum OwnershipArg {
     /// Nobody; what the manager `etch` owns is released
     #[default]
@@ -91,6 +93,7 @@ enum OwnershipArg {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
 enum HiddenFieldsArg {
     /// They are left alone and named
     #[default]
@@ -151,12 +154,16 @@ impl Persist {
                 break;
             }
         }
+        let failures: Vec<_> = all.iter().filter_map(Told::failure).collect();
+        // Where nothing at all was read there are no numbers either.
+        if !all.is_empty() && all.iter().all(|told| told.is_nothing()) {
+            return Err(failure(failures));
+        }
         match self.output {
             Output::Table => print::table(out, &global.style(), &all, self.dry_run)?,
             Output::Json => report::write_json(out, &print::document(&all, &work.scope, self.dry_run))?,
             Output::Yaml => report::write_yaml(out, &print::document(&all, &work.scope, self.dry_run))?,
         }
-        let failures: Vec<_> = all.iter().filter_map(Told::failure).collect();
         if !failures.is_empty() {
             out.flush()?;
             return Err(failure(failures));
@@ -269,6 +276,11 @@ impl Persist {
 }
 
 impl Told {
+    /// Whether it failed before anything was read.
+    fn is_nothing(&self) -> bool {
+        self.error.is_some() && self.resume.is_none() && self.passed.counts.objects == 0
+    }
+
     fn is_clean(&self) -> bool {
         let counts = self.passed.counts;
         let left = counts.held + counts.rejected + counts.unknown + counts.due;

@@ -2,6 +2,7 @@
 //! It must not say that a value is stored or not stored beyond what the object's owners tell.
 
 mod difference;
+mod kind;
 mod schemas;
 mod stored;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use crate::domain::plan::has_gap;
 use crate::domain::validate::Validator;
 use difference::{Difference, difference};
 
+pub use kind::Kind;
 pub use schemas::{Changed, SchemaChanges, compare};
 pub use stored::presumed;
 

@@ -1,0 +1,215 @@
+//! How an impact is printed: a summary and the first objects for people, everything for programs.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use etch::cluster::Scope;
+use etch::domain::impact::{Changed, Effect, Kind, SchemaChanges};
+use etch::domain::json::Json;
+use etch::domain::object::IGNORE_ANNOTATION;
+use etch::domain::path::Path;
+use etch::domain::plan::Skip;
+use etch::report::{self, Align, Cell, Style, Table, Tone, counted};
+use serde_json::{Value, json};
+
+use super::super::audit::why_skipped;
+use super::super::scope;
+use super::told::{Counts, Detail, Told, Word};
+
+/// Everything that is told, as JSON.
+pub(super) fn document(all: &[Told], scope: &Scope) -> Value {
+    scope::in_document(json!({ "crds": list(all, crd) }), scope)
+}
+
+fn crd(told: &Told) -> Value {
+    let SchemaChanges { defaults_added, defaults_changed, defaults_removed, fields_removed } = &told.schemas;
+    let Counts {
+        total,
+        gaining,
+        changing,
+        losing,
+        hidden,
+        invalid,
+        protected,
+        ignored,
+        terminating,
+        unprotected: _,
+    } = told.counts;
+    let mut document = json!({
+        "crd": told.crd,
+        "storageVersion": { "old": told.old_version, "new": told.new_version },
+        "kinds": words(told.kinds()),
+        "defaultsAdded": list(defaults_added, |(path, value)| json!({ "path": path.to_string(), "value": value })),
+        "defaultsChanged": list(defaults_changed, |Changed { path, old, new }| {
+            json!({ "path": path.to_string(), "old": old, "new": new })
+        }),
+        "defaultsRemoved": list(defaults_removed, |(path, old)| json!({ "path": path.to_string(), "old": old })),
+        "fieldsRemoved": texts(fields_removed),
+        "objects": {
+            "total": total, "gaining": gaining, "changing": changing, "losing": losing,
+            "hidden": hidden, "invalid": invalid, "protectedByPersist": protected,
+            "ignored": ignored, "terminating": terminating,
+        },
+        "summary": told
+            .summary
+            .iter()
+            .map(|(place, objects)| {
+                json!({ "effect": place.word.as_str(), "where": place.text, "objects": objects })
+            })
+            .collect::<Vec<_>>(),
+        "details": told
+            .details
+            .iter()
+            .map(|(identity, Detail { effect, exact, skipped })| {
+                let Effect { appears, changes, disappears, hidden, protected, problems } = effect;
+                json!({
+                    "namespace": identity.namespace,
+                    "name": identity.name,
+                    "exact": exact,
+                    "ignored": *skipped == Some(Skip::Ignored),
+                    "terminating": *skipped == Some(Skip::Terminating),
+                    "kinds": words(&effect.kinds()),
+                    "appears": texts(appears),
+                    "changes": texts(changes),
+                    "disappears": texts(disappears),
+                    "hidden": texts(hidden),
+                    "protectedByPersist": texts(protected),
+                    "problems": list(problems, |problem| Value::from(problem.to_string())),
+                })
+            })
+            .collect::<Vec<_>>(),
+    });
+    if !told.in_cluster {
+        document["inCluster"] = false.into();
+    }
+    document
+}
+
+fn list<T>(items: &[T], form: impl Fn(&T) -> Value) -> Value {
+    Value::Array(items.iter().map(form).collect())
+}
+
+fn texts(paths: &[Path]) -> Value {
+    list(paths, |path| Value::from(path.to_string()))
+}
+
+fn words(kinds: &BTreeSet<Kind>) -> Value {
+    kinds.iter().map(|kind| Value::from(kind.as_str())).collect()
+}
+
+/// What is told of one CRD, for people.
+pub(super) fn table(out: &mut dyn Write, style: &Style, told: &Told) -> io::Result<()> {
+    let version = match &told.old_version {
+        None => format!("{}, new", told.new_version),
+        Some(old) if *old == told.new_version => old.clone(),
+        Some(old) => format!("{old} to {}", told.new_version),
+    };
+    writeln!(out, "{} ({version})", style.paint(Tone::Strong, report::plain(&told.crd)))?;
+    if !told.in_cluster {
+        writeln!(out, "The cluster does not have this CRD, and no objects of it.")?;
+    }
+    if told.kinds().is_empty() {
+        let objects = match told.counts.total {
+            0 => String::new(),
+            total => format!(" for {}", counted(total, "object")),
+        };
+        return writeln!(out, "Nothing changes{objects}.\n");
+    }
+    schemas(out, style, &told.schemas)?;
+    if told.counts.total > 0 {
+        objects(out, style, told)?;
+    }
+    writeln!(out)
+}
+
+fn schemas(out: &mut dyn Write, style: &Style, changes: &SchemaChanges) -> io::Result<()> {
+    let left = |name| (name, Align::Left);
+    let mut table = Table::new([left("SCHEMA"), left("PATH"), left("OLD"), left("NEW")]);
+    let text = |value: &Json| Cell::new(value.to_string(), Tone::Plain);
+    for (path, value) in &changes.defaults_added {
+        table.row(["default added".into(), path.to_string().into(), Cell::default(), text(value)]);
+    }
+    for Changed { path, old, new } in &changes.defaults_changed {
+        let change = Cell::new("default changed", Tone::Warning);
+        table.row([change, path.to_string().into(), text(old), text(new)]);
+    }
+    for (path, value) in &changes.defaults_removed {
+        let change = Cell::new("default removed", Tone::Warning);
+        table.row([change, path.to_string().into(), text(value), Cell::default()]);
+    }
+    for path in &changes.fields_removed {
+        table.row([Cell::new("field removed", Tone::Bad), path.to_string().into()]);
+    }
+    if table.is_empty() { Ok(()) } else { table.write(out, style) }
+}
+
+/// The numbers first, by effect and place; then the first objects.
+fn objects(out: &mut dyn Write, style: &Style, told: &Told) -> io::Result<()> {
+    if !told.schemas.is_none() {
+        writeln!(out)?;
+    }
+    let total = counted(told.counts.total, "object");
+    if told.details.all() == 0 {
+        return writeln!(out, "{total}; nothing changes for any of them.");
+    }
+    writeln!(out, "{total}, {} affected:", told.details.all())?;
+    let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
+    let mut table = Table::new([right("OBJECTS"), left("EFFECT"), left("WHERE")]);
+    for (place, objects) in &told.summary {
+        let effect = Cell::new(place.word.as_str(), tone(place.word));
+        table.row([objects.to_string().into(), effect, place.text.as_str().into()]);
+    }
+    table.write(out, style)?;
+    writeln!(out)?;
+    let mut table = Table::new([left("OBJECT"), left("EFFECT"), left("WHERE")]);
+    for (identity, Detail { effect, exact: _, skipped }) in told.details.iter() {
+        let Effect { appears, changes, disappears, hidden, protected: _, problems } = effect;
+        let name = match skipped {
+            Some(why) => format!("{identity} ({})", why_skipped(*why)),
+            None => identity.to_string(),
+        };
+        for (word, paths) in [
+            (Word::Appears, appears),
+            (Word::Changes, changes),
+            (Word::Disappears, disappears),
+            (Word::Hidden, hidden),
+        ] {
+            if !paths.is_empty() {
+                let paths: Vec<_> = paths.iter().map(Path::to_string).collect();
+                table.row([
+                    name.as_str().into(),
+                    Cell::new(word.as_str(), tone(word)),
+                    paths.join(" ").into(),
+                ]);
+            }
+        }
+        for problem in problems {
+            let word = Cell::new(Word::Problem.as_str(), tone(Word::Problem));
+            table.row([name.as_str().into(), word, problem.to_string().into()]);
+        }
+    }
+    table.write(out, style)?;
+    if let Some(rest) = told.details.rest() {
+        writeln!(out, "{rest}")?;
+    }
+    if told.counts.protected > 0 {
+        let (crd, kept) = (report::plain(&told.crd), counted(told.counts.protected, "object"));
+        writeln!(out, "\n`etch persist {crd}` before the upgrade keeps values of {kept} as they are.")?;
+    }
+    if told.counts.unprotected > 0 {
+        let ignored = match told.counts.unprotected {
+            1 => "1 object is ignored by annotation, and `etch persist` leaves it alone".to_owned(),
+            more => format!("{more} objects are ignored by annotation, and `etch persist` leaves them alone"),
+        };
+        writeln!(out, "\n{ignored}. To keep their values, take away {IGNORE_ANNOTATION} first.")?;
+    }
+    Ok(())
+}
+
+fn tone(word: Word) -> Tone {
+    match word {
+        Word::Appears => Tone::Plain,
+        Word::Changes | Word::Disappears => Tone::Warning,
+        Word::Hidden | Word::Problem => Tone::Bad,
+    }
+}

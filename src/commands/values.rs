@@ -1,0 +1,41 @@
+//! Values of options that need more than a number or a name.
+
+use std::time::Duration;
+
+/// A time, as `settle` of a policy has it.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    // The parser's own words count bytes; an example says it better.
+    humantime::parse_duration(text).map_err(|_| "a time is written 10s, 5m or 24h".to_owned())
+}
+
+/// How many writes may be under way at once: at least one.
+pub(crate) fn in_flight(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if (1..=MOST_IN_FLIGHT).contains(&number) => Ok(number),
+        _ => Err(format!("a number from 1 to {MOST_IN_FLIGHT} is expected")),
+    }
+}
+
+/// More connections than any API server takes from one client.
+const MOST_IN_FLIGHT: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_with_units() {
+        assert_eq!(duration("1h 30m"), Ok(Duration::from_secs(5400)));
+        for wrong in ["abc", "", "10", "-5s", "1e9s", "99999999999999999999y", "10 parsecs"] {
+            assert_eq!(duration(wrong), Err("a time is written 10s, 5m or 24h".to_owned()), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn no_write_under_way_is_no_number_of_writes() {
+        assert_eq!((in_flight("1"), in_flight("10000")), (Ok(1), Ok(10_000)));
+        for wrong in ["0", "-1", "", "abc", "10001", "18446744073709551616"] {
+            assert!(in_flight(wrong).is_err(), "{wrong}");
+        }
+    }
+}
