@@ -1,8 +1,11 @@
 //! What can be typed, and how it is told from what it means.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use etch::report;
 
 use crate::commands::audit::Audit;
 use crate::commands::clean::Clean;
@@ -61,18 +64,133 @@ impl Command {
 }
 
 impl Cli {
-    /// Reads the arguments of the process. Where they are wrong, or only ask for help, it ends here.
+    /// Reads the arguments of the process. Where they only ask for help, it ends here.
     ///
     /// Under the name `kubectl-etch` this is a plugin, and is called `kubectl etch` wherever it is mentioned.
-    pub(crate) fn read() -> Self {
+    ///
+    /// # Errors
+    /// What is wrong with them, in one line.
+    pub(crate) fn read() -> Result<Self, String> {
         let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
-        let matches = Self::definition(program.file_stem().is_some_and(|name| name == "kubectl-etch"));
-        Self::from_arg_matches(&matches.get_matches()).unwrap_or_else(|error| error.exit())
+        Self::read_from(program.file_stem().is_some_and(|name| name == "kubectl-etch"), std::env::args_os())
+    }
+
+    fn read_from(plugin: bool, arguments: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
+        let arguments: Vec<_> = arguments.into_iter().collect();
+        let definition = Self::definition(plugin);
+        let read = definition.clone().try_get_matches_from(&arguments);
+        read.and_then(|matches| Self::from_arg_matches(&matches)).map_err(|error| match error.kind() {
+            // Asked for, or in place of a command: nothing else would help more.
+            ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
+            _ => {
+                let command = arguments.iter().find_map(|word| definition.find_subcommand(word));
+                let program = definition.get_bin_name().unwrap_or("etch");
+                let command = command.map_or_else(String::new, |command| format!(" {}", command.get_name()));
+                format!("{}; see `{program}{command} --help`", one_line(&error.render().to_string()))
+            }
+        })
     }
 
     /// The commands and their options, as a plugin of kubectl or by themselves.
     pub(crate) fn definition(plugin: bool) -> clap::Command {
         let command = Self::command();
         if plugin { command.bin_name("kubectl etch").display_name("kubectl etch") } else { command }
+    }
+}
+
+/// What clap says of wrong arguments, in one line and without its hints on where help is.
+fn one_line(rendered: &str) -> String {
+    let mut line = String::new();
+    for part in rendered.lines().map(str::trim).filter(|part| !part.is_empty()) {
+        if part.starts_with("Usage: ") || part.starts_with("For more information") {
+            break;
+        }
+        let joint = match part {
+            _ if line.is_empty() => "",
+            part if part.starts_with("tip: ") => "; ",
+            _ => " ",
+        };
+        line = format!("{line}{joint}{part}");
+    }
+    report::plain(line.strip_prefix("error: ").unwrap_or(&line)).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use clap::Arg;
+
+    use super::*;
+
+    /// Commands, their flags, and what those take, by which a test of the process tries them with what they cannot use.
+    type Flags = BTreeMap<String, BTreeMap<String, String>>;
+
+    /// A flag, or what stands without a name, as it is shown in the help.
+    fn shown(argument: &Arg) -> String {
+        let name = argument.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
+        argument.get_long().map_or_else(|| name.unwrap_or_default(), |long| format!("--{long}"))
+    }
+
+    #[test]
+    fn each_flag_of_each_command_is_tried() {
+        let tried: Flags =
+            serde_json::from_str(include_str!("../e2e/tests/cli/flags.json")).expect("flags.json");
+        let definition = Cli::definition(false);
+        let commands = definition.get_subcommands().map(|command| (command.get_name(), command));
+        let mut typed = Flags::new();
+        for (name, command) in commands.chain([("", &definition)]) {
+            assert!(
+                name.is_empty() || !command.has_subcommands(),
+                "{name}: flags.json knows one level of commands"
+            );
+            let flags = typed.entry(name.to_owned()).or_default();
+            for argument in command.get_arguments() {
+                let flag = shown(argument);
+                let takes = tried.get(name).and_then(|flags| flags.get(&flag)).cloned().unwrap_or_default();
+                assert_eq!(takes == "switch", !argument.get_action().takes_values(), "{name} {flag} {takes}");
+                let is_choice =
+                    argument.get_action().takes_values() && !argument.get_possible_values().is_empty();
+                assert_eq!(takes == "choice", is_choice, "{name} {flag} {takes}");
+                if let Some(variable) = argument.get_env().filter(|_| name == "run") {
+                    let expected = flag.trim_start_matches("--").replace('-', "_").to_uppercase();
+                    assert_eq!(variable.to_str(), Some(format!("ETCH_{expected}").as_str()));
+                }
+                flags.insert(flag, takes);
+            }
+        }
+        typed.retain(|_, flags| !flags.is_empty());
+        assert_eq!(typed, tried, "say in e2e/tests/cli/flags.json what each flag takes");
+    }
+
+    #[test]
+    fn wrong_arguments_are_told_in_one_line() {
+        for (arguments, expected) in [
+            (
+                "audit --object",
+                "unexpected argument '--object' found; tip: a similar argument exists: '--objects'; see `etch audit --help`",
+            ),
+            (
+                "audit -o tab\nle",
+                "invalid value 'tab le' for '--output <OUTPUT>' [possible values: table, json, yaml]; tip: a similar value \
+                 exists: 'table'; see `etch audit --help`",
+            ),
+            (
+                "explain",
+                "the following required arguments were not provided: <TYPE> <NAME>; see `etch explain --help`",
+            ),
+            (
+                "audti",
+                "unrecognized subcommand 'audti'; tip: a similar subcommand exists: 'audit'; see `etch --help`",
+            ),
+        ] {
+            let arguments = ["etch"].into_iter().chain(arguments.split(' ')).map(OsString::from);
+            assert_eq!(Cli::read_from(false, arguments).expect_err("a refusal"), expected);
+        }
+        let plugin = ["kubectl-etch", "lint"].map(OsString::from);
+        let refusal = Cli::read_from(true, plugin).expect_err("a refusal");
+        assert!(refusal.ends_with("; see `kubectl etch lint --help`"), "{refusal}");
     }
 }

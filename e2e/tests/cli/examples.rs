@@ -74,7 +74,7 @@ fn as_a_plugin_it_is_called_kubectl_etch() -> Result<()> {
     ensure!(help(&["--help"])?.out.contains("Usage: kubectl etch [OPTIONS] <COMMAND>"));
     ensure!(help(&["lint", "--help"])?.out.contains("Usage: kubectl etch lint "));
     let wrong = help(&["lint"])?;
-    ensure!(wrong.code == Some(2) && wrong.err.contains("Usage: kubectl etch lint"), "{wrong:?}");
+    ensure!(wrong.code == Some(2) && wrong.err.contains("see `kubectl etch lint --help`"), "{wrong:?}");
     ensure!(etch(&["lint", "--help"])?.out.contains("Usage: etch lint "));
     Ok(())
 }

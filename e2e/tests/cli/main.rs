@@ -1,7 +1,9 @@
 //! The `etch` command as a process: what it prints, and how it ends, whatever it is given.
 
+mod cluster;
 mod examples;
 mod fill;
+mod flags;
 mod garbage;
 mod lint;
 mod process;

@@ -1,0 +1,234 @@
+//! What commands say of a cluster that does not have, or does not grant, what they were asked for; and how much they print of
+//! one that has much.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::{Cluster, crd};
+use e2e::control_plane::{ControlPlane, Options};
+use e2e::operator::binary;
+use e2e::scene::apply;
+use serde_json::{Value, json};
+
+use crate::flags::is_one_line;
+use crate::process::{Ended, run, text};
+
+const GROUP: &str = "stable.example.com";
+/// Far more than a table names.
+const OBJECTS: usize = 60;
+
+/// A control plane with widgets that lack a default, and files in a folder.
+struct Stage {
+    control_plane: ControlPlane,
+    dir: tempfile::TempDir,
+}
+
+impl Stage {
+    async fn start() -> Result<Self> {
+        let dir = tempfile::tempdir()?;
+        let control_plane = ControlPlane::start(Options::new(dir.path().join("cluster"))).await?;
+        let cluster = Cluster::of(&control_plane).await?;
+        cluster.apply_crd(&widgets(&json!({ "type": "integer" }))).await?;
+        for number in 0..OBJECTS {
+            let collection = format!("/apis/{GROUP}/v1/namespaces/default/widgets");
+            cluster.create(&collection, "creator", &widget(&format!("w-{number:04}"))).await?;
+        }
+        cluster.apply_crd(&widgets(&json!({ "type": "integer", "default": 1 }))).await?;
+        let metadata = json!({ "name": "nobody", "namespace": "default" });
+        apply(&cluster, &json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata }))
+            .await?;
+        let stage = Self { control_plane, dir };
+        stage.file("old.json", &widgets(&json!({ "type": "integer" })))?;
+        stage.file("now.json", &widgets(&json!({ "type": "integer", "default": 1 })))?;
+        stage.file("new.json", &widgets(&json!({ "type": "integer", "default": 5 })))?;
+        stage.file("gone.json", &widgets(&json!({ "type": "integer" })))?;
+        stage.file(
+            "gadgets.json",
+            &crd(GROUP, "Gadget", &[("v1", true, schema(&json!({ "type": "integer" })))]),
+        )?;
+        let more = schema(&json!({ "type": "integer", "default": 1 }));
+        stage.file("more.json", &crd(GROUP, "Gadget", &[("v1", true, more)]))?;
+        let old = schema(&json!({ "type": "integer" }));
+        stage.file("v0.json", &crd(GROUP, "Widget", &[("v0", true, old)]))?;
+        Ok(stage)
+    }
+
+    fn file(&self, name: &str, document: &Value) -> Result<()> {
+        Ok(std::fs::write(self.dir.path().join(name), document.to_string())?)
+    }
+
+    /// Runs it as the administrator.
+    fn etch(&self, line: &[&str]) -> Result<Ended> {
+        self.etch_as(&self.control_plane.kubeconfig(0), line)
+    }
+
+    fn etch_as(&self, kubeconfig: &Path, line: &[&str]) -> Result<Ended> {
+        let mut command = Command::new(binary()?);
+        command.args(["--kubeconfig", text(kubeconfig)]).args(line).current_dir(self.dir.path());
+        run(command, b"")
+    }
+
+    /// Expects one line that says this, and nothing else.
+    fn fails(&self, kubeconfig: &Path, line: &[&str], says: &str) -> Result<()> {
+        let ended = self.etch_as(kubeconfig, line)?;
+        let line: Vec<String> = line.iter().map(ToString::to_string).collect();
+        is_one_line(&line, &ended)?;
+        ensure!(ended.err.contains(says), "{line:?} does not say {says:?}: {ended:?}");
+        ensure!(ended.out.is_empty(), "{line:?}: {ended:?}");
+        Ok(())
+    }
+}
+
+fn schema(a: &Value) -> Value {
+    let spec = json!({ "type": "object", "properties": { "a": a, "b": { "type": "string" } } });
+    json!({ "type": "object", "properties": { "spec": spec } })
+}
+
+fn widgets(a: &Value) -> Value {
+    crd(GROUP, "Widget", &[("v1", true, schema(a))])
+}
+
+fn widget(name: &str) -> Value {
+    json!({
+        "apiVersion": format!("{GROUP}/v1"), "kind": "Widget",
+        "metadata": { "name": name, "namespace": "default" }, "spec": { "b": "x" },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_is_asked_for_what_it_has() -> Result<()> {
+    let stage = Stage::start().await?;
+    what_is_not_there_is_told_in_one_line(&stage)?;
+    what_is_not_granted_is_told_in_one_line(&stage).await?;
+    etcd_is_named_as_for_etcdctl(&stage)?;
+    a_crd_that_is_not_there_has_no_objects(&stage)?;
+    what_fails_is_what_was_asked_for(&stage)?;
+    many_objects_are_summed_up(&stage)
+}
+
+fn what_is_not_there_is_told_in_one_line(stage: &Stage) -> Result<()> {
+    let admin = stage.control_plane.kubeconfig(0);
+    for (line, says) in [
+        (&["audit", "nosuch"][..], "\"nosuch\""),
+        (&["persist", "nosuch"], "\"nosuch\""),
+        (&["persist", "nosuch", "--dry-run"], "\"nosuch\""),
+        (&["explain", "nosuch", "a"], "\"nosuch\""),
+        (&["explain", "widgets", "nosuch"], "nosuch"),
+        (&["explain", "widgets", "w-0001", "-n", "nosuch"], "nosuch"),
+        (
+            &["rbac", "now.json", "--policy", "nosuch"],
+            "Etch's CRDs are not installed: `etch crds | kubectl apply -f -`",
+        ),
+        (&["impact", "-f", "new.json", "--old", "v0.json", "--live"], "the cluster does not serve v0"),
+        (&["audit", "a\nb"], "a"),
+    ] {
+        stage.fails(&admin, line, says)?;
+    }
+    Ok(())
+}
+
+/// Whoever may do nothing is told which permission is missing, and for what.
+async fn what_is_not_granted_is_told_in_one_line(stage: &Stage) -> Result<()> {
+    let nobody = stage.control_plane.service_account_kubeconfig(0, "default", "nobody").await?;
+    let crds = "customresourcedefinitions.apiextensions.k8s.io";
+    for (line, verb, resource) in [
+        (&["audit"][..], "list", crds),
+        (&["audit", "widgets"], "get", crds),
+        (&["persist", "widgets"], "get", crds),
+        (&["persist", "widgets", "--dry-run"], "get", crds),
+        (&["explain", "widgets", "w-0001"], "get", crds),
+        (&["impact", "-f", "new.json", "--live"], "get", crds),
+        (&["impact", "-f", "new.json", "--old", "old.json", "--live"], "get", crds),
+        (&["lint", "--live"], "list", crds),
+        (&["rbac"], "list", crds),
+        (&["rbac", "now.json", "--policy", "default"], "list", "defaultspolicies.etch-operator.io"),
+        (&["clean"], "list", crds),
+    ] {
+        stage.fails(&nobody, line, &format!("no permission to {verb} {resource}"))?;
+    }
+    Ok(())
+}
+
+fn etcd_is_named_as_for_etcdctl(stage: &Stage) -> Result<()> {
+    let url = stage.control_plane.etcd_url();
+    let plain = url.strip_prefix("http://").context("an etcd without TLS")?;
+    for endpoint in [url, plain, &format!("localhost:1,{plain}")] {
+        let ended = stage.etch(&["audit", "widgets", "--etcd-endpoints", endpoint, "-o", "json"])?;
+        ensure!(ended.code == Some(1), "{endpoint}: {ended:?}");
+        ensure!(ended.json()?["crds"][0]["phantom"] == OBJECTS, "{endpoint}: {ended:?}");
+    }
+    let admin = stage.control_plane.kubeconfig(0);
+    stage.fails(
+        &admin,
+        &["audit", "--etcd-endpoints", plain, "--etcd-prefix", "/x\n"],
+        "--etcd-prefix says where",
+    )
+}
+
+fn a_crd_that_is_not_there_has_no_objects(stage: &Stage) -> Result<()> {
+    let line = ["impact", "-f", "more.json", "--old", "gadgets.json", "--live"];
+    let ended = stage.etch(&line)?;
+    ensure!(ended.code == Some(1) && ended.err.is_empty(), "{ended:?}");
+    for says in ["The cluster does not have this CRD, and no objects of it.", "default added   .spec.a"] {
+        ensure!(ended.out.contains(says), "{says:?}: {ended:?}");
+    }
+    let told = stage.etch(&[&line[..], &["-o", "json"]].concat())?.json()?;
+    let told = &told["crds"][0];
+    ensure!(told["inCluster"] == false && told["objects"]["total"] == 0, "{told:#}");
+    ensure!(told["defaultsAdded"][0]["path"] == ".spec.a", "{told:#}");
+    let ended = stage.etch(&["impact", "-f", "gadgets.json", "--old", "gadgets.json", "--live"])?;
+    ensure!(ended.code == Some(0) && ended.out.contains("Nothing changes."), "{ended:?}");
+    Ok(())
+}
+
+/// `--fail-on` tells additions from changes and losses; the same words stand in JSON.
+fn what_fails_is_what_was_asked_for(stage: &Stage) -> Result<()> {
+    for (old, new, kinds, codes) in [
+        ("now.json", "now.json", &[][..], [0, 0, 0]),
+        ("old.json", "now.json", &["addition"], [1, 0, 0]),
+        ("now.json", "new.json", &["change"], [1, 1, 0]),
+        ("now.json", "gone.json", &["loss"], [1, 1, 1]),
+    ] {
+        for (what, code) in ["any", "changes", "losses"].iter().zip(codes) {
+            let line = ["impact", "-f", new, "--old", old, "--fail-on", what, "-o", "json"];
+            let ended = stage.etch(&line)?;
+            ensure!(ended.code == Some(code), "{line:?}: {ended:?}");
+            ensure!(ended.json()?["crds"][0]["kinds"] == json!(kinds), "{line:?}: {ended:?}");
+        }
+    }
+    // Of objects too: the schema says it, and each of them.
+    let ended = stage.etch(&["impact", "-f", "new.json", "--live", "--fail-on", "losses", "-o", "json"])?;
+    let told = &ended.json()?["crds"][0];
+    ensure!(ended.code == Some(0) && told["kinds"] == json!(["change"]), "{:?}", told["kinds"]);
+    ensure!(told["details"][0]["kinds"] == json!(["change"]), "{:#}", told["details"][0]);
+    Ok(())
+}
+
+fn many_objects_are_summed_up(stage: &Stage) -> Result<()> {
+    let ended = stage.etch(&["impact", "-f", "new.json", "--live"])?;
+    for says in [
+        "60 objects, 60 affected:\nOBJECTS   EFFECT    WHERE\n     60   changes   .spec.a\n",
+        "OBJECT           EFFECT    WHERE\ndefault/w-0000   changes   .spec.a\n",
+        "and 50 more; --limit 0 names all\n",
+        "`etch persist widgets.stable.example.com` before the upgrade keeps values of 60 objects as they are.",
+    ] {
+        ensure!(ended.out.contains(says), "{says:?}: {}", ended.out);
+    }
+    ensure!(ended.out.lines().count() < 30, "{}", ended.out);
+    let lines = |limit: &str| -> Result<usize> {
+        let ended = stage.etch(&["impact", "-f", "new.json", "--live", "--limit", limit])?;
+        Ok(ended.out.lines().filter(|line| line.starts_with("default/w-")).count())
+    };
+    ensure!((lines("3")?, lines("0")?) == (3, OBJECTS));
+    let json = stage.etch(&["impact", "-f", "new.json", "--live", "--limit", "3", "-o", "json"])?.json()?;
+    ensure!(
+        json["crds"][0]["details"].as_array().map(Vec::len) == Some(OBJECTS),
+        "programs are told everything"
+    );
+    ensure!(
+        json["crds"][0]["summary"]
+            == json!([{ "effect": "changes", "where": ".spec.a", "objects": OBJECTS }])
+    );
+    Ok(())
+}
