@@ -178,8 +178,8 @@ mod tests {
                  exists: 'table'; see `etch audit --help`",
             ),
             (
-                "explain",
-                "the following required arguments were not provided: <TYPE> <NAME>; see `etch explain --help`",
+                "fill a.yaml",
+                "the following required arguments were not provided: --crd <FILE>; see `etch fill --help`",
             ),
             (
                 "audti",

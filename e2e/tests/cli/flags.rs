@@ -91,7 +91,8 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
         // Only a cluster knows what there is: tried with one elsewhere.
         "type" | "object" => &[("nosuch", "KUBECONFIG")],
         // Whatever is written is one.
-        "namespace" | "prefix" | "text" => &[],
+        "prefix" | "text" => &[],
+        "namespace" => &[("No Such", "'No Such'"), ("a/b", "'a/b'")],
         "switch" => &[("x", "unexpected value 'x'")],
         _ => return None,
     })

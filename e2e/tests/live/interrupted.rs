@@ -77,7 +77,7 @@ async fn told(hand: &Hand, ended: &Ended) -> Result<String> {
     let said = ended.err.lines().last().unwrap_or_default();
     ensure!(said.contains("things.hand.example.com: interrupted; to go on: "), "{said}");
     ensure!(said.ends_with(resume), "{said}, and {resume}");
-    for option in ["--max-writes-per-second=20", "--max-in-flight=4", "--ownership=own", "--namespace=web"] {
+    for option in ["--max-writes-per-second=20", "--max-in-flight=4", "--ownership=Own", "--namespace=web"] {
         ensure!(resume.contains(option), "{option} is lost: {resume}");
     }
     Ok(resume.to_owned())

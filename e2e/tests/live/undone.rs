@@ -1,4 +1,4 @@
-//! What is said and asked before all CRDs are processed, and how `--ownership own` is undone.
+//! What is said and asked before all CRDs are processed, and how `--ownership Own` is undone.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -60,7 +60,7 @@ async fn asked(hand: &Hand) -> Result<()> {
     Ok(())
 }
 
-/// Without `--ownership own`, what it made the manager's own is released, and the values stay.
+/// Without `--ownership Own`, what it made the manager's own is released, and the values stay.
 async fn undone(hand: &Hand) -> Result<()> {
     let path = format!("{}/t0003", collection("default"));
     let mut wish = json!({
