@@ -108,7 +108,7 @@ async fn what_is_foretold_of_them_comes_true(scene: &Scene, etcd: &[&str]) -> Re
         let table = command(scene).args(&arguments).output()?;
         let table = String::from_utf8(table.stdout)?;
         ensure!(
-            table.contains("2 objects are ignored by annotation") && !table.contains("would keep values"),
+            table.contains("2 objects are ignored by annotation") && !table.contains("keeps values of"),
             "{table}"
         );
     }
