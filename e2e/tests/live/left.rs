@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 const GROUP: &str = "left.example.com";
 const THINGS: &str = "things.left.example.com";
+const FREES: &str = "frees.left.example.com";
 const DROPS: &str = "drops.left.example.com";
 const SOON: Duration = Duration::from_secs(60);
 
@@ -20,6 +21,7 @@ async fn what_is_left_alone_or_dropped_is_told_as_it_is() -> Result<()> {
     let scene = Scene::start(&[GROUP]).await?;
     let operator = scene.operator(&[])?;
     what_is_skipped_is_never_said_to_be_stored(&scene).await.context("skipped")?;
+    what_is_freed_is_stored_when_it_is_said_to_be(&scene).await.context("freed")?;
     what_was_dropped_is_known_to_be_gone(&scene).await.context("dropped")?;
     let log = operator.log()?;
     ensure!(log.contains(".spec.legacy") && !log.contains("secret-value"), "paths are logged, and no values");
@@ -125,6 +127,41 @@ async fn what_is_foretold_of_them_comes_true(scene: &Scene, etcd: &[&str]) -> Re
         }
     }
     ensure!(foretold == [changed.clone(), changed.clone()], "{foretold:?}, and it was {changed:?}");
+    Ok(())
+}
+
+/// The annotation goes with an apply, beside an owner at a version without the default: such a write need not store what it shows.
+async fn what_is_freed_is_stored_when_it_is_said_to_be(scene: &Scene) -> Result<()> {
+    let cluster = &scene.cluster;
+    let note = json!({ "note": { "type": "string" } });
+    cluster.apply_crd(&crd(GROUP, "Free", &[("v1beta1", true, schema(note.clone()))])).await?;
+    let at = |version: &str| format!("/apis/{GROUP}/{version}/namespaces/default/frees/f");
+    let object = |version: &str, metadata: Value, spec: Value| json!({ "apiVersion": format!("{GROUP}/{version}"), "kind": "Free", "metadata": metadata, "spec": spec });
+    let kept = object("v1beta1", json!({ "name": "f" }), json!({ "note": "n" }));
+    cluster.patch(&at("v1beta1"), Patch::Apply, "keeper", &kept).await?.ok()?;
+    let annotations = json!({ "etch-operator.io/ignore": "true" });
+    let asking = object("v1beta1", json!({ "name": "f", "annotations": annotations }), json!({}));
+    cluster.patch(&at("v1beta1"), Patch::Apply, "owner", &asking).await?.ok()?;
+    let mut colored = note.clone();
+    colored["color"] = json!({ "type": "string", "default": "red" });
+    let mut both = crd(GROUP, "Free", &[("v1beta1", false, schema(note)), ("v1", true, schema(colored))]);
+    both["spec"]["versions"][0]["served"] = json!(false);
+    cluster.apply_crd(&both).await?;
+    let said = cluster.persisted(FREES, "AllPersisted", SOON).await?;
+    ensure!(said.message.contains("1 ignored by annotation, not stored"), "{}", said.message);
+    let raw = async || cluster.raw(GROUP, "frees", Some("default"), "f").await;
+    ensure!(raw().await?["spec"]["color"].is_null(), "it is left alone");
+
+    let freed = object("v1", json!({ "name": "f" }), json!({}));
+    let answer = cluster.patch(&at("v1"), Patch::Apply, "owner", &freed).await?.ok()?;
+    ensure!(answer["spec"]["color"] == "red" && answer["metadata"]["annotations"].is_null(), "{answer:#}");
+    eventually(SOON, "it is ignored no more", async || {
+        let counts = scene.report(FREES).await?["status"]["counts"].clone();
+        Ok((counts["objects"] == 1 && counts["ignored"] == 0).then_some(()))
+    })
+    .await?;
+    ensure!(raw().await?["spec"]["color"] == "red", "what is said to be stored is");
+    ensure!(raw().await?["metadata"]["managedFields"].to_string().contains("keeper"), "owners stay");
     Ok(())
 }
 

@@ -155,7 +155,8 @@ fn exact(audit: &Value) -> Result<()> {
                 lacks.iter().map(|(path, state)| json!({ "path": path, "state": state })).collect();
             ensure!(told["defaults"] == json!(defaults), "{name}: {told:#}, not {defaults:?}");
             ensure!(told["hidden"] == json!(form.hidden), "{name}: {told:#}");
-            let reason = form.held.map(|(reason, paths)| json!({ "reason": reason, "paths": paths }));
+            let reason =
+                form.held.map(|(reason, paths)| json!({ "reason": reason, "paths": paths, "broken": [] }));
             ensure!(told["held"] == json!(reason), "{name}: {told:#}, not {reason:?}");
             let state = if lacks.is_empty() { "stored" } else { "phantom" };
             ensure!(told["state"] == state && told["unreadable"].is_null(), "{name}: {told:#}");

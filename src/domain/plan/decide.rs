@@ -92,7 +92,7 @@ pub fn unproved(object: &Object, crd: &Crd) -> Vec<Path> {
     missing
 }
 
-/// Whether any write of an object at the storage version stores each default that it shows. An apply does not where an owner
+/// Whether any write of an object at the storage version stores each default that it shows. An apply may not where an owner
 /// speaks in the terms of a version that lacks the default, or of one that is gone (facts W6, W18).
 pub fn writes_store(object: &Object, crd: &Crd) -> bool {
     let storage = &crd.storage().name;

@@ -206,7 +206,7 @@ impl Record {
     /// Whether the record says that this object, as it is, holds its defaults in etcd.
     ///
     /// Of one that is skipped it says nothing. Where that ends, the object is written by whoever ends it, after the pass, and
-    /// that write stores the defaults that its writer sees, unless an owner's version has none of them (fact W6).
+    /// that write stores the defaults that its writer sees, save perhaps where an owner's version has none of them (fact W6).
     pub fn covers(&self, object: &Object, crd: &Crd) -> bool {
         let (Some(through), Some(revision)) = (self.through, object.revision()) else { return false };
         if skip(object).is_some() {
