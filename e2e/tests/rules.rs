@@ -124,6 +124,7 @@ fn commands_name_what_is_held(scene: &Scene, held: usize) -> Result<()> {
     let plan = plans.iter().find(|plan| plan["name"] == "short-00").context("a plan")?;
     ensure!(code == Some(1) && planned["crds"][0]["held"] == held, "{planned:#}");
     ensure!(plan["action"] == "hold" && plan["reason"] == "InvalidDefaults", "{plan}");
+    ensure!(plan["broken"] == json!([format!("spec: {MESSAGE}")]), "{plan}");
 
     let (code, persisted) = etch(scene, &["persist", QUOTAS])?;
     let crd = &persisted["crds"][0];

@@ -5,7 +5,7 @@ use etch::cluster::Scan;
 use etch::controller::{Passed, is_left_out};
 use etch::domain::crd::Crd;
 use etch::domain::path::Path;
-use etch::domain::plan::{Plan, Record, Skip, Strategy, decide};
+use etch::domain::plan::{Broken, Plan, Record, Skip, Strategy, decide};
 use serde_json::{Value, json};
 
 use super::{Persist, Work};
@@ -17,6 +17,8 @@ pub(super) struct Planned {
     pub(super) action: &'static str,
     pub(super) reason: Option<&'static str>,
     pub(super) paths: Vec<Path>,
+    /// What the object would break with its defaults, where it is held for that.
+    pub(super) broken: Vec<Broken>,
 }
 
 impl Persist {
@@ -38,6 +40,7 @@ impl Persist {
                 }
                 let counts = &mut passed.counts;
                 counts.objects += 1;
+                let mut broken = Vec::new();
                 let (action, reason, paths) = match decide(&object, crd, &self.terms(), record) {
                     Plan::Stored => {
                         counts.already_stored += 1;
@@ -52,6 +55,7 @@ impl Persist {
                     }
                     Plan::Hold(held) => {
                         counts.held += 1;
+                        broken = held.broken;
                         ("hold", Some(held.reason.as_str()), held.paths)
                     }
                     Plan::Write(write) => {
@@ -60,7 +64,7 @@ impl Persist {
                     }
                 };
                 let (namespace, name) = (object.namespace().map(str::to_owned), object.name().to_owned());
-                plans.push(Planned { namespace, name, action, reason, paths });
+                plans.push(Planned { namespace, name, action, reason, paths, broken });
             }
         }
         passed.verified = passed.left_out == 0;
@@ -70,9 +74,12 @@ impl Persist {
 
 impl Planned {
     pub(super) fn document(&self) -> Value {
-        let Self { namespace, name, action, reason, paths } = self;
+        let Self { namespace, name, action, reason, paths, broken } = self;
         let paths: Vec<_> = paths.iter().map(Path::to_string).collect();
-        json!({ "namespace": namespace, "name": name, "action": action, "reason": reason, "paths": paths })
+        let broken: Vec<_> = broken.iter().map(Broken::to_string).collect();
+        json!({
+            "namespace": namespace, "name": name, "action": action, "reason": reason, "paths": paths, "broken": broken,
+        })
     }
 }
 

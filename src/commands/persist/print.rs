@@ -141,13 +141,14 @@ fn plans(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> {
             table.row([told.crd.as_str().into(), Cell::default(), failed, error.as_str().into()]);
         }
         for plan in &told.plans {
-            let paths: Vec<_> = plan.paths.iter().map(Path::to_string).collect();
+            let mut places: Vec<_> = plan.paths.iter().map(Path::to_string).collect();
+            places.extend(plan.broken.iter().take(1).map(|broken| format!("({broken})")));
             table.row([
                 told.crd.as_str().into(),
                 named(plan.namespace.as_deref(), &plan.name).into(),
                 plan.action.into(),
                 plan.reason.unwrap_or_default().into(),
-                paths.join(" ").into(),
+                places.join(" ").into(),
             ]);
         }
     }
