@@ -88,6 +88,13 @@ impl<'a> Pursuit<'a> {
         self.list = &[];
     }
 
+    /// Counts what was moved before nothing more could be done.
+    pub(super) fn stopped(self) {
+        if self.resource_version.is_some() {
+            self.changes.count(&self.uid, &self.moved, &[], true);
+        }
+    }
+
     /// What became of the object in the end, by what became of it apart from changed defaults. It is counted.
     pub(super) fn end(self, fate: Fate) -> Fate {
         let Self { changes, uid, moved, kept, resource_version, refused, held, .. } = self;

@@ -91,8 +91,13 @@ impl Tender<'_> {
     /// [`Stop`], if no further object should be seen to. Anything else stays with the object.
     pub(super) async fn tend(self, object: Object, record: &Record) -> Result<Tended, Stop> {
         let mut pursuit = Pursuit::of(self.changes, &object, record);
-        let Tended { fate, missing } = self.tend_and_follow(object, record, &mut pursuit).await?;
-        Ok(Tended { fate: pursuit.end(fate), missing })
+        match self.tend_and_follow(object, record, &mut pursuit).await {
+            Ok(Tended { fate, missing }) => Ok(Tended { fate: pursuit.end(fate), missing }),
+            Err(stop) => {
+                pursuit.stopped();
+                Err(stop)
+            }
+        }
     }
 
     async fn tend_and_follow(

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::cases;
 use crate::stage::{CANARY, DEFAULT, DEFAULT_NUMBER, SOON, Stage, Widgets, defaulted, plain, with};
 
-cases![policy_freezes_three_of_thirty, webhook_refuses, new_rule_refuses, too_large, invalid_default];
+cases![policy_freezes_three_of_thirty, webhook_refuses, new_rule_holds, too_large, invalid_default];
 
 pub(crate) const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
@@ -126,7 +126,7 @@ async fn webhook_refuses(stage: &Stage, name: &'static str) -> Result<()> {
     Ok(())
 }
 
-async fn new_rule_refuses(stage: &Stage, name: &'static str) -> Result<()> {
+async fn new_rule_holds(stage: &Stage, name: &'static str) -> Result<()> {
     let widgets = stage.widgets(name).await?;
     let min = json!({ "type": "integer" });
     let old = with("min", min.clone());
@@ -143,13 +143,14 @@ async fn new_rule_refuses(stage: &Stage, name: &'static str) -> Result<()> {
     spec["x-kubernetes-validations"] =
         json!([{ "rule": "self.min <= self.size", "messageExpression": "'no: ' + self.secret" }]);
     widgets.define_versions(&[("v1beta1", false, old), ("v1", true, new)]).await?;
-    let condition = widgets.persisted("ObjectsRejected", SOON).await?;
+    let condition = widgets.persisted("InvalidDefaults", SOON).await?;
     ensure!(condition.message.contains("default/breaks"), "{condition:?}");
     ensure!(!condition.message.contains("default/fits"), "{condition:?}");
     ensure!(widgets.is_stored("fits").await?);
     ensure!(widgets.raw("breaks").await?["spec"]["size"].is_null());
-    let problem = widgets.problem("rejected").await?;
-    ensure!(problem["reason"] == "Invalid" && problem["paths"] == json!(["spec"]), "{problem}");
+    let report = widgets.reported("InvalidDefaults").await?;
+    let problem = &report["held"][0];
+    ensure!(problem["reason"] == "InvalidDefaults" && problem["paths"] == json!([".spec.size"]), "{problem}");
 
     // Corrected by its owner, it is seen to at once.
     let corrected = json!({ "spec": { "min": 2 } });

@@ -8,6 +8,7 @@ mod logs;
 mod operator;
 mod patch;
 mod pause;
+mod policies;
 mod requests;
 mod secrets;
 mod server;

@@ -1,0 +1,58 @@
+//! What is told of policies that do not do what their author meant.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::truth::set_policy;
+use super::world::{POLICIES, World, operate};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A condition of a policy, as `status reason: message`.
+fn said(world: &World, policy: &str, kind: &str) -> String {
+    let policy = world.stored(POLICIES, policy).expect("the policy");
+    let conditions = policy["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default();
+    let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+    format!("{} {}: {}", text("status"), text("reason"), text("message"))
+}
+
+fn follows(path: &str) -> Value {
+    json!({ "onChange": [{ "path": path, "action": "Follow" }] })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_place_that_no_schema_has_is_told_once_and_until_it_is_corrected() {
+    let world = World::with(&["a"]);
+    set_policy(&world, 2, follows(".spec.sice"));
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 30 * MINUTE));
+    tokio::time::sleep(10 * MINUTE).await;
+    let unknown = "onChange names fields that no schema of its CRDs has: .spec.sice";
+    assert_eq!(said(&world, "default", "UnknownPaths"), format!("True NoSuchField: {unknown}"));
+    let told: Vec<_> =
+        world.events().into_iter().filter(|(event, _)| event.contains("DefaultsPolicy/default")).collect();
+    assert_eq!(told, [(format!("Warning NoSuchField DefaultsPolicy/default: {unknown}"), 1)]);
+    set_policy(&world, 3, follows(".spec.size"));
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(said(&world, "default", "UnknownPaths"), "False AllKnown: ");
+    operator.abort();
+    // What stands there is not told again.
+    set_policy(&world, 4, follows(".spec.sice"));
+    world.operate(MINUTE).await;
+    let log = world.operate(10 * MINUTE).await;
+    assert_eq!(log.count(|request| request.path.starts_with("/apis/events.k8s.io/")), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_is_ready_as_soon_as_it_selects_something() {
+    let world = World::with(&["a"]);
+    set_policy(&world, 2, json!({ "selector": { "names": ["things.exmaple.com"] } }));
+    world.operate(MINUTE).await;
+    let none = "False NothingSelected: the selector matches no CRD of the cluster";
+    assert_eq!(said(&world, "default", "Ready"), none);
+    set_policy(&world, 3, json!({ "selector": { "names": ["things.example.com"] } }));
+    world.operate(MINUTE).await;
+    assert_eq!(said(&world, "default", "Ready"), "True InForce: this policy governs 1 CRD");
+}
