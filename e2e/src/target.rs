@@ -7,7 +7,7 @@ use std::path::{self, Path, PathBuf};
 use anyhow::Context;
 
 /// Cargo's target folder: `CARGO_TARGET_DIR`, else the one that this program was built into. Always absolute.
-pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
+pub fn target_folder() -> anyhow::Result<PathBuf> {
     if let Some(told) = env::var_os("CARGO_TARGET_DIR").filter(|told| !told.is_empty()) {
         return path::absolute(&told).with_context(|| format!("CARGO_TARGET_DIR={}", told.to_string_lossy()));
     }

@@ -21,4 +21,4 @@ pub mod validate {
     pub use kube_validation_rules as cel;
 }
 
-pub use kube_structural_schema::{compile, defaults, finding, json, path, pattern, prune, schema};
+pub use kube_structural_schema::{compile, defaults, finding, json, path, prune, schema};

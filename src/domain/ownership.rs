@@ -1,9 +1,7 @@
 //! Who owns what in an object: `kube_managed_fields`, over objects as they were read, and Etch's part in it.
 //! It must not decide what to do about it.
 
-use serde_json::Value;
-
-pub use kube_managed_fields::*;
+pub use kube_managed_fields::{BEFORE_FIRST_APPLY, Claims, Owner, is_claimed, is_covered, is_named, unite};
 
 use super::object::Object;
 
@@ -12,8 +10,7 @@ pub const MANAGER: &str = "etch";
 
 /// The owners of an object, in the order of its `managedFields`.
 pub fn owners(object: &Object) -> impl Iterator<Item = Owner<'_>> + Clone {
-    let entries = object.json().get("metadata").and_then(|metadata| metadata.get("managedFields"));
-    entries.and_then(Value::as_array).into_iter().flatten().map(Owner::from_entry)
+    kube_managed_fields::owners(object.json())
 }
 
 /// The owners of `before` that `after` no longer names, by manager, operation and subresource; ours do not count.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use kube_structural_schema::go::{self, Num};
+use kube_structural_schema::go::{self, number::Num};
 use kube_structural_schema::json::{Json, level};
 
 /// Whether a value is one of an enumeration's. Go converts it to the type of each: a float is cut to an integer, and an
@@ -13,7 +13,7 @@ pub(super) fn is_allowed(value: &Value, allowed: &Json) -> bool {
     match (value, &**allowed) {
         (Value::Null, _) | (_, Value::Null) => false,
         (Value::Number(value), Value::Number(allowed)) => match (number(value), number(allowed)) {
-            (Num::Float(value), Num::Int(allowed)) => go::truncate(value) == allowed,
+            (Num::Float(value), Num::Int(allowed)) => go::number::truncate(value) == allowed,
             (value, Num::Float(allowed)) => value.as_f64() == allowed,
             (Num::Int(value), Num::Int(allowed)) => value == allowed,
         },

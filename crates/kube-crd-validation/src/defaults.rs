@@ -1,5 +1,5 @@
 //! The checks of a schema's default values.
-//! It must not mix what the server checks with what only Etch does: a CRD with a finding of the first kind is refused, one
+//! It must not mix what the server checks with what it does not: a CRD with a finding of the first kind is refused, one
 //! with the second is served, and then refuses objects that get the default.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/{validation,surroundingobject}.go`, with pruned defaults

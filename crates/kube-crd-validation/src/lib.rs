@@ -1,3 +1,6 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # What this is
 //! What the API server says of default values and of whole objects, and what it does not say and should.
 //! It must not change what it looks at, nor be stricter or laxer than the server without saying so.
 //!
@@ -96,6 +99,16 @@ impl Prepared {
         lists::check(schema, object, &mut Field::default(), &mut values);
         values
     }
+}
+
+/// Checks an object as it is read, with its defaults filled in: what creating it would be refused for, in the server's order.
+///
+/// For one object; [`Validator`] prepares a schema for many. Rules are not run where the values alone are refused in a way
+/// that rules count on, as on the server.
+pub fn validate(schema: &Schema, object: &Value) -> Vec<Finding> {
+    let ObjectFindings { mut values, rules, .. } = Validator::new(schema).object(object);
+    values.extend(rules);
+    values
 }
 
 impl ObjectFindings {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::field::Field;
 use kube_structural_schema::finding::{Finding, Kind};
-use kube_structural_schema::go::{self, Num};
+use kube_structural_schema::go::{self, number::Num};
 use kube_structural_schema::json::level;
 use kube_structural_schema::schema::Schema;
 
@@ -65,7 +65,7 @@ fn map(schema: &Schema, items: &[Value], at: &mut Field, found: &mut Vec<Finding
 /// The values under several keys as one text; a key that is not there is not in it.
 fn keys_of(item: &Value, keys: &[String]) -> String {
     let present = keys.iter().filter_map(|key| item.get(key).map(|value| (key, value)));
-    present.map(|(key, value)| format!("{}:{},", go::quote(key), go::json(value))).collect()
+    present.map(|(key, value)| format!("{}:{},", go::strconv::quote(key), go::json::marshal(value))).collect()
 }
 
 fn report(indices: Vec<usize>, at: &mut Field, found: &mut Vec<Finding>) {
@@ -114,7 +114,7 @@ fn identity(item: Option<&Value>) -> Identity<'_> {
             Num::Float(float) => Identity::Float((float + 0.0).to_bits()),
         },
         Value::String(text) => Identity::Text(text),
-        Value::Array(_) | Value::Object(_) => Identity::Compound(go::json(item)),
+        Value::Array(_) | Value::Object(_) => Identity::Compound(go::json::marshal(item)),
     }
 }
 

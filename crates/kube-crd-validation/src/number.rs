@@ -4,7 +4,7 @@
 //! Source: kube-openapi `pkg/validation/validate/{validator,values}.go` and go-openapi/swag `conv`.
 
 use super::violation::{Bound, What};
-use kube_structural_schema::go::{self, Num};
+use kube_structural_schema::go::{self, number::Num};
 use kube_structural_schema::schema::Constraints;
 
 /// Reports what a number violates.
@@ -39,7 +39,7 @@ pub(super) fn check<'v>(
         }
         let (limit, below) = match number {
             Num::Int(int) if comparable => {
-                let min = go::truncate(min);
+                let min = go::number::truncate(min);
                 (Num::Int(min), int < min || exclusive && int == min)
             }
             other => (Num::Float(min), other.as_f64() < min || exclusive && other.as_f64() <= min),
@@ -56,7 +56,7 @@ pub(super) fn check<'v>(
         }
         let (limit, above) = match number {
             Num::Int(int) if comparable => {
-                let max = go::truncate(max);
+                let max = go::number::truncate(max);
                 (Num::Int(max), int > max || exclusive && int == max)
             }
             other => (Num::Float(max), other.as_f64() > max || exclusive && other.as_f64() >= max),
@@ -76,7 +76,7 @@ pub(super) fn is_integer(float: f64) -> bool {
 
 fn multiple_of<'v>(number: Num, factor: f64, comparable: bool) -> Option<What<'v>> {
     if let (Num::Int(int), true) = (number, comparable) {
-        let factor = go::truncate(factor);
+        let factor = go::number::truncate(factor);
         return match factor {
             ..=0 => Some(What::FactorNotPositive(Num::Int(factor))),
             _ => (int % factor != 0).then_some(What::MultipleOf(Num::Int(factor))),

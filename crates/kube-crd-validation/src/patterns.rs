@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use kube_structural_schema::go::regexp::{Pattern, PatternError};
 use kube_structural_schema::json::level;
-use kube_structural_schema::pattern::{Pattern, PatternError};
 use kube_structural_schema::schema::Schema;
 
 /// Every pattern of a schema by its text, compiled when it is first used.

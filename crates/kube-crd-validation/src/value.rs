@@ -17,9 +17,9 @@ use super::patterns::Patterns;
 use super::types::{Form, Types};
 use super::violation::{Violation, What};
 use kube_structural_schema::format;
-use kube_structural_schema::go::Num;
+use kube_structural_schema::go::number::Num;
+use kube_structural_schema::go::regexp::PatternError;
 use kube_structural_schema::json::level;
-use kube_structural_schema::pattern::PatternError;
 use kube_structural_schema::schema::{Additional, Constraints, Schema};
 
 /// Everything that is wrong with a value. Of violations with the same text one is reported, as upstream does.

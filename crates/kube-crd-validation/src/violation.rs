@@ -9,7 +9,7 @@ use std::fmt;
 use serde_json::Value;
 
 use kube_structural_schema::finding::{Finding, Kind};
-use kube_structural_schema::go::{self, Num};
+use kube_structural_schema::go::{self, number::Num};
 use kube_structural_schema::json::Json;
 
 /// One violation, at a path that is written as upstream's validators do: with a leading dot in some places, and joined
@@ -165,7 +165,9 @@ impl fmt::Display for Violation<'_> {
         let path = &self.path;
         match &self.what {
             Type { expected, actual } => write!(f, "{path} in body must be of type {expected}: \"{actual}\""),
-            Format { name, text } => write!(f, "{path} in body must be of type {name}: {}", go::quote(text)),
+            Format { name, text } => {
+                write!(f, "{path} in body must be of type {name}: {}", go::strconv::quote(text))
+            }
             Required => write!(f, "{path} in body is required"),
             TooLong(max) => write!(f, "{path} in body should be at most {max} chars long"),
             TooShort(min) => write!(f, "{path} in body should be at least {min} chars long"),
@@ -174,7 +176,7 @@ impl fmt::Display for Violation<'_> {
                 write!(f, "{path} in body should match '{pattern}, but pattern is invalid: {problem}'")
             }
             Enum(values) => {
-                let values: Vec<_> = values.iter().map(|value| go::value(value)).collect();
+                let values: Vec<_> = values.iter().map(|value| go::fmt::value(value)).collect();
                 write!(f, "{path} in body should be one of [{}]", values.join(" "))
             }
             Range { of, type_name, format } => {
@@ -208,9 +210,9 @@ impl fmt::Display for Violation<'_> {
             TooManyProperties(max) => write!(f, "{path} in body should have at most {max} properties"),
             TooFewProperties(min) => write!(f, "{path} in body should have at least {min} properties"),
             Unexpected(key) => write!(f, "{path}.{key} in body is a forbidden property"),
-            AnyOf => write!(f, "{} must validate at least one schema (anyOf)", go::quote(path)),
+            AnyOf => write!(f, "{} must validate at least one schema (anyOf)", go::strconv::quote(path)),
             OneOf { valid } => {
-                write!(f, "{} must validate one and only one schema (oneOf). ", go::quote(path))?;
+                write!(f, "{} must validate one and only one schema (oneOf). ", go::strconv::quote(path))?;
                 match valid {
                     0 => f.write_str("Found none valid"),
                     valid => write!(f, "Found {valid} valid alternatives"),
@@ -218,9 +220,9 @@ impl fmt::Display for Violation<'_> {
             }
             AllOf { none } => {
                 let none = if *none { ". None validated" } else { "" };
-                write!(f, "{} must validate all the schemas (allOf){none}", go::quote(path))
+                write!(f, "{} must validate all the schemas (allOf){none}", go::strconv::quote(path))
             }
-            Not => write!(f, "{} must not validate the schema (not)", go::quote(path)),
+            Not => write!(f, "{} must not validate the schema (not)", go::strconv::quote(path)),
             Unchecked { pattern } => {
                 write!(f, "{path} was not checked, its pattern is too large: '{pattern}'")
             }
@@ -240,8 +242,8 @@ fn supported(values: &[Json]) -> String {
     let values: Vec<_> = values
         .iter()
         .map(|value| match &**value {
-            Value::String(text) => go::quote(text),
-            other => go::quote(&go::json(other)),
+            Value::String(text) => go::strconv::quote(text),
+            other => go::strconv::quote(&go::json::marshal(other)),
         })
         .collect();
     format!("supported values: {}", values.join(", "))

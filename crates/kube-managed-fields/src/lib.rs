@@ -1,3 +1,6 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # What this is
 //! Who owns what: the `managedFields` of an object, read in place.
 //! It must not decide what to do about it.
 //!
@@ -30,6 +33,12 @@ pub struct Owner<'a> {
     pub subresource: &'a str,
     /// The field set in FieldsV1 form; `Null` where there is none.
     pub fields: &'a Value,
+}
+
+/// The owners of an object, in the order of its `managedFields`; none where these are missing or of an odd type.
+pub fn owners(object: &Value) -> impl Iterator<Item = Owner<'_>> + Clone {
+    let entries = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
+    entries.and_then(Value::as_array).into_iter().flatten().map(Owner::from_entry)
 }
 
 impl<'a> Owner<'a> {

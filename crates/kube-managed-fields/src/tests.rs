@@ -43,7 +43,10 @@ fn owners_cover_what_they_name() {
 }
 
 #[test]
-fn an_odd_entry_names_nobody() {
+fn odd_managed_fields_have_no_owners() {
+    for odd in [json!(null), json!("text"), json!({}), json!(3)] {
+        assert_eq!(super::owners(&json!({ "metadata": { "managedFields": odd } })).count(), 0, "{odd}");
+    }
     let entry = json!({ "manager": 3, "operation": [], "apiVersion": {}, "fieldsV1": "text" });
     let owner = Owner::from_entry(&entry);
     assert_eq!((owner.manager, owner.operation, owner.version()), ("", "", ""));

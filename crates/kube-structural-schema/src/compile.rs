@@ -61,7 +61,7 @@ impl Compiled {
     }
 
     /// Where filling starts.
-    pub fn root(&self) -> &Node {
+    pub(crate) fn root(&self) -> &Node {
         &self.root
     }
 
@@ -78,6 +78,12 @@ impl Compiled {
     /// Reports the topmost places whose value is the one that [`Self::fill`] gives.
     pub fn filled(&self, object: &Value, report: &mut impl FnMut(&Trail<'_>, &Value)) {
         defaults::filled(object, &self.root, &Trail::ROOT, report);
+    }
+
+    /// Reports all places of an object at which a default applies: where it is present, and where it is absent and its parent
+    /// is there.
+    pub fn places(&self, object: &Value, report: &mut impl FnMut(&Trail<'_>)) {
+        defaults::places(object, &self.root, &Trail::ROOT, report);
     }
 
     /// All defaults, in the order of their paths.

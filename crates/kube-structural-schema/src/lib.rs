@@ -1,4 +1,5 @@
-//! Structural schemas of Kubernetes CRDs, as the API server reads and uses them, as pure functions over plain data.
+#![doc = include_str!("../README.md")]
+//!
 //! Nothing here may await, read a clock, the environment or a file, hold a client, or log.
 
 pub mod compile;
@@ -8,6 +9,14 @@ pub mod format;
 pub mod go;
 pub mod json;
 pub mod path;
-pub mod pattern;
 pub mod prune;
 pub mod schema;
+
+pub use compile::{Compiled, DefaultSite};
+pub use defaults::{Digest, ReadError, added, read};
+pub use finding::{Finding, Kind};
+pub use json::Json;
+pub use path::{Path, PathError, Step, Trail, TrailStep};
+pub use prune::prune;
+pub use schema::rules::structural_errors;
+pub use schema::{ParseError, Schema, SchemaType};

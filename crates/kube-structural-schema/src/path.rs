@@ -1,4 +1,4 @@
-//! Places in schemas and objects, and the three ways in which Kubernetes and Etch write them down.
+//! Places in schemas and objects, and the ways in which they are written down.
 //! It must not look at values.
 
 mod read;
@@ -24,7 +24,7 @@ pub enum Step {
 
 /// A place in a schema (`.spec.ports[].name`) or in an object (`.spec.ports[0].name`).
 ///
-/// `Display` writes the form that Etch shows: a leading dot, and a name that holds `.`, `[`, `{` or `"` in double quotes.
+/// `Display` writes a leading dot, and a name that holds `.`, `[`, `{` or `"` in double quotes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Vec<Step>);
 

@@ -22,7 +22,7 @@ pub fn prune(value: &mut Value, schema: &Schema, whole: bool, report: &mut impl 
 
 /// Like [`prune`], for a value that is reached through the items of an array that keeps unknown fields: from array to items
 /// upstream hands this down, though not from object to property.
-pub fn prune_kept(value: &mut Value, schema: &Schema) {
+pub(crate) fn prune_kept(value: &mut Value, schema: &Schema) {
     known(value, schema, Unknown::Kept, &Trail::ROOT, &mut |_| {});
 }
 

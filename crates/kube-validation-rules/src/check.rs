@@ -6,7 +6,7 @@
 use kube_structural_schema::json::level;
 
 use super::library::{self, Overload};
-use super::syntax::{Entry, Expr, Fold, Id, Tree};
+use super::tree::{Entry, Expr, Fold, Id, Tree};
 use super::types::{Bindings, Type};
 use super::value::Value;
 

@@ -11,10 +11,10 @@ use serde_json::Value as Json;
 
 use kube_structural_schema::json::{level, write};
 
-use super::data::Object;
 use super::fault::{Fault, Outcome};
 use super::names;
-use super::value::{ListKind, Text, Value, find};
+use super::value::{Text, Value, find};
+use super::view::{ListKind, Object};
 
 /// `==`.
 pub(super) fn equal(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
@@ -42,12 +42,7 @@ pub(super) fn same(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
             (a, b) => Ok(a.is_none() && b.is_none()),
         },
         (Value::Optional(_), _) => Ok(false),
-        (Value::Quantity(a), Value::Quantity(b)) => Ok(a.cmp(b) == Ordering::Equal),
-        (Value::Url(a), Value::Url(b)) => Ok(a.to_text() == b.to_text()),
-        (Value::Ip(a), Value::Ip(b)) => Ok(a == b),
-        (Value::Cidr(a), Value::Cidr(b)) => Ok(a == b),
-        (Value::Version(a), Value::Version(b)) => Ok(a.precedence(b) == Ordering::Equal),
-        (Value::Format(a), Value::Format(b)) => Ok(a.name == b.name),
+        (Value::Kind(a), Value::Kind(b)) => a.same(&**b).ok_or(Fault::NoOverload),
         (Value::List(_) | Value::Array(_), _) => same_lists(a, b),
         (Value::Map(a), b) => match Keyed::of(b) {
             Some(_) if b.size() != Some(a.len()) => Ok(false),

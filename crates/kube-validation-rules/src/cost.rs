@@ -5,6 +5,8 @@
 
 use super::compare;
 use super::fault::{Fault, Outcome};
+use super::kind::downcast;
+use super::kinds::NamedFormat;
 use super::value::Value;
 
 /// What one expression may cost (`PerCallLimit`).
@@ -170,8 +172,10 @@ impl Price {
             Self::Search => scaled(1.0 + size(0) as f64, CHARACTER)
                 .saturating_mul(scaled(size(1) as f64, REGEX_CHARACTER)),
             Self::Format => match args.first() {
-                Some(Value::Format(format)) => scaled(1.0 + size(1) as f64, CHARACTER)
-                    .saturating_mul(scaled(format.regex_size as f64, REGEX_CHARACTER)),
+                Some(Value::Kind(kind)) => downcast::<NamedFormat>(&**kind).map_or(1, |format| {
+                    scaled(1.0 + size(1) as f64, CHARACTER)
+                        .saturating_mul(scaled(format.regex_size as f64, REGEX_CHARACTER))
+                }),
                 _ => 1,
             },
             Self::Address { text } => characters(size(0) * 2) + if text { characters(size(1)) } else { 0 },
@@ -195,16 +199,7 @@ impl Price {
 
 /// The price of `==` and `!=`. Of Kubernetes' own types `==` costs the least there is.
 pub(super) fn equality(negated: bool, a: &Value<'_>, b: &Value<'_>) -> u64 {
-    let own = matches!(
-        a,
-        Value::Quantity(_)
-            | Value::Ip(_)
-            | Value::Cidr(_)
-            | Value::Format(_)
-            | Value::Url(_)
-            | Value::Version(_)
-    );
-    if own && !negated {
+    if matches!(a, Value::Kind(_)) && !negated {
         return 1;
     }
     scaled(size(a).min(size(b)) as f64, CHARACTER)
@@ -232,14 +227,7 @@ fn sorting(list: &Value<'_>) -> Outcome<u64> {
 /// The size of a value; of what has none, 1.
 fn size(value: &Value<'_>) -> u64 {
     match value {
-        Value::Ip(address) => {
-            if address.is_ipv4() {
-                4
-            } else {
-                16
-            }
-        }
-        Value::Cidr(block) => u64::from(block.bits.div_ceil(8)),
+        Value::Kind(kind) => kind.size(),
         Value::Optional(Some(value)) => size(value),
         other => other.size().map_or(1, |size| size as u64),
     }

@@ -3,29 +3,16 @@
 //!
 //! Source: apiserver `pkg/cel/common/valuesunstructured.go`. The texts of its errors quote no values here.
 
-use serde_json::{Map, Value as Json};
+use kube_structural_schema::format;
+use kube_structural_schema::go::base64::{Alphabet, decode};
+use kube_structural_schema::go::time::Time;
+use serde_json::Value as Json;
 
-use super::duration;
 use super::fault::{Fault, Outcome};
 use super::model::{Format, Node, Order, Shape};
 use super::names;
-use super::time::Timestamp;
-use super::value::{ListKind, Text, Value};
-
-/// An object or map with the node that describes it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Object<'v> {
-    pub(super) fields: &'v Map<String, Json>,
-    node: &'v Node,
-}
-
-/// A list with the nodes that describe it and its items.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Array<'v> {
-    pub(super) items: &'v [Json],
-    pub(super) kind: ListKind<'v>,
-    node: &'v Node,
-}
+use super::value::{Text, Value};
+use super::view::{Array, ListKind, Object};
 
 /// The value at a place, or an error where it does not fit the schema.
 pub(super) fn read<'v>(json: &'v Json, node: &'v Node) -> Outcome<Value<'v>> {
@@ -87,73 +74,21 @@ fn read_text(format: Format, text: &str) -> Outcome<Value<'_>> {
     match format {
         Format::None => Ok(Value::String(Text::Borrowed(text))),
         Format::Duration => {
-            duration::parse_strfmt(text).map(Value::Duration).ok_or(Fault::new("Invalid duration"))
+            format::parse_duration(text).map(Value::Duration).ok_or(Fault::new("Invalid duration"))
         }
-        Format::Date => Timestamp::parse_date(text)
-            .map(Value::Timestamp)
-            .ok_or(Fault::new("Invalid date formatted string")),
-        Format::DateTime => Timestamp::parse_strfmt(text)
+        Format::Date => {
+            Time::parse_date(text).map(Value::Timestamp).ok_or(Fault::new("Invalid date formatted string"))
+        }
+        Format::DateTime => format::parse_date_time(text)
             .map(Value::Timestamp)
             .ok_or(Fault::new("Invalid date-time formatted string")),
-        Format::Byte => decode_base64url(text)
+        Format::Byte => decode(text.as_bytes(), Alphabet::Url)
             .map(|bytes| Value::Bytes(bytes.into()))
             .ok_or(Fault::new("Invalid byte formatted string")),
     }
 }
 
-/// Go's `base64.URLEncoding`, which skips line ends and wants its padding.
-fn decode_base64url(text: &str) -> Option<Vec<u8>> {
-    let symbols: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
-    if !symbols.len().is_multiple_of(4) {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(symbols.len() / 4 * 3);
-    let groups = symbols.len() / 4;
-    for (index, group) in symbols.chunks_exact(4).enumerate() {
-        let padding = group.iter().rev().take_while(|b| **b == b'=').count();
-        if padding > 2 || (padding > 0 && index + 1 < groups) {
-            return None;
-        }
-        let mut bits: u32 = 0;
-        for symbol in &group[..4 - padding] {
-            bits = bits << 6 | u32::from(sextet(*symbol)?);
-        }
-        bits <<= 6 * padding;
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..4 - padding]);
-    }
-    Some(bytes)
-}
-
-fn sextet(symbol: u8) -> Option<u8> {
-    Some(match symbol {
-        b'A'..=b'Z' => symbol - b'A',
-        b'a'..=b'z' => symbol - b'a' + 26,
-        b'0'..=b'9' => symbol - b'0' + 52,
-        b'-' => 62,
-        b'_' => 63,
-        _ => return None,
-    })
-}
-
 impl<'v> Object<'v> {
-    pub(super) fn len(&self) -> usize {
-        self.fields.len()
-    }
-
-    /// Whether keys are the names of fields, spelled as identifiers.
-    fn is_structured(&self) -> bool {
-        matches!(&self.node.shape, Shape::Object(fields) if fields.structured)
-    }
-
-    /// The node of the value under a key.
-    pub(super) fn node_of(&self, key: &str) -> Option<&'v Node> {
-        match &self.node.shape {
-            Shape::Object(fields) => fields.named.get(key),
-            Shape::Map(values) => Some(values),
-            _ => None,
-        }
-    }
-
     /// The value under a key, or none where there is none. A null field is none; a null in a map is a value.
     pub(super) fn find(&self, key: &Value<'_>) -> Outcome<Option<Value<'v>>> {
         let Value::String(key) = key else { return Err(Fault::NoOverload) };
@@ -190,10 +125,6 @@ impl<'v> Object<'v> {
 }
 
 impl<'v> Array<'v> {
-    pub(super) fn len(&self) -> usize {
-        self.items.len()
-    }
-
     /// The item at an index that exists.
     pub(super) fn get(&self, index: usize) -> Outcome<Value<'v>> {
         let json = self.items.get(index).ok_or(Fault::new("index out of bounds"))?;
@@ -204,28 +135,5 @@ impl<'v> Array<'v> {
     pub(super) fn values(&self) -> impl Iterator<Item = Outcome<Value<'v>>> + use<'v> {
         let node = self.node;
         self.items.iter().map(move |json| read(json, node))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_are_in_the_url_alphabet_with_padding() {
-        let cases: [(&str, Option<&[u8]>); 9] = [
-            ("", Some(b"")),
-            ("YWJj", Some(b"abc")),
-            ("YWI=", Some(b"ab")),
-            ("YQ==", Some(b"a")),
-            ("-_8=", Some(b"\xfb\xff")),
-            ("YW\nJj\r", Some(b"abc")),
-            ("+/8=", None),
-            ("YWI", None),
-            ("YQ==YWJj", None),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(decode_base64url(text).as_deref(), expected, "{text:?}");
-        }
     }
 }

@@ -386,7 +386,7 @@ impl<'v> Evaluation<'_, 'v> {
 }
 
 fn is_plain(list: &super::value::List<'_>) -> bool {
-    list.kind == super::value::ListKind::Atomic
+    list.kind == super::view::ListKind::Atomic
 }
 
 fn run<'v>(call: &Call, args: &[Value<'v>]) -> Outcome<Value<'v>> {

@@ -1,3 +1,6 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # What this is
 //! `x-kubernetes-validations`: rules in CEL, compiled and run as the API server of Kubernetes 1.37 runs stored rules.
 //! It must not validate anything but rules, nor read a clock; rules run on what has passed the rest of validation.
 //!
@@ -35,10 +38,11 @@ mod check;
 mod compare;
 mod cost;
 mod data;
-mod duration;
 mod eval;
 mod fault;
 mod field_path;
+mod kind;
+mod kinds;
 mod library;
 mod literals;
 mod macros;
@@ -52,8 +56,10 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 mod time;
+mod tree;
 mod types;
 mod value;
+mod view;
 
 pub use program::{BrokenRule, Program};
 

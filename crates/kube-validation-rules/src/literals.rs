@@ -5,11 +5,11 @@
 
 use super::check::{Checked, Reference};
 use super::library::{Clause, clauses};
-use super::syntax::{Expr, Id, Tree};
+use super::tree::{Expr, Id, Tree};
 use super::types::Type;
 use super::value::{Text, Value};
+use kube_structural_schema::go::regexp::Pattern;
 use kube_structural_schema::json::level;
-use kube_structural_schema::pattern::Pattern;
 
 /// What is wrong with the literals of a checked expression.
 pub(super) fn check(tree: &Tree, checked: &Checked<'_>) -> Vec<String> {

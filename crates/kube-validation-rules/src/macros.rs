@@ -4,7 +4,7 @@
 //! Source: cel-go `parser/macro.go`, `ext/comprehensions.go`, `ext/lists.go` and `cel/library.go`. `existsOne` with one
 //! variable is no macro in Kubernetes, and with two it is.
 
-use super::syntax::{Expr, Fold, Id, Tree};
+use super::tree::{Expr, Fold, Id, Tree};
 use super::value::Value;
 use kube_structural_schema::json::level;
 

@@ -6,14 +6,14 @@
 
 use std::collections::BTreeSet;
 
+use kube_structural_schema::go::regexp::Pattern;
 use kube_structural_schema::json::level;
-use kube_structural_schema::pattern::Pattern;
 
 use super::check::{Checked, Global, Reference};
 use super::cost::Price;
 use super::library::{CONVERSIONS, Overload, Search};
 use super::macros::MAP_INSERT;
-use super::syntax::{Expr, Fold, Id, Tree};
+use super::tree::{Expr, Fold, Id, Tree};
 use super::value::{Key, Value, to_int, to_uint};
 
 /// The place of a step in its plan.

@@ -12,7 +12,8 @@ use super::field_path;
 use super::literals;
 use super::model::Node;
 use super::plan::Plan;
-use super::syntax::{Expr, Tree};
+use super::syntax;
+use super::tree::{Expr, Tree};
 use super::types::Type;
 
 /// A rule, and what is to be evaluated for it.
@@ -77,7 +78,7 @@ impl CompiledRule {
 /// An expression of a type, and whether it names `oldSelf`.
 fn compile(source: &str, globals: &Globals<'_>, wanted: &Type<'_>) -> Result<(Plan, bool), String> {
     let failed = |error| format!("compilation failed: {error}");
-    let tree = Tree::parse(source).map_err(failed)?;
+    let tree = syntax::parse(source).map_err(failed)?;
     let checked = check(&tree, globals).map_err(failed)?;
     let wrong = literals::check(&tree, &checked);
     if !wrong.is_empty() {

@@ -2,15 +2,15 @@
 //! It must not know expressions nor types at compile time.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
+use kube_structural_schema::go::time::Time;
 use serde_json::Value as Json;
 
-use super::data::{Array, Object};
 use super::fault::{Fault, Outcome};
-use super::library::{Cidr, NamedFormat, Quantity, Url, Version};
-use super::time::Timestamp;
+use super::kind::Kind;
+use super::time::MIN_SECONDS;
+use super::view::{Array, ListKind, Object};
 
 /// 2^63, where signed integers end.
 pub(super) const TWO_63: f64 = 9_223_372_036_854_775_808.0;
@@ -27,7 +27,7 @@ pub(super) enum Value<'v> {
     Bytes(Arc<[u8]>),
     /// Nanoseconds.
     Duration(i64),
-    Timestamp(Timestamp),
+    Timestamp(Time),
     /// A type, by its name.
     Type(&'static str),
     /// A list that the expression made.
@@ -43,12 +43,8 @@ pub(super) enum Value<'v> {
     /// What does not fit its schema, inside an optional or a list: an error once it is taken out.
     Misfit(Fault),
     Optional(Option<Arc<Value<'v>>>),
-    Quantity(Arc<Quantity>),
-    Url(Arc<Url>),
-    Ip(IpAddr),
-    Cidr(Cidr),
-    Version(Arc<Version>),
-    Format(&'static NamedFormat),
+    /// A value of a type that Kubernetes adds.
+    Kind(Arc<dyn Kind>),
 }
 
 /// A text: of the object, or made.
@@ -63,18 +59,6 @@ pub(super) enum Text<'v> {
 pub(super) struct List<'v> {
     pub(super) items: Vec<Value<'v>>,
     pub(super) kind: ListKind<'v>,
-}
-
-/// What a list says of the order of its items: `x-kubernetes-list-type`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum ListKind<'v> {
-    /// The order counts.
-    #[default]
-    Atomic,
-    /// It does not.
-    Set,
-    /// It does not; items are known by these properties, spelled as identifiers.
-    Map(&'v [Box<str>]),
 }
 
 /// A key of a map that an expression made.
@@ -108,6 +92,11 @@ impl<'v> Value<'v> {
     /// An optional that has this value.
     pub(super) fn some(value: Value<'v>) -> Self {
         Self::Optional(Some(Arc::new(value)))
+    }
+
+    /// A value of a type that Kubernetes adds.
+    pub(super) fn kind(kind: impl Kind) -> Self {
+        Self::Kind(Arc::new(kind))
     }
 
     /// What was read, be it a value or an error that stands for one until it is taken out.
@@ -144,12 +133,7 @@ impl<'v> Value<'v> {
             Self::Untyped(_) => "unknown",
             Self::Misfit(_) => "error",
             Self::Optional(_) => "optional_type",
-            Self::Quantity(_) => "kubernetes.Quantity",
-            Self::Url(_) => "kubernetes.URL",
-            Self::Ip(_) => "net.IP",
-            Self::Cidr(_) => "net.CIDR",
-            Self::Version(_) => "kubernetes.Semver",
-            Self::Format(_) => "kubernetes.NamedFormat",
+            Self::Kind(kind) => kind.type_name(),
         }
     }
 
@@ -177,7 +161,7 @@ impl<'v> Value<'v> {
             Self::String(text) => text.as_str().is_empty(),
             Self::Bytes(bytes) => bytes.is_empty(),
             Self::Duration(nanos) => *nanos == 0,
-            Self::Timestamp(time) => time.seconds == super::time::MIN_SECONDS && time.nanos == 0,
+            Self::Timestamp(time) => time.seconds == MIN_SECONDS && time.nanos == 0,
             Self::List(list) => list.items.is_empty(),
             Self::Map(map) => map.is_empty(),
             // Upstream's lists and maps of the object do not say whether they are empty.

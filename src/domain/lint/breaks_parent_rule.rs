@@ -7,8 +7,9 @@ use super::super::finding::Finding;
 use super::super::json::{Json, level};
 use super::super::schema::{self, Constraints, Schema, SchemaType};
 use super::super::validate::cel::{Program, RUNTIME_BUDGET};
+use super::rule::{Report, Rule, Severity};
 use super::site::{Site, each, is_default_of_core};
-use super::{Report, Rule, Severity, Subject};
+use super::subject::Subject;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH013",

@@ -1,7 +1,8 @@
 //! ETCH011: defaults inside of `allOf`, `anyOf`, `oneOf` and `not`.
 
 use super::super::schema::rules::crd::Verdict;
-use super::{Report, Rule, Severity, Subject};
+use super::rule::{Report, Rule, Severity};
+use super::subject::Subject;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH011",

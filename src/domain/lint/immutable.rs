@@ -6,8 +6,9 @@ use super::super::json::{Json, copy};
 use super::super::path::TrailStep;
 use super::super::schema::Schema;
 use super::super::validate::cel::{Program, RUNTIME_BUDGET};
+use super::rule::{Report, Rule, Severity};
 use super::site::{Site, each};
-use super::{Report, Rule, Severity, Subject};
+use super::subject::Subject;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH014",

@@ -1,7 +1,9 @@
 //! ETCH002: defaults that the server refuses as invalid.
 
 use super::super::finding::Finding;
-use super::{Report, Rule, Severity, Subject, unpruned};
+use super::rule::{Report, Rule, Severity};
+use super::subject::Subject;
+use super::unpruned;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH002",

@@ -1,8 +1,9 @@
 //! ETCH008: defaults of the keys of lists of type map.
 
 use super::super::path::TrailStep;
+use super::rule::{Report, Rule, Severity};
 use super::site::{Site, each, shown};
-use super::{Report, Rule, Severity, Subject};
+use super::subject::Subject;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH008",

@@ -1,6 +1,8 @@
 //! ETCH004: bad defaults below `additionalProperties`, where no server looks for them.
 
-use super::{Report, Rule, Severity, Subject, invalid, unpruned};
+use super::rule::{Report, Rule, Severity};
+use super::subject::Subject;
+use super::{invalid, unpruned};
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH004",

@@ -11,6 +11,7 @@ mod non_structural;
 mod nullable;
 mod parent_disagrees;
 mod required;
+mod rule;
 mod site;
 mod subject;
 mod unpruned;
@@ -18,13 +19,13 @@ mod unreachable;
 mod version_or_image;
 mod versions_disagree;
 
-use std::fmt;
-
 use super::crd::CrdError;
 use super::json::Json;
-use super::path::Path;
 use super::schema::DEEPEST;
+use rule::Report;
 use subject::Subject;
+
+pub use rule::{Finding, Rule, Severity};
 
 /// All rules, in the order of their codes. A code is never given to another rule.
 pub const RULES: [&Rule; 14] = [
@@ -44,48 +45,6 @@ pub const RULES: [&Rule; 14] = [
     &immutable::RULE,
 ];
 
-/// One rule.
-#[derive(Debug)]
-pub struct Rule {
-    /// `ETCH001`
-    pub code: &'static str,
-    /// `non-structural`
-    pub name: &'static str,
-    /// How bad it is to break it.
-    pub severity: Severity,
-    /// What is wrong where it is broken, in one line.
-    pub summary: &'static str,
-    /// Why that matters and what to do, in some lines.
-    pub help: &'static str,
-    check: fn(&Subject<'_>, &mut Report<'_>),
-}
-
-/// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// Nothing goes wrong; it could be said better.
-    Info,
-    /// It is accepted and does something that its author may not expect.
-    Warning,
-    /// The server refuses the CRD, or every object that the default reaches.
-    Error,
-}
-
-/// A rule that is broken somewhere.
-#[derive(Clone, Debug)]
-pub struct Finding {
-    /// The rule.
-    pub rule: &'static Rule,
-    /// The version of the CRD; empty where it is about the CRD as a whole.
-    pub version: String,
-    /// The version's place in the CRD's list; none where it is about the CRD as a whole.
-    pub version_index: Option<usize>,
-    /// The place in the schema.
-    pub path: Path,
-    /// What is wrong there. It may quote what the schema says.
-    pub message: String,
-}
-
 /// Why a CRD cannot be checked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -99,19 +58,6 @@ pub enum LintError {
         /// The version.
         version: String,
     },
-}
-
-/// Collects the findings of one rule.
-struct Report<'a> {
-    rule: &'static Rule,
-    findings: &'a mut Vec<Finding>,
-}
-
-impl Report<'_> {
-    fn add(&mut self, version: &str, path: Path, message: impl Into<String>) {
-        let (rule, version, message) = (self.rule, version.to_owned(), message.into());
-        self.findings.push(Finding { rule, version, version_index: None, path, message });
-    }
 }
 
 /// Applies every rule to a CRD. Findings are in the order of the versions, then of places, then of codes.
@@ -143,23 +89,6 @@ pub fn lint(crd: &Json) -> Result<Vec<Finding>, LintError> {
 pub fn rule(code_or_name: &str) -> Option<&'static Rule> {
     let is_it = |text: &str| text.eq_ignore_ascii_case(code_or_name);
     RULES.into_iter().find(|rule| is_it(rule.code) || is_it(rule.name))
-}
-
-impl Severity {
-    /// `error`, `warning` or `info`
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 #[cfg(test)]

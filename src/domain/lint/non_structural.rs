@@ -3,7 +3,9 @@
 use super::super::finding::{Finding, Kind};
 use super::super::schema::ParseError;
 use super::super::schema::rules::crd::Verdict;
-use super::{Report, Rule, Severity, Subject, clause_default};
+use super::clause_default;
+use super::rule::{Report, Rule, Severity};
+use super::subject::Subject;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH001",

@@ -1,7 +1,8 @@
 //! ETCH010: defaults of nullable fields.
 
+use super::rule::{Report, Rule, Severity};
 use super::site::each;
-use super::{Report, Rule, Severity, Subject};
+use super::subject::Subject;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH010",

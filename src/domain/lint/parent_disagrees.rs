@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::super::json::{level, same};
 use super::super::path::{Path, Step};
 use super::super::schema::Schema;
+use super::rule::{Report, Rule, Severity};
 use super::site::{each, requires, shown};
-use super::{Report, Rule, Severity, Subject};
+use super::subject::Subject;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH006",

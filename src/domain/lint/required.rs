@@ -1,7 +1,8 @@
 //! ETCH007: defaults of required fields.
 
+use super::rule::{Report, Rule, Severity};
 use super::site::each;
-use super::{Report, Rule, Severity, Subject};
+use super::subject::Subject;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH007",

@@ -1,7 +1,8 @@
 //! ETCH003: defaults with fields that their schema does not know.
 
 use super::super::finding::Finding;
-use super::{Report, Rule, Severity, Subject};
+use super::rule::{Report, Rule, Severity};
+use super::subject::Subject;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH003",

@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 use super::super::compile::Compiled;
 use super::super::path::Path;
 use super::super::schema::{Schema, SchemaType};
+use super::rule::{Report, Rule, Severity};
 use super::site::{Site, each, is_zero, shown};
-use super::{Report, Rule, Severity, Subject};
+use super::subject::Subject;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH005",

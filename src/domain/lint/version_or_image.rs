@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::super::json::level;
 use super::super::path::{Path, Step};
+use super::rule::{Report, Rule, Severity};
 use super::site::each;
-use super::{Report, Rule, Severity, Subject};
+use super::subject::Subject;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH012",

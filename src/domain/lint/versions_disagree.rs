@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::super::compile::Compiled;
 use super::super::json::{Json, same};
 use super::super::path::Path;
+use super::rule::{Report, Rule, Severity};
 use super::site::{is_zero, shown};
+use super::subject::Subject;
 use super::subject::Version;
-use super::{Report, Rule, Severity, Subject};
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH009",

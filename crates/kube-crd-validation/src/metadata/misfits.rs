@@ -5,10 +5,10 @@
 
 use serde_json::Value;
 
-use super::decoded;
 use crate::field::Field;
+use kube_structural_schema::defaults::meta::{Malformed, Misfit, decode};
 use kube_structural_schema::finding::{Finding, Kind};
-use kube_structural_schema::json::level;
+use kube_structural_schema::json::{Json, level};
 use kube_structural_schema::schema::Schema;
 
 /// Everything that the server may stop at, the likeliest first. It stops at one: the first in a list, and in an object
@@ -48,6 +48,11 @@ pub(crate) fn find(schema: &Schema, value: &Value, is_object: bool, at: &mut Fie
         }
         _ => Vec::new(),
     })
+}
+
+/// Metadata as the server holds it. What it says of managed fields may be of any depth.
+pub(super) fn decoded(metadata: &Value) -> Result<Json, Misfit> {
+    decode(metadata, Malformed::Refuse).map(|decoded| Json::from(Value::Object(decoded)))
 }
 
 fn misfit(name: &str, field: &Value) -> Option<String> {

@@ -11,11 +11,11 @@ mod rules;
 use serde_json::{Map, Value};
 
 use super::field::Field;
-use kube_structural_schema::defaults::meta::{Malformed, Misfit, decode};
 use kube_structural_schema::finding::{Finding, Kind};
-use kube_structural_schema::json::{Json, level};
+use kube_structural_schema::json::level;
 use kube_structural_schema::schema::Schema;
 
+use misfits::decoded;
 pub(super) use misfits::find as misfits;
 
 /// Reports what is wrong with the objects inside a value, and with the value itself if it is to be one.
@@ -72,11 +72,6 @@ fn object(fields: &Map<String, Value>, at: &mut Field, found: &mut Vec<Finding>)
         Err(misfit) => found.push(Finding::new(Kind::Invalid, at.to_string(), misfit.to_string())),
     }
     at.back(mark);
-}
-
-/// Metadata as the server holds it. What it says of managed fields may be of any depth.
-fn decoded(metadata: &Value) -> Result<Json, Misfit> {
-    decode(metadata, Malformed::Refuse).map(|decoded| Json::from(Value::Object(decoded)))
 }
 
 fn api_version(text: &str) -> Option<String> {

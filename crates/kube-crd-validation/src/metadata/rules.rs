@@ -109,7 +109,7 @@ fn managers(entries: &[Value], at: &mut Field, found: &mut Vec<Finding>) {
         if manager.len() > MAX_MANAGER {
             too_long(MAX_MANAGER, "manager", at, found);
         }
-        let unprintable = manager.char_indices().filter(|(_, letter)| !go::is_printable(*letter));
+        let unprintable = manager.char_indices().filter(|(_, letter)| !go::strconv::is_print(*letter));
         let unprintable = unprintable.map(|(position, letter)| {
             format!("invalid character U+{:04X} (at position {position})", u32::from(letter))
         });

@@ -1,7 +1,7 @@
 //! One number for everything that decides what filling does.
 //! It must not depend on how the schema was written: key order, spacing, `1` or `1.0`, descriptions.
 //!
-//! The canonical form is one JSON text without spaces, after the line `etch-defaults/1`. A node is an object of these
+//! The canonical form is one JSON text without spaces, after the line `structural-defaults/1`. A node is an object of these
 //! members, in this order, each left out where there is nothing to say:
 //!
 //! - `"d"`: the default, pruned; keys sorted by their bytes, whole numbers within 64 bits as integers
@@ -27,9 +27,9 @@ pub struct Digest([u8; 32]);
 
 impl Digest {
     /// Of the whole schema, from its root on.
-    pub fn of(root: &Node) -> Self {
+    pub(crate) fn of(root: &Node) -> Self {
         let mut hash = Sha256::new();
-        hash.update(b"etch-defaults/1\n");
+        hash.update(b"structural-defaults/1\n");
         node(root, &mut hash);
         Self(hash.finalize().into())
     }

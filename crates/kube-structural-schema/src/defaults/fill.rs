@@ -9,7 +9,7 @@ use super::Node;
 use crate::json::{copy, level};
 
 /// Fills in what is absent, and what is null and must not be. The default of the place itself is not considered.
-pub fn fill(value: &mut Value, node: &Node) {
+pub(crate) fn fill(value: &mut Value, node: &Node) {
     match value {
         Value::Object(fields) => level(|| fill_object(fields, node)),
         Value::Array(items) => {

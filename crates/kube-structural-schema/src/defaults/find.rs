@@ -9,7 +9,7 @@ use crate::path::{Trail, TrailStep};
 
 /// Reports the topmost places that [`super::fill`] would fill, each with its own default. What stands below an absent value
 /// is not reported.
-pub fn gaps(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>, &Value)) {
+pub(crate) fn gaps(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>, &Value)) {
     match value {
         Value::Object(fields) => level(|| {
             for (name, property) in &node.properties {
@@ -49,7 +49,12 @@ fn gaps_present(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl Fn
 ///
 /// The value that filling gives is the default with the defaults below it filled in. Below a value that differs the search
 /// goes on. Items and values of maps are places too, for their default may have replaced a null.
-pub fn filled(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>, &Value)) {
+pub(crate) fn filled(
+    value: &Value,
+    node: &Node,
+    at: &Trail<'_>,
+    report: &mut impl FnMut(&Trail<'_>, &Value),
+) {
     match value {
         Value::Object(fields) => level(|| {
             for (name, property) in &node.properties {
@@ -124,6 +129,37 @@ fn is_filled_part(value: &Value, default: &Value, node: Option<&Node>) -> bool {
     match node.instead_of_null() {
         Some(instead) if default.is_null() => is_filled(value, instead, node),
         _ => is_filled(value, default, node),
+    }
+}
+
+/// Reports all places at which a default applies: where it is present, and where it is absent and its parent is there. Below
+/// a place that is absent there is none. Parents come before what is in them.
+pub(crate) fn places(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>)) {
+    match value {
+        Value::Object(fields) => level(|| {
+            for (name, property) in &node.properties {
+                let here = at.join(TrailStep::Field(name));
+                if property.default.is_some() {
+                    report(&here);
+                }
+                if let Some(value) = fields.get(name.as_ref()) {
+                    places(value, property, &here, report);
+                }
+            }
+            for (name, value, node) in others(fields, node) {
+                places(value, node, &at.join(TrailStep::Key(name)), report);
+            }
+        }),
+        Value::Array(items) => {
+            if let Some(node) = &node.items {
+                level(|| {
+                    for (index, item) in items.iter().enumerate() {
+                        places(item, node, &at.join(TrailStep::Index(index)), report);
+                    }
+                });
+            }
+        }
+        _ => {}
     }
 }
 

@@ -13,11 +13,11 @@ mod tree;
 
 pub use added::added;
 pub use digest::Digest;
-pub use fill::fill;
-pub use find::{filled, gaps};
-pub use own::{Standing, pruned};
+pub(crate) use fill::fill;
+pub(crate) use find::{filled, gaps, places};
+pub(crate) use own::{Standing, pruned};
 pub use read::{ReadError, read};
-pub use tree::Node;
+pub(crate) use tree::Node;
 
 #[cfg(test)]
 mod laws;

@@ -16,7 +16,7 @@ use crate::schema::{Place, Schema};
 
 /// What is around a schema, as far as it matters to its default.
 #[derive(Clone, Copy)]
-pub enum Standing<'a> {
+pub(crate) enum Standing<'a> {
     /// The whole object.
     Root,
     /// Nothing that matters.
@@ -39,18 +39,18 @@ const ANY: &str = "*";
 
 impl<'a> Standing<'a> {
     /// What is around a property. The server decodes metadata and type metadata on its own.
-    pub fn property(&'a self, schema: &'a Schema, name: &'a str) -> Self {
+    pub(crate) fn property(&'a self, schema: &'a Schema, name: &'a str) -> Self {
         let whole = matches!(self, Self::Root) || schema.embedded_resource;
         self.down(schema, TrailStep::Field(name), whole && matches!(name, "apiVersion" | "kind" | "metadata"))
     }
 
     /// What is around the values of a map. Upstream prunes them by the schema of a property with their name, if there is one.
-    pub fn values(&'a self, schema: &'a Schema) -> Self {
+    pub(crate) fn values(&'a self, schema: &'a Schema) -> Self {
         self.down(schema, TrailStep::Field(ANY), schema.properties.contains(ANY))
     }
 
     /// What is around the items of an array.
-    pub fn items(&'a self, schema: &'a Schema) -> Self {
+    pub(crate) fn items(&'a self, schema: &'a Schema) -> Self {
         match self.down(schema, TrailStep::Items, false) {
             Self::Plain if matches!(self, Self::Kept) || schema.preserve_unknown_fields => Self::Kept,
             standing => standing,
@@ -69,7 +69,7 @@ impl<'a> Standing<'a> {
 }
 
 /// The default of a schema as it is served; none if it does not survive.
-pub fn pruned(schema: &Schema, standing: &Standing<'_>) -> Option<Json> {
+pub(crate) fn pruned(schema: &Schema, standing: &Standing<'_>) -> Option<Json> {
     let mut default = Json::from(copy(schema.default.as_ref()?));
     match standing {
         Standing::Root => settle(&mut default, schema, true),

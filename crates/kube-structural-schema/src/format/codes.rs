@@ -1,7 +1,7 @@
 //! Formats that are a row of digits or letters: identifiers, checksummed numbers, colours, base64.
 //! It must not accept other alphabets than ASCII.
 
-use super::is_space;
+use crate::go::base64::{Alphabet, decode};
 
 /// `bsonobjectid`: 12 bytes in hexadecimal.
 pub(super) fn object_id(text: &str) -> bool {
@@ -139,20 +139,11 @@ pub(super) fn rgb_color(text: &str) -> bool {
 
 /// `byte`: padded base64 of the standard alphabet, not empty.
 pub(super) fn base64(text: &str) -> bool {
-    !text.is_empty() && is_base64(text.bytes())
+    let line_end = |byte: u8| matches!(byte, b'\r' | b'\n');
+    !text.is_empty() && !text.bytes().any(line_end) && decode(text.as_bytes(), Alphabet::Standard).is_some()
 }
 
-/// Whether groups of four characters of the standard alphabet, the last of them padded if need be, or none at all.
-pub(super) fn is_base64(text: impl Iterator<Item = u8>) -> bool {
-    let mut length = 0_usize;
-    let mut padding = 0_usize;
-    for byte in text {
-        match byte {
-            b'=' => padding += 1,
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' if padding == 0 => {}
-            _ => return false,
-        }
-        length += 1;
-    }
-    length.is_multiple_of(4) && padding <= 2
+/// What `\s` means in Go.
+pub(super) fn is_space(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\x0C' | b'\r' | b' ')
 }

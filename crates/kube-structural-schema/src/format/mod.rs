@@ -1,23 +1,25 @@
 //! The string formats that the API server knows, each a question about one text.
 //! It must not know schemas, and a format must not be stricter or laxer than the server's.
 //!
-//! All are written here: the server takes whatever Go's parsers and a few regular expressions of `kube-openapi` take
-//! (`mail.ParseAddress`, `url.ParseRequestURI`, `net.ParseMAC`, IP addresses with leading zeros), and no crate draws the
-//! same lines.
+//! The server takes whatever Go's parsers and a few regular expressions of `kube-openapi` take (`mail.ParseAddress`,
+//! `url.ParseRequestURI`, `net.ParseMAC`, IP addresses with leading zeros), and no crate draws the same lines.
 //!
 //! Source: kube-openapi `pkg/validation/strfmt` and apiextensions-apiserver `pkg/apiserver/validation/formats.go`.
 
 mod codes;
-mod email;
 mod names;
 mod network;
 mod time;
-mod uri;
 
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
+
+pub use time::{parse_date_time, parse_duration};
+
+use crate::go::mail::is_address;
+use crate::go::url::Url;
 
 /// Says whether a text is of a format.
 pub type Check = fn(&str) -> bool;
@@ -34,7 +36,7 @@ pub fn check(name: &str) -> Option<Check> {
         "date" => time::date,
         "datetime" => time::date_time,
         "duration" => time::duration,
-        "email" => email::address,
+        "email" => is_address,
         "hexcolor" => codes::hex_color,
         "hostname" => names::hostname,
         "ipv4" => network::ipv4,
@@ -48,16 +50,11 @@ pub fn check(name: &str) -> Option<Check> {
         "password" => |_| true,
         "rgbcolor" => codes::rgb_color,
         "ssn" => codes::ssn,
-        "uri" => uri::request,
+        "uri" => |text| Url::parse_request_uri(text).is_some(),
         "uuid" => codes::uuid,
         "uuid3" => codes::uuid3,
         "uuid4" => codes::uuid4,
         "uuid5" => codes::uuid5,
         _ => return None,
     })
-}
-
-/// What `\s` means in Go.
-fn is_space(byte: u8) -> bool {
-    matches!(byte, b'\t' | b'\n' | b'\x0C' | b'\r' | b' ')
 }

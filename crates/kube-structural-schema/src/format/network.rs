@@ -1,7 +1,7 @@
 //! Formats of addresses: IP, CIDR, MAC.
 //! It must not resolve anything.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
 /// `ipv4`: an address with dots. Leading zeros pass, and so does an IPv6 address that ends in an IPv4 one: the server
 /// reads both as Go did before 1.17.
@@ -13,11 +13,6 @@ pub(super) fn ipv4(text: &str) -> bool {
 /// `ipv6`: without a zone and, unlike `ipv4`, without surplus zeros.
 pub(super) fn ipv6(text: &str) -> bool {
     text.contains(':') && text.parse::<Ipv6Addr>().is_ok()
-}
-
-/// Whether Go's `net.ParseIP` takes the text.
-pub(super) fn ip(text: &str) -> bool {
-    text.parse::<IpAddr>().is_ok()
 }
 
 /// `cidr`: with leading zeros, and host bits, as one likes.

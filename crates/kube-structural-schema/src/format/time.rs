@@ -1,30 +1,39 @@
 //! Formats of dates and durations.
-//! It must not tell the time: nothing is converted, and no zone is looked up.
+//! It must not tell the time: no zone is looked up.
 //!
-//! Source: kube-openapi `pkg/validation/strfmt/{date,time,duration}.go` and Go 1.26 `time/format.go`.
+//! Source: kube-openapi `pkg/validation/strfmt/{date,time,duration}.go`.
 
-use super::is_space;
+use super::codes::is_space;
+use crate::go::time::{self, Time};
+
+/// The units of [`parse_duration`] and their nanoseconds; of the last spelling of each, every word that begins with it will
+/// do.
+const WORDS: [(&[&str], i64); 8] = [
+    (&["ns", "nano"], 1),
+    (&["us", "\u{b5}s", "micro"], 1_000),
+    (&["ms", "milli"], 1_000_000),
+    (&["s", "sec"], 1_000_000_000),
+    (&["m", "min"], 60_000_000_000),
+    (&["h", "hr", "hour"], 3_600_000_000_000),
+    (&["d", "day"], 86_400_000_000_000),
+    (&["w", "wk", "week"], 604_800_000_000_000),
+];
 
 /// `date`: `2006-01-02`, a day that the calendar has.
 pub(super) fn date(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
-        return false;
+    Time::parse_date(text).is_some()
+}
+
+/// `strfmt.ParseDateTime`, which takes more and less than the format [`date_time`]: the layouts that upstream tries, one after
+/// the other; nothing at all is 1970. None where upstream has an error.
+pub fn parse_date_time(text: &str) -> Option<Time> {
+    if text.is_empty() {
+        return Some(Time::UNIX_EPOCH);
     }
-    let (Some(year), Some(month), Some(day)) =
-        (digits(&bytes[..4]), digits(&bytes[5..7]), digits(&bytes[8..]))
-    else {
-        return false;
-    };
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let days = match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 if leap => 29,
-        2 => 28,
-        _ => return false,
-    };
-    (1..=days).contains(&day)
+    Time::parse_decimals(text, 6)
+        .or_else(|| Time::parse_decimals(text, 3))
+        .or_else(|| Time::parse_rfc3339(text))
+        .or_else(|| Time::parse_local(text))
 }
 
 fn digits(bytes: &[u8]) -> Option<u32> {
@@ -72,102 +81,46 @@ fn is_zone(text: &str) -> bool {
     }
 }
 
-/// `duration`: what Go's `time.ParseDuration` takes, or any text with a number and a unit somewhere in it.
+/// `duration`: what [`parse_duration`] takes.
 pub(super) fn duration(text: &str) -> bool {
-    is_go_duration(text) || has_lax_duration(text)
+    parse_duration(text).is_some()
 }
 
-/// The largest number of nanoseconds that Go can hold, and one more, which it can hold when negative.
-const NANOSECONDS: u64 = 1 << 63;
-
-fn is_go_duration(text: &str) -> bool {
-    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if unsigned == "0" {
-        return true;
+/// `strfmt.ParseDuration`: Go's form, else every number that is followed by a word for a unit, added up: nanoseconds.
+/// None where upstream has an error.
+pub fn parse_duration(text: &str) -> Option<i64> {
+    if let Some(nanos) = time::parse_duration(text) {
+        return Some(nanos);
     }
-    let mut rest = unsigned;
-    let mut total = 0_u64;
-    while !rest.is_empty() {
-        let Some((nanoseconds, after)) = term(rest) else { return false };
-        // Go lets the sum of two largest terms wrap around to nothing.
-        total = total.wrapping_add(nanoseconds);
-        if total > NANOSECONDS {
-            return false;
-        }
-        rest = after;
-    }
-    !unsigned.is_empty() && (total < NANOSECONDS || text.starts_with('-'))
-}
-
-/// A number with its unit, in nanoseconds, and what follows.
-fn term(text: &str) -> Option<(u64, &str)> {
-    let (whole, rest) = split_digits(text);
-    let (fraction, rest) = rest.strip_prefix('.').map_or(("", rest), split_digits);
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
-    }
-    let end = rest.find(|letter: char| letter == '.' || letter.is_ascii_digit()).unwrap_or(rest.len());
-    let (unit, rest) = rest.split_at(end);
-    let unit = match unit {
-        "ns" => 1_u64,
-        "us" | "µs" | "μs" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        "m" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        _ => return None,
-    };
-    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let nanoseconds = whole.checked_mul(unit).filter(|nanoseconds| *nanoseconds <= NANOSECONDS)?;
-    let nanoseconds = nanoseconds + part_of(fraction, unit);
-    (nanoseconds <= NANOSECONDS).then_some((nanoseconds, rest))
-}
-
-/// A decimal fraction of a unit, rounded as Go rounds it: digits that do not fit are dropped.
-fn part_of(fraction: &str, unit: u64) -> u64 {
-    let (mut number, mut scale) = (0_u64, 1_f64);
-    for digit in fraction.bytes() {
-        let next = number.checked_mul(10).map(|number| number + u64::from(digit - b'0'));
-        match next.filter(|next| number <= (NANOSECONDS - 1) / 10 && *next <= NANOSECONDS) {
-            None => break,
-            Some(next) => number = next,
-        }
-        scale *= 10.0;
-    }
-    (number as f64 * (unit as f64 / scale)) as u64
-}
-
-fn split_digits(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()))
-}
-
-/// Whether the text holds digits, perhaps spaces, and a unit. Unknown units and all other text are passed over, and only a
-/// number that does not fit spoils it.
-fn has_lax_duration(text: &str) -> bool {
+    let mut total: i64 = 0;
     let mut found = false;
     let mut rest = text;
-    while let Some(start) = rest.find(|letter: char| letter.is_ascii_digit()) {
-        let (number, after) = split_digits(&rest[start..]);
-        let unit = after.trim_start_matches(|letter: char| u8::try_from(letter).is_ok_and(is_space));
-        let end =
-            unit.find(|letter: char| !letter.is_ascii_alphabetic() && letter != 'µ').unwrap_or(unit.len());
-        let (unit, behind) = unit.split_at(end);
-        if unit.is_empty() {
-            rest = after;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let number_end = start + leading_digits(&rest[start..]);
+        let spaced =
+            rest[number_end..].trim_start_matches(|letter: char| u8::try_from(letter).is_ok_and(is_space));
+        let word_len =
+            spaced.find(|c: char| !c.is_ascii_alphabetic() && c != '\u{b5}').unwrap_or(spaced.len());
+        if word_len == 0 {
+            rest = &rest[number_end..];
             continue;
         }
-        if number.parse::<i64>().is_err() {
-            return false;
+        let factor: i64 = rest[start..number_end].parse().ok()?;
+        let word = spaced[..word_len].to_lowercase();
+        for (spellings, unit) in WORDS {
+            let (last, exact) = spellings.split_last()?;
+            let times =
+                usize::from(word.starts_with(last)) + exact.iter().filter(|name| **name == word).count();
+            for _ in 0..times {
+                found = true;
+                total = total.wrapping_add(factor.wrapping_mul(unit));
+            }
         }
-        found |= is_lax_unit(&unit.to_ascii_lowercase());
-        rest = behind;
+        rest = &spaced[word_len..];
     }
-    found
+    found.then_some(total)
 }
 
-fn is_lax_unit(unit: &str) -> bool {
-    matches!(unit, "ns" | "us" | "µs" | "ms" | "s" | "m" | "h" | "hr" | "d" | "w" | "wk")
-        || ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"]
-            .iter()
-            .any(|long| unit.starts_with(long))
+fn leading_digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
 }

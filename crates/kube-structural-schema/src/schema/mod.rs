@@ -46,7 +46,7 @@ pub struct Schema {
     /// `default`; never `null`.
     pub default: Option<Json>,
     /// `properties`.
-    pub properties: Properties,
+    pub properties: Properties<Schema>,
     /// `items`, where it is a single schema.
     pub items: Option<Box<Schema>>,
     /// `additionalProperties`.

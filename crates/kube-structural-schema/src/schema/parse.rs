@@ -201,7 +201,11 @@ fn items(keywords: &Map<String, Value>, position: Position, at: &Place<'_>) -> P
     }
 }
 
-fn properties(keywords: &Map<String, Value>, position: Position, at: &Place<'_>) -> Parsed<Properties> {
+fn properties(
+    keywords: &Map<String, Value>,
+    position: Position,
+    at: &Place<'_>,
+) -> Parsed<Properties<Schema>> {
     let here = at.child("properties");
     match present(keywords, "properties") {
         Some(Value::Object(properties)) => properties

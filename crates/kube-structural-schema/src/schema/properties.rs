@@ -1,15 +1,13 @@
 //! The `properties` of a schema, by name.
 //! It must not be changed after it was built, so it can be one sorted allocation.
 
-use super::Schema;
-
 /// Schemas by property name, in the order of the names' bytes.
-#[derive(Debug, Default)]
-pub struct Properties(Box<[(Box<str>, Schema)]>);
+#[derive(Debug)]
+pub struct Properties<T>(Box<[(Box<str>, T)]>);
 
-impl Properties {
+impl<T> Properties<T> {
     /// The schema of a property.
-    pub fn get(&self, name: &str) -> Option<&Schema> {
+    pub fn get(&self, name: &str) -> Option<&T> {
         let index = self.0.binary_search_by(|(key, _)| key.as_ref().cmp(name)).ok()?;
         Some(&self.0[index].1)
     }
@@ -25,19 +23,25 @@ impl Properties {
     }
 
     /// All properties, sorted by name.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Schema)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &T)> {
         self.0.iter().map(|(name, schema)| (&**name, schema))
     }
 
     /// All properties, sorted by name, to change their schemas.
-    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&str, &mut Schema)> {
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&str, &mut T)> {
         self.0.iter_mut().map(|(name, schema)| (&**name, schema))
     }
 }
 
-impl FromIterator<(Box<str>, Schema)> for Properties {
+impl<T> Default for Properties<T> {
+    fn default() -> Self {
+        Self(Box::default())
+    }
+}
+
+impl<T> FromIterator<(Box<str>, T)> for Properties<T> {
     /// Of two schemas with the same name one is kept.
-    fn from_iter<I: IntoIterator<Item = (Box<str>, Schema)>>(properties: I) -> Self {
+    fn from_iter<I: IntoIterator<Item = (Box<str>, T)>>(properties: I) -> Self {
         let mut sorted: Vec<_> = properties.into_iter().collect();
         sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
         sorted.dedup_by(|(a, _), (b, _)| a == b);

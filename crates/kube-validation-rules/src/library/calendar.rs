@@ -3,9 +3,11 @@
 //!
 //! Source: cel-go `common/stdlib/standard.go`. Zones by name (`America/New_York`) are an error here.
 
-use super::{Run, Table, text};
+use kube_structural_schema::go::time::{Civil, Time};
+
+use super::args::text;
+use super::table::{Run, Table};
 use crate::fault::{Fault, Outcome};
-use crate::time::{Civil, Timestamp};
 use crate::value::Value;
 
 const MILLIS: i64 = 1_000_000;
@@ -39,7 +41,7 @@ pub(super) fn declare(table: &mut Table) {
     }
 }
 
-fn part<'v>(args: &[Value<'v>], of: fn(&Civil, &Timestamp) -> i64) -> Outcome<Value<'v>> {
+fn part<'v>(args: &[Value<'v>], of: fn(&Civil, &Time) -> i64) -> Outcome<Value<'v>> {
     let Some(Value::Timestamp(time)) = args.first() else { return Err(Fault::NoOverload) };
     let offset = if args.len() > 1 { zone_offset(text(args, 1)?)? } else { 0 };
     Ok(Value::Int(of(&time.civil(offset), time)))

@@ -3,10 +3,13 @@
 //!
 //! Source: cel-go `common/types`, `ConvertToType`.
 
-use super::{Table, text};
-use crate::duration;
+use kube_structural_schema::go::strconv::{format_float, parse_float};
+use kube_structural_schema::go::time::{self, Time};
+
+use super::args::text;
+use super::table::Table;
 use crate::fault::{Fault, Outcome};
-use crate::time::{MAX_SECONDS, MIN_SECONDS, Timestamp};
+use crate::time::{MAX_SECONDS, MIN_SECONDS, span_text};
 use crate::value::{TWO_63, Value};
 
 /// The conversions that are done while a rule is compiled where their argument is a literal.
@@ -30,7 +33,7 @@ pub(super) fn declare(table: &mut Table) {
     table.function("double", "uint64_to_double", "uint -> double", to_double);
     table.function("duration", "duration_to_duration", "duration -> duration", identity);
     table.function("duration", "string_to_duration", "string -> duration", |args| {
-        duration::parse(text(args, 0)?)
+        time::parse_duration(text(args, 0)?)
             .map(Value::Duration)
             .ok_or(impossible("string", "google.protobuf.Duration"))
     });
@@ -84,16 +87,9 @@ fn to_double<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
     Ok(Value::Double(match &args[0] {
         Value::Int(value) => *value as f64,
         Value::Uint(value) => *value as f64,
-        Value::String(text) => parse_double(text.as_str()).ok_or(impossible("string", "double"))?,
+        Value::String(text) => parse_float(text.as_str()).ok_or(impossible("string", "double"))?,
         _ => return Err(Fault::NoOverload),
     }))
-}
-
-/// `strconv.ParseFloat`, but for hexadecimal numbers: what is too large for a double is an error.
-fn parse_double(text: &str) -> Option<f64> {
-    let value: f64 = text.parse().ok()?;
-    let named = text.trim_start_matches(['+', '-']).starts_with(['i', 'I']);
-    (value.is_finite() || value.is_nan() || named).then_some(value)
 }
 
 fn to_int<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
@@ -124,9 +120,10 @@ fn to_uint<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
 
 fn to_timestamp<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
     let time = match &args[0] {
-        Value::Int(seconds) => Timestamp { seconds: *seconds, nanos: 0, offset: 0 },
-        Value::String(text) => Timestamp::parse_rfc3339(text.as_str())
-            .ok_or(impossible("string", "google.protobuf.Timestamp"))?,
+        Value::Int(seconds) => Time { seconds: *seconds, ..Time::UNIX_EPOCH },
+        Value::String(text) => {
+            Time::parse_rfc3339(text.as_str()).ok_or(impossible("string", "google.protobuf.Timestamp"))?
+        }
         _ => return Err(Fault::NoOverload),
     };
     if (MIN_SECONDS..=MAX_SECONDS).contains(&time.seconds) {
@@ -144,32 +141,13 @@ pub(super) fn to_text(value: &Value<'_>) -> Outcome<String> {
         Value::Bool(value) => value.to_string(),
         Value::Bytes(bytes) => String::from_utf8(bytes.to_vec())
             .map_err(|_| Fault::new("invalid UTF-8 in bytes, cannot convert to string"))?,
-        Value::Double(value) => general(*value),
-        Value::Duration(nanos) => duration::to_text(*nanos),
+        Value::Double(value) => format_float(*value),
+        Value::Duration(nanos) => span_text(*nanos),
         Value::Int(value) => value.to_string(),
         Value::Uint(value) => value.to_string(),
-        Value::Timestamp(time) => time.to_rfc3339(),
-        Value::Ip(address) => address.to_string(),
-        Value::Cidr(block) => block.to_string(),
+        Value::Timestamp(time) => time.to_rfc3339_nano(),
+        Value::Kind(kind) => kind.to_text().ok_or(Fault::NoOverload)?,
         Value::Type(name) => (*name).to_owned(),
         _ => return Err(Fault::NoOverload),
     })
-}
-
-/// Go's `%g`: the shortest digits that give the number back, with an exponent from seven digits on and below 0.0001.
-fn general(value: f64) -> String {
-    if value.is_nan() {
-        return "NaN".to_owned();
-    }
-    if value.is_infinite() {
-        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    let scientific = format!("{value:e}");
-    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..6).contains(&exponent) {
-        return value.to_string();
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
 }

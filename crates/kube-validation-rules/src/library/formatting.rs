@@ -5,10 +5,13 @@
 
 use std::fmt::Write as _;
 
-use super::{Table, convert, text};
+use super::args::text;
+use super::convert;
+use super::table::Table;
 use crate::compare;
 use crate::fault::{Fault, Outcome};
 use crate::value::Value;
+use kube_structural_schema::go::strconv::quote;
 use kube_structural_schema::json::level;
 
 /// Digits behind the point where a clause does not say.
@@ -243,11 +246,11 @@ fn nested(value: &Value<'_>) -> Outcome<String> {
                 Ok((nested(&key)?, nested(&value)?))
             }))?,
             Value::Double(number) if number.is_finite() => format!("{number:.DEFAULT_PRECISION$}"),
-            Value::Double(_) => format!("{:?}", convert::to_text(value)?),
-            Value::Timestamp(_) => format!("timestamp({:?})", convert::to_text(value)?),
-            Value::Duration(_) => format!("duration({:?})", convert::to_text(value)?),
-            Value::String(text) => format!("{:?}", text.as_str()),
-            Value::Bytes(_) => format!("b{:?}", convert::to_text(value)?),
+            Value::Double(_) => quote(&convert::to_text(value)?),
+            Value::Timestamp(_) => format!("timestamp({})", quote(&convert::to_text(value)?)),
+            Value::Duration(_) => format!("duration({})", quote(&convert::to_text(value)?)),
+            Value::String(text) => quote(text.as_str()),
+            Value::Bytes(_) => format!("b{}", quote(&convert::to_text(value)?)),
             other => as_text(other)?,
         })
     })

@@ -5,7 +5,9 @@
 
 use std::cmp::Ordering;
 
-use super::{Run, Table, count, operators};
+use super::args::count;
+use super::operators;
+use super::table::{Run, Table};
 use crate::compare;
 use crate::fault::{Fault, Outcome};
 use crate::value::Value;

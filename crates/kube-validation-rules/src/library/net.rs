@@ -1,25 +1,19 @@
-//! IP addresses and blocks of them.
-//! It must not know names of hosts.
+//! IP addresses and blocks of them: `ip('::1')`, `cidr('10.0.0.0/8')` and what can be asked of them.
+//! It must not know how they are written; that is in `kinds`.
 //!
-//! Source: apiserver `pkg/cel/library/{ip,cidr}.go` and Go's `net/netip`.
+//! Source: apiserver `pkg/cel/library/{ip,cidr}.go`.
 
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-use super::{Table, text};
+use super::args::{kind, text};
+use super::table::Table;
 use crate::fault::{Fault, Outcome};
+use crate::kinds::{Cidr, is_global_unicast, is_link_local_multicast, is_link_local_unicast, parse_ip};
 use crate::value::Value;
-
-/// A block of addresses, with the address it was written with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cidr {
-    address: IpAddr,
-    pub(crate) bits: u8,
-}
 
 pub(super) fn declare(table: &mut Table) {
     table.function("ip", "string_to_ip", "string -> ip", |args| {
-        parse_ip(text(args, 0)?).map(Value::Ip).ok_or(NOT_AN_ADDRESS)
+        parse_ip(text(args, 0)?).map(Value::kind).ok_or(NOT_AN_ADDRESS)
     });
     table.function("isIP", "is_ip", "string -> bool", |args| {
         Ok(Value::Bool(parse_ip(text(args, 0)?).is_some()))
@@ -47,7 +41,7 @@ pub(super) fn declare(table: &mut Table) {
         Ok(Value::Bool(is_global_unicast(address(args, 0)?)))
     });
     table.function("cidr", "string_to_cidr", "string -> cidr", |args| {
-        Cidr::parse(text(args, 0)?).map(Value::Cidr).ok_or(NOT_A_BLOCK)
+        Cidr::parse(text(args, 0)?).map(Value::kind).ok_or(NOT_A_BLOCK)
     });
     table.function("isCIDR", "is_cidr", "string -> bool", |args| {
         Ok(Value::Bool(Cidr::parse(text(args, 0)?).is_some()))
@@ -66,104 +60,20 @@ pub(super) fn declare(table: &mut Table) {
     table.method("containsCIDR", "cidr_contains_cidr", "cidr, cidr -> bool", |args| {
         Ok(Value::Bool(block(args, 0)?.contains_block(block(args, 1)?)))
     });
-    table.method("ip", "cidr_ip", "cidr -> ip", |args| Ok(Value::Ip(block(args, 0)?.address)));
+    table.method("ip", "cidr_ip", "cidr -> ip", |args| Ok(Value::kind(block(args, 0)?.address)));
     table.method("prefixLength", "cidr_prefix_length", "cidr -> int", |args| {
         Ok(Value::Int(block(args, 0)?.bits.into()))
     });
-    table.method("masked", "cidr_masked", "cidr -> cidr", |args| {
-        let Cidr { address, bits } = block(args, 0)?;
-        Ok(Value::Cidr(Cidr { address: mask(address, bits), bits }))
-    });
+    table.method("masked", "cidr_masked", "cidr -> cidr", |args| Ok(Value::kind(block(args, 0)?.masked())));
 }
 
 const NOT_AN_ADDRESS: Fault = Fault::Failed(std::borrow::Cow::Borrowed("IP address parse error"));
 const NOT_A_BLOCK: Fault = Fault::Failed(std::borrow::Cow::Borrowed("network address parse error"));
 
 fn address(args: &[Value<'_>], index: usize) -> Outcome<IpAddr> {
-    match args.get(index) {
-        Some(Value::Ip(address)) => Ok(*address),
-        _ => Err(Fault::NoOverload),
-    }
+    kind(args, index).copied()
 }
 
 fn block(args: &[Value<'_>], index: usize) -> Outcome<Cidr> {
-    match args.get(index) {
-        Some(Value::Cidr(block)) => Ok(*block),
-        _ => Err(Fault::NoOverload),
-    }
-}
-
-/// An address without a zone; an IPv4 address in IPv6's clothes is none.
-fn parse_ip(text: &str) -> Option<IpAddr> {
-    let address: IpAddr = text.parse().ok()?;
-    match address {
-        IpAddr::V6(address) if address.to_ipv4_mapped().is_some() => None,
-        address => Some(address),
-    }
-}
-
-fn is_link_local_multicast(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => address.octets()[..3] == [224, 0, 0],
-        IpAddr::V6(address) => address.segments()[0] & 0xff0f == 0xff02,
-    }
-}
-
-fn is_link_local_unicast(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => address.segments()[0] & 0xffc0 == 0xfe80,
-    }
-}
-
-/// Go's meaning, which has private addresses among them.
-fn is_global_unicast(address: IpAddr) -> bool {
-    !(address.is_unspecified()
-        || address.is_loopback()
-        || address.is_multicast()
-        || is_link_local_unicast(address)
-        || address == IpAddr::V4(Ipv4Addr::BROADCAST))
-}
-
-impl Cidr {
-    fn parse(text: &str) -> Option<Self> {
-        let (address, bits) = text.rsplit_once('/')?;
-        let address = parse_ip(address)?;
-        let plain = bits.bytes().all(|b| b.is_ascii_digit()) && !(bits.len() > 1 && bits.starts_with('0'));
-        let bits: u8 = plain.then(|| bits.parse().ok()).flatten()?;
-        (bits <= width(address)).then_some(Self { address, bits })
-    }
-
-    fn contains(self, address: IpAddr) -> bool {
-        self.address.is_ipv4() == address.is_ipv4()
-            && mask(self.address, self.bits) == mask(address, self.bits)
-    }
-
-    fn contains_block(self, other: Self) -> bool {
-        self.bits <= other.bits && self.contains(other.address)
-    }
-}
-
-fn width(address: IpAddr) -> u8 {
-    if address.is_ipv4() { 32 } else { 128 }
-}
-
-fn mask(address: IpAddr, bits: u8) -> IpAddr {
-    let host = u32::from(width(address) - bits);
-    match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(host).unwrap_or_default();
-            IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(host).unwrap_or_default();
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
-        }
-    }
-}
-
-impl fmt::Display for Cidr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.bits)
-    }
+    kind(args, index).copied()
 }

@@ -6,10 +6,13 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::{Run, Table, built_in, count};
+use super::args::count;
+use super::table::{Run, Table, built_in};
 use crate::compare::{self, Scalar, map_key};
 use crate::fault::{Fault, Outcome};
-use crate::value::{List, ListKind, Value, find};
+use crate::time::{between, plus};
+use crate::value::{List, Value, find};
+use crate::view::ListKind;
 
 /// The types that `<` and its like compare, and the names they go by there.
 const ORDERED: [(&str, &str); 14] = [
@@ -113,7 +116,7 @@ pub(super) fn add<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
             a.checked_add(*b).map(Value::Duration).ok_or(INT_OVERFLOW)
         }
         (Value::Duration(span), Value::Timestamp(time)) | (Value::Timestamp(time), Value::Duration(span)) => {
-            time.plus(*span).map(Value::Timestamp).ok_or(TIME_OVERFLOW)
+            plus(*time, *span).map(Value::Timestamp).ok_or(TIME_OVERFLOW)
         }
         (Value::List(_) | Value::Array(_), Value::List(_) | Value::Array(_)) => concat(a, b),
         _ => Err(Fault::NoOverload),
@@ -166,9 +169,11 @@ fn subtract<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
         }
         [Value::Timestamp(time), Value::Duration(span)] => {
             let back = span.checked_neg().ok_or(INT_OVERFLOW)?;
-            time.plus(back).map(Value::Timestamp).ok_or(TIME_OVERFLOW)
+            plus(*time, back).map(Value::Timestamp).ok_or(TIME_OVERFLOW)
         }
-        [Value::Timestamp(a), Value::Timestamp(b)] => a.since(*b).map(Value::Duration).ok_or(INT_OVERFLOW),
+        [Value::Timestamp(a), Value::Timestamp(b)] => {
+            between(*b, *a).map(Value::Duration).ok_or(INT_OVERFLOW)
+        }
         _ => Err(Fault::NoOverload),
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Source: cel-go `cel/library.go`, `OptionalTypes` of version 2.
 
-use super::{Table, built_in};
+use super::table::{Table, built_in};
 use crate::compare;
 use crate::fault::{Fault, Outcome};
 use crate::value::Value;

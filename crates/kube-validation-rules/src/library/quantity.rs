@@ -1,54 +1,32 @@
-//! Kubernetes quantities: `500m`, `1.5Gi`, `1e3`.
-//! It must not write them; nothing in expressions does.
+//! Quantities: `quantity('500m')` and what can be done with one.
+//! It must not know how they are written; that is in `kinds`.
 //!
-//! Source: apimachinery `pkg/api/resource/{quantity,amount,suffix}.go`.
+//! Source: apiserver `pkg/cel/library/quantity.go`.
 
-use std::cmp::Ordering;
-
-use num_bigint::{BigInt, Sign};
-use num_traits::ToPrimitive;
-
-use super::{Table, text};
+use super::args::{int, kind, text};
+use super::table::Table;
 use crate::fault::{Fault, Outcome};
+use crate::kinds::Quantity;
 use crate::value::Value;
-
-/// Exponents beyond are refused: such a number would fill the memory, here and on the server.
-const MAX_EXPONENT: i32 = 50_000;
-
-/// Nothing smaller than a billionth is kept.
-const NANO: i32 = 9;
-
-/// A decimal number: `unscaled / 10^scale`.
-#[derive(Clone, Debug)]
-pub(crate) struct Quantity {
-    unscaled: BigInt,
-    scale: i32,
-    /// Whether upstream keeps it in 64 bits; otherwise it is no integer to it, whatever its value.
-    small: bool,
-}
 
 pub(super) fn declare(table: &mut Table) {
     table.function("quantity", "string_to_quantity", "string -> quantity", |args| {
-        Ok(Value::Quantity(Quantity::parse(text(args, 0)?)?.into()))
+        Ok(Value::kind(Quantity::parse(text(args, 0)?)?))
     });
     table.function("isQuantity", "is_quantity_string", "string -> bool", |args| {
         Ok(Value::Bool(Quantity::parse(text(args, 0)?).is_ok()))
     });
     table.function("sign", "quantity_sign", "quantity -> int", |args| {
-        Ok(Value::Int(match quantity(args, 0)?.unscaled.sign() {
-            Sign::Minus => -1,
-            Sign::NoSign => 0,
-            Sign::Plus => 1,
-        }))
+        Ok(Value::Int(quantity(args, 0)?.sign()))
     });
     table.method("isGreaterThan", "quantity_is_greater_than", "quantity, quantity -> bool", |args| {
-        Ok(Value::Bool(quantity(args, 0)?.cmp(quantity(args, 1)?).is_gt()))
+        Ok(Value::Bool(quantity(args, 0)?.order(quantity(args, 1)?).is_gt()))
     });
     table.method("isLessThan", "quantity_is_less_than", "quantity, quantity -> bool", |args| {
-        Ok(Value::Bool(quantity(args, 0)?.cmp(quantity(args, 1)?).is_lt()))
+        Ok(Value::Bool(quantity(args, 0)?.order(quantity(args, 1)?).is_lt()))
     });
     table.method("compareTo", "quantity_compare_to", "quantity, quantity -> int", |args| {
-        Ok(Value::Int(quantity(args, 0)?.cmp(quantity(args, 1)?) as i64))
+        Ok(Value::Int(quantity(args, 0)?.order(quantity(args, 1)?) as i64))
     });
     table.method("asApproximateFloat", "quantity_get_float", "quantity -> double", |args| {
         Ok(Value::Double(quantity(args, 0)?.to_f64()))
@@ -60,194 +38,21 @@ pub(super) fn declare(table: &mut Table) {
         Ok(Value::Bool(quantity(args, 0)?.to_i64().is_some()))
     });
     table.method("add", "quantity_add", "quantity, quantity -> quantity", |args| {
-        Ok(Value::Quantity(quantity(args, 0)?.plus(quantity(args, 1)?).into()))
+        Ok(Value::kind(quantity(args, 0)?.plus(quantity(args, 1)?)))
     });
     table.method("add", "quantity_add_int", "quantity, int -> quantity", |args| {
-        let other = Quantity::from(super::int(args, 1)?);
-        Ok(Value::Quantity(quantity(args, 0)?.plus(&other).into()))
+        let other = Quantity::from(int(args, 1)?);
+        Ok(Value::kind(quantity(args, 0)?.plus(&other)))
     });
     table.method("sub", "quantity_sub", "quantity, quantity -> quantity", |args| {
-        Ok(Value::Quantity(quantity(args, 0)?.plus(&quantity(args, 1)?.negated()).into()))
+        Ok(Value::kind(quantity(args, 0)?.plus(&quantity(args, 1)?.negated())))
     });
     table.method("sub", "quantity_sub_int", "quantity, int -> quantity", |args| {
-        let other = Quantity::from(super::int(args, 1)?).negated();
-        Ok(Value::Quantity(quantity(args, 0)?.plus(&other).into()))
+        let other = Quantity::from(int(args, 1)?).negated();
+        Ok(Value::kind(quantity(args, 0)?.plus(&other)))
     });
 }
 
 fn quantity<'a>(args: &'a [Value<'_>], index: usize) -> Outcome<&'a Quantity> {
-    match args.get(index) {
-        Some(Value::Quantity(quantity)) => Ok(quantity),
-        _ => Err(Fault::NoOverload),
-    }
-}
-
-/// The base and exponent of a suffix.
-fn suffix(suffix: &str) -> Option<(u32, i32)> {
-    Some(match suffix {
-        "n" => (10, -9),
-        "u" => (10, -6),
-        "m" => (10, -3),
-        "" => (10, 0),
-        "k" => (10, 3),
-        "M" => (10, 6),
-        "G" => (10, 9),
-        "T" => (10, 12),
-        "P" => (10, 15),
-        "E" => (10, 18),
-        "Ki" => (2, 10),
-        "Mi" => (2, 20),
-        "Gi" => (2, 30),
-        "Ti" => (2, 40),
-        "Pi" => (2, 50),
-        "Ei" => (2, 60),
-        exponent => {
-            let exponent: i32 = exponent.strip_prefix(['e', 'E'])?.parse().ok()?;
-            (10, exponent)
-        }
-    })
-}
-
-impl Quantity {
-    fn parse(text: &str) -> Outcome<Self> {
-        let malformed = || Fault::new("quantities must match the regular expression of quantities");
-        if text.is_empty() {
-            return Err(malformed());
-        }
-        let (negative, unsigned) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, text.strip_prefix('+').unwrap_or(text)),
-        };
-        let stripped = unsigned.trim_start_matches('0');
-        if stripped.is_empty() {
-            // A sign alone is zero as well.
-            return Ok(Self { unscaled: BigInt::ZERO, scale: 0, small: true });
-        }
-        let whole_len = stripped.bytes().take_while(u8::is_ascii_digit).count();
-        let (whole, rest) = stripped.split_at(whole_len);
-        let whole = if whole.is_empty() { "0" } else { whole };
-        let (fraction, unit) = match rest.strip_prefix('.') {
-            Some(rest) => rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count()),
-            None => ("", rest),
-        };
-        // Upstream's number needs a digit somewhere: `.Ki` is refused, `0.Ki` is not.
-        let has_digits = unsigned.starts_with(|c: char| c.is_ascii_digit()) || !fraction.is_empty();
-        let (base, exponent) = suffix(unit).ok_or_else(malformed)?;
-        if exponent.abs() > MAX_EXPONENT {
-            return Err(malformed());
-        }
-        let digits = [whole, fraction].concat();
-        let decimals = i32::try_from(fraction.len()).map_err(|_| malformed())?;
-        if let Some(small) = Self::parse_small(&digits, decimals, base, exponent) {
-            return Ok(if negative { small.negated() } else { small });
-        }
-        if !has_digits {
-            return Err(malformed());
-        }
-        let unscaled: BigInt = digits.parse().map_err(|_| malformed())?;
-        let exact = if base == 2 {
-            Self { unscaled: unscaled << exponent, scale: decimals, small: false }
-        } else {
-            Self { unscaled, scale: decimals - exponent, small: false }
-        };
-        let mut rounded = exact.rounded_up();
-        let largest = Self::from(i64::MAX);
-        if base == 2 && rounded.cmp(&largest).is_gt() {
-            rounded = Self { small: false, ..largest };
-        }
-        Ok(if negative { rounded.negated() } else { rounded })
-    }
-
-    /// The form of 64 bits, for numbers of few enough digits.
-    fn parse_small(digits: &str, decimals: i32, base: u32, exponent: i32) -> Option<Self> {
-        let len = i32::try_from(digits.len()).ok()?;
-        let (precision, factor, scale) = if base == 10 {
-            (18 - len, 1_i64, exponent - decimals)
-        } else if decimals == 0 {
-            (15 - len - exponent * 3 / 10 - 1, 1_i64 << exponent, 0)
-        } else {
-            return None;
-        };
-        if precision < 0 || scale < -NANO {
-            return None;
-        }
-        let value = digits.parse::<i64>().ok()?.checked_mul(factor)?;
-        Some(Self { unscaled: value.into(), scale: -scale, small: true })
-    }
-
-    fn negated(&self) -> Self {
-        Self { unscaled: -&self.unscaled, ..*self }
-    }
-
-    /// In billionths, rounded away from zero.
-    fn rounded_up(self) -> Self {
-        if self.unscaled.sign() == Sign::NoSign {
-            return self;
-        }
-        if self.scale <= NANO {
-            return Self { unscaled: self.at_scale(NANO), scale: NANO, small: false };
-        }
-        let unit = power_of_ten(self.scale - NANO);
-        let mut unscaled = &self.unscaled / &unit;
-        if &unscaled * &unit != self.unscaled {
-            unscaled += 1;
-        }
-        Self { unscaled, scale: NANO, small: false }
-    }
-
-    fn at_scale(&self, scale: i32) -> BigInt {
-        &self.unscaled * power_of_ten(scale - self.scale)
-    }
-
-    pub(crate) fn cmp(&self, other: &Self) -> Ordering {
-        let scale = self.scale.max(other.scale);
-        self.at_scale(scale).cmp(&other.at_scale(scale))
-    }
-
-    fn plus(&self, other: &Self) -> Self {
-        if self.small && other.small {
-            if other.unscaled == BigInt::ZERO {
-                return self.clone();
-            }
-            if self.unscaled == BigInt::ZERO {
-                return other.clone();
-            }
-        }
-        let scale = self.scale.max(other.scale);
-        let (a, b) = (self.at_scale(scale), other.at_scale(scale));
-        let fits = |number: &BigInt| number.to_i64().is_some();
-        let unscaled = &a + &b;
-        let small = self.small && other.small && fits(&a) && fits(&b) && fits(&unscaled);
-        Self { unscaled, scale, small }
-    }
-
-    /// The value as upstream converts it: a number with decimals is no integer, be they zeros.
-    fn to_i64(&self) -> Option<i64> {
-        if !self.small || self.scale > 0 {
-            return None;
-        }
-        let value = self.at_scale(0).to_i64()?;
-        // Upstream multiplies by tens with a check that the smallest integer fails.
-        (self.scale == 0 || value != i64::MIN).then_some(value)
-    }
-
-    fn to_f64(&self) -> f64 {
-        let base = self.unscaled.to_f64().unwrap_or(f64::NAN);
-        if self.scale == 0 { base } else { base * pow10(-self.scale) }
-    }
-}
-
-impl From<i64> for Quantity {
-    fn from(value: i64) -> Self {
-        Self { unscaled: value.into(), scale: 0, small: true }
-    }
-}
-
-fn power_of_ten(exponent: i32) -> BigInt {
-    BigInt::from(10).pow(u32::try_from(exponent).unwrap_or_default())
-}
-
-/// Go's `math.Pow10`, whose results are the nearest doubles.
-fn pow10(exponent: i32) -> f64 {
-    format!("1e{exponent}").parse().unwrap_or(f64::NAN)
+    kind(args, index)
 }

@@ -3,10 +3,11 @@
 //!
 //! Source: apiserver `pkg/cel/library/regex.go` and cel-go `common/types/string.go`.
 
-use super::{Table, int, text};
+use super::args::{int, text};
+use super::table::Table;
 use crate::fault::{Fault, Outcome};
 use crate::value::Value;
-use kube_structural_schema::pattern::Pattern;
+use kube_structural_schema::go::regexp::Pattern;
 
 /// What is done with a regular expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::args::{int, position};
 use super::lists::COMPARABLE;
-use super::{Table, int, position};
+use super::table::Table;
 use crate::compare;
 use crate::fault::{Fault, Outcome};
 use crate::macros::{MAP_INSERT, SORT_BY_KEYS};

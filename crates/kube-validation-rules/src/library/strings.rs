@@ -3,7 +3,8 @@
 //!
 //! Source: cel-go `ext/strings.go`, version 2, and `common/types/string.go`.
 
-use super::{Table, count, int, position, text};
+use super::args::{count, int, position, text};
+use super::table::Table;
 use crate::compare;
 use crate::fault::{Fault, Outcome};
 use crate::value::Value;

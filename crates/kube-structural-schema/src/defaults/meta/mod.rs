@@ -4,7 +4,6 @@
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/{algorithm,coerce}.go`.
 
 mod object_meta;
-mod time;
 
 use serde_json::{Map, Value};
 

@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::{Map, Number, Value};
 
-use super::time::Time;
+use crate::go::time::Time;
 use crate::json::{Json, copy, level};
 
 /// A field of metadata that has a value of the wrong type.
@@ -160,10 +160,10 @@ fn read(value: &Value, form: &Form) -> Result<Option<Json>, Misfit> {
             Value::Bool(_) => Some(value.clone()),
             _ => return Err(misfit("a boolean")),
         },
-        Form::Time => time(value)?.filter(|time| !time.is_zero()).map(|time| time.to_text().into()),
+        Form::Time => time(value)?.filter(|time| !time.is_zero()).map(|time| time.utc().to_rfc3339().into()),
         Form::OptionalTime => time(value)?.map(|time| match time.is_zero() {
             true => Value::Null,
-            false => time.to_text().into(),
+            false => time.utc().to_rfc3339().into(),
         }),
         Form::TextMap => match value {
             Value::Null => None,
@@ -242,7 +242,9 @@ fn recoded_integer(number: &Number) -> Option<i64> {
 fn time(value: &Value) -> Result<Option<Time>, Misfit> {
     match value {
         Value::Null => Ok(None),
-        Value::String(text) => Time::parse(text).map(Some).ok_or(misfit("a time in the form of RFC 3339")),
+        Value::String(text) => {
+            Time::parse_rfc3339(text).map(Some).ok_or(misfit("a time in the form of RFC 3339"))
+        }
         _ => Err(misfit("a time in the form of RFC 3339")),
     }
 }

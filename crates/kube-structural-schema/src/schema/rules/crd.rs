@@ -1,5 +1,5 @@
 //! What the API server says of a whole CRD: all versions, and `preserveUnknownFields`.
-//! It must not decide what Etch does about it.
+//! It must not decide what comes of it.
 //!
 //! Source: apiextensions-apiserver `pkg/controller/nonstructuralschema`.
 

@@ -1,9 +1,9 @@
 //! The rules for `apiVersion`, `kind` and `metadata` of whole objects, at the root and embedded.
 //! It must not look at values; coercion of metadata is elsewhere.
 
-use super::structure::Level;
+use super::level::Level;
 use super::violation::Report;
-use crate::go::quote;
+use crate::go::strconv::quote;
 use crate::schema::{Place, Schema, SchemaType};
 
 pub(super) fn check(schema: &Schema, depth: Level, at: &Place<'_>, report: &mut Report) {

@@ -5,6 +5,7 @@
 
 mod completeness;
 pub mod crd;
+mod level;
 mod metadata;
 mod nested;
 mod structure;
@@ -22,7 +23,7 @@ pub use violation::Violation;
 pub fn violations(schema: &Schema, root: &str) -> Vec<Violation> {
     let root = Place::root(root);
     let mut report = Report::default();
-    structure::check(schema, structure::Level::Root, &root, &mut report);
+    structure::check(schema, level::Level::Root, &root, &mut report);
     completeness::check(schema, &root, &mut report);
     report.into_sorted()
 }

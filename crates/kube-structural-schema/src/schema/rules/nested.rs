@@ -2,9 +2,9 @@
 //! It must not demand that the structure exists; [`super::completeness`] does.
 
 use super::violation::Report;
-use crate::go::quote;
+use crate::go::regexp::syntax_error;
+use crate::go::strconv::quote;
 use crate::json::level;
-use crate::pattern::syntax_error;
 use crate::schema::{Additional, Constraints, Place, Schema, SchemaType};
 
 /// The restrictions of a structural node.

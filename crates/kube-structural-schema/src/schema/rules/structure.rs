@@ -1,19 +1,12 @@
 //! The rules for what is reached through `properties`, `items` and `additionalProperties`.
 //! It must not look below `allOf`, `anyOf`, `oneOf` and `not`; [`super::nested`] does.
 
+use super::level::Level;
 use super::violation::Report;
 use super::{metadata, nested};
-use crate::go::quote;
+use crate::go::strconv::quote;
 use crate::json::level;
 use crate::schema::{Additional, Place, Schema, SchemaType};
-
-/// What a schema is the schema of.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Level {
-    Root,
-    Item,
-    Field,
-}
 
 /// `validateStructuralInvariants`
 pub(super) fn check(schema: &Schema, depth: Level, at: &Place<'_>, report: &mut Report) {

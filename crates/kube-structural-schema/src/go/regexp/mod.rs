@@ -21,15 +21,17 @@
 //! Source: Go 1.26 `regexp/syntax/parse.go` with the flags of `regexp.Compile` (`syntax.Perl`).
 
 mod class;
+mod error;
 mod parser;
 #[cfg(test)]
 mod tests;
 mod unicode;
 
-use std::fmt;
 use std::ops::Range;
 
 use regex_automata::meta;
+
+pub use error::SyntaxError;
 
 /// Memory that one compiled pattern may take, in bytes. `\pL{1000}` is the largest a person has reason to write.
 const SIZE_LIMIT: usize = 64 << 20;
@@ -45,13 +47,6 @@ pub enum PatternError {
     Syntax(SyntaxError),
     /// Go accepts it, and here it would take more memory than a pattern may.
     TooLarge,
-}
-
-/// Go's `syntax.Error`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SyntaxError {
-    code: &'static str,
-    expression: String,
 }
 
 impl Pattern {
@@ -83,10 +78,4 @@ impl Pattern {
 /// Go's error text for a pattern that `regexp.Compile` refuses.
 pub fn syntax_error(pattern: &str) -> Option<String> {
     parser::parse(pattern).err().map(|error| error.to_string())
-}
-
-impl fmt::Display for SyntaxError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error parsing regexp: {}: `{}`", self.code, self.expression)
-    }
 }

@@ -3,8 +3,7 @@
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
-use super::SyntaxError;
-use super::parser::error;
+use super::error::{SyntaxError, error};
 use super::unicode;
 
 /// What stands behind a backslash.

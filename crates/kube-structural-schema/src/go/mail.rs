@@ -1,13 +1,14 @@
-//! The format `email`: what Go's `mail.ParseAddress` takes, an RFC 5322 address with or without a display name.
-//! It must not keep the address: only whether there is exactly one.
+//! Mail addresses as Go's `net/mail` reads them: RFC 5322, with or without a display name.
+//! It must not keep an address: only whether there is exactly one.
 //!
 //! Source: Go 1.26 `net/mail/message.go` and `mime/encodedword.go`.
 
-use super::codes::is_base64;
-use super::network;
+use std::net::IpAddr;
 
-/// `email`
-pub(super) fn address(text: &str) -> bool {
+use super::base64::{Alphabet, decode as decode_base64};
+
+/// Whether `mail.ParseAddress` takes the text.
+pub fn is_address(text: &str) -> bool {
     let mut reader = Reader(text.as_bytes());
     reader.address(true) == Some(1) && reader.skip_comments() && reader.0.is_empty()
 }
@@ -89,7 +90,7 @@ impl<'t> Reader<'t> {
             let end = self.0.iter().position(|byte| *byte == b']')?;
             let (literal, rest) = self.0.split_at(end);
             self.0 = &rest[1..];
-            std::str::from_utf8(literal).is_ok_and(network::ip).then_some(())
+            std::str::from_utf8(literal).ok()?.parse::<IpAddr>().ok().map(|_| ())
         } else {
             self.strict_atom().map(|_| ())
         }
@@ -241,7 +242,7 @@ fn decode(word: &[u8]) -> Option<Word> {
         return Some(Word::Plain);
     };
     let decodes = match encoding {
-        b'B' | b'b' => is_base64(text.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n'))),
+        b'B' | b'b' => decode_base64(text, Alphabet::Standard).is_some(),
         b'Q' | b'q' => is_quoted_printable(text),
         _ => false,
     };

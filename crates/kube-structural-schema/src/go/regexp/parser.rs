@@ -3,8 +3,8 @@
 
 use regex_syntax::hir::{Class, ClassUnicode, Hir, Look, Repetition};
 
-use super::SyntaxError;
 use super::class::{self, Escape};
+use super::error::{SyntaxError, error};
 use super::unicode;
 
 /// The most copies that counted repetitions may ask for, nested ones multiplied.
@@ -396,8 +396,4 @@ fn number(text: &str) -> Option<(Option<u32>, &str)> {
     }
     let (number, rest) = text.split_at(digits);
     Some((number.parse().ok().filter(|_| digits <= 9), rest))
-}
-
-pub(super) fn error(code: &'static str, expression: &str) -> SyntaxError {
-    SyntaxError { code, expression: expression.to_owned() }
 }

@@ -1,0 +1,27 @@
+//! The text formats of Go's standard library that an API server answers with: one module for each Go package.
+//! It must not know Kubernetes; a port must take what Go takes, refuse what Go refuses, and say the same.
+//!
+//! | module | Go package |
+//! |---|---|
+//! | [`base64`] | `encoding/base64` |
+//! | [`fmt`] | `fmt`: `%v` of decoded JSON |
+//! | [`json`] | `encoding/json`: `Marshal` of decoded JSON |
+//! | [`mail`] | `net/mail`: `ParseAddress` |
+//! | [`number`] | the numbers of decoded JSON, and Go's conversions between them |
+//! | [`regexp`] | `regexp` |
+//! | [`strconv`] | `strconv`: `Quote`, `IsPrint`, `ParseFloat`, `%v` of floats |
+//! | [`time`] | `time`: `Parse` of RFC 3339 and dates, `Format`, `ParseDuration` |
+//! | [`url`] | `net/url` |
+
+pub mod base64;
+pub mod fmt;
+pub mod json;
+pub mod mail;
+pub mod number;
+pub mod regexp;
+pub mod strconv;
+pub mod time;
+pub mod url;
+
+#[cfg(test)]
+mod tests;

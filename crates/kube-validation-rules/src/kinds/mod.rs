@@ -1,0 +1,13 @@
+//! The types that Kubernetes adds to CEL, each with what can be asked of its values.
+//! It must not know values of the language nor functions; `library` ties them to these.
+
+mod named_format;
+mod net;
+mod quantity;
+mod semver;
+mod url;
+
+pub(crate) use named_format::{FORMATS, NamedFormat};
+pub(crate) use net::{Cidr, is_global_unicast, is_link_local_multicast, is_link_local_unicast, parse_ip};
+pub(crate) use quantity::Quantity;
+pub(crate) use semver::{Version, normalized};

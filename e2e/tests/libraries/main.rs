@@ -1,0 +1,143 @@
+//! What the libraries under `crates/` may be made of: nothing impure, and nothing of the rest of the workspace.
+//! It must not test what they do.
+
+mod imports;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use e2e::cargo::forget_package;
+
+/// Packages that await, log, read clocks or talk to somebody.
+const IMPURE: [&str; 12] = [
+    "chrono",
+    "etch",
+    "hyper",
+    "jiff",
+    "k8s-openapi",
+    "kube",
+    "kube-client",
+    "log",
+    "reqwest",
+    "time",
+    "tokio",
+    "tracing",
+];
+
+pub(crate) fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+pub(crate) fn libraries() -> Result<Vec<String>> {
+    let folders = fs::read_dir(root().join("crates"))?;
+    let mut names: Vec<_> = folders
+        .map(|folder| Ok(folder?.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<_>>()?;
+    names.sort();
+    ensure!(names.len() >= 3, "only {names:?}");
+    Ok(names)
+}
+
+fn cargo(folder: &Path, words: &[&str]) -> Result<String> {
+    let mut command = Command::new("cargo");
+    command.args(words).current_dir(folder);
+    forget_package(&mut command);
+    let output = command.output().context("cargo cannot be run")?;
+    ensure!(output.status.success(), "cargo {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The Rust files below a folder, tests left out, each with its text.
+pub(crate) fn sources(folder: &Path, found: &mut Vec<(PathBuf, String)>) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() {
+            if name != "tests" {
+                sources(&path, found)?;
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && !matches!(&*name, "tests.rs" | "laws.rs")
+        {
+            let text = fs::read_to_string(&path)?;
+            let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).fold(
+                String::new(),
+                |mut code, line| {
+                    code.push_str(line);
+                    code.push('\n');
+                    code
+                },
+            );
+            let code = code.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned();
+            found.push((path, code));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn no_library_depends_on_what_is_impure() -> Result<()> {
+    for name in libraries()? {
+        let tree = cargo(root(), &["tree", "--package", &name, "--edges", "normal", "--prefix", "none"])?;
+        let packages: BTreeSet<_> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+        ensure!(packages.contains("serde_json"), "{name} has no tree: {tree}");
+        for impure in IMPURE {
+            ensure!(!packages.contains(impure), "{name} depends on {impure}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn no_library_touches_the_world() -> Result<()> {
+    let mut files = Vec::new();
+    for name in libraries()? {
+        sources(&root().join("crates").join(name).join("src"), &mut files)?;
+    }
+    sources(&root().join("src/domain"), &mut files)?;
+    ensure!(files.len() > 100, "only {} files", files.len());
+    let impure = [
+        "std::fs",
+        "std::env",
+        "std::process",
+        "std::thread",
+        "std::io::std",
+        "Instant",
+        "SystemTime",
+        "TcpStream",
+        "UdpSocket",
+        "println!",
+        "eprintln!",
+        "async fn",
+        ".await",
+        "tokio::",
+        "tracing::",
+    ];
+    for (path, code) in files {
+        for word in impure {
+            ensure!(!code.contains(word), "{} mentions {word}", path.display());
+        }
+    }
+    Ok(())
+}
+
+/// Only what is under `crates/`, with the settings that the packages inherit.
+#[test]
+fn the_libraries_build_without_the_rest() -> Result<()> {
+    let manifest = fs::read_to_string(root().join("Cargo.toml"))?;
+    let workspace = manifest.split("\n[package]").next().context("a workspace")?;
+    let (head, tail) = workspace.split_once("members = [").context("members")?;
+    let (_, tail) = tail.split_once(']').context("members end")?;
+    let folder = tempfile::tempdir()?;
+    fs::write(folder.path().join("Cargo.toml"), format!("{head}members = [\"crates/*\"]{tail}"))?;
+    fs::copy(root().join("Cargo.lock"), folder.path().join("Cargo.lock"))?;
+    fs::copy(root().join("rust-toolchain.toml"), folder.path().join("rust-toolchain.toml"))?;
+    let copied = Command::new("cp").arg("-r").arg(root().join("crates")).arg(folder.path()).status()?;
+    ensure!(copied.success(), "{copied}");
+    let target = e2e::target::target_folder()?.join("libraries");
+    let target = target.to_str().context("a target folder that is text")?;
+    cargo(folder.path(), &["check", "--workspace", "--all-targets", "--target-dir", target]).map(drop)
+}
