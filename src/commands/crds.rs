@@ -4,6 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 use etch::api;
+use etch::report::write_yaml;
 use serde_json::json;
 
 use crate::commands::global::Format;
@@ -26,7 +27,8 @@ impl Crds {
         match self.output {
             Format::Yaml => {
                 for crd in crds {
-                    writeln!(out, "---\n{}", serde_yaml_ng::to_string(&crd)?.trim_end())?;
+                    writeln!(out, "---")?;
+                    write_yaml(out, &crd)?;
                 }
             }
             Format::Json => {
