@@ -25,6 +25,28 @@ lint:
 test *filter:
     cargo test --workspace --lib --bins {{ filter }}
 
+# Each library's tests, in a folder with nothing but it, what it stands on, and the settings that packages inherit
+alone:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    root=$PWD
+    for package in kube-structural-schema kube-managed-fields kube-validation-rules kube-crd-validation; do
+      folder=$(mktemp --directory)
+      mkdir "$folder/crates"
+      cp -r "crates/$package" "$folder/crates/"
+      for other in $(sed -n 's/^\(kube-[a-z-]*\)\.workspace = true$/\1/p' "crates/$package/Cargo.toml"); do
+        cp -r "crates/$other" "$folder/crates/"
+      done
+      sed '/^\[package\]/,$d; s|^members = .*|members = ["crates/*"]|' Cargo.toml >"$folder/Cargo.toml"
+      cp Cargo.lock rust-toolchain.toml "$folder/"
+      (cd "$folder" && cargo test --package "$package" --target-dir "$root/target/alone")
+      rm -r "$folder"
+    done
+
+# Go's answers that the ports of its packages are held against; needs go
+ports:
+    go -C e2e/oracle run ./ports ../../crates/kube-structural-schema/src/go/go-1.26
+
 # The scenarios of one file on a control plane, such as `just scenario main_job`
 scenario file *filter:
     cargo test --package e2e --test {{ file }} {{ filter }}

@@ -15,5 +15,5 @@ pub mod logs;
 pub mod operator;
 pub mod permissions;
 pub mod scene;
-mod target;
+pub mod target;
 pub mod webhook;
