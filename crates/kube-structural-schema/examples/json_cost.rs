@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// The median of many runs, those of both taken in turns.
 fn medians(mut first: impl FnMut(), mut second: impl FnMut()) -> (Duration, Duration) {
-    let mut time = |run: &mut dyn FnMut()| {
+    let time = |run: &mut dyn FnMut()| {
         let start = Instant::now();
         run();
         start.elapsed()
