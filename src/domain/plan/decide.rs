@@ -76,6 +76,23 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     })
 }
 
+impl Record {
+    /// Whether the record says that this object, as it is, holds its defaults in etcd.
+    ///
+    /// Of one that is skipped it says nothing. Where that ends, the object is written by whoever ends it, after the pass, and
+    /// that write stores the defaults that its writer sees, save perhaps where an owner's version has none of them (fact W6).
+    pub fn covers(&self, object: &Object, crd: &Crd) -> bool {
+        let (Some(through), Some(revision)) = (self.through, object.revision()) else { return false };
+        if skip(object).is_some() {
+            return false;
+        }
+        if revision <= through {
+            return !self.exceptions.contains(object.uid());
+        }
+        !self.versions_disagree && writes_store(object, crd)
+    }
+}
+
 /// Why an object is not to be written, whatever it lacks; none where nothing speaks against it.
 pub fn skip(object: &Object) -> Option<Skip> {
     match object {

@@ -15,9 +15,7 @@ mod rewrite;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::domain::crd::Crd;
 use crate::domain::json::Json;
-use crate::domain::object::Object;
 use crate::domain::path::Path;
 
 pub use breach::Broken;
@@ -201,21 +199,6 @@ impl Record {
     /// The part that says what objects are known to be without, and nothing of what they hold.
     pub fn of_cleared(&self) -> Self {
         Self { cleared: self.cleared.clone(), ..Self::default() }
-    }
-
-    /// Whether the record says that this object, as it is, holds its defaults in etcd.
-    ///
-    /// Of one that is skipped it says nothing. Where that ends, the object is written by whoever ends it, after the pass, and
-    /// that write stores the defaults that its writer sees, save perhaps where an owner's version has none of them (fact W6).
-    pub fn covers(&self, object: &Object, crd: &Crd) -> bool {
-        let (Some(through), Some(revision)) = (self.through, object.revision()) else { return false };
-        if skip(object).is_some() {
-            return false;
-        }
-        if revision <= through {
-            return !self.exceptions.contains(object.uid());
-        }
-        !self.versions_disagree && writes_store(object, crd)
     }
 }
 
