@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use tracing::{Span, debug_span, field::Empty};
 
-use super::halt::Halt;
 use crate::api::Counts;
 use crate::cluster::Outcome;
+use crate::controller::error::Halt;
 use crate::domain::condition::Reason;
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
@@ -21,7 +21,7 @@ use crate::metrics::WriteOutcome;
 pub const TRACED: &str = module_path!();
 
 /// The reconciliation of a CRD: from asking for permissions until every object was seen to.
-pub(super) fn pass(crd: &Crd, policy: &str) -> Span {
+pub(in crate::controller) fn pass(crd: &Crd, policy: &str) -> Span {
     debug_span!(
         "pass",
         crd = crd.name(),
@@ -38,7 +38,7 @@ pub(super) fn pass(crd: &Crd, policy: &str) -> Span {
 }
 
 /// Ends a pass in which every object was seen to; `reason` is that of the CRD's condition.
-pub(super) fn finish(pass: &Span, counts: Counts, reason: Option<Reason>) {
+pub(in crate::controller) fn finish(pass: &Span, counts: Counts, reason: Option<Reason>) {
     count(pass, counts);
     pass.record("held", counts.held);
     pass.record("rejected", counts.rejected);
@@ -49,34 +49,34 @@ pub(super) fn finish(pass: &Span, counts: Counts, reason: Option<Reason>) {
 }
 
 /// Ends a pass that could not be finished.
-pub(super) fn halt(pass: &Span, halt: &Halt) {
+pub(in crate::controller) fn halt(pass: &Span, halt: &Halt) {
     pass.record("outcome", "Halted");
     fail(pass, &halt.to_string());
 }
 
 /// A time as it is logged: a number, to the tenth of a second.
-pub(super) fn seconds(time: Duration) -> f64 {
+pub(in crate::controller) fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 10.0).round() / 10.0
 }
 
 /// A sweep over all objects; the first one of a pass decides about them, and the others verify it.
-pub(super) fn sweep(crd: &Crd, verifies: bool) -> Span {
+pub(in crate::controller) fn sweep(crd: &Crd, verifies: bool) -> Span {
     debug_span!("sweep", crd = crd.name(), verifies, objects = Empty, written = Empty)
 }
 
 /// Says what was counted in a pass or a sweep.
-pub(super) fn count(span: &Span, counts: Counts) {
+pub(in crate::controller) fn count(span: &Span, counts: Counts) {
     span.record("objects", counts.objects);
     span.record("written", counts.written);
 }
 
 /// A page of a list, and seeing to its objects; `number` begins with one.
-pub(super) fn page(crd: &Crd, number: u64) -> Span {
+pub(in crate::controller) fn page(crd: &Crd, number: u64) -> Span {
     debug_span!("page", crd = crd.name(), number, objects = Empty)
 }
 
 /// A write to an object, without its wait for a place among the writes; `attempt` begins with one.
-pub(super) fn write(crd: &Crd, object: &Object, write: &Write, attempt: u32) -> Span {
+pub(in crate::controller) fn write(crd: &Crd, object: &Object, write: &Write, attempt: u32) -> Span {
     debug_span!(
         "write",
         crd = crd.name(),
@@ -90,7 +90,7 @@ pub(super) fn write(crd: &Crd, object: &Object, write: &Write, attempt: u32) -> 
 }
 
 /// Says what came of a write.
-pub(super) fn conclude(write: &Span, outcome: &Outcome, counted: WriteOutcome) {
+pub(in crate::controller) fn conclude(write: &Span, outcome: &Outcome, counted: WriteOutcome) {
     write.record("outcome", counted.as_str());
     match outcome {
         Outcome::Rejected(rejection) => fail(write, &rejection.message),

@@ -4,22 +4,22 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::tally::REMEMBERED;
 use crate::api::{Counts, ObjectProblem};
+use crate::controller::state::tally::REMEMBERED;
 use crate::domain::object::{IGNORE_ANNOTATION, Identity};
 use crate::domain::plan::Skip;
 
 /// Why one object is not written, and whether that matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Skipped {
-    pub(super) why: Skip,
+pub(in crate::controller) struct Skipped {
+    pub(in crate::controller) why: Skip,
     /// Whether etcd lacks a default of it, or may.
-    pub(super) lacks: bool,
+    pub(in crate::controller) lacks: bool,
 }
 
 /// All objects that are not written whatever they lack.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SkippedObjects {
+pub(in crate::controller) struct SkippedObjects {
     all: HashMap<u64, Skipped>,
     /// The first of them.
     named: BTreeMap<Identity, Skipped>,
@@ -29,7 +29,12 @@ pub(super) struct SkippedObjects {
 
 impl SkippedObjects {
     /// Adds one that was not known before, and counts it.
-    pub(super) fn insert(&mut self, identity: Identity, skipped: Skipped, counts: &mut Counts) {
+    pub(in crate::controller) fn insert(
+        &mut self,
+        identity: Identity,
+        skipped: Skipped,
+        counts: &mut Counts,
+    ) {
         *count(counts, skipped.why) += 1;
         self.lacking += u64::from(skipped.lacks);
         self.all.insert(hash(&identity), skipped);
@@ -39,12 +44,12 @@ impl SkippedObjects {
     }
 
     /// What is known of one; none if it is not skipped.
-    pub(super) fn get(&self, identity: &Identity) -> Option<Skipped> {
+    pub(in crate::controller) fn get(&self, identity: &Identity) -> Option<Skipped> {
         self.all.get(&hash(identity)).copied()
     }
 
     /// Takes one out, and out of the counts; whether it was there.
-    pub(super) fn remove(&mut self, identity: &Identity, counts: &mut Counts) -> bool {
+    pub(in crate::controller) fn remove(&mut self, identity: &Identity, counts: &mut Counts) -> bool {
         let Some(skipped) = self.all.remove(&hash(identity)) else { return false };
         *count(counts, skipped.why) -= 1;
         self.lacking -= u64::from(skipped.lacks);
@@ -53,24 +58,24 @@ impl SkippedObjects {
     }
 
     /// How many may lack a default in etcd.
-    pub(super) fn lacking(&self) -> u64 {
+    pub(in crate::controller) fn lacking(&self) -> u64 {
         self.lacking
     }
 
     /// The first that are skipped for this reason, in order, and whether each may lack a default.
-    pub(super) fn named(&self, why: Skip) -> impl Iterator<Item = (&Identity, bool)> {
+    pub(in crate::controller) fn named(&self, why: Skip) -> impl Iterator<Item = (&Identity, bool)> {
         let named = self.named.iter().filter(move |(_, skipped)| skipped.why == why);
         named.map(|(identity, skipped)| (identity, skipped.lacks))
     }
 
     /// How many are skipped for this reason and may lack a default.
-    pub(super) fn lacking_for(&self, why: Skip) -> u64 {
+    pub(in crate::controller) fn lacking_for(&self, why: Skip) -> u64 {
         let lacking = self.all.values().filter(|skipped| skipped.why == why && skipped.lacks);
         lacking.count() as u64
     }
 
     /// The first that are skipped for this reason, as the report has them.
-    pub(super) fn describe(&self, why: Skip) -> impl Iterator<Item = ObjectProblem> {
+    pub(in crate::controller) fn describe(&self, why: Skip) -> impl Iterator<Item = ObjectProblem> {
         self.named(why).map(move |(identity, lacks)| describe(identity, why, lacks))
     }
 }
@@ -111,8 +116,8 @@ fn hash(identity: &Identity) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tally::{Fate, Tally};
     use super::*;
+    use crate::controller::state::tally::{Fate, Tally};
     use crate::domain::path::Path;
     use crate::domain::plan::{Held, Hold};
 

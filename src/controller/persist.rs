@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::changes::Changes;
-use super::drops::Drops;
-use super::memory::Memory;
-use super::pass::{Interruption, Orders, Sweep, look_at, place};
-use super::tally::Tally;
-use super::tend::{Stop, Tender};
 use crate::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
 use crate::cluster::{Cluster, Pace, Scope};
+use crate::controller::crd::sweep::{Interruption, Orders, Sweep, look_at, place};
+use crate::controller::object::reconcile::{Stop, Tender};
+use crate::controller::state::changed_defaults::Changes;
+use crate::controller::state::checkpoint::Memory;
+use crate::controller::state::drops::Drops;
+use crate::controller::state::tally::Tally;
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::plan::{Record, Since, Skip, Terms};

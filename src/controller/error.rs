@@ -1,16 +1,16 @@
 //! Why the task of a CRD cannot go on, and what is said about it meanwhile.
 //! It must not decide how long to wait.
 
-use super::judge::Judged;
-use super::pass::Interruption;
-use super::tend::Stop;
-use super::verdict::{forbidden, verdict};
 use crate::cluster::{CallError, Missing};
+use crate::controller::crd::check::Judged;
+use crate::controller::crd::sweep::Interruption;
+use crate::controller::object::reconcile::Stop;
+use crate::controller::status::message::{forbidden, verdict};
 use crate::domain::condition::{Reason, Verdict};
 
 /// Why a task has to begin again.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Halt {
+pub(in crate::controller) enum Halt {
     #[error("a permission is missing: {0}")]
     Forbidden(Missing),
     #[error(transparent)]
@@ -29,7 +29,7 @@ pub(super) enum Halt {
 
 impl Halt {
     /// Whether it is for the conversion webhook that objects cannot be read.
-    pub(super) fn is_failed_conversion(&self) -> bool {
+    pub(in crate::controller) fn is_failed_conversion(&self) -> bool {
         match self {
             Self::Interrupted(Interruption::List(CallError::Refused(refusal)))
             | Self::Watch(CallError::Refused(refusal)) => refusal.is_failed_conversion(),
@@ -38,7 +38,7 @@ impl Halt {
     }
 
     /// What there is to say; none where it is over at once.
-    pub(super) fn verdict(&self, judged: &Judged) -> Option<Verdict> {
+    pub(in crate::controller) fn verdict(&self, judged: &Judged) -> Option<Verdict> {
         let say = |reason, message: String| Some(verdict(judged, Some(false), reason, message));
         match self {
             Self::Forbidden(missing) | Self::Interrupted(Interruption::Stop(Stop::Forbidden(missing))) => {

@@ -5,20 +5,24 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::judge::Judged;
-use super::tally::Tally;
-use super::trouble::Trouble;
 use crate::api::{Mode, Pause, Settings};
 use crate::cluster::Missing;
+use crate::controller::crd::check::Judged;
+use crate::controller::state::problem::Trouble;
+use crate::controller::state::tally::Tally;
 use crate::domain::condition::{Reason, Verdict, first, list};
 use crate::domain::crd::Crd;
 use crate::domain::plan::{Held, Hold, Skip};
 
 /// How a sentence about missing permissions begins.
-pub(super) const MISSING: &str = "a permission is missing";
+pub(in crate::controller) const MISSING: &str = "a permission is missing";
 
 /// What there is to say where no object needs to be looked at; none where some do, or where there is nothing to say.
-pub(super) fn without_objects(crd: &Crd, settings: &Settings, judged: &Judged) -> Option<Verdict> {
+pub(in crate::controller) fn without_objects(
+    crd: &Crd,
+    settings: &Settings,
+    judged: &Judged,
+) -> Option<Verdict> {
     let defaults = crd.compiled().has_defaults();
     let said = |persisted, reason, message: String| Some(verdict(judged, persisted, reason, message));
     if !judged.non_structural.is_empty() {
@@ -42,13 +46,13 @@ pub(super) fn without_objects(crd: &Crd, settings: &Settings, judged: &Judged) -
 }
 
 /// What there is to say of a CRD whose schema is not structural, or cannot be read at all.
-pub(super) fn unreadable(judged: &Judged) -> Verdict {
+pub(in crate::controller) fn unreadable(judged: &Judged) -> Verdict {
     let message = "the API server applies no defaults to the objects of a CRD whose schema is not structural";
     verdict(judged, Some(false), Reason::NonStructural, message.to_owned())
 }
 
 /// While the schema is given time.
-pub(super) fn settling(
+pub(in crate::controller) fn settling(
     judged: &Judged,
     pause: Option<&Pause>,
     missing: Option<&Missing>,
@@ -65,7 +69,7 @@ pub(super) fn settling(
 }
 
 /// While a pass is under way, or has just been paused. `verified` is the number of objects that were looked at once more.
-pub(super) fn in_progress(
+pub(in crate::controller) fn in_progress(
     judged: &Judged,
     pause: Option<&Pause>,
     tally: &Tally,
@@ -90,7 +94,7 @@ pub(super) fn in_progress(
 }
 
 /// What is to be done about permissions that are missing.
-pub(super) fn forbidden(missing: &Missing) -> String {
+pub(in crate::controller) fn forbidden(missing: &Missing) -> String {
     format!("{MISSING}; add this rule to a role of Etch's: {missing}")
 }
 
@@ -100,7 +104,7 @@ fn paused(pause: &Pause) -> String {
 }
 
 /// After every object was seen to.
-pub(super) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict {
+pub(in crate::controller) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict {
     let counts = tally.counts();
     // An audit writes nothing anyhow.
     let pause = settings.pause.as_ref().filter(|_| settings.mode == Mode::Persist).map(paused);
@@ -212,7 +216,12 @@ fn places(tally: &Tally, wanted: fn(&Held) -> bool) -> Vec<String> {
 }
 
 /// What is wrong with the CRD itself, and this about its objects.
-pub(super) fn verdict(judged: &Judged, persisted: Option<bool>, reason: Reason, message: String) -> Verdict {
+pub(in crate::controller) fn verdict(
+    judged: &Judged,
+    persisted: Option<bool>,
+    reason: Reason,
+    message: String,
+) -> Verdict {
     Verdict {
         non_structural: judged.non_structural.clone(),
         invalid_defaults: judged.invalid_defaults.clone(),
@@ -228,8 +237,8 @@ mod tests {
     use std::time::Duration;
 
     use super::super::skipped::Skipped;
-    use super::super::tally::Fate;
     use super::*;
+    use crate::controller::state::tally::Fate;
     use crate::domain::object::Identity;
     use crate::domain::plan::Terms;
 

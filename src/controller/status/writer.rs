@@ -9,9 +9,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::announce;
 use crate::api::DefaultsReportStatus;
 use crate::cluster::{Backoff, CallError, Cluster, Events, Regarding};
+use crate::controller::status::events;
 use crate::domain::condition::{Condition, Reason, Verdict, same};
 use crate::domain::crd::Crd;
 
@@ -20,12 +20,12 @@ const RECHECK: Duration = Duration::from_secs(10);
 
 /// Which CRD, in which state, is written about.
 #[derive(Clone, Debug)]
-pub(super) struct Subject {
-    pub(super) name: String,
-    pub(super) uid: String,
-    pub(super) generation: i64,
+pub(in crate::controller) struct Subject {
+    pub(in crate::controller) name: String,
+    pub(in crate::controller) uid: String,
+    pub(in crate::controller) generation: i64,
     /// None where it cannot be read.
-    pub(super) crd: Option<Arc<Crd>>,
+    pub(in crate::controller) crd: Option<Arc<Crd>>,
 }
 
 impl Subject {
@@ -41,7 +41,7 @@ impl Subject {
 }
 
 /// The pen of one CRD's task.
-pub(super) struct Recorder {
+pub(in crate::controller) struct Recorder {
     cluster: Cluster,
     events: Events,
     subject: Subject,
@@ -74,7 +74,7 @@ enum Said {
 }
 
 impl Recorder {
-    pub(super) fn new(
+    pub(in crate::controller) fn new(
         cluster: Cluster,
         events: Events,
         subject: Subject,
@@ -97,7 +97,7 @@ impl Recorder {
     }
 
     /// Reads the report of an earlier run; none if there is none for this CRD.
-    pub(super) async fn recall(&mut self) -> Result<Option<DefaultsReportStatus>, CallError> {
+    pub(in crate::controller) async fn recall(&mut self) -> Result<Option<DefaultsReportStatus>, CallError> {
         let report = self.cluster.report(&self.subject.name, &self.subject.uid).await?;
         self.opened = report.is_some();
         self.noted = report.and_then(|report| report.status);
@@ -105,7 +105,7 @@ impl Recorder {
     }
 
     /// The same, however long it takes.
-    pub(super) async fn insist_on_recall(&mut self) -> Option<DefaultsReportStatus> {
+    pub(in crate::controller) async fn insist_on_recall(&mut self) -> Option<DefaultsReportStatus> {
         loop {
             match self.recall().await {
                 Ok(noted) => return noted,
@@ -119,7 +119,7 @@ impl Recorder {
     }
 
     /// Gives the report another state, if there is one. With `forget`, it does not count as done any more.
-    pub(super) async fn restate(&mut self, state: &str, policy: &str, forget: bool) {
+    pub(in crate::controller) async fn restate(&mut self, state: &str, policy: &str, forget: bool) {
         let Some(noted) = self.insist_on_recall().await else { return };
         let status = DefaultsReportStatus {
             state: state.to_owned(),
@@ -133,18 +133,18 @@ impl Recorder {
     }
 
     /// The report as it was last read or written.
-    pub(super) fn noted(&self) -> Option<&DefaultsReportStatus> {
+    pub(in crate::controller) fn noted(&self) -> Option<&DefaultsReportStatus> {
         self.noted.as_ref()
     }
 
     /// Puts the conditions on the CRD, unless they stand there already.
-    pub(super) async fn say(&mut self, verdict: Verdict) {
+    pub(in crate::controller) async fn say(&mut self, verdict: Verdict) {
         self.cluster.metrics().state(&self.subject.name, verdict.reason.as_str());
         let present = self.seen.borrow_and_update().clone();
         let conditions = verdict.conditions(self.subject.generation, &present, &now().to_string());
         self.said = Said::Verdict(verdict);
         let before = self.last.get_or_insert_with(|| present.clone());
-        let news = announce::about_crd(&self.subject.regarding(), before, &conditions);
+        let news = events::about_crd(&self.subject.regarding(), before, &conditions);
         before.clone_from(&conditions);
         if !same(&conditions, &present) {
             self.put(&conditions).await;
@@ -153,7 +153,7 @@ impl Recorder {
     }
 
     /// The last reason that was given.
-    pub(super) fn reason(&self) -> Option<Reason> {
+    pub(in crate::controller) fn reason(&self) -> Option<Reason> {
         match &self.said {
             Said::Verdict(verdict) => Some(verdict.reason),
             Said::Nothing | Said::Silence => None,
@@ -161,12 +161,12 @@ impl Recorder {
     }
 
     /// Whether the CRD carries this reason.
-    pub(super) fn stands(&self, reason: Reason) -> bool {
+    pub(in crate::controller) fn stands(&self, reason: Reason) -> bool {
         self.seen.borrow().iter().any(|condition| condition.reason == reason.as_str())
     }
 
     /// Takes our conditions off the CRD, if there are any.
-    pub(super) async fn unsay(&mut self) {
+    pub(in crate::controller) async fn unsay(&mut self) {
         self.said = Said::Silence;
         self.cluster.metrics().forget(&self.subject.name);
         self.last = None;
@@ -179,7 +179,7 @@ impl Recorder {
     /// fought over them, or after they could not be written.
     ///
     /// This future may be dropped at any time: what is due stays due.
-    pub(super) async fn due(&mut self) {
+    pub(in crate::controller) async fn due(&mut self) {
         let due = match self.recheck {
             Some(due) => due,
             None if self.seen.changed().await.is_err() => return std::future::pending().await,
@@ -189,7 +189,7 @@ impl Recorder {
     }
 
     /// Says again what was said, where it does not stand there.
-    pub(super) async fn repeat(&mut self) {
+    pub(in crate::controller) async fn repeat(&mut self) {
         self.recheck = None;
         match self.said.clone() {
             Said::Nothing => drop(self.seen.borrow_and_update()),
@@ -202,7 +202,7 @@ impl Recorder {
     }
 
     /// Says again what was said, for ever.
-    pub(super) async fn insist(&mut self) {
+    pub(in crate::controller) async fn insist(&mut self) {
         loop {
             self.due().await;
             self.repeat().await;
@@ -210,7 +210,7 @@ impl Recorder {
     }
 
     /// Replaces the report, unless it says the same already.
-    pub(super) async fn note(&mut self, status: DefaultsReportStatus) {
+    pub(in crate::controller) async fn note(&mut self, status: DefaultsReportStatus) {
         self.unwritten = None;
         if self.noted.as_ref() == Some(&status) {
             return;
@@ -243,10 +243,10 @@ impl Recorder {
 
     /// Tells the objects of a new report what it says of them, and the CRD what was dropped.
     fn announce(&self, status: &DefaultsReportStatus) {
-        let drops = announce::about_drops(&self.subject.regarding(), self.noted.as_ref(), status);
+        let drops = events::about_drops(&self.subject.regarding(), self.noted.as_ref(), status);
         drops.into_iter().for_each(|event| self.events.tell(event));
         let Some(crd) = &self.subject.crd else { return };
-        let news = announce::about_objects(crd, self.noted.as_ref(), status);
+        let news = events::about_objects(crd, self.noted.as_ref(), status);
         news.into_iter().for_each(|event| self.events.tell(event));
     }
 
@@ -288,7 +288,7 @@ impl Recorder {
 }
 
 /// The time of day, to the second, as Kubernetes keeps it.
-pub(super) fn now() -> Timestamp {
+pub(in crate::controller) fn now() -> Timestamp {
     let now = Timestamp::now();
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, error, info, warn};
 
-use super::brake::Brake;
-use super::changes::Changes;
-use super::drops::Drops;
-use super::pursuit::Pursuit;
-use super::skipped::Skipped;
-use super::spans;
-use super::tally::Fate;
 use crate::api::Mode;
 use crate::cluster::{Backoff, CallError, Cluster, Missing, Outcome, Pace, Pressure, RejectionKind, Scope};
+use crate::controller::object::brake::Brake;
+use crate::controller::object::follow::Pursuit;
+use crate::controller::spans;
+use crate::controller::state::changed_defaults::Changes;
+use crate::controller::state::drops::Drops;
+use crate::controller::state::skipped::Skipped;
+use crate::controller::state::tally::Fate;
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
@@ -31,33 +31,33 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Everything that seeing to objects of one CRD needs.
 #[derive(Clone, Copy)]
-pub(super) struct Tender<'a> {
-    pub(super) cluster: &'a Cluster,
-    pub(super) pace: &'a Pace,
+pub(in crate::controller) struct Tender<'a> {
+    pub(in crate::controller) cluster: &'a Cluster,
+    pub(in crate::controller) pace: &'a Pace,
     /// The CRD's own, beside the one that all share: what is broken about one CRD slows down that one alone.
-    pub(super) own_pace: Option<&'a Pace>,
+    pub(in crate::controller) own_pace: Option<&'a Pace>,
     /// Says when a pause begins or ends: no further write begins then. None where there is none to obey.
-    pub(super) brake: Option<&'a Brake>,
+    pub(in crate::controller) brake: Option<&'a Brake>,
     /// Cancelled when nothing more is to be begun.
-    pub(super) ended: Option<&'a CancellationToken>,
-    pub(super) crd: &'a Crd,
+    pub(in crate::controller) ended: Option<&'a CancellationToken>,
+    pub(in crate::controller) crd: &'a Crd,
     /// Which of its objects are meant.
-    pub(super) scope: &'a Scope,
-    pub(super) terms: Terms,
-    pub(super) mode: Mode,
+    pub(in crate::controller) scope: &'a Scope,
+    pub(in crate::controller) terms: Terms,
+    pub(in crate::controller) mode: Mode,
     /// Since when each default has been in the schema.
-    pub(super) since: &'a Since,
+    pub(in crate::controller) since: &'a Since,
     /// The defaults that have changed.
-    pub(super) changes: &'a Changes,
+    pub(in crate::controller) changes: &'a Changes,
     /// What writes have dropped, where the policy says so.
-    pub(super) drops: &'a Drops,
+    pub(in crate::controller) drops: &'a Drops,
 }
 
 /// What became of an object, and what was missing in it.
 #[derive(Debug)]
-pub(super) struct Tended {
-    pub(super) fate: Fate,
-    pub(super) missing: Vec<Path>,
+pub(in crate::controller) struct Tended {
+    pub(in crate::controller) fate: Fate,
+    pub(in crate::controller) missing: Vec<Path>,
 }
 
 /// Why seeing to further objects of the CRD would be wrong or useless.
@@ -89,7 +89,7 @@ impl Tender<'_> {
     ///
     /// # Errors
     /// [`Stop`], if no further object should be seen to. Anything else stays with the object.
-    pub(super) async fn tend(self, object: Object, record: &Record) -> Result<Tended, Stop> {
+    pub(in crate::controller) async fn tend(self, object: Object, record: &Record) -> Result<Tended, Stop> {
         let mut pursuit = Pursuit::of(self.changes, &object, record);
         match self.tend_and_follow(object, record, &mut pursuit).await {
             Ok(Tended { fate, missing }) => Ok(Tended { fate: pursuit.end(fate), missing }),
@@ -285,7 +285,7 @@ impl Tender<'_> {
     }
 
     /// Waits until a pause begins or ends, or it is told to end.
-    pub(super) async fn stopped(&self) -> Stop {
+    pub(in crate::controller) async fn stopped(&self) -> Stop {
         let braked = async {
             match self.brake {
                 Some(brake) => brake.changed().await,

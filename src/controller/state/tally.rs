@@ -3,21 +3,21 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::skipped::{Skipped, SkippedObjects};
-use super::trouble::Trouble;
 use crate::api::{Counts, DefaultsReportStatus};
 use crate::cluster::Rejection;
+use crate::controller::state::problem::Trouble;
+use crate::controller::state::skipped::{Skipped, SkippedObjects};
 use crate::domain::object::Identity;
 use crate::domain::path::Path;
 use crate::domain::plan::{Held, Skip};
 use crate::metrics::ObjectOutcome;
 
 /// How many objects in trouble are remembered by name, for the report and to be tried again; and how many that are due.
-pub(super) const REMEMBERED: usize = 1000;
+pub(in crate::controller) const REMEMBERED: usize = 1000;
 
 /// What became of one object.
 #[derive(Debug)]
-pub(super) enum Fate {
+pub(in crate::controller) enum Fate {
     /// Nothing was missing, and no request was needed to know.
     Stored,
     /// A write showed that nothing was missing.
@@ -40,7 +40,7 @@ pub(super) enum Fate {
 
 impl Fate {
     /// The same, as it is counted.
-    pub(super) fn outcome(&self) -> ObjectOutcome {
+    pub(in crate::controller) fn outcome(&self) -> ObjectOutcome {
         match self {
             Self::Stored | Self::AlreadyStored => ObjectOutcome::Stored,
             Self::Written(_) => ObjectOutcome::Written,
@@ -57,7 +57,7 @@ impl Fate {
 
 /// What became of all objects.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
+pub(in crate::controller) struct Tally {
     counts: Counts,
     missing: BTreeMap<String, u64>,
     troubles: BTreeMap<Identity, Trouble>,
@@ -71,14 +71,14 @@ pub(super) struct Tally {
 
 /// How many objects were written, and how many lacked each default, by its place in the schema.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Done {
+pub(in crate::controller) struct Done {
     written: u64,
     missing: BTreeMap<String, u64>,
 }
 
 impl Done {
     /// What a report says about it.
-    pub(super) fn of_report(status: &DefaultsReportStatus) -> Self {
+    pub(in crate::controller) fn of_report(status: &DefaultsReportStatus) -> Self {
         let missing = status.defaults.iter().filter(|default| default.objects > 0);
         Self {
             written: status.counts.written,
@@ -87,7 +87,7 @@ impl Done {
     }
 
     /// This, and what was written besides.
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(in crate::controller) fn add(&mut self, other: &Self) {
         self.written += other.written;
         for (place, objects) in &other.missing {
             *self.missing.entry(place.clone()).or_default() += objects;
@@ -98,7 +98,7 @@ impl Done {
 impl Tally {
     /// Counts one object, and the places that were missing in it; those of an object of which nothing is known yet are
     /// counted when something is. One that went away does not count.
-    pub(super) fn add(&mut self, identity: Identity, fate: Fate, missing: &[Path]) {
+    pub(in crate::controller) fn add(&mut self, identity: Identity, fate: Fate, missing: &[Path]) {
         if matches!(fate, Fate::Gone) {
             return;
         }
@@ -126,27 +126,27 @@ impl Tally {
     }
 
     /// Takes down how many objects there are said to be.
-    pub(super) fn expect(&mut self, objects: Option<u64>) {
+    pub(in crate::controller) fn expect(&mut self, objects: Option<u64>) {
         self.expected = objects;
     }
 
     /// How many objects there are said to be, those included that are left out.
-    pub(super) fn expected(&self) -> Option<u64> {
+    pub(in crate::controller) fn expected(&self) -> Option<u64> {
         self.expected
     }
 
     /// Counts one object that is left out.
-    pub(super) fn leave_out(&mut self) {
+    pub(in crate::controller) fn leave_out(&mut self) {
         self.left_out += 1;
     }
 
     /// How many objects were left out.
-    pub(super) fn left_out(&self) -> u64 {
+    pub(in crate::controller) fn left_out(&self) -> u64 {
         self.left_out
     }
 
     /// Counts one object that is in the same trouble as an earlier sweep has found.
-    pub(super) fn carry(&mut self, identity: Identity, earlier: &Self, is_held: bool) {
+    pub(in crate::controller) fn carry(&mut self, identity: Identity, earlier: &Self, is_held: bool) {
         self.counts.objects += 1;
         match earlier.troubles.get(&identity) {
             Some(trouble) => self.trouble(identity, trouble.clone()),
@@ -156,7 +156,7 @@ impl Tally {
     }
 
     /// Counts as written what was written before this sweep began, which found it stored.
-    pub(super) fn credit(&mut self, before: &Done) {
+    pub(in crate::controller) fn credit(&mut self, before: &Done) {
         let written = before.written.min(self.counts.already_stored);
         self.counts.already_stored -= written;
         self.counts.written += written;
@@ -166,14 +166,19 @@ impl Tally {
     }
 
     /// What was written.
-    pub(super) fn done(&self) -> Done {
+    pub(in crate::controller) fn done(&self) -> Done {
         Done { written: self.counts.written, missing: self.missing.clone() }
     }
 
     /// Replaces what is known of one object after it changed or was tried again; whether there is something new to say.
     ///
     /// Of one that went away the watch tells.
-    pub(super) fn settle(&mut self, identity: &Identity, fate: Fate, missing: &[Path]) -> bool {
+    pub(in crate::controller) fn settle(
+        &mut self,
+        identity: &Identity,
+        fate: Fate,
+        missing: &[Path],
+    ) -> bool {
         let (was_due, before) = (self.due.contains(identity), self.troubles.get(identity));
         let was_skipped = self.skipped.get(identity);
         let (is_due, trouble, is_skipped) = match &fate {
@@ -199,14 +204,19 @@ impl Tally {
     }
 
     /// Counts an object that was created after the others were counted; whether there is something new to say.
-    pub(super) fn created(&mut self, identity: &Identity, fate: Fate, missing: &[Path]) -> bool {
+    pub(in crate::controller) fn created(
+        &mut self,
+        identity: &Identity,
+        fate: Fate,
+        missing: &[Path],
+    ) -> bool {
         let is_well = matches!(fate, Fate::Stored | Fate::AlreadyStored | Fate::Written(_) | Fate::Gone);
         self.add(identity.clone(), fate, missing);
         !is_well
     }
 
     /// Takes an object that was deleted out of the numbers; whether there is something new to say.
-    pub(super) fn deleted(&mut self, identity: &Identity) -> bool {
+    pub(in crate::controller) fn deleted(&mut self, identity: &Identity) -> bool {
         let is_news = self.forget(identity);
         if !is_news {
             self.uncount();
@@ -242,22 +252,22 @@ impl Tally {
     }
 
     /// The objects that were refused, and may come out otherwise if they are tried again.
-    pub(super) fn refused(&self) -> Vec<Identity> {
+    pub(in crate::controller) fn refused(&self) -> Vec<Identity> {
         self.identities(|trouble| matches!(trouble, Trouble::Rejected(_)) && !trouble.may_pass())
     }
 
     /// The objects that nobody could judge, and that come out otherwise as soon as somebody can.
-    pub(super) fn unjudged(&self) -> Vec<Identity> {
+    pub(in crate::controller) fn unjudged(&self) -> Vec<Identity> {
         self.identities(Trouble::may_pass)
     }
 
     /// Whether nobody could judge this object.
-    pub(super) fn is_unjudged(&self, identity: &Identity) -> bool {
+    pub(in crate::controller) fn is_unjudged(&self, identity: &Identity) -> bool {
         self.troubles.get(identity).is_some_and(Trouble::may_pass)
     }
 
     /// Whether it is a webhook's silence that objects could not be judged for.
-    pub(super) fn waits_for_webhook(&self) -> bool {
+    pub(in crate::controller) fn waits_for_webhook(&self) -> bool {
         self.troubles.values().any(|trouble| matches!(trouble, Trouble::Rejected(_)) && trouble.may_pass())
     }
 
@@ -267,38 +277,38 @@ impl Tally {
     }
 
     /// The numbers.
-    pub(super) fn counts(&self) -> Counts {
+    pub(in crate::controller) fn counts(&self) -> Counts {
         self.counts
     }
 
     /// In how many objects a default, by its place in the schema, was missing.
-    pub(super) fn missing(&self, place: &str) -> u64 {
+    pub(in crate::controller) fn missing(&self, place: &str) -> u64 {
         self.missing.get(place).copied().unwrap_or_default()
     }
 
     /// The objects in trouble that are remembered, in order.
-    pub(super) fn troubles(&self) -> impl Iterator<Item = (&Identity, &Trouble)> {
+    pub(in crate::controller) fn troubles(&self) -> impl Iterator<Item = (&Identity, &Trouble)> {
         self.troubles.iter()
     }
 
     /// The objects that are not written, whatever they lack.
-    pub(super) fn skipped(&self) -> &SkippedObjects {
+    pub(in crate::controller) fn skipped(&self) -> &SkippedObjects {
         &self.skipped
     }
 
     /// How many objects do not hold their defaults in etcd, or may not.
-    pub(super) fn phantoms(&self) -> u64 {
+    pub(in crate::controller) fn phantoms(&self) -> u64 {
         let Counts { held, rejected, unknown, due, .. } = self.counts;
         held + rejected + unknown + due + self.skipped.lacking()
     }
 
     /// The first objects that are due, in order.
-    pub(super) fn due(&self) -> impl Iterator<Item = &Identity> {
+    pub(in crate::controller) fn due(&self) -> impl Iterator<Item = &Identity> {
         self.due.iter()
     }
 
     /// Whether there are more objects in trouble than are remembered.
-    pub(super) fn overflows(&self) -> bool {
+    pub(in crate::controller) fn overflows(&self) -> bool {
         self.counts.held + self.counts.rejected + self.counts.unknown > self.troubles.len() as u64
     }
 

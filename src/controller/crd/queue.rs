@@ -11,8 +11,8 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use tokio::time::Instant;
 
-use super::tally::Fate;
-use super::tend::{Stop, Tended, Tender};
+use crate::controller::object::reconcile::{Stop, Tended, Tender};
+use crate::controller::state::tally::Fate;
 use crate::domain::object::{Identity, Object};
 use crate::domain::plan::Record;
 
@@ -22,15 +22,15 @@ const AT_ONCE: usize = 16;
 const READ_AGAIN: usize = 8;
 
 /// What became of an object.
-pub(super) struct Done {
-    pub(super) identity: Identity,
-    pub(super) tended: Result<Tended, Stop>,
-    pub(super) is: Known,
+pub(in crate::controller) struct Done {
+    pub(in crate::controller) identity: Identity,
+    pub(in crate::controller) tended: Result<Tended, Stop>,
+    pub(in crate::controller) is: Known,
 }
 
 /// What the numbers know of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(in crate::controller) enum Known {
     /// It is one of those that are counted.
     Counted,
     /// It was created since they were.
@@ -51,7 +51,7 @@ enum Meanwhile {
 }
 
 /// The objects of one CRD that are being seen to.
-pub(super) struct Attendance<'a> {
+pub(in crate::controller) struct Attendance<'a> {
     tender: Tender<'a>,
     record: Arc<Record>,
     under_way: FuturesUnordered<BoxFuture<'a, Ended>>,
@@ -71,7 +71,7 @@ pub(super) struct Attendance<'a> {
 }
 
 impl<'a> Attendance<'a> {
-    pub(super) fn new(tender: Tender<'a>, record: Record) -> Self {
+    pub(in crate::controller) fn new(tender: Tender<'a>, record: Record) -> Self {
         Self {
             tender,
             record: Arc::new(record),
@@ -88,23 +88,23 @@ impl<'a> Attendance<'a> {
     }
 
     /// What is on record from now on.
-    pub(super) fn go_by(&mut self, record: Record) {
+    pub(in crate::controller) fn go_by(&mut self, record: Record) {
         self.record = Arc::new(record);
     }
 
     /// Whether one more object can be seen to.
-    pub(super) fn has_room(&self) -> bool {
+    pub(in crate::controller) fn has_room(&self) -> bool {
         self.under_way.len() < AT_ONCE
     }
 
     /// Sees to an object that was created.
-    pub(super) fn created(&mut self, object: Object) {
+    pub(in crate::controller) fn created(&mut self, object: Object) {
         self.new.insert(object.uid().to_owned());
         self.attend(object);
     }
 
     /// Says that an object was deleted; whether it is one of those that are counted.
-    pub(super) fn deleted(&mut self, object: &Object) -> bool {
+    pub(in crate::controller) fn deleted(&mut self, object: &Object) -> bool {
         if let Some(meanwhile) = self.meanwhile.get_mut(object.uid()) {
             *meanwhile = Meanwhile::Deleted;
         }
@@ -112,7 +112,7 @@ impl<'a> Attendance<'a> {
     }
 
     /// Sees to an object as it was read; later, where somebody has undone again and again what was stored there.
-    pub(super) fn attend(&mut self, object: Object) {
+    pub(in crate::controller) fn attend(&mut self, object: Object) {
         if let Some(meanwhile) = self.meanwhile.get_mut(object.uid()) {
             *meanwhile = Meanwhile::Changed(object);
             return;
@@ -133,17 +133,17 @@ impl<'a> Attendance<'a> {
     }
 
     /// Reads objects again and sees to them, as soon as there is room.
-    pub(super) fn read_again(&mut self, objects: impl IntoIterator<Item = Identity>) {
+    pub(in crate::controller) fn read_again(&mut self, objects: impl IntoIterator<Item = Identity>) {
         self.again.extend(objects);
     }
 
     /// Says that a default was stored in an object while watching.
-    pub(super) fn wrote(&mut self, uid: &str) {
+    pub(in crate::controller) fn wrote(&mut self, uid: &str) {
         self.insistence.wrote(uid);
     }
 
     /// What became of an object. This future may be dropped at any time, and never ends while nothing is under way.
-    pub(super) async fn next(&mut self) -> Done {
+    pub(in crate::controller) async fn next(&mut self) -> Done {
         loop {
             if let Some(ended) = self.ended.pop_front() {
                 return self.done(ended);
@@ -169,12 +169,12 @@ impl<'a> Attendance<'a> {
     }
 
     /// Waits until nothing is under way any more. What has begun goes on; what comes of it is not taken down.
-    pub(super) async fn drain(&mut self) {
+    pub(in crate::controller) async fn drain(&mut self) {
         while self.under_way.next().await.is_some() {}
     }
 
     /// Does something else while what is under way goes on: it holds places that other CRDs wait for.
-    pub(super) async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
+    pub(in crate::controller) async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
             tokio::select! {
@@ -185,7 +185,7 @@ impl<'a> Attendance<'a> {
     }
 
     /// The state of the object that was done last, if it changed meanwhile: it is to be seen to once more.
-    pub(super) fn newest(&mut self) -> Option<Object> {
+    pub(in crate::controller) fn newest(&mut self) -> Option<Object> {
         self.newest.take()
     }
 

@@ -7,24 +7,24 @@ use crate::api::Pause;
 
 /// The pause as it was when some work began, and as it is now.
 #[derive(Clone, Debug)]
-pub(super) struct Brake {
+pub(in crate::controller) struct Brake {
     now: watch::Receiver<Option<Pause>>,
     then: Option<Pause>,
 }
 
 impl Brake {
     /// For work that began under the pause `then`.
-    pub(super) fn new(now: watch::Receiver<Option<Pause>>, then: Option<Pause>) -> Self {
+    pub(in crate::controller) fn new(now: watch::Receiver<Option<Pause>>, then: Option<Pause>) -> Self {
         Self { now, then }
     }
 
     /// Whether a pause has begun, changed or ended since the work began: nothing more of it may begin.
-    pub(super) fn has_changed(&self) -> bool {
+    pub(in crate::controller) fn has_changed(&self) -> bool {
         *self.now.borrow() != self.then
     }
 
     /// Waits for that. This future may be dropped at any time.
-    pub(super) async fn changed(&self) {
+    pub(in crate::controller) async fn changed(&self) {
         let mut now = self.now.clone();
         let found = now.wait_for(|now| *now != self.then).await.is_ok();
         if !found {

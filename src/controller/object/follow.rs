@@ -1,16 +1,16 @@
 //! Changed defaults in one object while it is seen to: what is done about them, before what is done anyway.
 //! It must not let a refusal to follow stand in the way of storing what is missing.
 
-use super::changes::Changes;
-use super::tally::Fate;
 use crate::cluster::Rejection;
+use crate::controller::state::changed_defaults::Changes;
+use crate::controller::state::tally::Fate;
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
 use crate::domain::plan::{Change, Held, Hold, Plan, Record, Strategy, Terms, Write, follow};
 
 /// What became of the changed defaults in one object so far.
-pub(super) struct Pursuit<'a> {
+pub(in crate::controller) struct Pursuit<'a> {
     changes: &'a Changes,
     uid: String,
     /// The changes that are still to be looked at.
@@ -26,7 +26,7 @@ pub(super) struct Pursuit<'a> {
 
 impl<'a> Pursuit<'a> {
     /// Nothing has been done yet.
-    pub(super) fn of(changes: &'a Changes, object: &Object, record: &Record) -> Self {
+    pub(in crate::controller) fn of(changes: &'a Changes, object: &Object, record: &Record) -> Self {
         let list = changes.for_object(object, record);
         let uid = object.uid().to_owned();
         Self {
@@ -43,7 +43,7 @@ impl<'a> Pursuit<'a> {
 
     /// What to do next, where `plan` is what is to be done apart from changed defaults: to follow comes first, save where
     /// the owners have to be named anew. An audit does not follow, and takes down what would.
-    pub(super) fn instead_of(
+    pub(in crate::controller) fn instead_of(
         &mut self,
         plan: Plan,
         object: &Object,
@@ -77,26 +77,26 @@ impl<'a> Pursuit<'a> {
     }
 
     /// Takes down what a write has moved.
-    pub(super) fn moved(&mut self, object: &Object, write: Write) {
+    pub(in crate::controller) fn moved(&mut self, object: &Object, write: Write) {
         self.moved.extend(write.missing);
         self.resource_version = Some(object.resource_version().to_owned());
     }
 
     /// Takes down that a move was refused; there will be no other.
-    pub(super) fn refused(&mut self, rejection: Rejection) {
+    pub(in crate::controller) fn refused(&mut self, rejection: Rejection) {
         self.refused = Some(rejection);
         self.list = &[];
     }
 
     /// Counts what was moved before nothing more could be done.
-    pub(super) fn stopped(self) {
+    pub(in crate::controller) fn stopped(self) {
         if self.resource_version.is_some() {
             self.changes.count(&self.uid, &self.moved, &[], true);
         }
     }
 
     /// What became of the object in the end, by what became of it apart from changed defaults. It is counted.
-    pub(super) fn end(self, fate: Fate) -> Fate {
+    pub(in crate::controller) fn end(self, fate: Fate) -> Fate {
         let Self { changes, uid, moved, kept, resource_version, refused, held, .. } = self;
         if !matches!(fate, Fate::Unknown) && refused.is_none() {
             changes.count(&uid, &moved, &kept, resource_version.is_some());

@@ -19,18 +19,18 @@ const NAMED_IN_CONFLICT: usize = 3;
 /// How many conflicts a status lists.
 const CONFLICTS: usize = 10;
 /// The condition of a policy whose `onChange` names fields that are not there.
-pub(super) const UNKNOWN_PATHS: &str = "UnknownPaths";
+pub(in crate::controller) const UNKNOWN_PATHS: &str = "UnknownPaths";
 
 /// A policy as it was read.
 #[derive(Clone, Debug)]
-pub(super) struct Policy {
-    pub(super) uid: String,
-    pub(super) generation: i64,
+pub(in crate::controller) struct Policy {
+    pub(in crate::controller) uid: String,
+    pub(in crate::controller) generation: i64,
     /// None where this version of Etch cannot read it.
-    pub(super) spec: Option<DefaultsPolicySpec>,
+    pub(in crate::controller) spec: Option<DefaultsPolicySpec>,
     /// Whether it has `pauseAll`, which counts even where the rest cannot be read.
-    pub(super) pause_all: bool,
-    pub(super) status: DefaultsPolicyStatus,
+    pub(in crate::controller) pause_all: bool,
+    pub(in crate::controller) status: DefaultsPolicyStatus,
 }
 
 /// What a policy has to do with the CRDs there are.
@@ -47,17 +47,17 @@ struct Part<'a> {
 
 /// What there is in the cluster.
 #[derive(Clone, Copy)]
-pub(super) struct Scope<'a> {
+pub(in crate::controller) struct Scope<'a> {
     /// All policies.
-    pub(super) policies: &'a BTreeMap<String, Policy>,
+    pub(in crate::controller) policies: &'a BTreeMap<String, Policy>,
     /// What those say that count; see [`readable`].
-    pub(super) readable: &'a Policies,
+    pub(in crate::controller) readable: &'a Policies,
     /// A CRD by its name; none where it cannot be read.
-    pub(super) crd: &'a dyn Fn(&str) -> Option<&'a Crd>,
+    pub(in crate::controller) crd: &'a dyn Fn(&str) -> Option<&'a Crd>,
 }
 
 /// The policies that count: those that can be read, and whoever says `pauseAll`.
-pub(super) fn readable(policies: &BTreeMap<String, Policy>) -> Policies {
+pub(in crate::controller) fn readable(policies: &BTreeMap<String, Policy>) -> Policies {
     let counting = policies.iter().filter_map(|(name, policy)| {
         let pauses = || policy.pause_all.then(only_pauses);
         Some((name.clone(), policy.spec.clone().or_else(pauses)?))
@@ -72,7 +72,7 @@ fn only_pauses() -> DefaultsPolicySpec {
 }
 
 /// The status that each policy should have, where it has another.
-pub(super) fn statuses<'a>(
+pub(in crate::controller) fn statuses<'a>(
     scope: Scope<'a>,
     assignments: impl Iterator<Item = (&'a str, &'a Assignment)>,
     now: Timestamp,

@@ -9,22 +9,22 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument as _, debug, info, warn};
 
-use super::brake::Brake;
-use super::changes::Changes;
-use super::drops::Drops;
-use super::halt::Halt;
-use super::judge::Judged;
-use super::ledger::Ledger;
-use super::memory::Memory;
-use super::pass::Interruption;
-use super::record::{Recorder, now};
-use super::retries::Retries;
-use super::rounds::Standing;
-use super::spans;
-use super::tend::{Stop, Tender};
-use super::verdict;
 use crate::api::{DefaultsReportStatus, Mode, Pause, Settings};
 use crate::cluster::{Backoff, Cluster, Pace, Permissions, Scope, Verb};
+use crate::controller::crd::check::Judged;
+use crate::controller::crd::pass::Standing;
+use crate::controller::crd::retry::Retries;
+use crate::controller::crd::sweep::Interruption;
+use crate::controller::error::Halt;
+use crate::controller::object::brake::Brake;
+use crate::controller::object::reconcile::{Stop, Tender};
+use crate::controller::spans;
+use crate::controller::state::changed_defaults::Changes;
+use crate::controller::state::checkpoint::Memory;
+use crate::controller::state::drops::Drops;
+use crate::controller::state::report::Ledger;
+use crate::controller::status::message;
+use crate::controller::status::writer::{Recorder, now};
 use crate::domain::condition::{Reason, Verdict};
 use crate::domain::crd::Crd;
 use crate::domain::plan::Since;
@@ -38,35 +38,35 @@ const ASK_WHILE_IDLE: Duration = Duration::from_secs(6 * 3600);
 /// The longest wait for a conversion webhook: it is asked through a server that is well.
 const CONVERT_AGAIN: Duration = Duration::from_secs(30);
 /// The least time between two updates of conditions and report while something goes on.
-pub(super) const UPDATES: Duration = Duration::from_secs(3);
+pub(in crate::controller) const UPDATES: Duration = Duration::from_secs(3);
 
 /// What a task is given.
-pub(super) struct Charge {
-    pub(super) cluster: Cluster,
-    pub(super) pace: Arc<Pace>,
+pub(in crate::controller) struct Charge {
+    pub(in crate::controller) cluster: Cluster,
+    pub(in crate::controller) pace: Arc<Pace>,
     /// This CRD's own, beside the one that all share.
-    pub(super) own_pace: Arc<Pace>,
-    pub(super) crd: Arc<Crd>,
-    pub(super) settings: Settings,
+    pub(in crate::controller) own_pace: Arc<Pace>,
+    pub(in crate::controller) crd: Arc<Crd>,
+    pub(in crate::controller) settings: Settings,
     /// The pause that is in force now; that of `settings` is the one which was when this tenure began.
-    pub(super) pause: watch::Receiver<Option<Pause>>,
+    pub(in crate::controller) pause: watch::Receiver<Option<Pause>>,
     /// What is wrong with the CRD itself, before any object is looked at.
-    pub(super) judged: Judged,
-    pub(super) recorder: Recorder,
+    pub(in crate::controller) judged: Judged,
+    pub(in crate::controller) recorder: Recorder,
     /// The resource version of the CRD as it was read.
-    pub(super) revision: String,
+    pub(in crate::controller) revision: String,
     /// What the report says whatever becomes of the objects.
-    pub(super) ledger: Ledger,
+    pub(in crate::controller) ledger: Ledger,
     /// The defaults that have changed; none until the report was read.
-    pub(super) changes: Option<Arc<Changes>>,
-    pub(super) retries: Retries,
-    pub(super) permissions: Permissions,
+    pub(in crate::controller) changes: Option<Arc<Changes>>,
+    pub(in crate::controller) retries: Retries,
+    pub(in crate::controller) permissions: Permissions,
 }
 
 impl Charge {
     /// Sees to the CRD until the task is ended.
-    pub(super) async fn run(mut self) {
-        let at_rest = verdict::without_objects(&self.crd, &self.settings, &self.judged);
+    pub(in crate::controller) async fn run(mut self) {
+        let at_rest = message::without_objects(&self.crd, &self.settings, &self.judged);
         if (at_rest.is_some() || !self.crd.compiled().has_defaults()) && self.may_rest(at_rest).await {
             return self.recorder.insist().await;
         }
@@ -174,7 +174,7 @@ impl Charge {
     }
 
     /// Whether nothing is to be done for a CRD without defaults: no object waits for what its last ones left behind.
-    pub(super) fn is_left(&self, standing: &Standing) -> bool {
+    pub(in crate::controller) fn is_left(&self, standing: &Standing) -> bool {
         let counts = standing.tally.counts();
         !self.crd.compiled().has_defaults()
             && counts.held + counts.rejected + counts.unknown + counts.due == 0
@@ -243,7 +243,7 @@ impl Charge {
                 Err(error) => debug!(%error, "the permissions are not known"),
             }
             let pause = self.settings.pause.as_ref().filter(|_| self.settings.mode == Mode::Persist);
-            self.recorder.say(verdict::settling(&self.judged, pause, missing.as_ref(), until)).await;
+            self.recorder.say(message::settling(&self.judged, pause, missing.as_ref(), until)).await;
             self.recorder.note(self.ledger.settling(until)).await;
             let next = if missing.is_some() { patience.failed(None) } else { ASK_WHILE_IDLE };
             let next = end.min(Instant::now() + next);
@@ -262,7 +262,7 @@ impl Charge {
     }
 
     /// The pause of this tenure, and what becomes of it.
-    pub(super) fn brake(&self) -> Brake {
+    pub(in crate::controller) fn brake(&self) -> Brake {
         Brake::new(self.pause.clone(), self.settings.pause.clone())
     }
 
@@ -278,7 +278,7 @@ impl Charge {
     }
 
     /// Asks whether we may do what we are about to do.
-    pub(super) async fn ask(&self) -> Result<(), Halt> {
+    pub(in crate::controller) async fn ask(&self) -> Result<(), Halt> {
         let verbs: &[Verb] = match self.settings.mode {
             Mode::Persist if self.settings.pause.is_none() => {
                 &[Verb::Get, Verb::List, Verb::Watch, Verb::Patch]
@@ -330,7 +330,7 @@ impl Charge {
 }
 
 #[expect(clippy::too_many_arguments, reason = "they are what a tender is made of, each of its own lifetime")]
-pub(super) fn tender<'a>(
+pub(in crate::controller) fn tender<'a>(
     cluster: &'a Cluster,
     pace: &'a Pace,
     own_pace: &'a Pace,

@@ -4,10 +4,10 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition as PolicyCondition;
 use kube::Resource as _;
 
-use super::govern::UNKNOWN_PATHS;
-use super::verdict::MISSING;
 use crate::api::{DefaultsPolicy, DefaultsReportStatus, ObjectProblem};
 use crate::cluster::{Event, Regarding};
+use crate::controller::policy::status::UNKNOWN_PATHS;
+use crate::controller::status::message::MISSING;
 use crate::domain::condition::{Condition, Reason, list};
 use crate::domain::crd::Crd;
 
@@ -17,7 +17,11 @@ const QUIET: [&str; 4] = ["InProgress", "NoDefaults", "Ignored", "NonStructural"
 const WELL: [&str; 4] = ["AllPersisted", "AuditOnly", "Paused", "Settling"];
 
 /// The events about a CRD when its conditions change from `before` to `said`.
-pub(super) fn about_crd(crd: &Regarding, before: &[Condition], said: &[Condition]) -> Vec<Event> {
+pub(in crate::controller) fn about_crd(
+    crd: &Regarding,
+    before: &[Condition],
+    said: &[Condition],
+) -> Vec<Event> {
     // A permission may be missing long before it is needed.
     let settling = Reason::Settling.as_str();
     let lacking = Reason::Forbidden.as_str();
@@ -48,7 +52,7 @@ fn about(crd: &Regarding, reason: &str, warning: bool, action: &'static str, not
 }
 
 /// The events about a policy when its conditions change from `before` to `said`.
-pub(super) fn about_policy(
+pub(in crate::controller) fn about_policy(
     name: &str,
     uid: &str,
     before: &[PolicyCondition],
@@ -77,7 +81,7 @@ pub(super) fn about_policy(
 }
 
 /// The events about objects that a report names for a reason for which the report before it did not.
-pub(super) fn about_objects(
+pub(in crate::controller) fn about_objects(
     crd: &Crd,
     before: Option<&DefaultsReportStatus>,
     now: &DefaultsReportStatus,
@@ -93,7 +97,7 @@ pub(super) fn about_objects(
 }
 
 /// The event about fields that were dropped since the report before; none if there were none.
-pub(super) fn about_drops(
+pub(in crate::controller) fn about_drops(
     crd: &Regarding,
     before: Option<&DefaultsReportStatus>,
     now: &DefaultsReportStatus,

@@ -18,7 +18,7 @@ const LISTED: usize = 50;
 
 /// What was dropped so far, and which objects are known to be without it.
 #[derive(Debug, Default)]
-pub(super) struct Drops(Mutex<Told>);
+pub(in crate::controller) struct Drops(Mutex<Told>);
 
 #[derive(Clone, Debug, Default)]
 struct Told {
@@ -37,7 +37,7 @@ impl Drops {
     ///
     /// A field that was dropped cannot come back while no version of the CRD knows it. Of a generation that nobody has seen,
     /// nobody knows whether it did.
-    pub(super) fn open(noted: Option<&DefaultsReportStatus>, crd: &Crd) -> Self {
+    pub(in crate::controller) fn open(noted: Option<&DefaultsReportStatus>, crd: &Crd) -> Self {
         let Some(noted) = noted else { return Self::default() };
         let is_gapless = crd.generation() <= noted.generation + 1;
         let still_unknown =
@@ -58,13 +58,13 @@ impl Drops {
     }
 
     /// Which objects are known to be without which of these fields.
-    pub(super) fn cleared(&self) -> Arc<Cleared> {
+    pub(in crate::controller) fn cleared(&self) -> Arc<Cleared> {
         let told = self.told();
         Arc::new(told.cleared.iter().map(|(identity, paths)| (identity.uid.clone(), paths.clone())).collect())
     }
 
     /// Those of the fields of an object that are not known to be gone.
-    pub(super) fn at_risk(&self, identity: &Identity, mut paths: Vec<Path>) -> Vec<Path> {
+    pub(in crate::controller) fn at_risk(&self, identity: &Identity, mut paths: Vec<Path>) -> Vec<Path> {
         if let Some(cleared) = self.told().cleared.get(identity) {
             paths.retain(|path| !cleared.contains(&path.to_schema()));
         }
@@ -73,7 +73,7 @@ impl Drops {
 
     /// Takes down that a write has left an object without these fields. `dropped` says whether the object was changed: then
     /// etcd may have held them until then.
-    pub(super) fn clear(&self, identity: &Identity, paths: &[Path], dropped: bool) {
+    pub(in crate::controller) fn clear(&self, identity: &Identity, paths: &[Path], dropped: bool) {
         if paths.is_empty() {
             return;
         }
@@ -93,12 +93,12 @@ impl Drops {
     }
 
     /// Whether there is something that no report has been made of yet.
-    pub(super) fn is_news(&self) -> bool {
+    pub(in crate::controller) fn is_news(&self) -> bool {
         self.told().is_news
     }
 
     /// Puts it all into a report.
-    pub(super) fn enter(&self, status: &mut DefaultsReportStatus) {
+    pub(in crate::controller) fn enter(&self, status: &mut DefaultsReportStatus) {
         let mut told = self.told();
         told.is_news = false;
         status.counts.dropped = told.objects;

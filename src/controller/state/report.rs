@@ -7,11 +7,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::drops::Drops;
-use super::record::now;
-use super::tally::Tally;
-use super::trouble::Trouble;
 use crate::api::{DefaultPath, DefaultValue, DefaultsReportStatus, PreviousDefaults, Settings};
+use crate::controller::state::drops::Drops;
+use crate::controller::state::problem::Trouble;
+use crate::controller::state::tally::Tally;
+use crate::controller::status::writer::now;
 use crate::domain::condition::Reason;
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
@@ -29,7 +29,7 @@ const PREVIOUS: usize = 3;
 
 /// The part of a report that does not depend on what becomes of the objects.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ledger {
+pub(in crate::controller) struct Ledger {
     policy: String,
     generation: i64,
     storage_version: String,
@@ -43,14 +43,14 @@ pub(super) struct Ledger {
 
 /// The times of a pass.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Times {
-    pub(super) started: Option<Timestamp>,
-    pub(super) finished: Option<Timestamp>,
+pub(in crate::controller) struct Times {
+    pub(in crate::controller) started: Option<Timestamp>,
+    pub(in crate::controller) finished: Option<Timestamp>,
 }
 
 impl Ledger {
     /// Goes on from the last report, if there is one. `revision` is the resource version of the CRD as it was read.
-    pub(super) fn open(
+    pub(in crate::controller) fn open(
         noted: Option<&DefaultsReportStatus>,
         crd: &Crd,
         settings: &Settings,
@@ -89,33 +89,33 @@ impl Ledger {
     }
 
     /// Goes on with what was dropped since the report was read first.
-    pub(super) fn go_on_with(&mut self, drops: Arc<Drops>) {
+    pub(in crate::controller) fn go_on_with(&mut self, drops: Arc<Drops>) {
         self.drops = drops;
     }
 
     /// What writes have dropped.
-    pub(super) fn drops(&self) -> Arc<Drops> {
+    pub(in crate::controller) fn drops(&self) -> Arc<Drops> {
         self.drops.clone()
     }
 
     /// When these defaults were first seen.
-    pub(super) fn first_seen(&self) -> Timestamp {
+    pub(in crate::controller) fn first_seen(&self) -> Timestamp {
         self.first_seen
     }
 
     /// What earlier schemas gave, newest first.
-    pub(super) fn previous(&self) -> &[PreviousDefaults] {
+    pub(in crate::controller) fn previous(&self) -> &[PreviousDefaults] {
         &self.previous
     }
 
     /// The CRD's resource version at which each default was first seen, by its place in the schema.
-    pub(super) fn since(&self) -> Since {
+    pub(in crate::controller) fn since(&self) -> Since {
         let dated = self.defaults.iter();
         dated.filter_map(|known| Some((known.path.clone(), known.since.as_ref()?.parse().ok()?))).collect()
     }
 
     /// The report while these defaults are given time.
-    pub(super) fn settling(&self, until: Timestamp) -> DefaultsReportStatus {
+    pub(in crate::controller) fn settling(&self, until: Timestamp) -> DefaultsReportStatus {
         let settles_at = Some(Time(until));
         DefaultsReportStatus {
             settles_at,
@@ -124,17 +124,21 @@ impl Ledger {
     }
 
     /// The report where no object is looked at, whatever the state says.
-    pub(super) fn idle(&self, state: &str) -> DefaultsReportStatus {
+    pub(in crate::controller) fn idle(&self, state: &str) -> DefaultsReportStatus {
         self.status(state, None, None, Times::default())
     }
 
     /// Whether a report is about these very defaults.
-    pub(super) fn is_about(&self, noted: &DefaultsReportStatus) -> bool {
+    pub(in crate::controller) fn is_about(&self, noted: &DefaultsReportStatus) -> bool {
         (&noted.digest, &noted.storage_version) == (&self.digest, &self.storage_version)
     }
 
     /// A report on these very defaults with another state: what it says of the objects stays.
-    pub(super) fn renewed(&self, noted: &DefaultsReportStatus, state: &str) -> DefaultsReportStatus {
+    pub(in crate::controller) fn renewed(
+        &self,
+        noted: &DefaultsReportStatus,
+        state: &str,
+    ) -> DefaultsReportStatus {
         let mut status = DefaultsReportStatus {
             state: state.to_owned(),
             policy: self.policy.clone(),
@@ -147,7 +151,7 @@ impl Ledger {
     }
 
     /// The report about objects that were seen to up to a resource version.
-    pub(super) fn status<'a>(
+    pub(in crate::controller) fn status<'a>(
         &self,
         state: &str,
         tally: impl Into<Option<&'a Tally>>,
@@ -253,14 +257,14 @@ fn past(noted: &DefaultsReportStatus) -> PreviousDefaults {
 }
 
 /// Whether a report tells of a pass for these very defaults that has ended.
-pub(super) fn is_finished(noted: &DefaultsReportStatus, crd: &Crd) -> bool {
+pub(in crate::controller) fn is_finished(noted: &DefaultsReportStatus, crd: &Crd) -> bool {
     noted.finished.is_some()
         && noted.digest == crd.compiled().digest().to_string()
         && noted.storage_version == crd.storage().name
 }
 
 /// Whether a report names every object that was not seen to.
-pub(super) fn is_complete(noted: &DefaultsReportStatus) -> bool {
+pub(in crate::controller) fn is_complete(noted: &DefaultsReportStatus) -> bool {
     let troubles = noted.held.len() + noted.rejected.len();
     noted.finished.is_some()
         && noted.counts.unknown + noted.counts.due == 0

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::ledger::is_complete;
 use crate::api::{ChangeAction, ChangedDefault, DefaultsReportStatus, PreviousDefaults, Settings};
+use crate::controller::state::report::is_complete;
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
@@ -18,7 +18,7 @@ const LISTED: usize = 500;
 
 /// What has changed since the pass before, and what became of it so far.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
+pub(in crate::controller) struct Changes {
     list: Vec<Change>,
     told: Mutex<Told>,
 }
@@ -42,7 +42,7 @@ impl Changes {
     ///
     /// A change is due until a pass has ended, and again when a policy begins to follow it. What followed stays counted then;
     /// what is kept is counted anew.
-    pub(super) fn open(
+    pub(in crate::controller) fn open(
         noted: Option<&DefaultsReportStatus>,
         previous: &[PreviousDefaults],
         crd: &Crd,
@@ -63,12 +63,12 @@ impl Changes {
     }
 
     /// Whether there are objects to be seen to for a default that has changed.
-    pub(super) fn are_due(&self) -> bool {
+    pub(in crate::controller) fn are_due(&self) -> bool {
         !self.list.is_empty() && !self.told().over
     }
 
     /// Says that every object has been seen to, apart from those that the record excepts.
-    pub(super) fn seen_to(&self) {
+    pub(in crate::controller) fn seen_to(&self) {
         let mut told = self.told();
         told.over = true;
         told.counted = HashSet::new();
@@ -76,13 +76,13 @@ impl Changes {
 
     /// The changes that concern an object: all of them until every object was seen to, and later for those that were not.
     /// Whoever sets the old value after that means it.
-    pub(super) fn for_object(&self, object: &Object, record: &Record) -> &[Change] {
+    pub(in crate::controller) fn for_object(&self, object: &Object, record: &Record) -> &[Change] {
         let concerned = !self.told().over || record.exceptions.contains(object.uid());
         if concerned { &self.list } else { &[] }
     }
 
     /// Counts what became of one object, once; `written` says whether it was written, or only would be.
-    pub(super) fn count(&self, uid: &str, moved: &[Path], kept: &[Path], written: bool) {
+    pub(in crate::controller) fn count(&self, uid: &str, moved: &[Path], kept: &[Path], written: bool) {
         if moved.is_empty() && kept.is_empty() {
             return;
         }
@@ -110,7 +110,7 @@ impl Changes {
     }
 
     /// Puts the numbers into a report.
-    pub(super) fn enter(&self, status: &mut DefaultsReportStatus) {
+    pub(in crate::controller) fn enter(&self, status: &mut DefaultsReportStatus) {
         let told = self.told();
         (status.counts.followed, status.counts.kept) = (told.followed, told.kept);
         let counted = |change: &Change| {
@@ -122,7 +122,7 @@ impl Changes {
     }
 
     /// The numbers in a sentence; empty where there are none.
-    pub(super) fn sentence(&self) -> String {
+    pub(in crate::controller) fn sentence(&self) -> String {
         let told = self.told();
         let mut sentences = Vec::new();
         if told.followed > 0 {

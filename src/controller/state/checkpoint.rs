@@ -4,31 +4,31 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::drops::Drops;
-use super::ledger::is_complete;
-use super::pass::{Place, Proved, Sweep};
-use super::rounds::Standing;
-use super::tally::{Done, Tally};
 use crate::api::DefaultsReportStatus;
+use crate::controller::crd::pass::Standing;
+use crate::controller::crd::sweep::{Place, Proved, Sweep};
+use crate::controller::state::drops::Drops;
+use crate::controller::state::report::is_complete;
+use crate::controller::state::tally::{Done, Tally};
 use crate::domain::crd::Crd;
 use crate::domain::plan::{Cleared, Record};
 
 /// What a task keeps from one way through to the next.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(in crate::controller) struct Memory {
     /// Which objects need no look.
-    pub(super) record: Record,
+    pub(in crate::controller) record: Record,
     /// Up to which object that is known; none if of all of them.
-    pub(super) upto: Option<Place>,
+    pub(in crate::controller) upto: Option<Place>,
     /// States of objects that were proved since.
-    pub(super) proved: Proved,
+    pub(in crate::controller) proved: Proved,
     /// What was written in the course of this pass.
-    pub(super) done: Done,
+    pub(in crate::controller) done: Done,
 }
 
 impl Memory {
     /// What a report keeps for the next run, if it is about these very defaults and complete.
-    pub(super) fn recall(status: &DefaultsReportStatus, crd: &Crd) -> Option<Self> {
+    pub(in crate::controller) fn recall(status: &DefaultsReportStatus, crd: &Crd) -> Option<Self> {
         let digest = crd.compiled().digest().to_string();
         let is_this = |other: &str, version: &str| (other, version) == (&digest, &crd.storage().name);
         if is_this(&status.digest, &status.storage_version) {
@@ -58,19 +58,24 @@ impl Memory {
     }
 
     /// What is known before anything is.
-    pub(super) fn none(crd: &Crd) -> Self {
+    pub(in crate::controller) fn none(crd: &Crd) -> Self {
         let record = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
         Self { record, ..Self::default() }
     }
 
     /// What remains of what was known after a pass; nothing where it does not say which objects were seen to.
-    pub(super) fn of(standing: Standing) -> Option<Self> {
+    pub(in crate::controller) fn of(standing: Standing) -> Option<Self> {
         let Standing { record, proved, tally, .. } = standing;
         record.through.is_some().then(|| Self { record, proved, upto: None, done: tally.done() })
     }
 
     /// What is known after a sweep to the end, whose numbers come to be those of the whole pass.
-    pub(super) fn after(&mut self, sweep: &mut Sweep, through: Option<u64>, crd: &Crd) -> Self {
+    pub(in crate::controller) fn after(
+        &mut self,
+        sweep: &mut Sweep,
+        through: Option<u64>,
+        crd: &Crd,
+    ) -> Self {
         sweep.tally.credit(&self.done);
         let mut proved = std::mem::take(&mut self.proved);
         proved.extend(std::mem::take(&mut sweep.proved));
@@ -79,7 +84,7 @@ impl Memory {
     }
 
     /// Takes in what a sweep has done that did not come to its end; one that did not write has done nothing.
-    pub(super) fn interrupted(&mut self, sweep: Sweep, crd: &Crd, writes: bool) {
+    pub(in crate::controller) fn interrupted(&mut self, sweep: Sweep, crd: &Crd, writes: bool) {
         if !writes {
             return;
         }
@@ -104,7 +109,12 @@ pub fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Record {
 }
 
 /// The record after a sweep that saw to every object, or to every one of those that it is used for.
-pub(super) fn record_of(tally: &Tally, through: Option<u64>, crd: &Crd, cleared: &Arc<Cleared>) -> Record {
+pub(in crate::controller) fn record_of(
+    tally: &Tally,
+    through: Option<u64>,
+    crd: &Crd,
+    cleared: &Arc<Cleared>,
+) -> Record {
     let exceptions: HashSet<String> = tally.troubles().map(|(identity, _)| identity.uid.clone()).collect();
     let through = through.filter(|_| !tally.overflows());
     Record {

@@ -7,24 +7,24 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::attend::{Attendance, Done, Known};
-use super::charge::{Charge, UPDATES, tender};
-use super::halt::Halt;
-use super::memory::record_of;
-use super::pass::Interruption;
-use super::record::now;
-use super::rounds::Standing;
-use super::spans::seconds;
-use super::tally::Fate;
-use super::tend::{Stop, Tender};
 use crate::cluster::{CallError, Follow, News};
+use crate::controller::crd::pass::Standing;
+use crate::controller::crd::queue::{Attendance, Done, Known};
+use crate::controller::crd::sweep::Interruption;
+use crate::controller::crd::task::{Charge, UPDATES, tender};
+use crate::controller::error::Halt;
+use crate::controller::object::reconcile::{Stop, Tender};
+use crate::controller::spans::seconds;
+use crate::controller::state::checkpoint::record_of;
+use crate::controller::state::tally::Fate;
+use crate::controller::status::writer::now;
 
 /// Changes of what is to be said are gathered for this long.
 const GATHER: Duration = Duration::from_millis(500);
 
 impl Charge {
     /// Watches, and sees to whatever changes.
-    pub(super) async fn keep(&mut self, standing: &mut Standing) -> Result<Infallible, Halt> {
+    pub(in crate::controller) async fn keep(&mut self, standing: &mut Standing) -> Result<Infallible, Halt> {
         let (cluster, pace, crd) = (self.cluster.clone(), self.pace.clone(), self.crd.clone());
         let own_pace = self.own_pace.clone();
         let since = self.ledger.since();

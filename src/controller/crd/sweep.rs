@@ -9,12 +9,12 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tracing::{Instrument as _, Span};
 
-use super::brake::Brake;
-use super::once::is_left_out;
-use super::spans;
-use super::tally::{Fate, Tally};
-use super::tend::{Stop, Tender};
 use crate::cluster::{CallError, Page};
+use crate::controller::object::brake::Brake;
+use crate::controller::object::reconcile::{Stop, Tender};
+use crate::controller::persist::is_left_out;
+use crate::controller::spans;
+use crate::controller::state::tally::{Fate, Tally};
 use crate::domain::object::Object;
 use crate::domain::plan::Record;
 
@@ -23,23 +23,23 @@ const AT_ONCE: usize = 64;
 
 /// A list of all objects, page by page, and what became of them.
 #[derive(Debug, Default)]
-pub(super) struct Sweep {
+pub(in crate::controller) struct Sweep {
     /// What became of the objects, once the sweep has ended; until then see [`Orders::tally`].
-    pub(super) tally: Tally,
+    pub(in crate::controller) tally: Tally,
     /// The resource version at which the sweep began: all that is older was seen to.
-    pub(super) through: Option<u64>,
+    pub(in crate::controller) through: Option<u64>,
     /// The resource version from which a watch misses nothing: that of the first page.
-    pub(super) watch_from: String,
+    pub(in crate::controller) watch_from: String,
     /// Objects that this sweep wrote and proved, as they were left; hashes, since there may be many.
-    pub(super) proved: Proved,
+    pub(in crate::controller) proved: Proved,
     /// Objects in trouble, in the state in which they were found to be.
-    pub(super) left: Left,
+    pub(in crate::controller) left: Left,
     /// How many objects needed a request.
-    pub(super) asked: u64,
+    pub(in crate::controller) asked: u64,
     /// The last object of the last page of which every object was seen to; none if the list is in no order.
-    pub(super) upto: Option<Place>,
+    pub(in crate::controller) upto: Option<Place>,
     /// The same within the last page: the object up to which every one was processed.
-    pub(super) reached: Option<Place>,
+    pub(in crate::controller) reached: Option<Place>,
     /// Pages that were asked for.
     pages: u64,
     /// Where the next page begins.
@@ -47,11 +47,11 @@ pub(super) struct Sweep {
 }
 
 /// Where an object stands in a list: namespace, a slash, and name, as etcd orders them.
-pub(super) type Place = String;
+pub(in crate::controller) type Place = String;
 
 /// Which states of which objects were found to be in trouble.
 #[derive(Debug, Default)]
-pub(super) struct Left {
+pub(in crate::controller) struct Left {
     held: Proved,
     rejected: Proved,
 }
@@ -72,47 +72,47 @@ pub enum Interruption {
 
 /// Which states of which objects are known to be stored, apart from any record.
 #[derive(Debug, Default)]
-pub(super) struct Proved(HashSet<u64>);
+pub(in crate::controller) struct Proved(HashSet<u64>);
 
 /// What a sweep goes by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Orders<'a> {
+pub(in crate::controller) struct Orders<'a> {
     /// What is on record.
-    pub(super) record: &'a Record,
+    pub(in crate::controller) record: &'a Record,
     /// Up to which object the record goes; none if it is about all of them.
-    pub(super) upto: Option<&'a Place>,
+    pub(in crate::controller) upto: Option<&'a Place>,
     /// What is on record of the others: nothing.
-    pub(super) beyond: &'a Record,
+    pub(in crate::controller) beyond: &'a Record,
     /// States that were proved since.
-    pub(super) proved: &'a Proved,
+    pub(in crate::controller) proved: &'a Proved,
     /// The sweep that this one verifies: what was in trouble then, and has not changed, is not tried again.
-    pub(super) earlier: Option<&'a Sweep>,
+    pub(in crate::controller) earlier: Option<&'a Sweep>,
     /// The object up to which all are left out; none if all are processed.
-    pub(super) after: Option<&'a Place>,
+    pub(in crate::controller) after: Option<&'a Place>,
     /// What became of the objects so far, for whoever tells of it meanwhile.
-    pub(super) tally: &'a Mutex<Tally>,
+    pub(in crate::controller) tally: &'a Mutex<Tally>,
     /// Rejections after which the sweep stops.
-    pub(super) stop_after_rejected: Option<u32>,
+    pub(in crate::controller) stop_after_rejected: Option<u32>,
 }
 
 impl Proved {
     /// Remembers an object's state.
-    pub(super) fn insert(&mut self, uid: &str, resource_version: &str) {
+    pub(in crate::controller) fn insert(&mut self, uid: &str, resource_version: &str) {
         self.0.insert(Self::hash(uid, resource_version));
     }
 
     /// Whether an object's state is known.
-    pub(super) fn contains(&self, object: &Object) -> bool {
+    pub(in crate::controller) fn contains(&self, object: &Object) -> bool {
         self.0.contains(&Self::hash(object.uid(), object.resource_version()))
     }
 
     /// Takes an object's state out; whether it was known.
-    pub(super) fn take(&mut self, object: &Object) -> bool {
+    pub(in crate::controller) fn take(&mut self, object: &Object) -> bool {
         self.0.remove(&Self::hash(object.uid(), object.resource_version()))
     }
 
     /// Adds what another sweep proved.
-    pub(super) fn extend(&mut self, other: Self) {
+    pub(in crate::controller) fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 
@@ -152,7 +152,11 @@ impl Sweep {
     ///
     /// # Errors
     /// See [`Self::page`].
-    pub(super) async fn all(&mut self, tender: Tender<'_>, orders: Orders<'_>) -> Result<(), Interruption> {
+    pub(in crate::controller) async fn all(
+        &mut self,
+        tender: Tender<'_>,
+        orders: Orders<'_>,
+    ) -> Result<(), Interruption> {
         while self.page(tender, orders).await? {}
         Ok(())
     }
@@ -161,7 +165,7 @@ impl Sweep {
     ///
     /// # Errors
     /// See [`Interruption`]; what was done until then is done, and counted.
-    pub(super) async fn page(
+    pub(in crate::controller) async fn page(
         &mut self,
         tender: Tender<'_>,
         orders: Orders<'_>,
@@ -213,13 +217,13 @@ impl Sweep {
 }
 
 /// The numbers of a sweep that is under way.
-pub(super) fn look_at(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+pub(in crate::controller) fn look_at(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
     // Counting does not panic half way; and numbers that may be off by one are better than none.
     tally.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where an object stands.
-pub(super) fn place(object: &Object) -> Place {
+pub(in crate::controller) fn place(object: &Object) -> Place {
     format!("{}/{}", object.namespace().unwrap_or_default(), object.name())
 }
 

@@ -7,15 +7,15 @@ use crate::domain::schema::rules::crd::{self, Verdict};
 
 /// What is wrong with a CRD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Judged {
+pub(in crate::controller) struct Judged {
     /// Violations of the structural schema rules, in the server's words.
-    pub(super) non_structural: Vec<String>,
+    pub(in crate::controller) non_structural: Vec<String>,
     /// Places of defaults that are themselves invalid.
-    pub(super) invalid_defaults: Vec<String>,
+    pub(in crate::controller) invalid_defaults: Vec<String>,
 }
 
 /// Reads a CRD and judges it. There is none where a schema cannot be read: what is wrong with it is in the judgement.
-pub(super) fn judge(document: &Json) -> (Option<Crd>, Judged) {
+pub(in crate::controller) fn judge(document: &Json) -> (Option<Crd>, Judged) {
     let verdict = crd::judge(&document["spec"]);
     let non_structural = match &verdict {
         Verdict::Structural => Vec::new(),

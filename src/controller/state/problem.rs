@@ -9,7 +9,7 @@ use crate::domain::plan::{Held, Hold};
 
 /// Why the defaults of one object are not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(in crate::controller) enum Trouble {
     /// A write would do harm.
     Held(Held),
     /// A write was refused.
@@ -20,7 +20,7 @@ pub(super) enum Trouble {
 
 impl Trouble {
     /// Whether it is not the object that is in the way, but something that is away.
-    pub(super) fn may_pass(&self) -> bool {
+    pub(in crate::controller) fn may_pass(&self) -> bool {
         match self {
             Self::Held(..) => false,
             Self::Rejected(rejection) => rejection.kind == RejectionKind::Unavailable,
@@ -29,7 +29,7 @@ impl Trouble {
     }
 
     /// The trouble of an object, as the report has it.
-    pub(super) fn describe(&self, identity: &Identity) -> ObjectProblem {
+    pub(in crate::controller) fn describe(&self, identity: &Identity) -> ObjectProblem {
         let (reason, message, paths) = match self {
             Self::Held(held) => {
                 (held.reason.as_str(), harm(held), held.paths.iter().map(Path::to_string).collect())

@@ -7,17 +7,17 @@ use std::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument as _, info};
 
-use super::charge::{Charge, UPDATES, tender};
-use super::halt::Halt;
-use super::ledger::{Times, is_finished};
-use super::memory::Memory;
-use super::pass::{Interruption, Orders, Proved, Sweep, look_at};
-use super::record::now;
-use super::spans;
-use super::tally::Tally;
-use super::tend::Tender;
-use super::verdict;
 use crate::api::{Counts, DefaultsReportStatus, Mode};
+use crate::controller::crd::sweep::{Interruption, Orders, Proved, Sweep, look_at};
+use crate::controller::crd::task::{Charge, UPDATES, tender};
+use crate::controller::error::Halt;
+use crate::controller::object::reconcile::Tender;
+use crate::controller::spans;
+use crate::controller::state::checkpoint::Memory;
+use crate::controller::state::report::{Times, is_finished};
+use crate::controller::state::tally::Tally;
+use crate::controller::status::message;
+use crate::controller::status::writer::now;
 use crate::domain::condition::{Reason, Verdict};
 use crate::domain::plan::Record;
 
@@ -38,13 +38,13 @@ fn tells_the_same(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> b
 }
 
 /// What is known after a pass.
-pub(super) struct Standing {
-    pub(super) tally: Tally,
-    pub(super) record: Record,
-    pub(super) proved: Proved,
-    pub(super) watch_from: String,
-    pub(super) times: Times,
-    pub(super) finished_through: Option<u64>,
+pub(in crate::controller) struct Standing {
+    pub(in crate::controller) tally: Tally,
+    pub(in crate::controller) record: Record,
+    pub(in crate::controller) proved: Proved,
+    pub(in crate::controller) watch_from: String,
+    pub(in crate::controller) times: Times,
+    pub(in crate::controller) finished_through: Option<u64>,
 }
 
 /// Where a sweep has its place in a pass.
@@ -60,7 +60,7 @@ struct Stage<'a> {
 
 impl Charge {
     /// Whether objects may be written.
-    pub(super) fn writes(&self) -> bool {
+    pub(in crate::controller) fn writes(&self) -> bool {
         self.settings.mode == Mode::Persist && self.settings.pause.is_none()
     }
 
@@ -71,7 +71,7 @@ impl Charge {
 
     /// A pass over all objects, of which those that `memory` covers need no request. What is known when it cannot be ended
     /// is left in `memory`.
-    pub(super) async fn pass(
+    pub(in crate::controller) async fn pass(
         &mut self,
         memory: &mut Memory,
         noted: Option<&DefaultsReportStatus>,
@@ -243,9 +243,9 @@ impl Charge {
     }
 
     /// What there is to say while a pass is under way, or has just been paused.
-    pub(super) fn in_progress(&self, tally: &Tally, verified: Option<u64>) -> Verdict {
+    pub(in crate::controller) fn in_progress(&self, tally: &Tally, verified: Option<u64>) -> Verdict {
         let pause = self.pause.borrow().clone().filter(|_| self.settings.mode == Mode::Persist);
-        verdict::in_progress(&self.judged, pause.as_ref(), tally, verified)
+        message::in_progress(&self.judged, pause.as_ref(), tally, verified)
     }
 
     /// Says again what a finished report says: it stays as it is, save for what it is about.
@@ -262,7 +262,7 @@ impl Charge {
     }
 
     /// Says what is known now.
-    pub(super) async fn publish(&mut self, standing: &Standing) {
+    pub(in crate::controller) async fn publish(&mut self, standing: &Standing) {
         self.count_phantoms(standing);
         let verdict = self.verdict(standing);
         // Conditions of a CRD without defaults are about to go.
@@ -279,7 +279,7 @@ impl Charge {
 
     /// The verdict on the CRD, with what became of the values of changed defaults.
     fn verdict(&self, standing: &Standing) -> Verdict {
-        let mut verdict = verdict::of(&self.judged, &self.settings, &standing.tally);
+        let mut verdict = message::of(&self.judged, &self.settings, &standing.tally);
         let changes = self.changes.as_ref().map(|changes| changes.sentence()).unwrap_or_default();
         if !changes.is_empty() {
             verdict.message = format!("{}; {changes}", verdict.message);

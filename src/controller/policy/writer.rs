@@ -14,14 +14,17 @@ const ROUND: Duration = Duration::from_secs(2);
 
 /// A status that a policy should have, and has not.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct PolicyStatus {
-    pub(super) name: String,
-    pub(super) uid: String,
-    pub(super) status: DefaultsPolicyStatus,
+pub(in crate::controller) struct PolicyStatus {
+    pub(in crate::controller) name: String,
+    pub(in crate::controller) uid: String,
+    pub(in crate::controller) status: DefaultsPolicyStatus,
 }
 
 /// Writes whatever is wanted, for ever.
-pub(super) async fn proclaim(cluster: Cluster, mut wanted: watch::Receiver<Vec<PolicyStatus>>) {
+pub(in crate::controller) async fn proclaim(
+    cluster: Cluster,
+    mut wanted: watch::Receiver<Vec<PolicyStatus>>,
+) {
     let mut backoff = Backoff::new(ROUND, Duration::from_secs(300));
     loop {
         let statuses = wanted.borrow_and_update().clone();

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::tally::Tally;
 use crate::cluster::Backoff;
+use crate::controller::state::tally::Tally;
 use crate::domain::object::Identity;
 
 /// Waits before objects that were refused are tried again, from the first to the last.
@@ -24,7 +24,7 @@ const PROBES: usize = 4;
 ///
 /// What was refused is tried ever more seldom. What nobody could judge is probed steadily, a few at a time and each in
 /// turn; once one is judged, all others are tried at once.
-pub(super) struct Retries {
+pub(in crate::controller) struct Retries {
     refused: Timer,
     unjudged: Timer,
     /// The last that was probed.
@@ -40,7 +40,7 @@ struct Timer {
 }
 
 impl Retries {
-    pub(super) fn new() -> Self {
+    pub(in crate::controller) fn new() -> Self {
         Self {
             refused: Timer { backoff: Backoff::new(RETRY_FIRST, RETRY_LAST), at: None },
             unjudged: Timer { backoff: Backoff::new(PROBE_FIRST, PROBE_LAST), at: None },
@@ -49,19 +49,19 @@ impl Retries {
         }
     }
 
-    pub(super) fn arm(&mut self, tally: &Tally) {
+    pub(in crate::controller) fn arm(&mut self, tally: &Tally) {
         self.refused.arm(Duration::MAX, !tally.refused().is_empty() || tally.overflows());
         self.unjudged.arm(longest_probe(tally), !tally.unjudged().is_empty());
     }
 
     /// Says that an object that nobody could judge has been judged.
-    pub(super) fn judged(&mut self) {
+    pub(in crate::controller) fn judged(&mut self) {
         self.judged = true;
         self.unjudged.at = self.unjudged.at.map(|_| Instant::now());
     }
 
     /// Waits until it is time; may be dropped at any time.
-    pub(super) async fn due(&self) {
+    pub(in crate::controller) async fn due(&self) {
         match self.refused.at.into_iter().chain(self.unjudged.at).min() {
             Some(at) => tokio::time::sleep_until(at).await,
             None => std::future::pending().await,
@@ -69,7 +69,7 @@ impl Retries {
     }
 
     /// What is to be tried now; none where everything is, for not all that is in trouble is remembered.
-    pub(super) fn take(&mut self, tally: &Tally) -> Option<Vec<Identity>> {
+    pub(in crate::controller) fn take(&mut self, tally: &Tally) -> Option<Vec<Identity>> {
         let refused = self.refused.is_over(Duration::MAX);
         let unjudged = self.unjudged.is_over(longest_probe(tally));
         let judged = unjudged && std::mem::take(&mut self.judged);
@@ -127,9 +127,9 @@ impl Timer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tally::Fate;
     use super::*;
     use crate::cluster::{Rejection, RejectionKind};
+    use crate::controller::state::tally::Fate;
 
     /// A tally of this many objects that were refused, and as many that a webhook did not answer for.
     fn troubled(refused: usize, unavailable: usize) -> Tally {
