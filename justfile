@@ -21,9 +21,9 @@ lint:
     cargo clippy --workspace --all-targets -- --deny warnings
     cargo clippy --package etch --features otlp --bins -- --deny warnings
 
-# Unit tests, in seconds; `just test NAME` for some
+# Unit tests, and the operator on a scripted API server: in seconds, without Go; `just test NAME` for some
 test *filter:
-    cargo test --workspace --lib --bins {{ filter }}
+    cargo test --workspace --lib --bins --test wire {{ filter }}
 
 # Each library's tests, in a folder with nothing but it, what it stands on, and the settings that packages inherit
 alone:

@@ -8,11 +8,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Cluster, Patch, crd, documents, eventually};
 use e2e::scene::Scene;
-use etch::cluster::{Event, Events, Outcome, Regarding};
+use etch::cluster::{Event, Events, Regarding};
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
 use etch::domain::object::Object;
-use etch::domain::plan::{Past, Plan, Terms, changes, follow};
+use etch::domain::plan::{Outcome, Past, Plan, Terms, changes, follow};
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(30);
@@ -262,7 +262,7 @@ async fn whoever_writes_meanwhile_wins() -> Result<()> {
         let stored = async || cluster.etcd().raw_object(GROUP, "widgets", Some("default"), &name).await;
         let before = stored().await?;
         let outcome = etch.perform(&crd, &read, &write, &Terms::default()).await;
-        ensure!(matches!(outcome, Outcome::Conflict | Outcome::Gone), "{what:?}: {outcome:?}");
+        ensure!(matches!(outcome, Ok(Outcome::Conflict | Outcome::Gone)), "{what:?}: {outcome:?}");
         assert_eq!(stored().await?, before, "{what:?}");
     }
     what_is_told_again_is_counted_up(cluster, &etch).await

@@ -5,11 +5,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, Patch, crd};
 use e2e::scene::Scene;
-use etch::cluster::Outcome;
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
 use etch::domain::object::Object;
-use etch::domain::plan::{Plan, Record, Strategy, Terms, Write, decide};
+use etch::domain::plan::{Outcome, Plan, Record, Strategy, Terms, Write, decide};
 use serde_json::{Value, json};
 
 const GROUP: &str = "races.example.com";
@@ -58,7 +57,7 @@ async fn a_write_between_our_read_and_ours_stands() -> Result<()> {
         meanwhile_happens(cluster, &name, what).await?;
         let before = cluster.etcd().raw_object(GROUP, "widgets", Some("default"), &name).await?;
         let outcome = etch.perform(&crd, &read, &write, &Terms::default()).await;
-        ensure!(matches!(outcome, Outcome::Conflict | Outcome::Gone), "{}: {outcome:?}", context());
+        ensure!(matches!(outcome, Ok(Outcome::Conflict | Outcome::Gone)), "{}: {outcome:?}", context());
         let after = cluster.etcd().raw_object(GROUP, "widgets", Some("default"), &name).await?;
         assert_eq!(before, after, "{}", context());
     }

@@ -11,19 +11,7 @@ use super::read::collection;
 use super::{CallError, Cluster, Scope};
 use crate::domain::crd::Resource;
 use crate::domain::json::Json;
-
-/// What Etch needs on custom resources, and nothing else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verb {
-    /// To read one object again.
-    Get,
-    /// To find out what is missing.
-    List,
-    /// To see changes.
-    Watch,
-    /// To have defaults stored.
-    Patch,
-}
+use crate::domain::rbac::Verb;
 
 /// Permissions that are missing for one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,23 +28,6 @@ impl Missing {
     /// These verbs on all objects of a resource.
     pub fn of(resource: &Resource, verbs: Vec<Verb>) -> Self {
         Self { group: resource.group.clone(), plural: resource.plural.clone(), verbs }
-    }
-}
-
-impl Verb {
-    /// The verb that RBAC writes so; none if we never use it.
-    pub fn named(text: &str) -> Option<Self> {
-        [Self::Get, Self::List, Self::Watch, Self::Patch].into_iter().find(|verb| verb.as_str() == text)
-    }
-
-    /// The verb as RBAC writes it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "get",
-            Self::List => "list",
-            Self::Watch => "watch",
-            Self::Patch => "patch",
-        }
     }
 }
 

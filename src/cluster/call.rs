@@ -4,25 +4,19 @@
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, Uri};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::time::Instant;
 
 use super::failure::cause;
-use super::{CallError, Cluster, Refusal};
+use super::{CallError, Cluster};
+use crate::domain::plan::PatchKind;
+use crate::domain::refusal::Refusal;
 use crate::metrics::{RequestOutcome, RequestVerb};
 
 /// How long a request may take; kube itself would wait for ever (fact K4). The server ends its own after 60 s.
-const DEADLINE: Duration = Duration::from_secs(65);
-
-/// How a patch is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PatchType {
-    Apply,
-    Merge,
-    Json,
-}
+pub(super) const DEADLINE: Duration = Duration::from_secs(65);
 
 impl Cluster {
     /// Sends a request and reads the whole answer.
@@ -37,12 +31,14 @@ impl Cluster {
 
     /// Sends a request and returns its answer unread, if it is success.
     pub(super) async fn open(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, CallError> {
-        let verb = verb(&request);
+        let verb = verb(request.method(), request.uri());
         if matches!(verb, RequestVerb::List | RequestVerb::Patch) {
             self.worked.send_replace(Instant::now());
         }
         let answer = self.exchange(request).await;
-        self.metrics.request(verb, outcome(&answer));
+        let status =
+            answer.as_ref().map_or_else(CallError::code, |response| Some(response.status().as_u16()));
+        self.metrics.request(verb, outcome(status));
         answer
     }
 
@@ -84,11 +80,11 @@ pub(super) fn send(method: Method, path: &str, body: Vec<u8>) -> Request<Vec<u8>
 }
 
 /// A patch by our field manager; an apply is never forced.
-pub(super) fn patch(path: &str, kind: PatchType, body: Vec<u8>) -> Request<Vec<u8>> {
+pub(super) fn patch(path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u8>> {
     let media_type = match kind {
-        PatchType::Apply => "application/apply-patch+yaml",
-        PatchType::Merge => "application/merge-patch+json",
-        PatchType::Json => "application/json-patch+json",
+        PatchKind::Apply => "application/apply-patch+yaml",
+        PatchKind::Merge => "application/merge-patch+json",
+        PatchKind::Json => "application/json-patch+json",
     };
     let target = format!("{path}?fieldManager={}", crate::domain::ownership::MANAGER);
     built(Request::patch(target).header(CONTENT_TYPE, media_type), body)
@@ -111,31 +107,33 @@ fn built(request: http::request::Builder, body: Vec<u8>) -> Request<Vec<u8>> {
     request.body(body).expect("method, headers and an encoded path make a request")
 }
 
-fn verb(request: &Request<Vec<u8>>) -> RequestVerb {
-    let query = request.uri().query().unwrap_or_default();
-    match *request.method() {
+/// A request as it is counted.
+pub(super) fn verb(method: &Method, uri: &Uri) -> RequestVerb {
+    let mut asked = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split('=').next());
+    match *method {
         Method::PATCH => RequestVerb::Patch,
         Method::POST => RequestVerb::Create,
         Method::PUT => RequestVerb::Update,
         Method::DELETE => RequestVerb::Delete,
-        _ if query.starts_with("watch=") => RequestVerb::Watch,
-        _ if query.starts_with("limit=") => RequestVerb::List,
-        _ => RequestVerb::Get,
+        _ => match asked.find(|name| ["watch", "limit"].contains(name)) {
+            Some("watch") => RequestVerb::Watch,
+            Some(_) => RequestVerb::List,
+            None => RequestVerb::Get,
+        },
     }
 }
 
-fn outcome(answer: &Result<Response<Body>, CallError>) -> RequestOutcome {
-    match answer {
-        Ok(_) => RequestOutcome::Ok,
-        Err(error) => match error.code() {
-            Some(404) => RequestOutcome::NotFound,
-            Some(409) => RequestOutcome::Conflict,
-            Some(429 | 503) => RequestOutcome::Throttled,
-            Some(401 | 403) => RequestOutcome::Forbidden,
-            Some(code) if code < 500 => RequestOutcome::Refused,
-            Some(_) => RequestOutcome::ServerError,
-            None => RequestOutcome::NoAnswer,
-        },
+/// An answer as it is counted, by its HTTP status; none where there was no answer.
+pub(super) fn outcome(status: Option<u16>) -> RequestOutcome {
+    match status {
+        Some(200..300) => RequestOutcome::Ok,
+        Some(404) => RequestOutcome::NotFound,
+        Some(409) => RequestOutcome::Conflict,
+        Some(429 | 503) => RequestOutcome::Throttled,
+        Some(401 | 403) => RequestOutcome::Forbidden,
+        Some(..500) => RequestOutcome::Refused,
+        Some(_) => RequestOutcome::ServerError,
+        None => RequestOutcome::NoAnswer,
     }
 }
 

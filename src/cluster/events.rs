@@ -12,9 +12,10 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
-use super::call::{PatchType, encoded, patch, send};
+use super::call::{encoded, patch, send};
 use super::{CallError, Cluster};
 use crate::domain::json::Json;
+use crate::domain::plan::PatchKind;
 
 /// Who reports: a name that no other controller has.
 const CONTROLLER: &str = "etch-operator.io/etch";
@@ -156,7 +157,7 @@ impl Dispatch {
     /// How often an event was told. A patch of nothing reads it: no other verb is needed for that.
     async fn count_of(&self, collection: &str, name: &str) -> Result<u64, CallError> {
         let path = format!("{collection}/{}", encoded(name));
-        let event = self.cluster.call(patch(&path, PatchType::Merge, b"{}".to_vec())).await?;
+        let event = self.cluster.call(patch(&path, PatchKind::Merge, b"{}".to_vec())).await?;
         let event: Told = serde_json::from_slice(&event).map_err(CallError::malformed)?;
         Ok(event.series.map_or(1, |series| series.count))
     }
@@ -170,7 +171,7 @@ impl Dispatch {
     ) -> Result<Vec<u8>, CallError> {
         let body = json!({ "series": { "count": count, "lastObservedTime": now } });
         let path = format!("{collection}/{}", encoded(name));
-        self.cluster.call(patch(&path, PatchType::Merge, Json::from(body).to_vec())).await
+        self.cluster.call(patch(&path, PatchKind::Merge, Json::from(body).to_vec())).await
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Refusal;
+use crate::domain::refusal::Refusal;
 
 /// Why a request has no usable answer.
 #[derive(Debug, thiserror::Error)]

@@ -17,10 +17,10 @@ mod pace;
 mod perform;
 mod permissions;
 mod read;
-mod refusal;
 mod resolve;
 mod scan;
 mod watch;
+mod watcher;
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use tokio::time::Instant;
 
 use crate::metrics::Metrics;
 
-pub use access::{Missing, Verb};
+pub use access::Missing;
 pub use backoff::Backoff;
 pub use connect::{ConnectError, Target};
 pub use events::{Dispatch, Event, Events, Regarding};
@@ -39,13 +39,12 @@ pub use follow::{Follow, News};
 pub use lease::Lease;
 pub use own::{crds, policies, reports};
 pub use pace::{Pace, Permit, Pressure};
-pub use perform::{Outcome, Rejection, RejectionKind};
 pub use permissions::Permissions;
 pub use read::{PAGE_SIZE, Page, Scope};
-pub use refusal::Refusal;
 pub use resolve::ResolveError;
 pub use scan::Scan;
 pub use watch::{Change, Watch};
+pub use watcher::CrdMeta;
 
 /// A connection to one API server; cheap to clone.
 #[derive(Clone)]

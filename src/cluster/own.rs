@@ -5,13 +5,14 @@ use http::Method;
 use kube::Resource as _;
 use serde_json::{Value, json};
 
-use super::call::{PatchType, get, patch, send};
+use super::call::{get, patch, send};
 use super::{CallError, Cluster};
 use crate::api::{DefaultsPolicy, DefaultsPolicyStatus, DefaultsReport, DefaultsReportStatus, GROUP};
 use crate::domain::condition::Condition;
 use crate::domain::crd::Resource;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
+use crate::domain::plan::PatchKind;
 
 impl Cluster {
     /// Puts our conditions, all of them, on a CRD; an empty list takes them away.
@@ -168,7 +169,7 @@ impl Cluster {
     }
 
     async fn apply(&self, path: &str, body: Value) -> Result<(), CallError> {
-        self.call(patch(path, PatchType::Apply, Json::from(body).to_vec())).await.map(drop)
+        self.call(patch(path, PatchKind::Apply, Json::from(body).to_vec())).await.map(drop)
     }
 }
 

@@ -1,91 +1,20 @@
-//! Performing one planned write, and saying what came of it.
-//! It must not decide, and must not repeat but to prove: whoever decided decides again from a fresh read.
+//! Sending the requests of a planned write.
+//! It must not decide, and must not repeat: which request follows which answer is the write's own to say.
 
-use super::call::{PatchType, patch};
+use super::call::patch;
 use super::read::named;
-use super::{CallError, Cluster, Refusal, Verb};
+use super::{CallError, Cluster};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::ownership::lost;
-use crate::domain::plan::{
-    Strategy, Terms, Write, ahead_of_rewrite, has_followed, has_gap, proof, release, rewritten,
-};
-
-/// What came of a write.
-#[derive(Debug)]
-pub enum Outcome {
-    /// Something was missing in etcd, and now it is there.
-    Written {
-        /// The object's resource version after the last write.
-        resource_version: String,
-    },
-    /// Old defaults were moved; the object as it is now. What else it lacks is for another decision.
-    Followed(Box<Object>),
-    /// Nothing was missing in etcd: the write changed nothing.
-    AlreadyStored,
-    /// The object is gone, or another one has its name.
-    Gone,
-    /// Somebody else wrote meanwhile. Theirs stands: read and decide again.
-    Conflict,
-    /// The server cannot store the default in the terms of the object's owners (facts W6, W18): rewrite them.
-    NeedsRewrite,
-    /// The answer does not show every default, or a repeat changed the object again.
-    Unproved,
-    /// The server or an admission plugin refused this object.
-    Rejected(Rejection),
-    /// We may not do this.
-    Forbidden {
-        /// The verb that is missing.
-        verb: Verb,
-    },
-    /// Owners that were there before are not in the answer. Nothing more may be written to this CRD's objects.
-    OwnersLost {
-        /// Their managers' names.
-        managers: Vec<String>,
-    },
-    /// The server could not answer; nothing is known.
-    Failed(CallError),
-}
-
-/// Why one object was refused, without values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejection {
-    /// What kind of refusal.
-    pub kind: RejectionKind,
-    /// Who refused and why, in a sentence.
-    pub message: String,
-    /// The fields that it is about, as the server names them.
-    pub fields: Vec<String>,
-}
-
-/// The kinds of refusals of one object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RejectionKind {
-    /// The object is not valid with its defaults.
-    Invalid,
-    /// An admission policy or webhook said no.
-    Admission,
-    /// With its defaults it is too large for etcd or the server.
-    TooLarge,
-    /// A webhook that has a say in it does not answer: nobody has judged the object.
-    Unavailable,
-    /// Its `managedFields` are such that the server cannot read them.
-    Owners,
-    /// Any other refusal that repeating would not cure.
-    Other,
-}
+use crate::domain::plan::{Outcome, Performing, Request, Step, Terms, Write};
 
 impl Cluster {
     /// Performs a write that was planned for `object` as it was read.
-    pub async fn perform(&self, crd: &Crd, object: &Object, write: &Write, terms: &Terms) -> Outcome {
-        match self.try_perform(crd, object, write, terms).await {
-            Ok(outcome) => outcome,
-            Err(error) => classify(error),
-        }
-    }
-
-    async fn try_perform(
+    ///
+    /// # Errors
+    /// Where the server could not answer: then nothing is known of the write.
+    pub async fn perform(
         &self,
         crd: &Crd,
         object: &Object,
@@ -93,269 +22,28 @@ impl Cluster {
         terms: &Terms,
     ) -> Result<Outcome, CallError> {
         let path = named(&crd.resource(), object.namespace(), object.name());
-        let answer = match write.strategy {
-            Strategy::Apply | Strategy::Merge => {
-                self.patched(&path, object.uid(), patch_type(write.strategy), &write.body).await?
-            }
-            Strategy::Follow => return self.followed(&path, object, write).await,
-            Strategy::Rewrite => match self.rewrite(&path, crd, object, write, terms).await? {
-                Some(answer) => answer,
-                None => return Ok(Outcome::Conflict),
-            },
-        };
-        let managers: Vec<String> = lost(object, &answer).map(|owner| owner.manager.to_owned()).collect();
-        if !managers.is_empty() {
-            return Ok(Outcome::OwnersLost { managers });
-        }
-        if has_gap(&answer, crd) {
-            return Ok(Outcome::Unproved);
-        }
-        if answer.resource_version() == object.resource_version() {
-            return Ok(Outcome::AlreadyStored);
-        }
-        if write.prove {
-            let repeat = proof(&answer, crd, write);
-            let again = self.patched(&path, object.uid(), patch_type(repeat.strategy), &repeat.body).await?;
-            if again.resource_version() != answer.resource_version() {
-                return Ok(Outcome::Unproved);
-            }
-        }
-        Ok(Outcome::Written { resource_version: answer.resource_version().to_owned() })
-    }
-
-    /// Rewrites the owners in up to three requests; none if somebody else wrote in between.
-    ///
-    /// What fails on the way leaves the object as readable as before, and the next decision goes on from there.
-    async fn rewrite(
-        &self,
-        path: &str,
-        crd: &Crd,
-        object: &Object,
-        write: &Write,
-        terms: &Terms,
-    ) -> Result<Option<Object>, CallError> {
-        let mut answer = None;
-        if let Some(identity) = ahead_of_rewrite(object, crd) {
-            answer = match self.patched(path, object.uid(), PatchType::Apply, &identity).await {
-                Ok(answer) => Some(rewritten(&answer, crd, terms, write)),
-                // Validated without the new default (422), or stored at S already in the owners' old terms (500): the
-                // rewrite alone does it too, at the price of a new generation.
-                Err(error) if matches!(error.code(), Some(422 | 500)) => None,
+        let (mut performing, mut request) = Performing::begin(crd, object, write, terms);
+        loop {
+            let step = match self.patched(&path, object.uid(), &request).await {
+                Ok(answer) => performing.answered(answer),
+                Err(CallError::Refused(refusal)) => performing.refused(*refusal),
                 Err(error) => return Err(error),
             };
-        }
-        let body = answer.as_ref().map_or(&write.body, |write| &write.body);
-        let answer = self.patched(path, object.uid(), PatchType::Merge, body).await?;
-        self.released(path, answer).await
-    }
-
-    /// Moves old defaults in up to two requests.
-    ///
-    /// Ended in between, this leaves an entry of ours for what was moved, which the next decision removes.
-    async fn followed(&self, path: &str, object: &Object, write: &Write) -> Result<Outcome, CallError> {
-        let answer = self.patched(path, object.uid(), PatchType::Json, &write.body).await?;
-        let Some(answer) = self.released(path, answer).await? else { return Ok(Outcome::Conflict) };
-        let managers: Vec<String> = lost(object, &answer).map(|owner| owner.manager.to_owned()).collect();
-        match managers.is_empty() {
-            false => Ok(Outcome::OwnersLost { managers }),
-            // A server that does not serve the schema yet has filled the old default in again.
-            true if !has_followed(object, &answer, write) => Ok(Outcome::Unproved),
-            true => Ok(Outcome::Followed(Box::new(answer))),
-        }
-    }
-
-    /// The object without an entry of ours that a write has left; none if somebody else wrote in between.
-    async fn released(&self, path: &str, answer: Object) -> Result<Option<Object>, CallError> {
-        let Some(body) = release(&answer) else { return Ok(Some(answer)) };
-        match self.patched(path, answer.uid(), PatchType::Json, &body).await {
-            // A test of the patch failed: the entry is no longer where it was.
-            Err(error) if error.code() == Some(422) => Ok(None),
-            answer => answer.map(Some),
+            match step {
+                Step::Send(next) => request = next,
+                Step::Done(outcome) => return Ok(outcome),
+                Step::Failed(refusal) => return Err(CallError::Refused(Box::new(refusal))),
+            }
         }
     }
 
     /// The object as a patch left it. An answer about anything else is none: a proxy may answer with whatever it likes.
-    async fn patched(
-        &self,
-        path: &str,
-        uid: &str,
-        kind: PatchType,
-        body: &Json,
-    ) -> Result<Object, CallError> {
-        let answer = self.call(patch(path, kind, body.to_vec())).await?;
+    async fn patched(&self, path: &str, uid: &str, request: &Request) -> Result<Object, CallError> {
+        let answer = self.call(patch(path, request.kind, request.body.to_vec())).await?;
         let answer = Json::parse(&answer).map(Object::from).map_err(CallError::malformed)?;
         match answer.uid() == uid {
             true => Ok(answer),
             false => Err(CallError::malformed(serde::de::Error::custom("another object"))),
-        }
-    }
-}
-
-/// What an apply is answered where an entry of `managedFields` has an unknown form, or names another API group.
-const UNREADABLE_OWNERS: [&str; 2] =
-    ["failed to decode managed fields", "is unstructured and is not suitable for converting to"];
-
-fn patch_type(strategy: Strategy) -> PatchType {
-    match strategy {
-        Strategy::Apply => PatchType::Apply,
-        Strategy::Merge | Strategy::Rewrite => PatchType::Merge,
-        Strategy::Follow => PatchType::Json,
-    }
-}
-
-/// What an answer that is not success says about the object. A table, in which admission comes first: a webhook may use
-/// any code.
-fn classify(error: CallError) -> Outcome {
-    let CallError::Refused(refusal) = error else { return Outcome::Failed(error) };
-    if refusal.is_failed_webhook() {
-        return rejected(RejectionKind::Unavailable, &refusal);
-    }
-    if refusal.refused_by().is_some() {
-        return rejected(RejectionKind::Admission, &refusal);
-    }
-    if refusal.is_failed_conversion() {
-        return rejected(RejectionKind::Unavailable, &refusal);
-    }
-    let mentions_any = |texts: &[&str]| texts.iter().any(|text| refusal.mentions(text));
-    match refusal.code {
-        404 if refusal.is_missing_object() => Outcome::Gone,
-        // The resource is not served, or not yet by this server: that says nothing about the object.
-        404 => Outcome::Failed(CallError::Refused(refusal)),
-        409 => Outcome::Conflict,
-        // Another object has the name by now: the server says that a uid cannot be changed.
-        422 if refusal.fields.iter().any(|field| field == "metadata.uid") => Outcome::Conflict,
-        // An apply to an object that is gone is authorised as its creation, which we may not do (W15).
-        403 if refusal.lacking_verb() == Some("create") => Outcome::Gone,
-        403 if let Some(verb) = refusal.lacking_verb().and_then(Verb::named) => Outcome::Forbidden { verb },
-        500 if refusal.is_of_lost_version() => rejected(RejectionKind::Other, &refusal),
-        500 if mentions_any(&UNREADABLE_OWNERS) => rejected(RejectionKind::Owners, &refusal),
-        500 if mentions_any(&["field not declared in schema", "to an invalid group/version"]) => {
-            Outcome::NeedsRewrite
-        }
-        // etcd's own limit comes back as 500, the server's as 413.
-        500 if mentions_any(&["request is too large", "trying to send message larger than"]) => {
-            rejected(RejectionKind::TooLarge, &refusal)
-        }
-        // A default of the wrong type, under a map where the server does not look (C4).
-        500 if refusal.mentions("failed to create typed") => rejected(RejectionKind::Invalid, &refusal),
-        413 => rejected(RejectionKind::TooLarge, &refusal),
-        422 => rejected(RejectionKind::Invalid, &refusal),
-        403 => rejected(RejectionKind::Admission, &refusal),
-        400..500 if refusal.code != 429 && refusal.code != 401 => rejected(RejectionKind::Other, &refusal),
-        _ => Outcome::Failed(CallError::Refused(refusal)),
-    }
-}
-
-fn rejected(kind: RejectionKind, refusal: &Refusal) -> Outcome {
-    let admission = refusal.refused_by().map_or("an admission plugin".to_owned(), |by| by.to_string());
-    let message = match kind {
-        RejectionKind::Unavailable if refusal.is_failed_webhook() => {
-            format!("{admission} could not be asked")
-        }
-        RejectionKind::Unavailable => "the conversion webhook could not be asked".to_owned(),
-        RejectionKind::Admission => format!("{admission} refused it"),
-        RejectionKind::Invalid => "it is not valid with its defaults".to_owned(),
-        RejectionKind::TooLarge => "it is too large with its defaults".to_owned(),
-        RejectionKind::Owners => {
-            "the API server cannot read its managedFields, and refuses every server-side apply; correct them"
-                .to_owned()
-        }
-        RejectionKind::Other if refusal.is_of_lost_version() => {
-            "etcd holds it at a version that the CRD no longer has".to_owned()
-        }
-        RejectionKind::Other => format!("the API server answered {refusal}"),
-    };
-    let fields = match kind {
-        RejectionKind::Owners => vec![".metadata.managedFields".to_owned()],
-        _ => refusal.fields.clone(),
-    };
-    Outcome::Rejected(Rejection { kind, message, fields })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn outcome(code: u16, message: &str) -> String {
-        let details = serde_json::json!({ "name": "a" });
-        let body = serde_json::json!({ "message": message, "details": details }).to_string();
-        match classify(CallError::Refused(Box::new(Refusal::read(code, None, body.as_bytes())))) {
-            Outcome::Rejected(rejection) => format!("{:?}: {}", rejection.kind, rejection.message),
-            Outcome::Forbidden { verb } => format!("Forbidden {}", verb.as_str()),
-            Outcome::Failed(_) => "Failed".to_owned(),
-            other => format!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn every_refusal_has_its_outcome() {
-        let cannot = |verb| {
-            format!("x is forbidden: User \"u\" cannot {verb} resource \"crontabs\" in API group \"g\"")
-        };
-        let cases = [
-            (404, "not found".to_owned(), "Gone"),
-            (403, cannot("create"), "Gone"),
-            (403, cannot("patch"), "Forbidden patch"),
-            (409, "the object has been modified".to_owned(), "Conflict"),
-            (
-                409,
-                "Precondition failed: UID in precondition: a, UID in object meta: b".to_owned(),
-                "Conflict",
-            ),
-            (500, "failed to convert: .spec.color: field not declared in schema".to_owned(), "NeedsRewrite"),
-            (500, "request to convert CR to an invalid group/version: g/v0".to_owned(), "NeedsRewrite"),
-            (
-                500,
-                "etcdserver: request is too large".to_owned(),
-                "TooLarge: it is too large with its defaults",
-            ),
-            (422, "spec.a: Invalid value: 1".to_owned(), "Invalid: it is not valid with its defaults"),
-            (
-                422,
-                "x \"a\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding 'b' denied request: no"
-                    .to_owned(),
-                "Admission: ValidatingAdmissionPolicy freeze refused it",
-            ),
-            (
-                403,
-                "admission webhook \"w.example.com\" denied the request: no".to_owned(),
-                "Admission: webhook w.example.com refused it",
-            ),
-            (
-                404,
-                "admission webhook \"w\" denied the request: no".to_owned(),
-                "Admission: webhook w refused it",
-            ),
-            (
-                500,
-                "failed to create typed live object (a; g): .spec.x: expected".to_owned(),
-                "Invalid: it is not valid with its defaults",
-            ),
-            (
-                500,
-                "Internal error occurred: failed calling webhook \"w\": connection refused".to_owned(),
-                "Unavailable: webhook w could not be asked",
-            ),
-            (
-                500,
-                "conversion webhook for g/v1, Kind=K failed: Post: refused".to_owned(),
-                "Unavailable: the conversion webhook could not be asked",
-            ),
-            (
-                500,
-                "request to convert CR from an invalid group/version: g/v0".to_owned(),
-                "Other: etcd holds it at a version that the CRD no longer has",
-            ),
-            (
-                500,
-                "failed to decode managed fields: operation must be `Apply` or `Update`".to_owned(),
-                "Owners: the API server cannot read its managedFields, and refuses every server-side apply; correct them",
-            ),
-            (429, "too many requests".to_owned(), "Failed"),
-            (503, "unavailable".to_owned(), "Failed"),
-        ];
-        for (code, message, expected) in cases {
-            assert_eq!(outcome(code, &message), expected, "{code} {message}");
         }
     }
 }

@@ -50,6 +50,15 @@ impl Permissions {
     }
 }
 
+impl Permissions {
+    /// Whether they have changed since this was last asked.
+    pub fn have_changed(&mut self) -> bool {
+        let changed = self.changes.has_changed().unwrap_or_default();
+        self.changes.mark_unchanged();
+        changed
+    }
+}
+
 impl Cluster {
     /// Tells `listeners`, for as long as it is polled, that the rules which say what we may do have changed.
     ///

@@ -14,9 +14,10 @@ use serde_json::value::RawValue;
 use super::call::{encoded, get};
 use super::failure::cause;
 use super::read::{collection, object, own};
-use super::{CallError, Cluster, Refusal, Server};
+use super::{CallError, Cluster, Server};
 use crate::domain::crd::Resource;
 use crate::domain::object::Object;
+use crate::domain::refusal::Refusal;
 
 /// How long the server is asked to keep the watch open, and how long it may be silent beyond that.
 const LIFETIME: Duration = Duration::from_secs(290);

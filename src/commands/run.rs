@@ -1,19 +1,18 @@
 //! `etch run`: the operator.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::{ArgAction, Args};
-use etch::cluster::{Backoff, Cluster, Lease, Target, crds};
-use etch::controller::{self, Options};
+use etch::cluster::{Cluster, Lease, Target};
+use etch::controller::{Operator, Options};
 use etch::server::{self, Readiness};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::commands::outcome::Outcome;
 use crate::commands::values::{duration, in_flight};
@@ -59,12 +58,13 @@ impl Run {
         let ready = Arc::new(Readiness::default());
         let server = tokio::spawn(server::serve(listener, cluster.metrics().clone(), ready.clone()));
         info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch begins");
+        let operator = Operator::start(cluster.clone(), options, ready.clone());
         if self.leader_elect {
-            self.lead(&cluster, &options, &ready, &ended).await;
+            self.lead(&cluster, &operator, &ready, &ended).await;
         } else {
             ready.knows_the_leader();
             cluster.metrics().leader.set(1);
-            controller::run(cluster, options, ready, ended.cancelled_owned()).await;
+            operator.lead(ended.cancelled_owned()).await;
         }
         signals.abort();
         server.abort();
@@ -75,8 +75,8 @@ impl Run {
     async fn lead(
         &self,
         cluster: &Cluster,
-        options: &Options,
-        ready: &Arc<Readiness>,
+        operator: &Operator,
+        ready: &Readiness,
         ended: &CancellationToken,
     ) {
         let mut lease = Lease::new(cluster.clone(), &self.lease_namespace, "etch", &identity());
@@ -85,9 +85,7 @@ impl Run {
                 // It may have become ours in this very moment.
                 () = ended.cancelled() => return lease.release().await,
                 () = lease.acquire(|| ready.knows_the_leader()) => {},
-                never = stand_by(cluster, ready) => match never {},
             }
-            ready.set_listed(false);
             cluster.metrics().leader.set(1);
             let over = async {
                 tokio::select! {
@@ -95,7 +93,7 @@ impl Run {
                     () = lease.hold() => {},
                 }
             };
-            controller::run(cluster.clone(), options.clone(), ready.clone(), over).await;
+            operator.lead(over).await;
             cluster.metrics().leader.set(0);
             cluster.metrics().forget_all();
             if ended.is_cancelled() {
@@ -103,17 +101,6 @@ impl Run {
             }
         }
     }
-}
-
-/// Finds out once that the CRDs can be listed, so that a replica which could not take over is not taken for ready.
-async fn stand_by(cluster: &Cluster, ready: &Readiness) -> Infallible {
-    let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-    while let Err(error) = cluster.can_list(&crds()).await {
-        warn!(%error, "the CRDs cannot be listed");
-        tokio::time::sleep(backoff.failed(error.retry_after())).await;
-    }
-    ready.set_listed(true);
-    std::future::pending().await
 }
 
 /// A name that no other process has: the pod's, and a part that changes with every start.

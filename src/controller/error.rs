@@ -1,6 +1,8 @@
 //! Why the task of a CRD cannot go on, and what is said about it meanwhile.
 //! It must not decide how long to wait.
 
+use std::time::Duration;
+
 use crate::cluster::{CallError, Missing};
 use crate::controller::crd::check::Judged;
 use crate::controller::crd::sweep::Interruption;
@@ -25,6 +27,25 @@ pub(in crate::controller) enum Halt {
     Watch(CallError),
     #[error(transparent)]
     Call(#[from] CallError),
+}
+
+/// Why a CRD could not be reconciled.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::controller) enum Error {
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error("a task panicked")]
+    Panicked,
+}
+
+impl Error {
+    /// How long the server asked us to wait.
+    pub(in crate::controller) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Call(error) => error.retry_after(),
+            Self::Panicked => None,
+        }
+    }
 }
 
 impl Halt {

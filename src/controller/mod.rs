@@ -1,40 +1,60 @@
-//! The operator: one task per CRD that a policy gives to Etch, each read → decide → perform → record.
+//! The operator: a kube-runtime controller over CRDs.
+//!
+//! ```text
+//! watch CRDs (metadata) ─┐                       ┌─ status/  conditions, report, events
+//!                        ├─> index ─> reconcile ─┤
+//! watch policies ────────┘    pure    crd/       └─ crd task: pass ─> sweep ─> object/reconcile ─> cluster
+//!                                                             watch ─> queue ─┘
+//! ```
+//!
+//! [`Operator`] runs on every replica and keeps the [`index`]. Only the leader reconciles ([`Operator::lead`]): kube-runtime's
+//! `applier` calls [`crd::reconcile`] for one CRD at a time, which starts a task of its own for each CRD whose objects need work.
+//! What a reconciliation keeps for the next stands in the CRD's slot ([`crd::slot`]); what is to outlive the process, in its report.
+//!
 //! It must not talk to an API server but through `cluster`, nor decide about objects but through `domain::plan`.
 
-mod announce;
-mod attend;
-mod brake;
-mod changes;
-mod charge;
-mod drops;
-mod govern;
-mod halt;
-mod judge;
-mod keep;
-mod ledger;
-mod listed;
-mod memory;
-mod once;
-mod pass;
-mod proclaim;
-mod pursuit;
-mod record;
-mod retries;
-mod rounds;
-mod skipped;
+mod context;
+mod crd;
+mod error;
+mod index;
+mod object;
+mod persist;
+mod policy;
 mod spans;
-mod supervisor;
-mod tally;
-mod tend;
-mod trouble;
-mod verdict;
+mod state;
+mod status;
 
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-pub use memory::on_record;
-pub use once::{Pass, Passed, Progress, Stopped, is_left_out, persist};
+use futures::future::BoxFuture;
+use futures::stream::unfold;
+use futures::{FutureExt, Stream, StreamExt};
+use kube::runtime::controller::{Config, applier};
+use kube::runtime::reflector::{ObjectRef, Store, store};
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tracing::{debug, info};
+
+use crate::api::{Mode, Settings};
+use crate::cluster::{Cluster, CrdMeta, Events};
+use crate::server::Readiness;
+use context::{Context, SharedIndex};
+use crd::reconcile::{reconcile, retry};
+use index::Change;
+use policy::PolicyStatus;
+use status::events;
+use status::writer::now;
+
+pub use persist::{Pass, Passed, Progress, Stopped, is_left_out, persist};
 pub use spans::TRACED;
-pub use supervisor::run;
+pub use state::checkpoint::on_record;
+
+/// Changes of what policies do are gathered for this long.
+const GATHER: Duration = Duration::from_secs(1);
+/// Changes that may wait for a slow listener; one that falls further behind reconciles everything.
+const BEHIND: usize = 1024;
 
 /// What the operator is started with.
 #[derive(Clone, Debug)]
@@ -47,4 +67,212 @@ pub struct Options {
     pub max_writes_per_second: Option<u32>,
     /// The name of this process in its events.
     pub instance: String,
+}
+
+/// What every replica does, leader or not: it watches CRDs and policies and keeps their index.
+pub struct Operator {
+    cluster: Cluster,
+    options: Options,
+    index: SharedIndex,
+    crds: Store<CrdMeta>,
+    changes: broadcast::Sender<Change>,
+    watches: JoinHandle<()>,
+}
+
+/// Runs the operator without leader election until `shutdown` is ready.
+///
+/// `ready` is told as soon as all CRDs and policies are known.
+pub async fn run(
+    cluster: Cluster,
+    options: Options,
+    ready: Arc<Readiness>,
+    shutdown: impl Future<Output = ()>,
+) {
+    Operator::start(cluster, options, ready).lead(shutdown).await;
+}
+
+impl Operator {
+    /// Begins to watch. `ready` is told as soon as all CRDs and policies are known.
+    pub fn start(cluster: Cluster, options: Options, ready: Arc<Readiness>) -> Self {
+        let (crds, mut writer) = store();
+        let (index, changes) = (SharedIndex::default(), broadcast::Sender::new(BEHIND));
+        let watches = {
+            let (index, changes) = (index.clone(), changes.clone());
+            let (mut crds, mut policies) = (cluster.watch_crds().boxed(), cluster.watch_policies().boxed());
+            tokio::spawn(async move {
+                loop {
+                    let change = tokio::select! {
+                        Some(event) = crds.next() => {
+                            let change = write(&index).crd_event(&event);
+                            writer.apply_watcher_event(&event.modify(only_names));
+                            change
+                        }
+                        Some(event) = policies.next() => write(&index).policy_event(&event),
+                        else => return,
+                    };
+                    ready.set_listed(read(&index).is_complete());
+                    if change != Change::Nothing {
+                        // Nobody listens where another replica leads.
+                        let _ = changes.send(change);
+                    }
+                }
+            })
+        };
+        Self { cluster, options, index, crds, changes, watches }
+    }
+
+    /// Reconciles all CRDs until `over` is ready; then nothing more is written.
+    pub async fn lead(&self, over: impl Future<Output = ()>) {
+        let (cluster, options) = (self.cluster.clone(), self.options.clone());
+        let (events, dispatch) = Events::new(cluster.clone(), &options.instance);
+        let (ended, ends) = mpsc::unbounded_channel();
+        let settle = options.settle;
+        let context = Arc::new(Context::new(cluster.clone(), events, options, self.index.clone(), ended));
+        let (wanted, statuses) = watch::channel(Vec::new());
+        let queue =
+            queue(context.clone(), self.changes.subscribe(), ends).map(Ok::<_, std::convert::Infallible>);
+        let controller = applier(
+            |crd, context| -> BoxFuture<'static, _> { reconcile(crd, context).boxed() },
+            retry,
+            context.clone(),
+            self.crds.clone(),
+            queue,
+            Config::default(),
+        );
+        let controller = controller.for_each(|reconciled| async move {
+            if let Err(error) = reconciled {
+                // A CRD that went meanwhile; what failed for another reason was logged by `retry`.
+                debug!(%error, "not reconciled");
+            }
+        });
+        tokio::select! {
+            // Not kube-runtime's graceful shutdown: whoever loses the Lease must not finish a write that is under way.
+            () = over => info!("stopping to reconcile"),
+            () = controller => {}
+            () = dispatch.run() => {}
+            () = policy::write_statuses(cluster.clone(), statuses) => {}
+            () = policy_statuses(&context, self.changes.subscribe(), settle, wanted) => {}
+            never = cluster.follow_permissions(&context.permissions) => match never {},
+        }
+        context.stop().await;
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        self.watches.abort();
+    }
+}
+
+/// The CRDs to reconcile, by name: all of them at first, and then whichever something has happened to.
+fn queue(
+    context: Arc<Context>,
+    changes: broadcast::Receiver<Change>,
+    ends: mpsc::UnboundedReceiver<String>,
+) -> impl Stream<Item = ObjectRef<CrdMeta>> {
+    let permissions = context.permissions.subscribe();
+    let state = (context, changes, ends, permissions, true);
+    let names = unfold(state, |(context, mut changes, mut ends, mut permissions, is_first)| async move {
+        let names = if is_first {
+            all(&context)
+        } else {
+            tokio::select! {
+                change = changes.recv() => match change {
+                    Ok(Change::Crd(name)) => vec![name],
+                    Ok(Change::Gone(name)) => {
+                        context.forget(&name).await;
+                        Vec::new()
+                    }
+                    Ok(Change::All) | Err(broadcast::error::RecvError::Lagged(_)) => {
+                        context.forget_absent().await;
+                        all(&context)
+                    }
+                    Ok(Change::Nothing | Change::PolicyStatus) => Vec::new(),
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                },
+                Some(name) = ends.recv() => vec![name],
+                Ok(()) = permissions.changed() => all(&context),
+            }
+        };
+        Some((names, (context, changes, ends, permissions, false)))
+    });
+    names.flat_map(futures::stream::iter).map(|name| ObjectRef::new(&name))
+}
+
+/// The names of all CRDs, as soon as it is known which policy governs each.
+fn all(context: &Context) -> Vec<String> {
+    let index = context.index();
+    if index.is_complete() { index.names().map(str::to_owned).collect() } else { Vec::new() }
+}
+
+/// Works out what the status of each policy should be, some time after anything has changed.
+async fn policy_statuses(
+    context: &Context,
+    mut changes: broadcast::Receiver<Change>,
+    settle: Duration,
+    wanted: watch::Sender<Vec<policy::PolicyStatus>>,
+) {
+    let mut due = Some(Instant::now() + GATHER);
+    loop {
+        tokio::select! {
+            change = changes.recv() => {
+                if let Err(broadcast::error::RecvError::Closed) = change {
+                    return;
+                }
+                due.get_or_insert_with(|| Instant::now() + GATHER);
+            }
+            () = context.rechecked.notified() => {
+                due.get_or_insert_with(|| Instant::now() + GATHER);
+            }
+            () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                due = None;
+                renew_policy_statuses(context, settle, &wanted);
+            }
+        }
+    }
+}
+
+fn renew_policy_statuses(
+    context: &Context,
+    settle: Duration,
+    wanted: &watch::Sender<Vec<policy::PolicyStatus>>,
+) {
+    let index = context.index();
+    if !index.is_complete() {
+        return;
+    }
+    let assignments = index.assignments(settle);
+    let is_paused = |settings: &Settings| settings.mode == Mode::Persist && settings.pause.is_some();
+    let paused = assignments.iter().filter(|(_, assignment)| is_paused(&assignment.settings)).count();
+    context.cluster.metrics().paused.set(i64::try_from(paused).unwrap_or(i64::MAX));
+    let statuses = {
+        let checked = context.checked();
+        let crd = |name: &str| checked.get(name).map(|crd| &**crd);
+        index.policy_statuses(&assignments, &crd, now())
+    };
+    for PolicyStatus { name, uid, status } in &statuses {
+        let told = wanted.borrow().iter().find(|told| told.name == *name).map(|told| told.status.clone());
+        let before = told.or_else(|| index.policy_status(name).cloned()).unwrap_or_default();
+        let news = events::about_policy(name, uid, &before.conditions, &status.conditions);
+        news.into_iter().for_each(|event| context.events.tell(event));
+    }
+    wanted.send_if_modified(|before| {
+        let is_new = *before != statuses;
+        *before = statuses;
+        is_new
+    });
+}
+
+/// All that the store has to know of a CRD is its name: the index keeps the rest.
+fn only_names(crd: &mut CrdMeta) {
+    let metadata = &mut crd.metadata;
+    (metadata.managed_fields, metadata.annotations, metadata.labels) = (None, None, None);
+}
+
+fn read(index: &RwLock<index::Index>) -> std::sync::RwLockReadGuard<'_, index::Index> {
+    index.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write(index: &RwLock<index::Index>) -> std::sync::RwLockWriteGuard<'_, index::Index> {
+    index.write().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,12 +9,12 @@ use std::time::Duration;
 use tracing::{Span, debug_span, field::Empty};
 
 use crate::api::Counts;
-use crate::cluster::Outcome;
+use crate::cluster::CallError;
 use crate::controller::error::Halt;
 use crate::domain::condition::Reason;
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
-use crate::domain::plan::Write;
+use crate::domain::plan::{Outcome, Write};
 use crate::metrics::WriteOutcome;
 
 /// The target of all spans that are there to be traced.
@@ -90,22 +90,30 @@ pub(in crate::controller) fn write(crd: &Crd, object: &Object, write: &Write, at
 }
 
 /// Says what came of a write.
-pub(in crate::controller) fn conclude(write: &Span, outcome: &Outcome, counted: WriteOutcome) {
+pub(in crate::controller) fn conclude(
+    write: &Span,
+    outcome: &Result<Outcome, CallError>,
+    counted: WriteOutcome,
+) {
     write.record("outcome", counted.as_str());
     match outcome {
-        Outcome::Rejected(rejection) => fail(write, &rejection.message),
-        Outcome::Failed(error) => fail(write, &error.to_string()),
-        Outcome::Forbidden { verb } => fail(write, &format!("the verb {} is not permitted", verb.as_str())),
-        Outcome::OwnersLost { managers } => fail(write, &format!("owners lost: {}", managers.join(", "))),
-        Outcome::NeedsRewrite => {
+        Ok(Outcome::Rejected(rejection)) => fail(write, &rejection.message),
+        Err(error) => fail(write, &error.to_string()),
+        Ok(Outcome::Forbidden { verb }) => {
+            fail(write, &format!("the verb {} is not permitted", verb.as_str()))
+        }
+        Ok(Outcome::OwnersLost { managers }) => fail(write, &format!("owners lost: {}", managers.join(", "))),
+        Ok(Outcome::NeedsRewrite) => {
             write.record("reason", "the owners have to be rewritten");
         }
-        Outcome::Written { .. }
-        | Outcome::Followed(_)
-        | Outcome::AlreadyStored
-        | Outcome::Gone
-        | Outcome::Conflict
-        | Outcome::Unproved => {}
+        Ok(
+            Outcome::Written { .. }
+            | Outcome::Followed(_)
+            | Outcome::AlreadyStored
+            | Outcome::Gone
+            | Outcome::Conflict
+            | Outcome::Unproved,
+        ) => {}
     }
 }
 

@@ -13,6 +13,7 @@ pub mod openapi;
 pub mod ownership;
 pub mod plan;
 pub mod rbac;
+pub mod refusal;
 mod without;
 
 /// What the server says of values, by `kube_crd_validation`, and of rules, by `kube_validation_rules`.

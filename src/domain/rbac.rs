@@ -18,6 +18,36 @@ pub enum Access {
     Write,
 }
 
+/// What Etch needs on custom resources, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// To read one object again.
+    Get,
+    /// To find out what is missing.
+    List,
+    /// To see changes.
+    Watch,
+    /// To have defaults stored.
+    Patch,
+}
+
+impl Verb {
+    /// The verb that RBAC writes so; none if we never use it.
+    pub fn named(text: &str) -> Option<Self> {
+        [Self::Get, Self::List, Self::Watch, Self::Patch].into_iter().find(|verb| verb.as_str() == text)
+    }
+
+    /// The verb as RBAC writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Patch => "patch",
+        }
+    }
+}
+
 /// The objects of one CRD, as RBAC names them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Grant {

@@ -14,10 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use etch::cluster::{Cluster, Pace, Scope, Verb};
+use etch::cluster::{Cluster, Pace, Scope};
 use etch::controller::{self, Pass, Passed};
 use etch::domain::crd::Crd;
 use etch::domain::plan::{HiddenFields, Ownership, Terms};
+use etch::domain::rbac::Verb;
 use etch::domain::schema::rules::crd::judge;
 use etch::report;
 

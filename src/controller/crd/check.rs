@@ -1,6 +1,9 @@
 //! What is wrong with a CRD, before any of its objects is looked at.
 //! It must not show a default's value, only its place.
 
+use std::sync::Arc;
+
+use crate::domain::condition::{self, Condition};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::schema::rules::crd::{self, Verdict};
@@ -14,8 +17,33 @@ pub(in crate::controller) struct Judged {
     pub(in crate::controller) invalid_defaults: Vec<String>,
 }
 
-/// Reads a CRD and judges it. There is none where a schema cannot be read: what is wrong with it is in the judgement.
-pub(in crate::controller) fn judge(document: &Json) -> (Option<Crd>, Judged) {
+/// A CRD as it was read.
+#[derive(Debug)]
+pub(in crate::controller) struct Checked {
+    /// None where a schema cannot be read: what is wrong with it is in `judged`.
+    pub(in crate::controller) crd: Option<Arc<Crd>>,
+    pub(in crate::controller) judged: Judged,
+    pub(in crate::controller) generation: i64,
+    /// Its resource version.
+    pub(in crate::controller) revision: String,
+    /// Our conditions, as it carries them.
+    pub(in crate::controller) conditions: Vec<Condition>,
+}
+
+/// Checks a CRD: whether its schema is structural, and its defaults are valid.
+pub(in crate::controller) fn check(document: &Json) -> Checked {
+    let (crd, judged) = judge(document);
+    let metadata = &document["metadata"];
+    Checked {
+        crd: crd.map(Arc::new),
+        judged,
+        generation: metadata["generation"].as_i64().unwrap_or_default(),
+        revision: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
+        conditions: condition::present(document),
+    }
+}
+
+fn judge(document: &Json) -> (Option<Crd>, Judged) {
     let verdict = crd::judge(&document["spec"]);
     let non_structural = match &verdict {
         Verdict::Structural => Vec::new(),

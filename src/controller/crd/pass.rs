@@ -9,7 +9,7 @@ use tracing::{Instrument as _, info};
 
 use crate::api::{Counts, DefaultsReportStatus, Mode};
 use crate::controller::crd::sweep::{Interruption, Orders, Proved, Sweep, look_at};
-use crate::controller::crd::task::{Charge, UPDATES, tender};
+use crate::controller::crd::task::{CrdTask, UPDATES, tender};
 use crate::controller::error::Halt;
 use crate::controller::object::reconcile::Tender;
 use crate::controller::spans;
@@ -58,7 +58,7 @@ struct Stage<'a> {
     times: Times,
 }
 
-impl Charge {
+impl CrdTask {
     /// Whether objects may be written.
     pub(in crate::controller) fn writes(&self) -> bool {
         self.settings.mode == Mode::Persist && self.settings.pause.is_none()

@@ -128,8 +128,8 @@ impl Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Rejection, RejectionKind};
     use crate::controller::state::tally::Fate;
+    use crate::domain::plan::{Rejection, RejectionKind};
 
     /// A tally of this many objects that were refused, and as many that a webhook did not answer for.
     fn troubled(refused: usize, unavailable: usize) -> Tally {

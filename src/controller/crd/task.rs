@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tracing::{Instrument as _, debug, info, warn};
 
 use crate::api::{DefaultsReportStatus, Mode, Pause, Settings};
-use crate::cluster::{Backoff, Cluster, Pace, Permissions, Scope, Verb};
+use crate::cluster::{Backoff, Cluster, Missing, Pace, Permissions, Scope};
 use crate::controller::crd::check::Judged;
 use crate::controller::crd::pass::Standing;
 use crate::controller::crd::retry::Retries;
@@ -25,13 +25,13 @@ use crate::controller::state::drops::Drops;
 use crate::controller::state::report::Ledger;
 use crate::controller::status::message;
 use crate::controller::status::writer::{Recorder, now};
-use crate::domain::condition::{Reason, Verdict};
+use crate::domain::condition::Reason;
 use crate::domain::crd::Crd;
 use crate::domain::plan::Since;
+use crate::domain::rbac::Verb;
 
-/// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
-const ASK_AGAIN: Duration = Duration::from_secs(30);
-/// The longest wait between two such questions while objects are not to be written yet anyhow.
+/// How often a missing permission is asked for again, at first and at most, while objects are not to be written yet anyhow.
+const ASK_FIRST: Duration = Duration::from_secs(30);
 const ASK_SELDOM: Duration = Duration::from_secs(600);
 /// The same where none is missing: what is taken away later is noticed by [`Permissions`] as long as anything goes on.
 const ASK_WHILE_IDLE: Duration = Duration::from_secs(6 * 3600);
@@ -41,7 +41,7 @@ const CONVERT_AGAIN: Duration = Duration::from_secs(30);
 pub(in crate::controller) const UPDATES: Duration = Duration::from_secs(3);
 
 /// What a task is given.
-pub(in crate::controller) struct Charge {
+pub(in crate::controller) struct CrdTask {
     pub(in crate::controller) cluster: Cluster,
     pub(in crate::controller) pace: Arc<Pace>,
     /// This CRD's own, beside the one that all share.
@@ -61,66 +61,49 @@ pub(in crate::controller) struct Charge {
     pub(in crate::controller) changes: Option<Arc<Changes>>,
     pub(in crate::controller) retries: Retries,
     pub(in crate::controller) permissions: Permissions,
+    /// What is known of the objects, from before the last pass ended.
+    pub(in crate::controller) known: Option<Memory>,
+    pub(in crate::controller) backoff: Backoff,
+    /// When the schema will have stood long enough.
+    pub(in crate::controller) settled_at: Option<Instant>,
+    /// What was missing when it was last asked, while the schema settles.
+    pub(in crate::controller) missing: Option<Missing>,
+    /// How often to ask for it.
+    pub(in crate::controller) patience: Backoff,
 }
 
-impl Charge {
-    /// Sees to the CRD until the task is ended.
-    pub(in crate::controller) async fn run(mut self) {
-        let at_rest = message::without_objects(&self.crd, &self.settings, &self.judged);
-        if (at_rest.is_some() || !self.crd.compiled().has_defaults()) && self.may_rest(at_rest).await {
-            return self.recorder.insist().await;
-        }
-        let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(120));
-        let mut known: Option<Memory> = None;
-        loop {
-            let Err(halt) = self.tenure(&mut known, &mut backoff).await;
-            let wait = match &halt {
-                Halt::Forbidden(missing)
-                | Halt::Interrupted(Interruption::Stop(Stop::Forbidden(missing))) => {
-                    info!(reason = %halt, "waiting for the permission");
-                    self.halted(&halt).await;
-                    self.permission(&missing.verbs).await;
-                    continue;
-                }
-                Halt::Interrupted(Interruption::Stop(Stop::Pause)) => {
-                    info!(reason = %halt, "beginning again");
-                    // What follows a changed default is counted anew from the report.
-                    self.changes = None;
-                    continue;
-                }
-                Halt::Interrupted(
-                    Interruption::TooManyRejected(_) | Interruption::Stop(Stop::OwnersLost { .. }),
-                ) => {
-                    warn!(reason = %halt, "stopped");
-                    self.halted(&halt).await;
-                    return self.recorder.insist().await;
-                }
-                Halt::Call(error) | Halt::Watch(error) | Halt::Interrupted(Interruption::List(error)) => {
-                    let wait = backoff.failed(error.retry_after());
-                    if halt.is_failed_conversion() { wait.min(CONVERT_AGAIN) } else { wait }
-                }
-                // Nobody tells a sweep of the operator's to end: its task is dropped.
-                Halt::Incomplete | Halt::Interrupted(Interruption::Stop(Stop::Ended)) => backoff.failed(None),
-                Halt::NothingLeft => {
-                    self.may_rest(None).await;
-                    return self.recorder.insist().await;
-                }
-                // The wait is over already.
-                Halt::Overflow => Duration::ZERO,
-            };
-            info!(reason = %halt, retry_in_seconds = spans::seconds(wait), "beginning again");
-            self.halted(&halt).await;
-            self.insist_for(wait).await;
-        }
-    }
+/// How often to ask for a permission that is missing while the schema settles.
+pub(in crate::controller) fn patience() -> Backoff {
+    Backoff::new(ASK_FIRST, ASK_SELDOM)
+}
 
-    /// One way through: recall, settle, ask, sweep, watch. It ends only by a halt.
-    async fn tenure(
-        &mut self,
-        known: &mut Option<Memory>,
-        backoff: &mut Backoff,
-    ) -> Result<Infallible, Halt> {
+/// What is to be done next about a CRD.
+#[derive(Debug)]
+pub(in crate::controller) enum Next {
+    /// A pass over its objects, and the watch after it.
+    Work,
+    /// The same, when this has passed.
+    Wait(Duration),
+    /// The same, when this has passed or what we may do has changed.
+    Settle(Duration),
+    /// The same, when these verbs are permitted.
+    Permission(Vec<Verb>),
+    /// Nothing, until the CRD or its policy changes.
+    Rest,
+}
+
+impl CrdTask {
+    /// Reads the report and says what can be said before any object is read.
+    ///
+    /// # Errors
+    /// Where the report cannot be read.
+    pub(in crate::controller) async fn prepare(&mut self) -> Result<Next, Halt> {
         self.settings.pause = self.pause.borrow_and_update().clone();
+        let at_rest = message::without_objects(&self.crd, &self.settings, &self.judged);
+        let state = at_rest.as_ref().map(|verdict| verdict.reason);
+        if let Some(verdict) = at_rest {
+            self.recorder.say(verdict).await;
+        }
         let noted = self.recorder.recall().await?;
         // What this run has dropped its report may not say yet.
         let drops = self.changes.is_some().then(|| self.ledger.drops());
@@ -128,29 +111,90 @@ impl Charge {
         if let Some(drops) = drops {
             self.ledger.go_on_with(drops);
         }
-        let changes = self.changed(noted.as_ref());
-        if !self.crd.compiled().has_defaults() && !changes.are_due() {
-            return Err(Halt::NothingLeft);
+        let has_defaults = self.crd.compiled().has_defaults();
+        if (state.is_some() || !has_defaults) && self.rests(state, noted.as_ref()) {
+            self.rest(state, noted).await;
+            return Ok(Next::Rest);
         }
-        let memory = known.take().or_else(|| Memory::recall(noted.as_ref()?, &self.crd));
+        self.changed(noted.as_ref());
+        let memory = self.known.take().or_else(|| Memory::recall(noted.as_ref()?, &self.crd));
         // Where no default is left and none is followed, nothing is written: what is only counted need not settle.
-        let may_write = self.crd.compiled().has_defaults() || !self.settings.follow.is_empty();
-        if memory.is_none() && may_write {
-            self.settle().await?;
+        let may_write = has_defaults || !self.settings.follow.is_empty();
+        if memory.is_none()
+            && may_write
+            && let Some(left) = self.settle().await?
+        {
+            return Ok(Next::Settle(left));
         }
-        let memory = known.insert(memory.unwrap_or_else(|| Memory::none(&self.crd)));
+        self.known = memory;
+        Ok(Next::Work)
+    }
+
+    /// Makes a pass over the objects and then watches them, until something ends it; says what, and what is to be done next.
+    pub(in crate::controller) async fn work(&mut self) -> Next {
+        let Err(halt) = self.pass_and_watch().await;
+        self.ended(&halt).await
+    }
+
+    /// Says why it cannot go on; what is to be done next.
+    pub(in crate::controller) async fn ended(&mut self, halt: &Halt) -> Next {
+        let next = match halt {
+            Halt::Forbidden(missing) | Halt::Interrupted(Interruption::Stop(Stop::Forbidden(missing))) => {
+                info!(reason = %halt, "waiting for the permission");
+                Next::Permission(missing.verbs.clone())
+            }
+            Halt::Interrupted(
+                Interruption::TooManyRejected(_) | Interruption::Stop(Stop::OwnersLost { .. }),
+            ) => {
+                warn!(reason = %halt, "stopped");
+                Next::Rest
+            }
+            Halt::Call(error) | Halt::Watch(error) | Halt::Interrupted(Interruption::List(error)) => {
+                let wait = self.backoff.failed(error.retry_after());
+                Next::Wait(if halt.is_failed_conversion() { wait.min(CONVERT_AGAIN) } else { wait })
+            }
+            // Nobody tells a sweep of the operator's to end: its task is dropped.
+            Halt::Incomplete | Halt::Interrupted(Interruption::Stop(Stop::Ended)) => {
+                Next::Wait(self.backoff.failed(None))
+            }
+            Halt::Interrupted(Interruption::Stop(Stop::Pause)) => {
+                // What follows a changed default is counted anew from the report.
+                self.changes = None;
+                info!(reason = %halt, "beginning again");
+                return Next::Wait(Duration::ZERO);
+            }
+            // The wait is over already.
+            Halt::Overflow | Halt::NothingLeft => Next::Wait(Duration::ZERO),
+        };
+        if let Next::Wait(wait) = &next {
+            info!(reason = %halt, retry_in_seconds = spans::seconds(*wait), "beginning again");
+        }
+        self.halted(halt).await;
+        next
+    }
+
+    async fn pass_and_watch(&mut self) -> Result<Infallible, Halt> {
+        let noted = self.recorder.noted().cloned();
+        let mut memory = self.known.take().unwrap_or_else(|| Memory::none(&self.crd));
         memory.record.cleared = self.ledger.drops().cleared();
-        let mut standing = self.traced_pass(memory, noted.as_ref()).await?;
-        changes.seen_to();
-        backoff.works();
+        let passed = self.traced_pass(&mut memory, noted.as_ref()).await;
+        let mut standing = match passed {
+            Ok(standing) => standing,
+            Err(halt) => {
+                self.known = Some(memory);
+                return Err(halt);
+            }
+        };
+        if let Some(changes) = &self.changes {
+            changes.seen_to();
+        }
+        self.backoff.works();
         if self.is_left(&standing) {
             return Err(Halt::NothingLeft);
         }
         let Err(halt) = self.keep(&mut standing).await;
         // Who does not write learns nothing about what is stored, and keeps what was known before.
-        if self.writes() {
-            *known = Memory::of(standing);
-        }
+        self.known = if self.writes() { Memory::of(standing) } else { Some(memory) };
         Err(halt)
     }
 
@@ -187,19 +231,15 @@ impl Charge {
         self.changes.get_or_insert_with(open).clone()
     }
 
-    /// Says what there is to say without a look at any object; none without defaults. Where the last defaults were taken
-    /// back, one more pass has to tell what becomes of their values: then it says nothing, and there is no rest.
-    async fn may_rest(&mut self, verdict: Option<Verdict>) -> bool {
-        let state = verdict.as_ref().map(|verdict| verdict.reason);
-        if let Some(verdict) = verdict {
-            self.recorder.say(verdict).await;
-        }
-        let noted = self.recorder.insist_on_recall().await;
-        self.ledger = Ledger::open(noted.as_ref(), &self.crd, &self.settings, &self.revision);
-        let is_looked_at = self.settings.mode != Mode::Ignore && self.crd.storage().served;
-        if state.is_none() && is_looked_at && self.changed(noted.as_ref()).are_due() {
-            return false;
-        }
+    /// Whether nothing is to be done, though objects may be there. Where the last defaults were taken back, one more pass has
+    /// to count what becomes of their values.
+    fn rests(&mut self, state: Option<Reason>, noted: Option<&DefaultsReportStatus>) -> bool {
+        let may_look = self.settings.mode != Mode::Ignore && self.crd.storage().served;
+        state.is_some() || !may_look || !self.changed(noted).are_due()
+    }
+
+    /// Says in conditions and report that nothing is to be done.
+    async fn rest(&mut self, state: Option<Reason>, noted: Option<DefaultsReportStatus>) {
         if state.is_none() {
             self.recorder.unsay().await;
         }
@@ -220,61 +260,36 @@ impl Charge {
         if let Some(status) = status {
             self.recorder.note(status).await;
         }
-        true
     }
 
-    /// Waits until the schema has stood long enough.
-    async fn settle(&mut self) -> Result<(), Halt> {
+    /// How long the schema must stand still before objects are written, and says so; none where it has stood long enough.
+    /// What is missing until then is found out now, and not when it is too late to be granted in time.
+    async fn settle(&mut self) -> Result<Option<Duration>, Halt> {
         let stood = Duration::try_from(now().duration_since(self.ledger.first_seen())).unwrap_or_default();
         let left = self.settings.settle.saturating_sub(stood);
+        // The wall clock is asked once: it may be set, and other machines' clocks differ.
+        let end = *self.settled_at.get_or_insert_with(|| Instant::now() + left);
+        let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Ok(());
+            return Ok(None);
         }
         let until = self.ledger.first_seen().saturating_add(self.settings.settle);
         let until = until.unwrap_or(jiff::Timestamp::MAX);
-        let end = Instant::now() + left;
-        let brake = self.brake();
-        let (mut missing, mut patience) = (None, Backoff::new(ASK_AGAIN, ASK_SELDOM));
-        loop {
-            // What is missing is found out now, and not when it is too late to be granted in time.
-            match self.ask().await {
-                Ok(()) => missing = None,
-                Err(Halt::Forbidden(found)) => missing = Some(found),
-                Err(error) => debug!(%error, "the permissions are not known"),
-            }
-            let pause = self.settings.pause.as_ref().filter(|_| self.settings.mode == Mode::Persist);
-            self.recorder.say(message::settling(&self.judged, pause, missing.as_ref(), until)).await;
-            self.recorder.note(self.ledger.settling(until)).await;
-            let next = if missing.is_some() { patience.failed(None) } else { ASK_WHILE_IDLE };
-            let next = end.min(Instant::now() + next);
-            loop {
-                tokio::select! {
-                    () = brake.changed() => return Err(Interruption::from(Stop::Pause).into()),
-                    () = self.permissions.changed() => break,
-                    () = sleep_until(next) => break,
-                    () = self.recorder.due() => self.recorder.repeat().await,
-                }
-            }
-            if Instant::now() >= end {
-                return Ok(());
-            }
+        match self.ask().await {
+            Ok(()) => self.missing = None,
+            Err(Halt::Forbidden(found)) => self.missing = Some(found),
+            Err(error) => debug!(%error, "the permissions are not known"),
         }
+        let pause = self.settings.pause.as_ref().filter(|_| self.settings.mode == Mode::Persist);
+        self.recorder.say(message::settling(&self.judged, pause, self.missing.as_ref(), until)).await;
+        self.recorder.note(self.ledger.settling(until)).await;
+        let ask_again = if self.missing.is_some() { self.patience.failed(None) } else { ASK_WHILE_IDLE };
+        Ok(Some(left.min(ask_again)))
     }
 
-    /// The pause of this tenure, and what becomes of it.
+    /// The pause under which this works, and what becomes of it.
     pub(in crate::controller) fn brake(&self) -> Brake {
         Brake::new(self.pause.clone(), self.settings.pause.clone())
-    }
-
-    /// Waits, and sees meanwhile that what was said stands there.
-    async fn insist_for(&mut self, wait: Duration) {
-        let until = Instant::now() + wait;
-        loop {
-            tokio::select! {
-                () = sleep_until(until) => return,
-                () = self.recorder.due() => self.recorder.repeat().await,
-            }
-        }
     }
 
     /// Asks whether we may do what we are about to do.
@@ -289,28 +304,6 @@ impl Charge {
         match self.cluster.missing(&self.crd.resource(), verbs).await? {
             Some(missing) => Err(Halt::Forbidden(missing)),
             None => Ok(()),
-        }
-    }
-
-    /// Waits until we may use the first of these verbs; the others are asked about by whoever goes on.
-    async fn permission(&mut self, verbs: &[Verb]) {
-        let resource = self.crd.resource();
-        let first = &verbs[..verbs.len().min(1)];
-        let brake = self.brake();
-        loop {
-            let until = Instant::now() + ASK_AGAIN;
-            loop {
-                tokio::select! {
-                    // Another one may be needed now.
-                    () = brake.changed() => return,
-                    () = self.permissions.changed() => break,
-                    () = sleep_until(until) => break,
-                    () = self.recorder.due() => self.recorder.repeat().await,
-                }
-            }
-            if let Ok(None) = self.cluster.missing(&resource, first).await {
-                return;
-            }
         }
     }
 

@@ -11,7 +11,7 @@ use crate::cluster::{CallError, Follow, News};
 use crate::controller::crd::pass::Standing;
 use crate::controller::crd::queue::{Attendance, Done, Known};
 use crate::controller::crd::sweep::Interruption;
-use crate::controller::crd::task::{Charge, UPDATES, tender};
+use crate::controller::crd::task::{CrdTask, UPDATES, tender};
 use crate::controller::error::Halt;
 use crate::controller::object::reconcile::{Stop, Tender};
 use crate::controller::spans::seconds;
@@ -22,7 +22,7 @@ use crate::controller::status::writer::now;
 /// Changes of what is to be said are gathered for this long.
 const GATHER: Duration = Duration::from_millis(500);
 
-impl Charge {
+impl CrdTask {
     /// Watches, and sees to whatever changes.
     pub(in crate::controller) async fn keep(&mut self, standing: &mut Standing) -> Result<Infallible, Halt> {
         let (cluster, pace, crd) = (self.cluster.clone(), self.pace.clone(), self.crd.clone());

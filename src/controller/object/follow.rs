@@ -1,13 +1,12 @@
 //! Changed defaults in one object while it is seen to: what is done about them, before what is done anyway.
 //! It must not let a refusal to follow stand in the way of storing what is missing.
 
-use crate::cluster::Rejection;
 use crate::controller::state::changed_defaults::Changes;
 use crate::controller::state::tally::Fate;
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
-use crate::domain::plan::{Change, Held, Hold, Plan, Record, Strategy, Terms, Write, follow};
+use crate::domain::plan::{Change, Held, Hold, Plan, Record, Rejection, Strategy, Terms, Write, follow};
 
 /// What became of the changed defaults in one object so far.
 pub(in crate::controller) struct Pursuit<'a> {

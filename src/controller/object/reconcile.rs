@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, error, info, warn};
 
 use crate::api::Mode;
-use crate::cluster::{Backoff, CallError, Cluster, Missing, Outcome, Pace, Pressure, RejectionKind, Scope};
+use crate::cluster::{Backoff, CallError, Cluster, Missing, Pace, Pressure, Scope};
 use crate::controller::object::brake::Brake;
 use crate::controller::object::follow::Pursuit;
 use crate::controller::spans;
@@ -20,7 +20,8 @@ use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
 use crate::domain::plan::{
-    HiddenFields, Plan, Record, Since, Strategy, Terms, Write, decide, hidden, likely, rewritten, unproved,
+    HiddenFields, Outcome, Plan, Record, RejectionKind, Since, Strategy, Terms, Write, decide, hidden,
+    likely, rewritten, unproved,
 };
 use crate::metrics::{Metrics, WriteOutcome};
 
@@ -130,9 +131,11 @@ impl Tender<'_> {
             }
             let at_risk = self.at_risk(&object);
             let outcome = self.perform(&object, &write, attempt).await?;
-            self.take_down(&object, &at_risk, &outcome);
+            if let Ok(outcome) = &outcome {
+                self.take_down(&object, &at_risk, outcome);
+            }
             let fate = match outcome {
-                Outcome::Written { resource_version } => {
+                Ok(Outcome::Written { resource_version }) => {
                     if missing.is_empty() {
                         // What seemed to be stored was not; which of it is not told.
                         missing.clone_from(&write.missing);
@@ -141,47 +144,44 @@ impl Tender<'_> {
                     Fate::Written(resource_version)
                 }
                 // Proved now, by a repeat that changed nothing.
-                Outcome::AlreadyStored if unproved => {
-                    info!(object = %object.identity(), strategy = ?write.strategy, "stored defaults");
+                Ok(Outcome::AlreadyStored) if unproved => {
+                    info!(object = %object.identity(), strategy = write.strategy.as_str(), "stored defaults");
                     Fate::Written(object.resource_version().to_owned())
                 }
-                Outcome::AlreadyStored => {
+                Ok(Outcome::AlreadyStored) => {
                     missing.clear();
                     Fate::AlreadyStored
                 }
-                Outcome::Followed(after) => {
+                Ok(Outcome::Followed(after)) => {
                     info!(object = %after.identity(), values = write.missing.len(), "followed changed defaults");
                     pursuit.moved(&after, write);
                     object = *after;
                     continue;
                 }
-                Outcome::Gone => Fate::Gone,
-                Outcome::Rejected(rejection) if write.strategy == Strategy::Follow => {
+                Ok(Outcome::Gone) => Fate::Gone,
+                Ok(Outcome::Rejected(rejection)) if write.strategy == Strategy::Follow => {
                     warn!(object = %object.identity(), reason = %rejection.message, "following refused");
                     pursuit.refused(rejection);
                     continue;
                 }
-                Outcome::Rejected(rejection) => {
+                Ok(Outcome::Rejected(rejection)) => {
                     warn!(object = %object.identity(), reason = %rejection.message, "write refused");
                     Fate::Rejected(rejection)
                 }
-                Outcome::Forbidden { verb } => {
+                Ok(Outcome::Forbidden { verb }) => {
                     return Err(Stop::Forbidden(Missing::of(&self.crd.resource(), vec![verb])));
                 }
-                Outcome::OwnersLost { managers } => {
+                Ok(Outcome::OwnersLost { managers }) => {
                     let owners = managers.join(", ");
                     error!(object = %object.identity(), owners, "owners lost");
                     return Err(Stop::OwnersLost { object: object.identity().to_string(), managers });
                 }
-                again @ (Outcome::Conflict
-                | Outcome::Unproved
-                | Outcome::NeedsRewrite
-                | Outcome::Failed(_)) => {
-                    unproved |= matches!(again, Outcome::Unproved);
-                    if let Outcome::NeedsRewrite = again {
+                again @ (Ok(Outcome::Conflict | Outcome::Unproved | Outcome::NeedsRewrite) | Err(_)) => {
+                    unproved |= matches!(again, Ok(Outcome::Unproved));
+                    if let Ok(Outcome::NeedsRewrite) = again {
                         refused = Some(write);
                     }
-                    let error = if let Outcome::Failed(error) = &again { Some(error) } else { None };
+                    let error = again.as_ref().err();
                     let reason = error.map(ToString::to_string);
                     let outcome = counted(&again).as_str();
                     debug!(object = %object.identity(), outcome, reason, "deciding again");
@@ -245,7 +245,12 @@ impl Tender<'_> {
     }
 
     /// Writes, unless a pause has begun before there is a place for it. What has begun goes on to its end.
-    async fn perform(&self, object: &Object, write: &Write, attempt: u32) -> Result<Outcome, Stop> {
+    async fn perform(
+        &self,
+        object: &Object,
+        write: &Write,
+        attempt: u32,
+    ) -> Result<Result<Outcome, CallError>, Stop> {
         let places = async {
             let own = match self.own_pace {
                 Some(pace) => Some(pace.admit().await),
@@ -275,7 +280,7 @@ impl Tender<'_> {
         permit.finish(pressure(&outcome));
         if let Some(own) = own {
             own.finish(match &outcome {
-                Outcome::Rejected(rejection) if rejection.kind == RejectionKind::Unavailable => {
+                Ok(Outcome::Rejected(rejection)) if rejection.kind == RejectionKind::Unavailable => {
                     Pressure::Overload(None)
                 }
                 outcome => pressure(outcome),
@@ -322,28 +327,28 @@ impl Drop for UnderWay<'_> {
 }
 
 /// The outcome as it is counted.
-fn counted(outcome: &Outcome) -> WriteOutcome {
+fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
     match outcome {
-        Outcome::Written { .. } => WriteOutcome::Written,
-        Outcome::Followed(_) => WriteOutcome::Followed,
-        Outcome::AlreadyStored => WriteOutcome::AlreadyStored,
-        Outcome::Gone => WriteOutcome::Gone,
-        Outcome::Conflict => WriteOutcome::Conflict,
-        Outcome::NeedsRewrite | Outcome::Unproved => WriteOutcome::Unproved,
-        Outcome::Rejected(_) => WriteOutcome::Rejected,
-        Outcome::Forbidden { .. } => WriteOutcome::Forbidden,
-        Outcome::OwnersLost { .. } => WriteOutcome::OwnersLost,
-        Outcome::Failed(_) => WriteOutcome::Failed,
+        Ok(Outcome::Written { .. }) => WriteOutcome::Written,
+        Ok(Outcome::Followed(_)) => WriteOutcome::Followed,
+        Ok(Outcome::AlreadyStored) => WriteOutcome::AlreadyStored,
+        Ok(Outcome::Gone) => WriteOutcome::Gone,
+        Ok(Outcome::Conflict) => WriteOutcome::Conflict,
+        Ok(Outcome::NeedsRewrite | Outcome::Unproved) => WriteOutcome::Unproved,
+        Ok(Outcome::Rejected(_)) => WriteOutcome::Rejected,
+        Ok(Outcome::Forbidden { .. }) => WriteOutcome::Forbidden,
+        Ok(Outcome::OwnersLost { .. }) => WriteOutcome::OwnersLost,
+        Err(_) => WriteOutcome::Failed,
     }
 }
 
 /// What an outcome says about the server's load.
-fn pressure(outcome: &Outcome) -> Pressure {
+fn pressure(outcome: &Result<Outcome, CallError>) -> Pressure {
     match outcome {
-        Outcome::Failed(error) if matches!(error.code(), Some(429 | 503 | 504)) => {
+        Err(error) if matches!(error.code(), Some(429 | 503 | 504)) => {
             Pressure::Overload(error.retry_after())
         }
-        Outcome::Failed(CallError::TimedOut(..) | CallError::Connection(..) | CallError::BrokenOff(..)) => {
+        Err(CallError::TimedOut(..) | CallError::Connection(..) | CallError::BrokenOff(..)) => {
             Pressure::Overload(None)
         }
         _ => Pressure::None,

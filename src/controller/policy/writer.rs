@@ -21,7 +21,7 @@ pub(in crate::controller) struct PolicyStatus {
 }
 
 /// Writes whatever is wanted, for ever.
-pub(in crate::controller) async fn proclaim(
+pub(in crate::controller) async fn write_statuses(
     cluster: Cluster,
     mut wanted: watch::Receiver<Vec<PolicyStatus>>,
 ) {

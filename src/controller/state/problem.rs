@@ -2,10 +2,9 @@
 //! It must not show a value of the object.
 
 use crate::api::ObjectProblem;
-use crate::cluster::{Rejection, RejectionKind};
 use crate::domain::object::Identity;
 use crate::domain::path::Path;
-use crate::domain::plan::{Held, Hold};
+use crate::domain::plan::{Held, Hold, Rejection, RejectionKind};
 
 /// Why the defaults of one object are not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]

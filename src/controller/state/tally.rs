@@ -4,12 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::api::{Counts, DefaultsReportStatus};
-use crate::cluster::Rejection;
 use crate::controller::state::problem::Trouble;
 use crate::controller::state::skipped::{Skipped, SkippedObjects};
 use crate::domain::object::Identity;
 use crate::domain::path::Path;
-use crate::domain::plan::{Held, Skip};
+use crate::domain::plan::{Held, Rejection, Skip};
 use crate::metrics::ObjectOutcome;
 
 /// How many objects in trouble are remembered by name, for the report and to be tried again; and how many that are due.

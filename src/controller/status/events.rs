@@ -6,7 +6,7 @@ use kube::Resource as _;
 
 use crate::api::{DefaultsPolicy, DefaultsReportStatus, ObjectProblem};
 use crate::cluster::{Event, Regarding};
-use crate::controller::policy::status::UNKNOWN_PATHS;
+use crate::controller::policy::UNKNOWN_PATHS;
 use crate::controller::status::message::MISSING;
 use crate::domain::condition::{Condition, Reason, list};
 use crate::domain::crd::Crd;

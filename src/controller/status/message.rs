@@ -236,8 +236,8 @@ pub(in crate::controller) fn verdict(
 mod tests {
     use std::time::Duration;
 
-    use super::super::skipped::Skipped;
     use super::*;
+    use crate::controller::state::skipped::Skipped;
     use crate::controller::state::tally::Fate;
     use crate::domain::object::Identity;
     use crate::domain::plan::Terms;

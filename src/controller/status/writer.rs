@@ -12,7 +12,7 @@ use tracing::{debug, warn};
 use crate::api::DefaultsReportStatus;
 use crate::cluster::{Backoff, CallError, Cluster, Events, Regarding};
 use crate::controller::status::events;
-use crate::domain::condition::{Condition, Reason, Verdict, same};
+use crate::domain::condition::{self, Condition, Reason, Verdict, same};
 use crate::domain::crd::Crd;
 
 /// How long after a change of our conditions they are looked at.
@@ -45,8 +45,10 @@ pub(in crate::controller) struct Recorder {
     cluster: Cluster,
     events: Events,
     subject: Subject,
-    /// Our conditions as the CRD carries them.
-    seen: watch::Receiver<Vec<Condition>>,
+    /// Our conditions as the CRD was last known to carry them.
+    present: Vec<Condition>,
+    /// Changes when somebody may have changed them.
+    touched: watch::Receiver<()>,
     /// When to look whether everything stands there as it should.
     recheck: Option<Instant>,
     /// How long to wait after nothing could be written.
@@ -78,14 +80,16 @@ impl Recorder {
         cluster: Cluster,
         events: Events,
         subject: Subject,
-        seen: watch::Receiver<Vec<Condition>>,
+        present: Vec<Condition>,
+        touched: watch::Receiver<()>,
     ) -> Self {
         let patience = Backoff::new(RECHECK, Duration::from_secs(300));
         Self {
             cluster,
             events,
             subject,
-            seen,
+            present,
+            touched,
             recheck: None,
             patience,
             said: Said::Nothing,
@@ -104,23 +108,14 @@ impl Recorder {
         Ok(self.noted.clone())
     }
 
-    /// The same, however long it takes.
-    pub(in crate::controller) async fn insist_on_recall(&mut self) -> Option<DefaultsReportStatus> {
-        loop {
-            match self.recall().await {
-                Ok(noted) => return noted,
-                Err(error) => {
-                    debug!(%error, "the report cannot be read");
-                    tokio::time::sleep(self.patience.failed(error.retry_after())).await;
-                    self.repeat().await;
-                }
-            }
-        }
-    }
-
     /// Gives the report another state, if there is one. With `forget`, it does not count as done any more.
-    pub(in crate::controller) async fn restate(&mut self, state: &str, policy: &str, forget: bool) {
-        let Some(noted) = self.insist_on_recall().await else { return };
+    pub(in crate::controller) async fn restate(
+        &mut self,
+        state: &str,
+        policy: &str,
+        forget: bool,
+    ) -> Result<(), CallError> {
+        let Some(noted) = self.recall().await? else { return Ok(()) };
         let status = DefaultsReportStatus {
             state: state.to_owned(),
             policy: policy.to_owned(),
@@ -130,6 +125,7 @@ impl Recorder {
             ..noted
         };
         self.note(status).await;
+        Ok(())
     }
 
     /// The report as it was last read or written.
@@ -140,7 +136,7 @@ impl Recorder {
     /// Puts the conditions on the CRD, unless they stand there already.
     pub(in crate::controller) async fn say(&mut self, verdict: Verdict) {
         self.cluster.metrics().state(&self.subject.name, verdict.reason.as_str());
-        let present = self.seen.borrow_and_update().clone();
+        let present = self.present.clone();
         let conditions = verdict.conditions(self.subject.generation, &present, &now().to_string());
         self.said = Said::Verdict(verdict);
         let before = self.last.get_or_insert_with(|| present.clone());
@@ -162,7 +158,7 @@ impl Recorder {
 
     /// Whether the CRD carries this reason.
     pub(in crate::controller) fn stands(&self, reason: Reason) -> bool {
-        self.seen.borrow().iter().any(|condition| condition.reason == reason.as_str())
+        self.present.iter().any(|condition| condition.reason == reason.as_str())
     }
 
     /// Takes our conditions off the CRD, if there are any.
@@ -170,42 +166,54 @@ impl Recorder {
         self.said = Said::Silence;
         self.cluster.metrics().forget(&self.subject.name);
         self.last = None;
-        if !self.seen.borrow_and_update().is_empty() {
+        if !self.present.is_empty() {
             self.put(&[]).await;
         }
     }
 
-    /// Waits until what was said has to be said again: some time after the CRD's conditions have changed, for nobody is
-    /// fought over them, or after they could not be written.
+    /// Waits until what was said has to be checked: some time after somebody may have changed the CRD's conditions, for
+    /// nobody is fought over them, or after they could not be written.
     ///
     /// This future may be dropped at any time: what is due stays due.
     pub(in crate::controller) async fn due(&mut self) {
         let due = match self.recheck {
             Some(due) => due,
-            None if self.seen.changed().await.is_err() => return std::future::pending().await,
+            None if self.touched.changed().await.is_err() => return std::future::pending().await,
             None => *self.recheck.insert(Instant::now() + RECHECK),
         };
         tokio::time::sleep_until(due).await;
     }
 
+    /// How long until what was said has to be checked; none while nothing asks for it.
+    pub(in crate::controller) fn due_in(&mut self) -> Option<Duration> {
+        if self.recheck.is_none() && self.touched.has_changed().unwrap_or_default() {
+            self.touched.mark_unchanged();
+            self.recheck = Some(Instant::now() + RECHECK);
+        }
+        self.recheck.map(|due| due.saturating_duration_since(Instant::now()))
+    }
+
     /// Says again what was said, where it does not stand there.
     pub(in crate::controller) async fn repeat(&mut self) {
         self.recheck = None;
+        self.touched.mark_unchanged();
+        match self.cluster.crd(&self.subject.name).await {
+            Ok(Some(document)) if document["metadata"]["uid"] == self.subject.uid.as_str() => {
+                self.present = condition::present(&document);
+            }
+            Ok(_) => return debug!("the CRD is gone"),
+            Err(error) => {
+                debug!(%error, "cannot read the conditions");
+                return self.recheck_later();
+            }
+        }
         match self.said.clone() {
-            Said::Nothing => drop(self.seen.borrow_and_update()),
+            Said::Nothing => {}
             Said::Verdict(verdict) => self.say(verdict).await,
             Said::Silence => self.unsay().await,
         }
         if let Some(status) = self.unwritten.take() {
             self.note(status).await;
-        }
-    }
-
-    /// Says again what was said, for ever.
-    pub(in crate::controller) async fn insist(&mut self) {
-        loop {
-            self.due().await;
-            self.repeat().await;
         }
     }
 
@@ -264,6 +272,7 @@ impl Recorder {
         for _ in 0..5 {
             match self.cluster.set_conditions(&self.subject.name, &self.subject.uid, conditions).await {
                 Ok(()) => {
+                    self.present = conditions.to_vec();
                     self.patience.succeeded();
                     return;
                 }

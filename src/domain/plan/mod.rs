@@ -8,7 +8,9 @@ mod follow;
 mod hidden;
 mod likely;
 mod misfit;
+mod outcome;
 mod own;
+mod performing;
 mod proof;
 mod rewrite;
 
@@ -23,6 +25,8 @@ pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten, skip, unproved, w
 pub use follow::{Change, Following, Past, changes, follow, has_followed, is_followable, past};
 pub use hidden::hidden;
 pub use likely::{Likely, Since, likely};
+pub use outcome::{Outcome, Rejection, RejectionKind};
+pub use performing::{PatchKind, Performing, Request, Step};
 pub use proof::proof;
 pub use rewrite::release;
 

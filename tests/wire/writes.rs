@@ -2,11 +2,11 @@
 
 use std::sync::Mutex;
 
-use etch::cluster::{CallError, Cluster, Outcome, RejectionKind};
+use etch::cluster::{CallError, Cluster};
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
 use etch::domain::object::Object;
-use etch::domain::plan::{Plan, Record, Terms, decide};
+use etch::domain::plan::{Outcome, Plan, Record, RejectionKind, Terms, decide};
 use serde_json::{Value, json};
 
 use super::lists::thing;
@@ -60,14 +60,14 @@ async fn perform(object: Value, record: Record, answers: impl IntoIterator<Item 
     let (cluster, log) = serve(script);
     let outcome = perform_on(&cluster, object, record).await;
     let short = match outcome {
-        Outcome::Rejected(rejection) => format!("{:?}: {}", rejection.kind, rejection.message),
-        Outcome::Failed(error) => format!("failed: {error}"),
-        other => format!("{other:?}"),
+        Ok(Outcome::Rejected(rejection)) => format!("{:?}: {}", rejection.kind, rejection.message),
+        Err(error) => format!("failed: {error}"),
+        Ok(other) => format!("{other:?}"),
     };
     (short, log)
 }
 
-async fn perform_on(cluster: &Cluster, object: Value, record: Record) -> Outcome {
+async fn perform_on(cluster: &Cluster, object: Value, record: Record) -> Result<Outcome, CallError> {
     let (crd, object, terms) = (crd(), Object::from(object), Terms::default());
     let Plan::Write(write) = decide(&object, &crd, &terms, &record) else { panic!("a write is due") };
     cluster.perform(&crd, &object, &write, &terms).await
@@ -288,7 +288,7 @@ async fn every_refusal_has_its_outcome() {
 async fn a_black_holed_write_is_given_up() {
     let (cluster, log) = serve(|_| Answer::Hang);
     let outcome = perform_on(&cluster, shown(), Record::default()).await;
-    assert!(matches!(outcome, Outcome::Failed(CallError::TimedOut(..))), "{outcome:?}");
+    assert!(matches!(outcome, Err(CallError::TimedOut(..))), "{outcome:?}");
     assert_eq!(log.all().len(), 1, "and not repeated: it may have been carried out");
 }
 
@@ -298,7 +298,7 @@ async fn a_refusal_keeps_who_refused_and_where() {
     let mut refused = status(403, "hunter2", denied);
     refused["details"] = json!({ "causes": [{ "field": "spec.color", "message": "hunter2" }] });
     let (cluster, _) = serve(move |_| Answer::text(403, refused.to_string()));
-    let Outcome::Rejected(rejection) = perform_on(&cluster, shown(), Record::default()).await else {
+    let Ok(Outcome::Rejected(rejection)) = perform_on(&cluster, shown(), Record::default()).await else {
         panic!("it was refused")
     };
     assert_eq!(rejection.kind, RejectionKind::Admission);

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use etch::cluster::{CallError, Refusal, Verb, policies, reports};
+use etch::cluster::{CallError, policies, reports};
+use etch::domain::rbac::Verb;
+use etch::domain::refusal::Refusal;
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -4,6 +4,9 @@
 mod events;
 mod follow;
 mod lists;
+#[allow(unreachable_pub, reason = "shared with e2e, where it is public")]
+#[path = "../../e2e/src/logs.rs"]
+mod log_lines;
 mod logs;
 mod operator;
 mod patch;

@@ -152,6 +152,8 @@ async fn conditions_that_somebody_takes_away_are_said_again_although_much_goes_o
     tokio::time::sleep(MINUTE).await;
     let mut crd = world.stored(CRDS, "things.example.com").expect("the CRD");
     crd["status"] = serde_json::json!({ "conditions": [] });
+    // As the server has it: what is gone is nobody's.
+    crd["metadata"]["managedFields"] = serde_json::json!([]);
     world.put(CRDS, crd);
     for round in 0..60 {
         let mut busy = world.stored(THINGS, "busy").expect("it is there");

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use e2e::logs;
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -124,8 +123,8 @@ async fn every_line_is_read_strictly_and_numbers_are_numbers() {
     policies_in_disorder().await;
     objects_of_every_fate().await;
     drop(logging);
-    let lines = logs::parse(&logs.text()).expect("every line can be read");
-    let messages = logs::messages(&lines);
+    let lines = super::log_lines::parse(&logs.text()).expect("every line can be read");
+    let messages = super::log_lines::messages(&lines);
     for message in [
         "pass begins",
         "pass ends",

@@ -222,6 +222,9 @@ impl World {
                 self.event_answer(namespace, segments.get(6).copied(), request)
             }
             ["apiextensions.k8s.io", _, CRDS] => self.collection(CRDS, request),
+            ["apiextensions.k8s.io", _, CRDS, name] => {
+                self.stored(CRDS, name).map_or(not_found(name), Answer::json)
+            }
             ["apiextensions.k8s.io", _, CRDS, name, "status"] => self.set_conditions(name, request),
             ["etch-operator.io", _, POLICIES] => self.collection(POLICIES, request),
             ["etch-operator.io", _, POLICIES, name, "status"] => self.set_policy_status(name, request),
@@ -307,6 +310,14 @@ impl World {
         let mut crd = self.stored(CRDS, name).expect("the CRD");
         let conditions = request.body["status"]["conditions"].clone();
         if crd["status"]["conditions"] != conditions {
+            crd["metadata"]["managedFields"] = match conditions.as_array() {
+                Some(all) if !all.is_empty() => json!([{
+                    "manager": "etch", "operation": "Apply", "apiVersion": "apiextensions.k8s.io/v1",
+                    "fieldsType": "FieldsV1", "subresource": "status",
+                    "fieldsV1": { "f:status": { "f:conditions": {} } },
+                }]),
+                _ => json!([]),
+            };
             crd["status"]["conditions"] = conditions;
             self.put(CRDS, crd);
         }

@@ -1,0 +1,261 @@
+//! kube-runtime's watchers of CRDs (metadata only) and policies, with their three weaknesses mended.
+//! It must not keep objects, nor judge them.
+//!
+//! - K1: a back-off that every LIST resets is none. Here an attempt counts as good once its list is complete.
+//! - K2: a watch that is accepted and closed at once is opened again without a pause. [`Paced`] holds the next one back.
+//! - K3: an HTTP 410 at the start of a watch never lists again. Here it starts a new watcher.
+//!
+//! Custom resources do not come this way but through [`super::Follow`]: kube-runtime parses with a depth limit (C7).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::stream::{BoxStream, unfold};
+use futures::{Stream, StreamExt};
+use http::{Request, Response};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject};
+use kube::client::Body;
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher as watch;
+use kube::runtime::watcher::{self, Event};
+use tokio::time::{Instant, sleep, timeout};
+use tower::BoxError;
+use tracing::warn;
+
+use super::call::{DEADLINE, outcome, verb};
+use super::failure::cause;
+use super::{Backoff, CallError, Cluster, Server};
+use crate::api::DefaultsPolicy;
+use crate::domain::refusal::Refusal;
+use crate::metrics::{Metrics, RequestVerb};
+
+/// A CRD of which only the metadata was read.
+pub type CrdMeta = PartialObjectMeta<CustomResourceDefinition>;
+
+/// A watch that ends sooner than this was closed at once.
+const AT_ONCE: Duration = Duration::from_secs(1);
+/// The waits between attempts that fail.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+const LAST_WAIT: Duration = Duration::from_secs(30);
+
+impl Cluster {
+    /// The metadata of all CRDs, for as long as somebody listens.
+    pub fn watch_crds(&self) -> impl Stream<Item = Event<CrdMeta>> + Send + use<> {
+        let client = self.paced_client();
+        healed("customresourcedefinitions", self.server.clone(), move || {
+            watch(Api::<CrdMeta>::all(client.clone()), watcher::Config::default()).boxed()
+        })
+    }
+
+    /// All policies, read without a type: one that this version cannot understand must not hide the others.
+    pub fn watch_policies(&self) -> impl Stream<Item = Event<DynamicObject>> + Send + use<> {
+        let client = self.paced_client();
+        let resource = ApiResource::erase::<DefaultsPolicy>(&());
+        healed("defaultspolicies", self.server.clone(), move || {
+            let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
+            watch(api, watcher::Config::default()).boxed()
+        })
+    }
+
+    fn paced_client(&self) -> kube::Client {
+        let paced =
+            Paced { client: self.client.clone(), metrics: self.metrics.clone(), last: Arc::default() };
+        kube::Client::new(tower::service_fn(move |request| paced.clone().send(request)), "default")
+    }
+}
+
+/// Goes on through every failure of the watchers that `start` makes, after a wait that grows.
+fn healed<K: Send + 'static>(
+    kind: &'static str,
+    server: Server,
+    start: impl Fn() -> BoxStream<'static, watcher::Result<Event<K>>> + Send + 'static,
+) -> impl Stream<Item = Event<K>> + Send {
+    let backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
+    let state = Healing { inner: start(), start, backoff, lists: true, kind, server };
+    unfold(state, |mut state| async move { Some((state.next().await, state)) })
+}
+
+struct Healing<K, F> {
+    inner: BoxStream<'static, watcher::Result<Event<K>>>,
+    start: F,
+    backoff: Backoff,
+    /// Whether a list is under way: then an answer is due.
+    lists: bool,
+    kind: &'static str,
+    server: Server,
+}
+
+impl<K, F: Fn() -> BoxStream<'static, watcher::Result<Event<K>>>> Healing<K, F> {
+    async fn next(&mut self) -> Event<K> {
+        loop {
+            let next = match self.lists {
+                true => timeout(DEADLINE, self.inner.next()).await.ok(),
+                false => Some(self.inner.next().await),
+            };
+            let error = match next {
+                Some(Some(Ok(event))) => {
+                    match event {
+                        Event::Init => self.lists = true,
+                        Event::InitDone => self.lists = false,
+                        Event::InitApply(_) | Event::Apply(_) | Event::Delete(_) => {}
+                    }
+                    if !self.lists {
+                        self.backoff.works();
+                    }
+                    return event;
+                }
+                Some(Some(Err(error))) => Some(error),
+                Some(None) | None => None,
+            };
+            let is_over = error.as_ref().is_none_or(is_expired_at_start);
+            let error = error.map(|error| told(error, &self.server));
+            let wait = self.backoff.failed(error.as_ref().and_then(CallError::retry_after));
+            match &error {
+                Some(error) => {
+                    warn!(watch = self.kind, %error, retry_in_seconds = wait.as_secs_f64(), "watch failed")
+                }
+                None => {
+                    warn!(watch = self.kind, retry_in_seconds = wait.as_secs_f64(), "no answer to a list")
+                }
+            }
+            sleep(wait).await;
+            if is_over {
+                self.inner = (self.start)();
+                self.lists = true;
+            }
+        }
+    }
+}
+
+fn is_expired_at_start(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 410)
+}
+
+/// What is to be told of an error: kube's own texts quote what the server said.
+fn told(error: watcher::Error, server: &Server) -> CallError {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => {
+            let body = serde_json::to_vec(&status).unwrap_or_default();
+            CallError::Refused(Box::new(Refusal::read(status.code, None, &body)))
+        }
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => CallError::Connection(server.clone(), cause(&error)),
+        watcher::Error::NoResourceVersion => {
+            CallError::malformed(serde::de::Error::missing_field("resourceVersion"))
+        }
+    }
+}
+
+/// The last watch of a path, and how long its successors wait.
+struct Opened {
+    at: Instant,
+    backoff: Backoff,
+}
+
+/// What a watcher's client adds to that of the cluster: it counts requests, gives each a deadline for the head of its
+/// answer (fact K4), and holds back a watch whose predecessor was closed at once.
+#[derive(Clone)]
+struct Paced {
+    client: kube::Client,
+    metrics: Arc<Metrics>,
+    last: Arc<Mutex<Option<Opened>>>,
+}
+
+impl Paced {
+    async fn send(self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        let verb = verb(request.method(), request.uri());
+        if verb == RequestVerb::Watch {
+            sleep(self.wait()).await;
+        }
+        let answer = timeout(DEADLINE, self.client.send(request))
+            .await
+            .unwrap_or_else(|late| Err(kube::Error::Service(late.into())));
+        let status = answer.as_ref().ok().map(|response| response.status().as_u16());
+        self.metrics.request(verb, outcome(status));
+        if verb == RequestVerb::Watch {
+            self.last().get_or_insert_with(Opened::new).at = Instant::now();
+        }
+        answer.map_err(Into::into)
+    }
+
+    /// How long to wait before a watch is opened.
+    fn wait(&self) -> Duration {
+        let mut last = self.last();
+        let Some(Opened { at, backoff }) = &mut *last else { return Duration::ZERO };
+        if at.elapsed() < AT_ONCE {
+            return backoff.failed(None);
+        }
+        backoff.succeeded();
+        Duration::ZERO
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<Opened>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Opened {
+    fn new() -> Self {
+        Self { at: Instant::now(), backoff: Backoff::new(FIRST_WAIT, LAST_WAIT) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::core::Status;
+
+    fn refused(code: u16) -> kube::Error {
+        kube::Error::Api(Box::new(Status { code, ..Status::default() }))
+    }
+
+    /// A watcher that plays these results, and then nothing; how often it was started.
+    fn played(
+        runs: Vec<Vec<watcher::Result<Event<u8>>>>,
+    ) -> (impl Stream<Item = Event<u8>>, Arc<Mutex<usize>>) {
+        let started = Arc::new(Mutex::new(0));
+        let (runs, count) = (Mutex::new(runs.into_iter()), started.clone());
+        let stream = healed("things", Server::default(), move || {
+            *count.lock().expect("no test panics here") += 1;
+            let run = runs.lock().expect("no test panics here").next().unwrap_or_default();
+            futures::stream::iter(run).chain(futures::stream::pending()).boxed()
+        });
+        (stream, started)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_grow_while_no_list_is_complete() {
+        let failed = || [Ok(Event::Init), Err(watcher::Error::InitialListFailed(refused(503)))];
+        let run = (0..6).flat_map(|_| failed()).chain([Ok(Event::Init), Ok(Event::InitDone)]).collect();
+        let (stream, started) = played(vec![run]);
+        let (mut stream, begin) = (std::pin::pin!(stream), Instant::now());
+        while !matches!(stream.next().await, Some(Event::InitDone)) {}
+        assert!(begin.elapsed() > Duration::from_secs(30), "{:?}", begin.elapsed());
+        assert_eq!(*started.lock().expect("no test panics here"), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_version_that_is_gone_over_http_is_listed_anew() {
+        let gone = Err(watcher::Error::WatchStartFailed(refused(410)));
+        let (stream, started) =
+            played(vec![vec![Ok(Event::Init), Ok(Event::InitDone), gone], vec![Ok(Event::Init)]]);
+        let events: Vec<_> = stream.take(3).collect().await;
+        assert!(matches!(events[..], [Event::Init, Event::InitDone, Event::Init]), "{events:?}");
+        assert_eq!(*started.lock().expect("no test panics here"), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_without_an_answer_is_begun_anew() {
+        let (stream, started) =
+            played(vec![vec![Ok(Event::Init)], vec![Ok(Event::Init), Ok(Event::InitDone)]]);
+        let events: Vec<_> = stream.take(3).collect().await;
+        assert!(matches!(events[..], [Event::Init, Event::Init, Event::InitDone]), "{events:?}");
+        assert_eq!(*started.lock().expect("no test panics here"), 2);
+    }
+}

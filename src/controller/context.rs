@@ -1,0 +1,215 @@
+//! What all reconciliations share.
+//! It must not decide anything.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
+
+use tokio::sync::{Mutex, Notify, Semaphore, mpsc, watch};
+use tracing::{info_span, warn};
+
+use super::Options;
+use super::crd::check::{Checked, Judged, check};
+use super::crd::retry::Retries;
+use super::crd::slot::{Phase, Slot, Wanted, Work};
+use super::crd::task::{CrdTask, patience};
+use super::error::Error;
+use super::index::Index;
+use super::state::report::Ledger;
+use super::status::writer::{Recorder, Subject};
+use crate::api::Settings;
+use crate::cluster::{Backoff, Cluster, Events, Pace, Permissions};
+use crate::domain::crd::Crd;
+
+/// The index, as it is shared.
+pub(super) type SharedIndex = Arc<RwLock<Index>>;
+
+/// What all reconciliations share.
+pub(super) struct Context {
+    pub(super) cluster: Cluster,
+    pub(super) events: Events,
+    pace: Arc<Pace>,
+    options: Options,
+    index: SharedIndex,
+    /// Tells the tasks that what we may do has changed.
+    pub(super) permissions: watch::Sender<()>,
+    slots: StdMutex<HashMap<String, Arc<Mutex<Slot>>>>,
+    /// The names of CRDs whose task has ended.
+    ended: mpsc::UnboundedSender<String>,
+    /// CRDs are large, and there may be thousands: they are read one at a time.
+    reading: Semaphore,
+    /// The CRDs that were read, and can be, by name: what policies say of their fields is held against their schemas.
+    checked: StdMutex<HashMap<String, Arc<Crd>>>,
+    /// Told when one of them is another.
+    pub(super) rechecked: Notify,
+}
+
+impl Context {
+    pub(super) fn new(
+        cluster: Cluster,
+        events: Events,
+        options: Options,
+        index: SharedIndex,
+        ended: mpsc::UnboundedSender<String>,
+    ) -> Self {
+        Self {
+            cluster,
+            events,
+            pace: Arc::new(Pace::new(options.max_in_flight, options.max_writes_per_second)),
+            options,
+            index,
+            permissions: watch::Sender::new(()),
+            slots: StdMutex::default(),
+            ended,
+            reading: Semaphore::new(1),
+            checked: StdMutex::default(),
+            rechecked: Notify::new(),
+        }
+    }
+
+    pub(super) fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is kept of a CRD.
+    pub(super) fn slot(&self, name: &str) -> Arc<Mutex<Slot>> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.entry(name.to_owned()).or_insert_with(|| Arc::new(Mutex::new(Slot::new()))).clone()
+    }
+
+    /// What a CRD is to be reconciled to; none where it is gone.
+    pub(super) fn wanted(&self, name: &str) -> Option<Wanted> {
+        let index = self.index();
+        let known = index.crd(name)?;
+        let assignment = index.assignment(name, self.options.settle);
+        if let Some(assignment) = assignment.as_ref().filter(|assignment| !assignment.ties.is_empty()) {
+            let (policy, ties) = (&assignment.settings.policy, assignment.ties.join(", "));
+            warn!(crd = name, policy, ties, "several policies select this CRD as specifically");
+        }
+        Some(Wanted {
+            uid: known.uid.clone(),
+            generation: known.generation,
+            settings: assignment.map(|assignment| assignment.settings),
+            conditions: known.conditions,
+        })
+    }
+
+    /// Reads a CRD and checks it; none where it is gone, or another one has its name.
+    pub(super) async fn check(
+        &self,
+        name: &str,
+        wanted: &Wanted,
+        slot: &Slot,
+    ) -> Result<Option<(Checked, Recorder)>, Error> {
+        // The semaphore is never closed.
+        let _permit = self.reading.acquire().await;
+        let Some(document) = self.cluster.crd(name).await? else { return Ok(None) };
+        if document["metadata"]["uid"] != wanted.uid.as_str() {
+            return Ok(None);
+        }
+        // Schemas may be large, and their rules are compiled: nothing else waits for that.
+        let work = move || std::panic::catch_unwind(AssertUnwindSafe(|| check(&document)));
+        let checked = tokio::task::spawn_blocking(work).await;
+        let mut checked = checked.ok().and_then(Result::ok).ok_or(Error::Panicked)?;
+        let subject = Subject {
+            name: name.to_owned(),
+            uid: wanted.uid.clone(),
+            generation: checked.generation,
+            crd: checked.crd.clone(),
+        };
+        if let Some(crd) = checked.crd.clone().filter(|_| wanted.settings.is_some()) {
+            self.checked().insert(name.to_owned(), crd);
+            self.rechecked.notify_one();
+        }
+        let present = std::mem::take(&mut checked.conditions);
+        let recorder =
+            Recorder::new(self.cluster.clone(), self.events.clone(), subject, present, slot.touched());
+        Ok(Some((checked, recorder)))
+    }
+
+    /// The CRDs that were read, by name.
+    pub(super) fn checked(&self) -> MutexGuard<'_, HashMap<String, Arc<Crd>>> {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A task for a CRD under a policy.
+    pub(super) fn task(
+        &self,
+        crd: Arc<Crd>,
+        judged: Judged,
+        revision: String,
+        settings: Settings,
+        recorder: Recorder,
+        slot: &Slot,
+    ) -> CrdTask {
+        let own_pace = Arc::new(Pace::new(self.options.max_in_flight, settings.max_writes_per_second));
+        CrdTask {
+            cluster: self.cluster.clone(),
+            pace: self.pace.clone(),
+            own_pace,
+            crd,
+            settings,
+            pause: slot.pause(),
+            judged,
+            recorder,
+            revision,
+            ledger: Ledger::default(),
+            changes: None,
+            retries: Retries::new(),
+            permissions: Permissions::of(&self.permissions),
+            known: None,
+            backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
+            settled_at: None,
+            missing: None,
+            patience: patience(),
+        }
+    }
+
+    /// Starts a task; when it ends, its CRD is reconciled again.
+    pub(super) fn work(&self, name: &str, task: Box<CrdTask>) -> Phase {
+        let (ended, name) = (self.ended.clone(), name.to_owned());
+        // Not `name`: that is what a span is called in JSON.
+        let span = info_span!("reconcile", crd = name);
+        // Where nobody listens any more, the operator is about to end.
+        Phase::Working(Work::start(task, span, move || drop(ended.send(name))))
+    }
+
+    /// How long to wait after an error.
+    pub(super) fn back_off(&self, name: &str, failed: &Error) -> Duration {
+        let slot = self.slot(name);
+        // The reconciliation of this CRD has just ended, and no other begins before this returns.
+        let wait = slot.try_lock().map(|mut slot| slot.backoff.failed(failed.retry_after()));
+        wait.unwrap_or(Duration::from_secs(1))
+    }
+
+    /// Forgets a CRD that is gone, and ends what is under way for it.
+    pub(super) async fn forget(&self, name: &str) {
+        let slot = self.slots.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        if let Some(slot) = slot {
+            slot.lock().await.stop().await;
+        }
+        self.checked().remove(name);
+        self.cluster.metrics().forget(name);
+    }
+
+    /// Forgets all CRDs that are gone.
+    pub(super) async fn forget_absent(&self) {
+        let known: Vec<String> =
+            self.slots.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+        for name in known {
+            let is_gone = self.index().crd(&name).is_none();
+            if is_gone {
+                self.forget(&name).await;
+            }
+        }
+    }
+
+    /// Ends everything that is under way.
+    pub(super) async fn stop(&self) {
+        let slots = std::mem::take(&mut *self.slots.lock().unwrap_or_else(PoisonError::into_inner));
+        for slot in slots.into_values() {
+            slot.lock().await.stop().await;
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! One CRD: reconciling it, the pass over its objects, and the watch that follows.
+
+pub(super) mod check;
+pub(super) mod pass;
+pub(super) mod queue;
+pub(super) mod reconcile;
+pub(super) mod retry;
+pub(super) mod slot;
+pub(super) mod sweep;
+pub(super) mod task;
+pub(super) mod watch;

@@ -1,0 +1,232 @@
+//! What is kept of a CRD from one reconciliation to the next: what it was begun for, and how far it has come.
+//! It must not decide what comes next.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::task::{CrdTask, Next};
+use crate::api::{Pause, Settings};
+use crate::cluster::Backoff;
+use crate::controller::context::Context;
+use crate::controller::error::Error;
+use crate::controller::status::writer::Recorder;
+use crate::domain::rbac::Verb;
+
+/// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
+pub(super) const ASK_AGAIN: Duration = Duration::from_secs(30);
+/// CRDs that hear of changed permissions do not all ask in the same moment.
+const SPREAD: Duration = Duration::from_secs(3);
+
+/// What a CRD is reconciled to.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::controller) struct Wanted {
+    pub(in crate::controller) uid: String,
+    pub(in crate::controller) generation: i64,
+    /// What its policy says; none where none governs it. A pause that begins or ends interrupts nothing but writes: see
+    /// [`Slot::pause`].
+    pub(in crate::controller) settings: Option<Settings>,
+    /// See [`super::super::index::Known::conditions`].
+    pub(in crate::controller) conditions: Option<u64>,
+}
+
+/// One CRD.
+pub(in crate::controller) struct Slot {
+    wanted: Option<Wanted>,
+    phase: Phase,
+    conditions: Option<u64>,
+    /// Tells whoever writes our conditions that somebody may have changed them.
+    touched: watch::Sender<()>,
+    /// Tells the task that writes are paused, or may go on.
+    pause: watch::Sender<Option<Pause>>,
+    pub(in crate::controller) backoff: Backoff,
+}
+
+/// How far a CRD has come.
+pub(in crate::controller) enum Phase {
+    /// Nothing is to be done, nor was anything said.
+    Idle,
+    /// Nothing is to be done; what was said is kept in place.
+    Resting(Box<Recorder>),
+    /// What is to be done has to be found out.
+    Due(Box<CrdTask>),
+    /// The same, but not yet.
+    Waiting(Box<CrdTask>, Wait),
+    /// A task makes a pass over the objects, or watches them.
+    Working(Work),
+}
+
+/// Until when a CRD waits. It ends as soon as a pause begins or ends: then something else is to be said.
+pub(in crate::controller) struct Wait {
+    until: Instant,
+    why: Why,
+}
+
+/// Why a CRD waits.
+pub(super) enum Why {
+    /// Something failed.
+    Backoff,
+    /// The schema is given time.
+    Settling,
+    /// These verbs have to be permitted.
+    Permission(Vec<Verb>),
+}
+
+/// A task of its own; it ends when this is dropped.
+pub(in crate::controller) struct Work {
+    task: JoinHandle<()>,
+    outcome: oneshot::Receiver<Option<(Box<CrdTask>, Next)>>,
+}
+
+impl Slot {
+    pub(in crate::controller) fn new() -> Self {
+        Self {
+            wanted: None,
+            phase: Phase::Idle,
+            conditions: None,
+            touched: watch::Sender::new(()),
+            pause: watch::Sender::default(),
+            backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
+        }
+    }
+
+    /// Whether what is under way is what is wanted. A CRD that was read later than the index knows it is no older.
+    pub(super) fn is_for(&self, wanted: &Wanted) -> bool {
+        self.wanted.as_ref().is_some_and(|begun| {
+            let same_settings = match (&begun.settings, &wanted.settings) {
+                (Some(begun), Some(wanted)) => begun.same_apart_from_pause(wanted),
+                (begun, wanted) => begun == wanted,
+            };
+            begun.uid == wanted.uid && begun.generation >= wanted.generation && same_settings
+        })
+    }
+
+    /// Takes note of our conditions as managedFields name them now.
+    pub(super) fn conditions_are(&mut self, conditions: Option<u64>) {
+        if self.conditions != conditions {
+            self.conditions = conditions;
+            self.touched.send_replace(());
+        }
+    }
+
+    /// Tells the task whether writes are paused. It goes on: what it is writing comes to its end, and what it knows is kept.
+    pub(super) fn pause_is(&self, pause: Option<&Pause>) {
+        self.pause.send_if_modified(|before| {
+            let is_new = before.as_ref() != pause;
+            *before = pause.cloned();
+            is_new
+        });
+    }
+
+    /// The pause that is in force.
+    pub(in crate::controller) fn pause(&self) -> watch::Receiver<Option<Pause>> {
+        self.pause.subscribe()
+    }
+
+    /// Whoever writes our conditions hears here that somebody may have changed them.
+    pub(in crate::controller) fn touched(&self) -> watch::Receiver<()> {
+        self.touched.subscribe()
+    }
+
+    pub(super) fn begin(&mut self, wanted: Wanted, phase: Phase) {
+        self.wanted = Some(wanted);
+        self.phase = phase;
+        self.backoff.succeeded();
+    }
+
+    pub(super) fn take(&mut self) -> Phase {
+        std::mem::replace(&mut self.phase, Phase::Idle)
+    }
+
+    pub(super) fn put(&mut self, phase: Phase) {
+        self.phase = phase;
+    }
+
+    /// Begins from the start at the next reconciliation.
+    pub(super) fn forget(&mut self) {
+        self.wanted = None;
+    }
+
+    /// Ends what is under way, and waits until it has ended: no write of it follows.
+    pub(in crate::controller) async fn stop(&mut self) {
+        self.forget();
+        if let Phase::Working(mut work) = self.take() {
+            work.task.abort();
+            // An error here says that it was aborted.
+            let _ = (&mut work.task).await;
+        }
+    }
+}
+
+impl Phase {
+    pub(super) fn waiting(task: Box<CrdTask>, wait: Duration, why: Why) -> Self {
+        Self::Waiting(task, Wait { until: Instant::now() + wait, why })
+    }
+}
+
+impl Wait {
+    /// How long it lasts still; none where it is over.
+    pub(super) async fn left(&mut self, task: &mut CrdTask, context: &Context) -> Option<Duration> {
+        if task.brake().has_changed() {
+            return None;
+        }
+        if !matches!(self.why, Why::Backoff) && task.permissions.have_changed() {
+            let part = (RandomState::new().build_hasher().finish() % 16) as u32;
+            self.until = self.until.min(Instant::now() + SPREAD * part / 16);
+        }
+        let left = self.until.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
+            return Some(left);
+        }
+        // The others are asked about by whoever goes on.
+        let Why::Permission(verbs) = &self.why else { return None };
+        let first = &verbs[..verbs.len().min(1)];
+        if let Ok(None) = context.cluster.missing(&task.crd.resource(), first).await {
+            return None;
+        }
+        self.until = Instant::now() + ASK_AGAIN;
+        Some(ASK_AGAIN)
+    }
+}
+
+impl Work {
+    /// Starts a task; `ended` is called when it has ended.
+    pub(in crate::controller) fn start(
+        mut task: Box<CrdTask>,
+        span: tracing::Span,
+        ended: impl FnOnce() + Send + 'static,
+    ) -> Self {
+        use tracing::Instrument as _;
+        let (sender, outcome) = oneshot::channel();
+        let work = async move {
+            let worked = AssertUnwindSafe(async {
+                let next = task.work().await;
+                (task, next)
+            });
+            // Nobody listens where the task was stopped.
+            let _ = sender.send(worked.catch_unwind().await.ok());
+            ended();
+        };
+        Self { task: tokio::spawn(work.instrument(span)), outcome }
+    }
+
+    /// The task back, and what is to be done next; none while it works.
+    pub(super) async fn end(&mut self) -> Option<Result<(Box<CrdTask>, Next), Error>> {
+        match self.outcome.try_recv() {
+            Ok(Some(end)) => Some(Ok(end)),
+            Err(oneshot::error::TryRecvError::Empty) => None,
+            Ok(None) | Err(oneshot::error::TryRecvError::Closed) => Some(Err(Error::Panicked)),
+        }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

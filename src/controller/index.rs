@@ -1,0 +1,372 @@
+//! CRDs × policies: what there is in the cluster, and which policy governs which CRD.
+//! Pure. It must not know a schema: of a CRD it keeps a few words of metadata, however many there are.
+//!
+//! Every replica keeps an index, leader or not.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use kube::runtime::watcher::Event;
+use serde::Deserialize;
+use tracing::warn;
+
+use super::policy::{Policy, PolicyStatus, Scope, readable, statuses};
+use crate::api::{Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Policies, assign};
+use crate::cluster::CrdMeta;
+use crate::domain::crd::Crd;
+use crate::domain::ownership::MANAGER;
+
+/// What is known of all CRDs and policies.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    crds: Listed<Known>,
+    policies: Listed<Policy>,
+    /// What the policies say that count.
+    readable: Policies,
+}
+
+/// What is known of one CRD.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) uid: String,
+    pub(super) generation: i64,
+    pub(super) labels: BTreeMap<String, String>,
+    /// A hash of the conditions that we own, as managedFields name them; none where we own none.
+    pub(super) conditions: Option<u64>,
+}
+
+/// What an event has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Nothing that matters.
+    Nothing,
+    /// Something about this CRD.
+    Crd(String),
+    /// This CRD is gone, or about to go.
+    Gone(String),
+    /// The status of a policy, which is ours to write.
+    PolicyStatus,
+    /// A policy, or everything at once.
+    All,
+}
+
+impl Index {
+    /// Whether all CRDs and policies have been listed once.
+    pub(super) fn is_complete(&self) -> bool {
+        self.crds.complete && self.policies.complete
+    }
+
+    /// The names of all CRDs, in order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.crds.items.keys().map(String::as_str)
+    }
+
+    /// What is known of a CRD; none where there is none, or it is being deleted.
+    pub(super) fn crd(&self, name: &str) -> Option<&Known> {
+        self.crds.items.get(name)
+    }
+
+    /// The policy that governs a CRD; none if no policy selects it, or there is no such CRD.
+    pub(super) fn assignment(&self, name: &str, settle: Duration) -> Option<Assignment> {
+        let known = self.crds.items.get(name)?;
+        assign(&self.readable, name, group(name), &known.labels, settle)
+    }
+
+    /// Which policy governs each CRD.
+    pub(super) fn assignments(&self, settle: Duration) -> Vec<(&str, Assignment)> {
+        let assigned = self.names().filter_map(|name| Some((name, self.assignment(name, settle)?)));
+        assigned.collect()
+    }
+
+    /// The status that each policy should have, where it has another, and the conditions that it has. `crd` is a CRD by its
+    /// name; none where it is not known.
+    pub(super) fn policy_statuses<'a>(
+        &'a self,
+        assignments: &'a [(&'a str, Assignment)],
+        crd: &'a dyn Fn(&str) -> Option<&'a Crd>,
+        now: Timestamp,
+    ) -> Vec<PolicyStatus> {
+        let assigned = assignments.iter().map(|(name, assignment)| (*name, assignment));
+        let scope = Scope { policies: &self.policies.items, readable: &self.readable, crd };
+        let wanted = statuses(scope, assigned, now).into_iter().map(|(name, status)| {
+            let uid = self.policies.items[&name].uid.clone();
+            PolicyStatus { name, uid, status }
+        });
+        wanted.collect()
+    }
+
+    /// The status that a policy has.
+    pub(super) fn policy_status(&self, name: &str) -> Option<&DefaultsPolicyStatus> {
+        self.policies.items.get(name).map(|policy| &policy.status)
+    }
+
+    /// Takes in what happened to a CRD.
+    pub(super) fn crd_event(&mut self, event: &Event<CrdMeta>) -> Change {
+        match event {
+            Event::Init => self.crds.init(),
+            Event::InitApply(crd) | Event::Apply(crd) => return self.crd_applied(crd),
+            Event::Delete(crd) => {
+                let name = crd.name_any();
+                self.crds.items.remove(&name);
+                return Change::Gone(name);
+            }
+            Event::InitDone => {
+                self.crds.init_done();
+                return Change::All;
+            }
+        }
+        Change::Nothing
+    }
+
+    fn crd_applied(&mut self, crd: &CrdMeta) -> Change {
+        let name = crd.name_any();
+        if crd.metadata.deletion_timestamp.is_some() {
+            self.crds.items.remove(&name);
+            return Change::Gone(name);
+        }
+        let known = Known {
+            uid: crd.uid().unwrap_or_default(),
+            generation: crd.metadata.generation.unwrap_or_default(),
+            labels: crd.labels().clone(),
+            conditions: conditions(crd),
+        };
+        let is_new = self.crds.items.get(&name) != Some(&known);
+        self.crds.insert(&name, known);
+        if is_new { Change::Crd(name) } else { Change::Nothing }
+    }
+
+    /// Takes in what happened to a policy.
+    pub(super) fn policy_event(&mut self, event: &Event<DynamicObject>) -> Change {
+        let is_new = match event {
+            Event::Init => {
+                self.policies.init();
+                false
+            }
+            Event::InitApply(policy) | Event::Apply(policy) => self.policy_applied(policy),
+            Event::Delete(policy) => self.policies.items.remove(&policy.name_any()).is_some(),
+            Event::InitDone => {
+                self.policies.init_done();
+                true
+            }
+        };
+        if self.policies.is_listing() {
+            return Change::Nothing;
+        }
+        if !is_new {
+            return Change::PolicyStatus;
+        }
+        self.readable = readable(&self.policies.items);
+        Change::All
+    }
+
+    /// Takes a policy in; whether its spec is new.
+    fn policy_applied(&mut self, object: &DynamicObject) -> bool {
+        let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
+        let generation = object.metadata.generation.unwrap_or_default();
+        let status = DefaultsPolicyStatus::deserialize(&object.data["status"]).unwrap_or_default();
+        if let Some(known) = self.policies.items.get_mut(&name)
+            && (&known.uid, known.generation) == (&uid, generation)
+            && generation > 0
+        {
+            known.status = status;
+            self.policies.seen(&name);
+            return false;
+        }
+        let spec = DefaultsPolicySpec::deserialize(&object.data["spec"]).map_err(|error| {
+            warn!(policy = name, %error, "cannot read this policy; it selects nothing");
+        });
+        let pause_all = object.data["spec"]["pauseAll"] == true;
+        self.policies.insert(&name, Policy { uid, generation, spec: spec.ok(), pause_all, status });
+        true
+    }
+}
+
+/// The group of a CRD: the server demands that it is named `plural.group`, and a plural has no dots.
+pub(super) fn group(name: &str) -> &str {
+    name.split_once('.').map_or("", |(_, group)| group)
+}
+
+/// What says that our conditions on a CRD are no longer what we wrote: whoever changes one takes its fields from our entry.
+fn conditions(crd: &CrdMeta) -> Option<u64> {
+    let ours = crd.metadata.managed_fields.iter().flatten().find(|entry| {
+        entry.manager.as_deref() == Some(MANAGER) && entry.subresource.as_deref() == Some("status")
+    })?;
+    let mut hasher = DefaultHasher::new();
+    ours.fields_v1.as_ref().map(|fields| fields.0.to_string()).hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+/// Objects by name, from a watcher that lists and then watches.
+#[derive(Debug)]
+struct Listed<T> {
+    items: BTreeMap<String, T>,
+    /// The names in a list that is under way.
+    relisted: Option<Vec<String>>,
+    /// Whether a list has ever been complete.
+    complete: bool,
+}
+
+impl<T> Default for Listed<T> {
+    fn default() -> Self {
+        Self { items: BTreeMap::new(), relisted: None, complete: false }
+    }
+}
+
+impl<T> Listed<T> {
+    fn init(&mut self) {
+        self.relisted = Some(Vec::new());
+    }
+
+    fn is_listing(&self) -> bool {
+        self.relisted.is_some()
+    }
+
+    fn insert(&mut self, name: &str, item: T) {
+        self.seen(name);
+        self.items.insert(name.to_owned(), item);
+    }
+
+    fn seen(&mut self, name: &str) {
+        if let Some(relisted) = &mut self.relisted {
+            relisted.push(name.to_owned());
+        }
+    }
+
+    /// Ends a list: what it did not name is gone.
+    fn init_done(&mut self) {
+        if let Some(mut names) = self.relisted.take() {
+            names.sort();
+            self.items.retain(|name, _| names.binary_search(name).is_ok());
+        }
+        self.complete = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+    use kube::api::{ApiResource, ObjectMeta};
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::DefaultsPolicy;
+
+    const NAME: &str = "things.example.com";
+
+    fn crd(name: &str, generation: i64) -> CrdMeta {
+        let metadata = ObjectMeta {
+            name: Some(name.to_owned()),
+            uid: Some(format!("uid of {name}")),
+            generation: Some(generation),
+            ..ObjectMeta::default()
+        };
+        CrdMeta { types: None, metadata, _phantom: std::marker::PhantomData }
+    }
+
+    fn policy(name: &str, spec: serde_json::Value) -> DynamicObject {
+        let resource = ApiResource::erase::<DefaultsPolicy>(&());
+        let mut policy = DynamicObject::new(name, &resource).data(json!({ "spec": spec }));
+        policy.metadata.generation = Some(1);
+        policy
+    }
+
+    fn listed(crds: &[&str], policies: &[DynamicObject]) -> Index {
+        let mut index = Index::default();
+        index.crd_event(&Event::Init);
+        for name in crds {
+            assert_eq!(index.crd_event(&Event::InitApply(crd(name, 1))), Change::Crd((*name).to_owned()));
+        }
+        assert_eq!(index.crd_event(&Event::InitDone), Change::All);
+        index.policy_event(&Event::Init);
+        for policy in policies {
+            assert_eq!(index.policy_event(&Event::InitApply(policy.clone())), Change::Nothing);
+        }
+        assert!(!index.is_complete());
+        assert_eq!(index.policy_event(&Event::InitDone), Change::All);
+        assert!(index.is_complete());
+        index
+    }
+
+    fn governing(index: &Index, name: &str) -> Option<String> {
+        index.assignment(name, Duration::ZERO).map(|assignment| assignment.settings.policy)
+    }
+
+    #[test]
+    fn a_crd_is_governed_by_a_policy_that_selects_its_group() {
+        let examples = policy("examples", json!({ "selector": { "groups": ["example.com"] } }));
+        let index = listed(&[NAME, "others.other.io"], &[examples]);
+        assert_eq!(governing(&index, NAME).as_deref(), Some("examples"));
+        assert_eq!(governing(&index, "others.other.io"), None);
+        assert_eq!(governing(&index, "absent.example.com"), None);
+    }
+
+    #[test]
+    fn only_generation_labels_and_our_conditions_of_a_crd_matter() {
+        let mut index = listed(&[NAME], &[]);
+        let mut changed = crd(NAME, 1);
+        changed.metadata.resource_version = Some("2".to_owned());
+        changed.metadata.annotations = Some(BTreeMap::from([("a".to_owned(), "b".to_owned())]));
+        assert_eq!(index.crd_event(&Event::Apply(changed.clone())), Change::Nothing);
+        let mut others = |change: fn(&mut CrdMeta)| {
+            change(&mut changed);
+            index.crd_event(&Event::Apply(changed.clone()))
+        };
+        let noticed = Change::Crd(NAME.to_owned());
+        assert_eq!(others(|crd| crd.metadata.generation = Some(2)), noticed);
+        assert_eq!(others(|crd| drop(crd.labels_mut().insert("l".to_owned(), "v".to_owned()))), noticed);
+        assert_eq!(others(|crd| crd.metadata.uid = Some("another".to_owned())), noticed);
+        let entry = |fields| {
+            Some(vec![ManagedFieldsEntry {
+                manager: Some(MANAGER.to_owned()),
+                subresource: Some("status".to_owned()),
+                fields_v1: Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::FieldsV1(fields)),
+                ..ManagedFieldsEntry::default()
+            }])
+        };
+        changed.metadata.managed_fields = entry(json!({ "f:status": { "f:conditions": {} } }));
+        assert_eq!(index.crd_event(&Event::Apply(changed.clone())), noticed);
+        assert_eq!(index.crd_event(&Event::Apply(changed.clone())), Change::Nothing);
+        changed.metadata.managed_fields = entry(json!({ "f:status": {} }));
+        assert_eq!(index.crd_event(&Event::Apply(changed)), noticed);
+    }
+
+    #[test]
+    fn what_a_list_does_not_name_is_gone() {
+        let mut index = listed(&[NAME, "others.example.com"], &[policy("default", json!({}))]);
+        index.crd_event(&Event::Init);
+        assert_eq!(index.crd_event(&Event::InitApply(crd(NAME, 1))), Change::Nothing);
+        assert!(index.crd("others.example.com").is_some(), "until the list is complete");
+        assert_eq!(index.crd_event(&Event::InitDone), Change::All);
+        assert!(index.crd("others.example.com").is_none());
+        index.policy_event(&Event::Init);
+        assert_eq!(index.policy_event(&Event::InitDone), Change::All);
+        assert_eq!(governing(&index, NAME), None);
+    }
+
+    #[test]
+    fn a_crd_that_is_being_deleted_is_gone() {
+        let mut index = listed(&[NAME], &[policy("default", json!({}))]);
+        let mut ending = crd(NAME, 2);
+        ending.metadata.deletion_timestamp =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
+        assert_eq!(index.crd_event(&Event::Apply(ending)), Change::Gone(NAME.to_owned()));
+        assert!(index.crd(NAME).is_none());
+        assert_eq!(index.crd_event(&Event::Delete(crd(NAME, 2))), Change::Gone(NAME.to_owned()));
+    }
+
+    #[test]
+    fn a_status_of_a_policy_is_no_news_and_a_policy_that_cannot_be_read_selects_nothing() {
+        let mut index = listed(&[NAME], &[policy("default", json!({}))]);
+        let mut told = policy("default", json!({}));
+        told.data["status"] = json!({ "observedGeneration": 1 });
+        assert_eq!(index.policy_event(&Event::Apply(told)), Change::PolicyStatus);
+        let mut odd = policy("default", json!({ "mode": "Dream" }));
+        odd.metadata.generation = Some(2);
+        assert_eq!(index.policy_event(&Event::Apply(odd)), Change::All);
+        assert_eq!(governing(&index, NAME), None);
+    }
+}

@@ -1,0 +1,8 @@
+//! What each policy says about itself. Which one governs a CRD, `api` says.
+//! It must not know what becomes of objects.
+
+mod status;
+mod writer;
+
+pub(super) use status::{Policy, Scope, UNKNOWN_PATHS, readable, statuses};
+pub(super) use writer::{PolicyStatus, write_statuses};

@@ -1,0 +1,9 @@
+//! What is known of the objects of a CRD: numbers, problems, and what the report keeps for the next run.
+
+pub(super) mod changed_defaults;
+pub(super) mod checkpoint;
+pub(super) mod drops;
+pub(super) mod problem;
+pub(super) mod report;
+pub(super) mod skipped;
+pub(super) mod tally;

@@ -1,0 +1,5 @@
+//! What Etch says about a CRD: messages, events, conditions and the report.
+
+pub(super) mod events;
+pub(super) mod message;
+pub(super) mod writer;

@@ -1,0 +1,162 @@
+//! A planned write without I/O: requests come out, answers go in, and an outcome ends it.
+//! It must not decide anew, and must not repeat but to prove: whoever decided decides again from a fresh read.
+//!
+//! | strategy | requests |
+//! |---|---|
+//! | Apply, Merge | the write; where it has to be proved, a repeat that must change nothing |
+//! | Rewrite | the identity alone, where that keeps the generation; the rewrite; the removal of our own entry; the proof |
+//! | Follow | the move; the removal of our own entry |
+//!
+//! A crash between any two of them leaves the object as readable as before, and the next decision goes on from there.
+
+use super::outcome::{Outcome, classify};
+use super::{Strategy, Terms, Write, ahead_of_rewrite, has_followed, has_gap, proof, release, rewritten};
+use crate::domain::crd::Crd;
+use crate::domain::json::Json;
+use crate::domain::object::Object;
+use crate::domain::ownership::lost;
+use crate::domain::refusal::Refusal;
+
+/// One request: a patch of the object that the write is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// How it is meant.
+    pub kind: PatchKind,
+    /// Its body.
+    pub body: Json,
+}
+
+/// How a patch is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PatchKind {
+    /// Server-side apply, never forced.
+    Apply,
+    /// JSON merge patch, RFC 7386.
+    Merge,
+    /// JSON patch, RFC 6902.
+    Json,
+}
+
+/// What follows an answer.
+#[derive(Debug)]
+pub enum Step {
+    /// Another request.
+    Send(Request),
+    /// Nothing: this came of it.
+    Done(Outcome),
+    /// Nothing: the server could not answer, and nothing is known.
+    Failed(Refusal),
+}
+
+/// A write under way.
+#[derive(Debug)]
+pub struct Performing<'a> {
+    crd: &'a Crd,
+    object: &'a Object,
+    write: &'a Write,
+    terms: &'a Terms,
+    sent: Sent,
+}
+
+/// The request that waits for its answer.
+#[derive(Debug)]
+enum Sent {
+    /// The write itself, or what it comes down to after [`Sent::Identity`].
+    Write,
+    /// The identity alone, ahead of a rewrite.
+    Identity,
+    /// The removal of our own entry.
+    Release,
+    /// A repeat that must leave this resource version alone.
+    Proof(String),
+}
+
+impl<'a> Performing<'a> {
+    /// Begins a write that was planned for `object` as it was read, with its first request.
+    pub fn begin(crd: &'a Crd, object: &'a Object, write: &'a Write, terms: &'a Terms) -> (Self, Request) {
+        let ahead = match write.strategy {
+            Strategy::Rewrite => ahead_of_rewrite(object, crd),
+            Strategy::Apply | Strategy::Merge | Strategy::Follow => None,
+        };
+        let (sent, request) = match ahead {
+            Some(body) => (Sent::Identity, Request { kind: PatchKind::Apply, body }),
+            None => (Sent::Write, request(write)),
+        };
+        (Self { crd, object, write, terms, sent }, request)
+    }
+
+    /// Takes in the object as the last request left it.
+    pub fn answered(&mut self, answer: Object) -> Step {
+        match (&self.sent, self.write.strategy) {
+            (Sent::Identity, _) => {
+                let write = rewritten(&answer, self.crd, self.terms, self.write);
+                self.send(Sent::Write, request(&write))
+            }
+            (Sent::Write, Strategy::Rewrite | Strategy::Follow) => match release(&answer) {
+                Some(body) => self.send(Sent::Release, Request { kind: PatchKind::Json, body }),
+                None => self.written(answer),
+            },
+            (Sent::Write, Strategy::Apply | Strategy::Merge) | (Sent::Release, _) => self.written(answer),
+            (Sent::Proof(resource_version), _) if answer.resource_version() == resource_version => {
+                Step::Done(Outcome::Written { resource_version: resource_version.clone() })
+            }
+            (Sent::Proof(_), _) => Step::Done(Outcome::Unproved),
+        }
+    }
+
+    /// Takes in that the last request was refused.
+    pub fn refused(&mut self, refusal: Refusal) -> Step {
+        match &self.sent {
+            // Validated without the new default (422), or stored at S already in the owners' old terms (500): the rewrite
+            // alone does it too, at the price of a new generation.
+            Sent::Identity if matches!(refusal.code, 422 | 500) => {
+                self.send(Sent::Write, request(self.write))
+            }
+            // A test of the patch failed: the entry is no longer where it was.
+            Sent::Release if refusal.code == 422 => Step::Done(Outcome::Conflict),
+            _ => classify(refusal).map_or_else(Step::Failed, Step::Done),
+        }
+    }
+
+    fn send(&mut self, sent: Sent, request: Request) -> Step {
+        self.sent = sent;
+        Step::Send(request)
+    }
+
+    /// What came of the write, as far as its last answer tells; otherwise the proof.
+    fn written(&mut self, answer: Object) -> Step {
+        let managers: Vec<String> =
+            lost(self.object, &answer).map(|owner| owner.manager.to_owned()).collect();
+        if !managers.is_empty() {
+            return Step::Done(Outcome::OwnersLost { managers });
+        }
+        if self.write.strategy == Strategy::Follow {
+            // A server that does not serve the schema yet has filled the old default in again.
+            return Step::Done(match has_followed(self.object, &answer, self.write) {
+                true => Outcome::Followed(Box::new(answer)),
+                false => Outcome::Unproved,
+            });
+        }
+        if has_gap(&answer, self.crd) {
+            return Step::Done(Outcome::Unproved);
+        }
+        let resource_version = answer.resource_version().to_owned();
+        if resource_version == self.object.resource_version() {
+            return Step::Done(Outcome::AlreadyStored);
+        }
+        if !self.write.prove {
+            return Step::Done(Outcome::Written { resource_version });
+        }
+        let repeat = request(&proof(&answer, self.crd, self.write));
+        self.send(Sent::Proof(resource_version), repeat)
+    }
+}
+
+fn request(write: &Write) -> Request {
+    let kind = match write.strategy {
+        Strategy::Apply => PatchKind::Apply,
+        Strategy::Merge | Strategy::Rewrite => PatchKind::Merge,
+        Strategy::Follow => PatchKind::Json,
+    };
+    Request { kind, body: write.body.clone() }
+}
