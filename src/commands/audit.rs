@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use super::etcd::{Bytes, EtcdArgs, narrowed, on_its_record};
 use super::exact::{CONVERSIONS, converted, known};
+use super::sample::{LimitArg, Sample};
 use super::{crds_named, failure, scope};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
@@ -47,6 +48,8 @@ pub(crate) struct Audit {
     /// Name the objects
     #[arg(long)]
     objects: bool,
+    #[command(flatten)]
+    limit: LimitArg,
     /// Take a value that an owner names for stored, although claims outlive their fields
     #[arg(long)]
     trust_owners: bool,
@@ -62,7 +65,7 @@ struct Audited {
     crd: String,
     storage_version: Option<String>,
     totals: Totals,
-    details: Vec<Detail>,
+    details: Sample<Detail>,
     /// Why there are no numbers, or not all.
     error: Option<String>,
     keep_details: bool,
@@ -72,8 +75,6 @@ struct Audited {
 
 /// An object that is not, or not for certain, as it should be.
 struct Detail {
-    namespace: Option<String>,
-    name: String,
     missing: Vec<Missing>,
     held: Option<Held>,
     skipped: Option<Skip>,
@@ -239,10 +240,6 @@ impl Audit {
             }
             ControlFlow::Continue(())
         })?;
-        for (_, audited) in &mut all {
-            // A snapshot is read in the order of its writes.
-            audited.details.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-        }
         Ok(all.into_iter().map(|(_, audited)| audited).collect())
     }
 
@@ -251,7 +248,7 @@ impl Audit {
             crd: crd.name().to_owned(),
             storage_version: Some(crd.storage().name.clone()),
             totals: Totals::default(),
-            details: Vec::new(),
+            details: Sample::new(self.limit.of(self.output)),
             error: None,
             keep_details: self.objects,
             record: Record::default(),
@@ -263,7 +260,7 @@ impl Audit {
             crd: name.to_owned(),
             storage_version: None,
             totals: Totals::default(),
-            details: Vec::new(),
+            details: Sample::default(),
             error: Some(error),
             keep_details: false,
             record: Record::default(),
@@ -293,15 +290,8 @@ impl Audited {
         self.totals.add(&missing, held.is_some(), skipped);
         self.totals.hidden += u64::from(!hidden.is_empty());
         if self.keep_details && !(missing.is_empty() && hidden.is_empty() && skipped.is_none()) {
-            self.details.push(Detail {
-                namespace: object.namespace().map(str::to_owned),
-                name: object.name().to_owned(),
-                missing,
-                held,
-                skipped,
-                hidden,
-                unreadable: None,
-            });
+            let detail = Detail { missing, held, skipped, hidden, unreadable: None };
+            self.details.add(object.identity(), detail);
         }
     }
 
@@ -352,15 +342,14 @@ impl Audited {
                 if !self.keep_details {
                     return;
                 }
-                self.details.push(Detail {
-                    namespace: identity.namespace,
-                    name: identity.name,
+                let detail = Detail {
                     missing: Vec::new(),
                     held: None,
                     skipped: None,
                     hidden: Vec::new(),
                     unreadable: Some(unreadable),
-                });
+                };
+                self.details.add(identity, detail);
             }
         }
     }
@@ -396,7 +385,8 @@ impl Audited {
                 .collect::<Vec<_>>(),
         });
         if self.keep_details {
-            document["details"] = self.details.iter().map(Detail::document).collect();
+            document["details"] =
+                self.details.iter().map(|(identity, detail)| detail.document(identity)).collect();
         }
         if let Some(error) = &self.error {
             document["error"] = Value::from(error.as_str());
@@ -416,8 +406,9 @@ impl Detail {
         }
     }
 
-    fn document(&self) -> Value {
-        let Self { namespace, name, missing, held, skipped, hidden, unreadable } = self;
+    fn document(&self, identity: &Identity) -> Value {
+        let Identity { namespace, name, uid: _ } = identity;
+        let Self { missing, held, skipped, hidden, unreadable } = self;
         let texts = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>();
         json!({
             "namespace": namespace,

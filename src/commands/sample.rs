@@ -2,6 +2,7 @@
 //! It must not hold more than is printed.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 
 use clap::Args;
 use etch::domain::object::Identity;
@@ -23,6 +24,11 @@ impl LimitArg {
     /// The limit for a way of printing; none where all are named.
     pub(crate) fn of(self, output: Output) -> Option<usize> {
         Some(self.limit).filter(|limit| output == Output::Table && *limit > 0)
+    }
+
+    /// As it can be typed, unless it is what is meant anyway.
+    pub(crate) fn word(self) -> Option<String> {
+        (self.limit != LIMIT).then(|| format!("--limit={}", self.limit))
     }
 }
 
@@ -59,11 +65,21 @@ impl<T> Sample<T> {
         self.all
     }
 
-    /// What is said below the first ones; nothing where there are no others.
-    pub(crate) fn rest(&self) -> Option<String> {
-        let rest = self.all - self.kept.len() as u64;
-        (rest > 0).then(|| format!("and {rest} more; --limit 0 names all"))
+    /// How many there are beside the first ones.
+    pub(crate) fn left(&self) -> u64 {
+        self.all - self.kept.len() as u64
     }
+}
+
+impl<T> Default for Sample<T> {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+/// Says below the objects that are named how many there are beside them; nothing where there are none.
+pub(crate) fn write_left(out: &mut dyn Write, left: u64) -> io::Result<()> {
+    if left == 0 { Ok(()) } else { writeln!(out, "and {left} more; --limit 0 names all") }
 }
 
 #[cfg(test)]
@@ -86,13 +102,12 @@ mod tests {
             all.add(named(name), ());
         }
         assert_eq!((names(&some), names(&all)), (vec!["a", "a"], vec!["a", "a", "b", "c", "d"]));
-        assert_eq!((some.all(), some.rest().as_deref()), (5, Some("and 3 more; --limit 0 names all")));
-        assert_eq!(all.rest(), None);
-        let mut three = Sample::new(Some(2));
-        for name in ["a", "b", "c"] {
-            three.add(named(name), ());
-        }
-        assert_eq!(three.rest().as_deref(), Some("and 1 more; --limit 0 names all"));
+        assert_eq!((some.all(), some.left(), all.left()), (5, 3, 0));
+        let mut out = Vec::new();
+        write_left(&mut out, 0).expect("memory");
+        assert!(out.is_empty());
+        write_left(&mut out, 3).expect("memory");
+        assert_eq!(String::from_utf8_lossy(&out), "and 3 more; --limit 0 names all\n");
     }
 
     #[test]

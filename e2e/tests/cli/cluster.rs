@@ -221,6 +221,27 @@ fn many_objects_are_summed_up(stage: &Stage) -> Result<()> {
         Ok(ended.out.lines().filter(|line| line.starts_with("default/w-")).count())
     };
     ensure!((lines("3")?, lines("0")?) == (3, OBJECTS));
+    let ended = stage.etch(&["persist", "widgets", "--dry-run"])?;
+    for says in [
+        "OBJECTS   ACTION   WHERE\nwidgets.stable.example.com        60   apply    .spec.a\n",
+        "and 50 more; --limit 0 names all\n",
+        "60 objects of 1 CRD: 60 to be written.",
+    ] {
+        ensure!(ended.out.contains(says), "{says:?}: {}", ended.out);
+    }
+    ensure!(ended.out.lines().count() < 20, "{}", ended.out);
+    let ended = stage.etch(&["audit", "widgets", "--objects", "--limit", "4"])?;
+    let named = ended.out.lines().filter(|line| line.contains("default/w-")).count();
+    ensure!(named == 4 && ended.out.ends_with("and 56 more; --limit 0 names all\n"), "{}", ended.out);
+    // Nothing is to be noted of any CRD.
+    ensure!(!ended.out.contains("NOTE"), "{}", ended.out);
+    for (line, list) in [
+        (&["audit", "widgets", "--objects", "-o", "json"][..], "details"),
+        (&["persist", "widgets", "--dry-run", "--limit", "4", "-o", "json"], "plans"),
+    ] {
+        let told = stage.etch(line)?.json()?;
+        ensure!(told["crds"][0][list].as_array().map(Vec::len) == Some(OBJECTS), "{line:?}");
+    }
     let json = stage.etch(&["impact", "-f", "new.json", "--live", "--limit", "3", "-o", "json"])?.json()?;
     ensure!(
         json["crds"][0]["details"].as_array().map(Vec::len) == Some(OBJECTS),

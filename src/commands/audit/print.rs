@@ -7,6 +7,7 @@ use etch::domain::audit::Totals;
 use etch::domain::path::Path;
 use etch::report::{Align, Cell, Style, Table, Tone};
 
+use super::super::sample::write_left;
 use super::{Audited, why_skipped};
 
 pub(super) fn table(
@@ -32,9 +33,13 @@ pub(super) fn table(
         right("UNREADABLE"),
         left("NOTE"),
     ]);
-    let count =
-        |number: u64, tone| Cell::new(number.to_string(), if number > 0 { tone } else { Tone::Faint });
     for audited in all {
+        // Nothing was counted of what could not be read.
+        let count = |number: u64, tone| match number {
+            0 if audited.is_nothing() => Cell::default(),
+            0 => Cell::new("0", Tone::Faint),
+            number => Cell::new(number.to_string(), tone),
+        };
         let Totals { objects, stored, phantom, possible, unreadable, held, ignored, terminating, .. } =
             audited.totals;
         table.row([
@@ -72,11 +77,7 @@ fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io
     let left = |name| (name, Align::Left);
     let mut table = Table::new([left("CRD"), left("OBJECT"), left("STATE"), left("WHERE")]);
     for audited in all {
-        for detail in &audited.details {
-            let name = match &detail.namespace {
-                Some(namespace) => format!("{namespace}/{}", detail.name),
-                None => detail.name.clone(),
-            };
+        for (identity, detail) in audited.details.iter() {
             let paths: Vec<_> = detail
                 .missing
                 .iter()
@@ -97,7 +98,7 @@ fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io
             told.retain(|text| !text.is_empty());
             table.row([
                 audited.crd.as_str().into(),
-                name.into(),
+                identity.to_string().into(),
                 detail.state().into(),
                 told.join("; ").into(),
             ]);
@@ -107,5 +108,6 @@ fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io
         return Ok(());
     }
     writeln!(out)?;
-    table.write(out, style)
+    table.write(out, style)?;
+    write_left(out, all.iter().map(|audited| audited.details.left()).sum())
 }

@@ -13,6 +13,7 @@ use etch::report::{self, Align, Cell, Style, Table, Tone, counted};
 use serde_json::{Value, json};
 
 use super::super::audit::why_skipped;
+use super::super::sample::write_left;
 use super::super::scope;
 use super::told::{Counts, Detail, Told, Word};
 
@@ -189,9 +190,7 @@ fn objects(out: &mut dyn Write, style: &Style, told: &Told) -> io::Result<()> {
         }
     }
     table.write(out, style)?;
-    if let Some(rest) = told.details.rest() {
-        writeln!(out, "{rest}")?;
-    }
+    write_left(out, told.details.left())?;
     if told.counts.protected > 0 {
         let (crd, kept) = (report::plain(&told.crd), counted(told.counts.protected, "object"));
         writeln!(out, "\n`etch persist {crd}` before the upgrade keeps values of {kept} as they are.")?;

@@ -23,9 +23,10 @@ use etch::domain::schema::rules::crd::judge;
 use etch::report;
 
 use self::choose::Chosen;
-use self::plan::Planned;
+use self::plan::Plans;
 use self::progress::Line;
 use super::etcd::on_its_record;
+use super::sample::LimitArg;
 use super::signals::Signals;
 use super::{failure, scope};
 use crate::commands::global::{Global, Output};
@@ -78,6 +79,8 @@ pub(crate) struct Persist {
     /// How many writes may begin per second [default: no limit]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     max_writes_per_second: Option<u32>,
+    #[command(flatten)]
+    limit: LimitArg,
     /// How to print the result
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -108,7 +111,7 @@ enum HiddenFieldsArg {
 struct Told {
     crd: String,
     passed: Passed,
-    plans: Vec<Planned>,
+    plans: Plans,
     /// What policies say against it.
     warnings: Vec<String>,
     /// The object behind which it began.

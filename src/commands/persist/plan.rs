@@ -1,24 +1,54 @@
 //! What a pass would do to each object.
 //! It must not write.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use etch::cluster::Scan;
 use etch::controller::{Passed, is_left_out};
 use etch::domain::crd::Crd;
+use etch::domain::object::Identity;
 use etch::domain::path::Path;
 use etch::domain::plan::{Broken, Plan, Record, Skip, Strategy, decide};
 use serde_json::{Value, json};
 
 use super::{Persist, Work};
+use crate::commands::sample::Sample;
 
 /// What would be done to one object.
 pub(super) struct Planned {
-    pub(super) namespace: Option<String>,
-    pub(super) name: String,
     pub(super) action: &'static str,
     pub(super) reason: Option<&'static str>,
     pub(super) paths: Vec<Path>,
     /// What the object would break with its defaults, where it is held for that.
     pub(super) broken: Vec<Broken>,
+}
+
+/// What would be done to objects: the first of them by name, and how many of all by what and where in the schema.
+#[derive(Default)]
+pub(super) struct Plans {
+    pub(super) objects: Sample<Planned>,
+    pub(super) summary: BTreeMap<Place, u64>,
+}
+
+/// An action on a place in the schema, whatever the object.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) action: &'static str,
+    pub(super) reason: Option<&'static str>,
+    /// None where the action is not about a place.
+    pub(super) path: Option<Path>,
+}
+
+impl Plans {
+    fn add(&mut self, identity: Identity, planned: Planned) {
+        let paths: BTreeSet<Path> = planned.paths.iter().map(Path::to_schema).collect();
+        let nowhere = paths.is_empty().then_some(None);
+        for path in paths.into_iter().map(Some).chain(nowhere) {
+            let place = Place { action: planned.action, reason: planned.reason, path };
+            *self.summary.entry(place).or_default() += 1;
+        }
+        self.objects.add(identity, planned);
+    }
 }
 
 impl Persist {
@@ -29,8 +59,9 @@ impl Persist {
         crd: &Crd,
         record: &Record,
         after: Option<&String>,
-    ) -> anyhow::Result<(Passed, Vec<Planned>)> {
-        let (mut passed, mut plans) = (Passed::default(), Vec::new());
+    ) -> anyhow::Result<(Passed, Plans)> {
+        let objects = Sample::new(self.limit.of(self.output));
+        let (mut passed, mut plans) = (Passed::default(), Plans { objects, ..Plans::default() });
         let mut scan = Scan::new(work.cluster.clone(), crd.resource(), work.scope.clone());
         while let Some(page) = scan.next().await? {
             for object in page.objects {
@@ -63,8 +94,7 @@ impl Persist {
                         (sent(write.strategy), None, write.missing)
                     }
                 };
-                let (namespace, name) = (object.namespace().map(str::to_owned), object.name().to_owned());
-                plans.push(Planned { namespace, name, action, reason, paths, broken });
+                plans.add(object.identity(), Planned { action, reason, paths, broken });
             }
         }
         passed.verified = passed.left_out == 0;
@@ -73,8 +103,9 @@ impl Persist {
 }
 
 impl Planned {
-    pub(super) fn document(&self) -> Value {
-        let Self { namespace, name, action, reason, paths, broken } = self;
+    pub(super) fn document(&self, identity: &Identity) -> Value {
+        let Identity { namespace, name, uid: _ } = identity;
+        let Self { action, reason, paths, broken } = self;
         let paths: Vec<_> = paths.iter().map(Path::to_string).collect();
         let broken: Vec<_> = broken.iter().map(Broken::to_string).collect();
         json!({

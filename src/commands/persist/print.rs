@@ -6,11 +6,11 @@ use std::io::{self, Write};
 use etch::api::Counts;
 use etch::cluster::Scope;
 use etch::domain::path::Path;
-use etch::report::{Align, Cell, Style, Table, Tone};
+use etch::report::{Align, Cell, Style, Table, Tone, counted};
 use serde_json::{Value, json};
 
 use super::Told;
-use super::plan::Planned;
+use crate::commands::sample::write_left;
 use crate::commands::scope::in_document;
 
 /// A number of the totals, and what is said of that many objects.
@@ -53,7 +53,6 @@ fn totals(all: &[Told]) -> Value {
 
 /// The totals in a sentence.
 fn summary(all: &[Told]) -> String {
-    let counted = |number: u64, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
     let objects = counted(sum(all, |counts| counts.objects), "object");
     let mut parts: Vec<String> = COUNTS
         .iter()
@@ -132,30 +131,41 @@ fn problems(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> 
     problems.write(out, style)
 }
 
+/// The numbers first, by action and place; then the first objects.
 fn plans(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> {
-    let left = |name| (name, Align::Left);
-    let mut table = Table::new([left("CRD"), left("OBJECT"), left("ACTION"), left("REASON"), left("WHERE")]);
+    let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
+    let mut numbers =
+        Table::new([left("CRD"), right("OBJECTS"), left("ACTION"), left("REASON"), left("WHERE")]);
+    let mut objects =
+        Table::new([left("CRD"), left("OBJECT"), left("ACTION"), left("REASON"), left("WHERE")]);
     for told in all {
+        let crd = || Cell::from(told.crd.as_str());
         if let Some(error) = &told.error {
             let failed = Cell::new("failed", Tone::Bad);
-            table.row([told.crd.as_str().into(), Cell::default(), failed, error.as_str().into()]);
+            numbers.row([crd(), Cell::default(), failed, Cell::default(), error.as_str().into()]);
         }
-        for plan in &told.plans {
-            let mut places: Vec<_> = plan.paths.iter().map(Path::to_string).collect();
-            places.extend(plan.broken.iter().take(1).map(|broken| format!("({broken})")));
-            table.row([
-                told.crd.as_str().into(),
-                named(plan.namespace.as_deref(), &plan.name).into(),
-                plan.action.into(),
-                plan.reason.unwrap_or_default().into(),
-                places.join(" ").into(),
-            ]);
+        for (place, count) in &told.plans.summary {
+            let path = place.path.as_ref().map(Path::to_string).unwrap_or_default();
+            let reason = place.reason.unwrap_or_default().into();
+            numbers.row([crd(), count.to_string().into(), place.action.into(), reason, path.into()]);
+        }
+        for (identity, plan) in told.plans.objects.iter() {
+            let mut paths: Vec<_> = plan.paths.iter().map(Path::to_string).collect();
+            paths.extend(plan.broken.iter().take(1).map(|broken| format!("({broken})")));
+            let (action, reason) = (plan.action.into(), plan.reason.unwrap_or_default().into());
+            objects.row([crd(), identity.to_string().into(), action, reason, paths.join(" ").into()]);
         }
     }
-    if table.is_empty() {
+    if numbers.is_empty() {
         return write!(out, "Nothing is to be done.");
     }
-    table.write(out, style)
+    numbers.write(out, style)?;
+    if objects.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    objects.write(out, style)?;
+    write_left(out, all.iter().map(|told| told.plans.objects.left()).sum())
 }
 
 fn named(namespace: Option<&str>, name: &str) -> String {
@@ -189,7 +199,8 @@ impl Told {
         });
         if dry_run {
             document["due"] = counts.due.into();
-            document["plans"] = self.plans.iter().map(Planned::document).collect();
+            document["plans"] =
+                self.plans.objects.iter().map(|(identity, plan)| plan.document(identity)).collect();
         } else {
             document["written"] = counts.written.into();
             document["rejected"] = counts.rejected.into();

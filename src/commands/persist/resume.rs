@@ -31,6 +31,7 @@ impl Persist {
             hidden_fields,
             max_in_flight,
             max_writes_per_second,
+            limit,
             output,
         } = self;
         let mut words = Vec::new();
@@ -43,6 +44,7 @@ impl Persist {
         );
         words.extend((*max_in_flight != defaults.2).then(|| format!("--max-in-flight={max_in_flight}")));
         words.extend(max_writes_per_second.map(|limit| format!("--max-writes-per-second={limit}")));
+        words.extend(limit.word());
         words.extend((*output != Output::Table).then(|| format!("--output={}", name(output))));
         words
     }
@@ -120,6 +122,8 @@ mod tests {
             "3",
             "--max-writes-per-second",
             "20",
+            "--limit",
+            "5",
             "-o",
             "json",
             "--context",
