@@ -27,12 +27,9 @@ impl Persist {
     /// One that was named is none, or cannot have objects in the scope: nothing is to be done at all then.
     pub(super) async fn choose(&self, cluster: &Cluster, scope: &Scope) -> anyhow::Result<Vec<Chosen>> {
         let is_named = !self.crds.is_empty();
-        let policies = match heed::policies(cluster).await {
-            Ok(policies) => policies,
-            Err(error) => {
-                writeln!(io::stderr(), "note: the policies of the cluster cannot be read: {error}")?;
-                Policies::default()
-            }
+        let (policies, unread) = match heed::policies(cluster).await {
+            Ok(policies) => (policies, None),
+            Err(error) => (Policies::default(), Some(error)),
         };
         let mut chosen = Vec::new();
         for name in crds_named(cluster, &self.crds).await? {
@@ -48,6 +45,10 @@ impl Persist {
             let warnings = heed::against(&policies, &document, &self.terms());
             let (resource, is_namespaced) = (Some(crd.resource()), crd.is_namespaced());
             chosen.push(Chosen { name, resource, is_namespaced, warnings });
+        }
+        // Where nothing else can be read either, the error says it.
+        if let Some(error) = unread.filter(|_| chosen.iter().any(|chosen| chosen.resource.is_some())) {
+            writeln!(io::stderr(), "note: the policies of the cluster cannot be read: {error}")?;
         }
         Ok(chosen)
     }
