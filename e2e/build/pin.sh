@@ -24,5 +24,6 @@ go mod edit -go="$(sed -n 's/^go //p' "$released")"
 for module in $(sed -n 's/^\t\(k8s\.io\/[a-z-]*\) v0\.0\.0$/\1/p' "$released"); do
   go mod edit -replace "$module=$module@$staging"
 done
-# The controller manager is for the scenarios that ask for some of its controllers.
-go get -tool "k8s.io/kubernetes/cmd/kube-apiserver@$version" "k8s.io/kubernetes/cmd/kube-controller-manager@$version"
+# The controller manager is for the scenarios that ask for some of its controllers, kubectl for the examples of the docs.
+go get -tool "k8s.io/kubernetes/cmd/kube-apiserver@$version" "k8s.io/kubernetes/cmd/kube-controller-manager@$version" \
+  "k8s.io/kubernetes/cmd/kubectl@$version"

@@ -107,6 +107,14 @@ impl Binaries {
     }
 }
 
+/// Finds or builds the `kubectl` of a release: what documentation tells users to type is tried with what they have.
+///
+/// # Errors
+/// It does not build.
+pub async fn kubectl(kubernetes: &Kubernetes) -> Result<PathBuf> {
+    Program::kubernetes("kubectl", kubernetes).ensure().await
+}
+
 /// One program and the Go package it is built from.
 struct Program {
     name: &'static str,

@@ -27,7 +27,7 @@ use k8s_openapi::api::{
 use kube::{Api, Client, Config, api::PostParams};
 use serde_json::json;
 
-pub use binaries::{Binaries, Kubernetes};
+pub use binaries::{Binaries, Kubernetes, kubectl};
 use component::{Component, on_free_port};
 use controller_manager::ControllerManager;
 use directory::Directory;

@@ -1,7 +1,7 @@
 //! Kustomize, Helm and promtool, at the versions that `e2e/build` pins; go builds them once and keeps them.
 //! It must not use a tool that happens to be installed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -32,6 +32,18 @@ pub fn helm(flags: &[&str]) -> Result<String> {
     output(&mut helm)
 }
 
+/// Helm itself, for a cluster; built into a folder.
+///
+/// # Errors
+/// There is no go, or Helm does not build.
+pub fn helm_program(folder: &Path) -> Result<PathBuf> {
+    let program = folder.join("helm");
+    let mut go = Command::new("go");
+    go.args(["-C", &module("helm"), "build", "-o"]).arg(&program).arg("helm.sh/helm/v3/cmd/helm");
+    output(pinned(&mut go))?;
+    Ok(program)
+}
+
 /// What `promtool test rules` says of files with tests of alerts: whether all passed, and the lines that tell it for each.
 ///
 /// # Errors
@@ -50,10 +62,18 @@ pub fn promtool_test_rules<'a>(files: impl IntoIterator<Item = &'a Path>) -> Res
 /// `go tool NAME` of the module `e2e/build/FOLDER`.
 fn go(folder: &str, name: &str) -> Command {
     let mut go = Command::new("go");
-    go.args(["-C", &format!("{}/build/{folder}", env!("CARGO_MANIFEST_DIR")), "tool", name]);
-    // Exactly the pinned modules, whatever workspace or flags the user has set.
-    go.env("GOWORK", "off").env("GOFLAGS", FLAGS).env("CGO_ENABLED", "0");
+    go.args(["-C", &module(folder), "tool", name]);
+    pinned(&mut go);
     go
+}
+
+fn module(folder: &str) -> String {
+    format!("{}/build/{folder}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Exactly the pinned modules, whatever workspace or flags the user has set.
+fn pinned(go: &mut Command) -> &mut Command {
+    go.env("GOWORK", "off").env("GOFLAGS", FLAGS).env("CGO_ENABLED", "0")
 }
 
 /// What a command prints.

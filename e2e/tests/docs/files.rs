@@ -1,0 +1,93 @@
+//! The CRDs, objects and files that examples name.
+//! It must not be more than the examples need.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+use e2e::cluster::crd;
+use serde_json::{Value, json};
+
+/// The objects of the cluster, with their paths.
+pub(crate) const OBJECTS: [fn() -> (String, Value); 4] =
+    [|| crontab("nightly"), || crontab("hourly"), certificate, widget];
+
+fn spec(properties: &Value) -> Value {
+    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": properties } } })
+}
+
+/// CronTabs, whose `replicas` may have a default.
+pub(crate) fn crontabs(replicas: Option<i64>) -> Value {
+    let mut fields = json!({ "schedule": { "type": "string" }, "replicas": { "type": "integer" } });
+    if let Some(replicas) = replicas {
+        fields["replicas"]["default"] = json!(replicas);
+    }
+    crd("stable.example.com", "CronTab", &[("v1", true, spec(&fields))])
+}
+
+/// Certificates, of which a field may have a default.
+pub(crate) fn certificates(policy: Option<&str>) -> Value {
+    let mut fields = json!({ "secretName": { "type": "string" }, "rotation": { "type": "string" } });
+    if let Some(policy) = policy {
+        fields["rotation"]["default"] = json!(policy);
+    }
+    crd("cert-manager.io", "Certificate", &[("v1", true, spec(&fields))])
+}
+
+/// Widgets, which have a field that can be taken out.
+pub(crate) fn widgets() -> Value {
+    let fields = json!({ "field": { "type": "string" }, "image": { "type": "string", "default": "registry.example.com/widget" } });
+    crd("example.com", "Widget", &[("v1", true, spec(&fields))])
+}
+
+/// CronTabs with a default that a check has something to say about.
+fn checked() -> Value {
+    let fields =
+        json!({ "schedule": { "type": "string" }, "image": { "type": "string", "default": "busybox:1.37" } });
+    crd("stable.example.com", "CronTab", &[("v1", true, spec(&fields))])
+}
+
+fn object(group: &str, kind: &str, namespace: &str, name: &str, spec: Value) -> (String, Value) {
+    let path = format!("/apis/{group}/v1/namespaces/{namespace}/{}s/{name}", kind.to_lowercase());
+    let metadata = json!({ "name": name, "namespace": namespace });
+    (path, json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": metadata, "spec": spec }))
+}
+
+fn crontab(name: &str) -> (String, Value) {
+    object("stable.example.com", "CronTab", "default", name, json!({ "schedule": "0 3 * * *" }))
+}
+
+fn certificate() -> (String, Value) {
+    object("cert-manager.io", "Certificate", "default", "my-cert", json!({ "secretName": "my-cert" }))
+}
+
+fn widget() -> (String, Value) {
+    object("example.com", "Widget", "default", "my-widget", json!({ "field": "x" }))
+}
+
+/// Writes the files.
+pub(crate) fn write(folder: &Path) -> Result<()> {
+    let write = |name: &str, document: &Value| -> Result<()> {
+        let path = folder.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(path, serde_yaml_ng::to_string(document)?)?;
+        Ok(())
+    };
+    write("old.yaml", &crontabs(None))?;
+    write("new.yaml", &crontabs(Some(1)))?;
+    write("crds.yaml", &checked())?;
+    write("crds/crds.yaml", &certificates(Some("Always")))?;
+    let (_, mut nightly) = crontab("nightly");
+    write("object.yaml", &nightly)?;
+    nightly["metadata"]["namespace"] = json!("web");
+    write("backup/nightly.yaml", &nightly)?;
+    nightly["metadata"]["name"] = json!("hourly");
+    write("backup/hourly.yaml", &nightly)?;
+    write(
+        "cert-manager/Chart.yaml",
+        &json!({ "apiVersion": "v2", "name": "cert-manager", "version": "1.0.0" }),
+    )?;
+    write("cert-manager/templates/crds.yaml", &certificates(Some("Never")))
+}

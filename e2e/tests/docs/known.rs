@@ -1,0 +1,140 @@
+//! How each example is tried; an example that is not here fails the test.
+//! It must not hold an example that no page has.
+
+/// How a command is tried.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Manner {
+    /// It is run, and ends with one of these.
+    Ends(&'static [i32]),
+    /// It is an alias of cargo or a recipe of just, which must exist; it takes too long to be run here.
+    Recipe,
+    /// It is not run, for this reason.
+    Left(&'static str),
+}
+
+use Manner::{Ends, Left, Recipe};
+
+/// It did what it was asked to.
+const WELL: Manner = Ends(&[0]);
+/// It looked, and may have found something.
+const LOOKED: Manner = Ends(&[0, 1]);
+const DOCKER: Manner = Left("there is no docker, nor a registry");
+
+/// The commands of all pages, as they stand there.
+pub(crate) const COMMANDS: &[(&str, Manner)] = &[
+    // README
+    ("cargo demo", Recipe),
+    ("cargo ci", Recipe),
+    ("E2E_KUBERNETES=1.34 cargo ci", Recipe),
+    ("export IMAGE=registry.example.com/etch:0.1.0", WELL),
+    ("docker build --tag \"$IMAGE\" .", DOCKER),
+    ("docker push \"$IMAGE\"", DOCKER),
+    ("kubectl apply -f config/crd/crds.yaml", WELL),
+    ("kubectl wait --for=condition=Established -f config/crd/crds.yaml", WELL),
+    ("kubectl apply -f yaml/install.yaml", WELL),
+    ("kubectl -n etch-system set image deployment/etch etch=\"$IMAGE\"", WELL),
+    ("etch rbac | kubectl apply -f -", WELL),
+    ("kubectl apply -f config/samples/grant.yaml", WELL),
+    ("kubectl apply -f config/cluster-wide/role.yaml", WELL),
+    (
+        "kubectl get crd -o custom-columns='CRD:.metadata.name,PERSISTED:.status.conditions[?(@.type==\"DefaultsPersisted\")].reason'",
+        WELL,
+    ),
+    ("kubectl get defaultsreports", WELL),
+    ("kubectl wait --for=condition=DefaultsPersisted crd/NAME", WELL),
+    ("etch impact -f new.yaml --live", LOOKED),
+    ("etch audit", LOOKED),
+    ("etch explain certificates my-cert", LOOKED),
+    ("etch persist --dry-run", LOOKED),
+    ("etch lint config/crd/", WELL),
+    ("etch fill --crd crds.yaml object.yaml", WELL),
+    // upgrades
+    ("helm template cert-manager | etch impact -f - --live", LOOKED),
+    ("etch impact -f new.yaml --old old.yaml --objects backup/", LOOKED),
+    ("etch audit certificates.cert-manager.io --objects --etcd-snapshot backup.db", LOOKED),
+    ("etch explain TYPE/NAME", LOOKED),
+    ("etch persist certificates.cert-manager.io --max-writes-per-second 20", LOOKED),
+    ("kubectl get --raw /openapi/v3/apis/apps/v1", WELL),
+    // lint
+    ("etch lint --live", LOOKED),
+    ("etch lint --explain ETCH005", WELL),
+    ("etch lint --explain CODE", WELL),
+    // monitoring
+    ("kubectl apply -k config/monitoring", WELL),
+    ("docker build", DOCKER),
+    ("docker build --build-arg FEATURES=otlp --tag \"$IMAGE\" .", DOCKER),
+    (
+        "kubectl -n etch-system set env deployment/etch OTEL_EXPORTER_OTLP_ENDPOINT=http://10.96.0.42:4318",
+        WELL,
+    ),
+    // operations
+    (
+        "helm install etch config/chart --namespace etch-system --create-namespace --set image.repository=registry.example.com/etch",
+        WELL,
+    ),
+    ("kubectl label namespace etch-system pod-security.kubernetes.io/enforce=restricted", WELL),
+    ("etch rbac --live | kubectl apply -f -", WELL),
+    ("etch rbac crds/ | kubectl apply -f -", WELL),
+    ("etch rbac --policy certificates | kubectl apply -f -", WELL),
+    ("etch rbac --live --read-only", WELL),
+    ("kubectl annotate widget NAME etch-operator.io/ignore=true", WELL),
+    ("kubectl patch defaultspolicy default --type=merge -p '{\"spec\":{\"pauseAll\":true}}'", WELL),
+    ("kubectl get defaultspolicies", WELL),
+    ("kubectl get defaultspolicy NAME -o yaml --show-managed-fields", WELL),
+    ("kubectl wait --for=condition=Ready", Left("a mention, without what is waited for")),
+    ("etch persist widgets.example.com --dry-run", LOOKED),
+    ("etch persist widgets.example.com", LOOKED),
+    ("kubectl -n etch-system scale deployment etch --replicas=0", WELL),
+    ("kubectl patch widget NAME --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/field\"}]'", WELL),
+    ("just idle", Recipe),
+    ("kubectl -n etch-system delete deployment etch", WELL),
+    ("etch clean", WELL),
+    (
+        "kubectl -n etch-system wait --for=delete pod --selector=app.kubernetes.io/name=etch --timeout=60s",
+        WELL,
+    ),
+    ("kubectl delete defaultspolicies --all", WELL),
+    ("kubectl delete -f yaml/install.yaml --ignore-not-found", WELL),
+    (
+        "helm uninstall etch --namespace etch-system",
+        Left("it follows `helm install`, on a cluster of its own"),
+    ),
+    ("kubectl delete -f config/crd/crds.yaml", Left("it follows `helm uninstall`, on a cluster of its own")),
+    ("etch impact --fail-on", Left("a mention, without what it would be run with")),
+    ("kubectl delete clusterrole etch-crds", WELL),
+    // runbook
+    ("kubectl get crd NAME -o jsonpath='{.status.conditions[?(@.type==\"DefaultsPersisted\")]}'", WELL),
+    ("kubectl get defaultsreport NAME -o yaml", WELL),
+    ("etch audit CRD --objects", LOOKED),
+    ("etch audit CRD --objects --etcd-endpoints …", LOOKED),
+    ("kubectl annotate TYPE NAME etch-operator.io/ignore-", WELL),
+    ("kubectl -n etch-system get pods", WELL),
+    ("kubectl -n etch-system logs deploy/etch", Left("no node runs pods here")),
+    (
+        "kubectl -n etch-system logs deploy/etch | jq -c 'select(.spans[]?.crd == \"widgets.example.com\") | .fields'",
+        Left("no node runs pods here"),
+    ),
+    ("etch run --leader-elect=false", Left("it does not end; every scenario runs `etch run`")),
+    // security
+    ("cargo deny", Recipe),
+];
+
+/// What stands for something of the reader's own, and what it is here.
+pub(crate) const PLACEHOLDERS: &[(&str, &str)] = &[
+    ("crd/NAME", "crd/certificates.cert-manager.io"),
+    ("crd NAME", "crd certificates.cert-manager.io"),
+    ("defaultsreport NAME", "defaultsreport certificates.cert-manager.io"),
+    ("widget NAME", "widget my-widget"),
+    ("defaultspolicy NAME", "defaultspolicy default"),
+    ("TYPE/NAME", "certificates/my-cert"),
+    ("TYPE NAME", "certificates my-cert"),
+    ("audit CRD", "audit certificates.cert-manager.io"),
+    ("--etcd-endpoints …", "--etcd-endpoints $ETCD"),
+    ("--explain CODE", "--explain ETCH012"),
+];
+
+/// What prints the JSON that a page shows in part.
+pub(crate) const JSON: &[(&str, &str)] = &[
+    ("docs/lint.md", "etch lint -o json crds.yaml"),
+    ("docs/upgrades.md", "etch impact -o json -f new.yaml --old old.yaml --objects backup/"),
+];

@@ -1,0 +1,216 @@
+//! Every example of README and docs, run as it stands there and in its order, on a cluster of its own.
+//!
+//! An example that is new is to be put into `known.rs`, or the test fails. What a page shows as output is what comes.
+
+mod files;
+mod known;
+mod pages;
+mod stage;
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use anyhow::{Context, Result, bail, ensure};
+use e2e::cluster::{Patch, crd};
+use e2e::install::root;
+use known::{COMMANDS, JSON, Manner, PLACEHOLDERS};
+use pages::{Example, Kind, Page};
+use serde_json::{Value, json};
+use stage::{Ended, Stage};
+
+/// The page that ends with taking Etch away.
+const LAST: &str = "docs/operations.md";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_example_does_what_its_page_says() -> Result<()> {
+    let mut pages = pages::all()?;
+    pages.sort_by_key(|page| page.name == LAST);
+    let mut stage = Stage::start().await?;
+    let mut wrong = Vec::new();
+    for page in &pages {
+        for example in &page.examples {
+            if let Err(error) = tried(&mut stage, page, example).await {
+                wrong.push(format!("{}:{}: {error:#}", page.name, example.line));
+            }
+        }
+    }
+    stage.stop().await?;
+    let found: BTreeSet<&str> = pages.iter().flat_map(|page| &page.examples).filter_map(text).collect();
+    let gone: Vec<_> =
+        COMMANDS.iter().map(|(command, _)| *command).filter(|known| !found.contains(known)).collect();
+    ensure!(gone.is_empty(), "no page has these any more; take them out of known.rs: {gone:#?}");
+    ensure!(wrong.is_empty(), "{} examples are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    Ok(())
+}
+
+fn text(example: &Example) -> Option<&str> {
+    match &example.kind {
+        Kind::Command { text, .. } => Some(text),
+        _ => None,
+    }
+}
+
+async fn tried(stage: &mut Stage, page: &Page, example: &Example) -> Result<()> {
+    match &example.kind {
+        Kind::Command { text, output } => {
+            command(stage, text, output.as_deref()).await.with_context(|| text.clone())
+        }
+        Kind::Yaml(text) => {
+            stage.file("example.yaml", text)?;
+            let ended = stage.run("kubectl apply --dry-run=server -f example.yaml").await?;
+            ensure!(ended.code == Some(0), "{ended:?}");
+            Ok(())
+        }
+        Kind::Json(shown) => {
+            let (_, command) =
+                JSON.iter().find(|(name, _)| *name == page.name).context("which command prints it?")?;
+            let ended = stage.run(command).await?;
+            let printed: Value = serde_json::from_str(&ended.out).with_context(|| format!("{ended:?}"))?;
+            let shown: Value = serde_json::from_str(shown).context("it is no JSON")?;
+            ensure!(contains(&printed, &shown), "{command} prints {printed:#}");
+            Ok(())
+        }
+    }
+}
+
+async fn command(stage: &mut Stage, text: &str, output: Option<&str>) -> Result<()> {
+    let known = COMMANDS.iter().find(|(command, _)| *command == text);
+    let Some((_, manner)) = known else { return mentioned(stage, text).await };
+    match manner {
+        Manner::Left(why) => {
+            ensure!(!why.is_empty(), "why is it not run?");
+            Ok(())
+        }
+        Manner::Recipe => exists(text),
+        Manner::Ends(codes) => {
+            let filled =
+                PLACEHOLDERS.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value));
+            if text.starts_with("helm install") {
+                return with_helm(&filled).await;
+            }
+            before(stage, text).await.context("what must be so before")?;
+            let ended = stage.run(&filled).await?;
+            ensure!(ended.code.is_some_and(|code| codes.contains(&code)), "{ended:?}");
+            match output {
+                Some(output) => same(output, &ended),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+/// A command that is only named has to exist; any other is to be in the list.
+async fn mentioned(stage: &mut Stage, text: &str) -> Result<()> {
+    let is_named =
+        text.split(' ').count() == 2 && ["etch ", "kubectl "].iter().any(|own| text.starts_with(own));
+    ensure!(is_named, "it is not in known.rs");
+    let ended = stage.run(&format!("{text} --help")).await?;
+    ensure!(ended.code == Some(0), "{ended:?}");
+    Ok(())
+}
+
+/// What a reader has done or waited for before a command.
+async fn before(stage: &Stage, command: &str) -> Result<()> {
+    let certificates = "certificates.cert-manager.io";
+    if command.starts_with("kubectl wait --for=condition=DefaultsPersisted") {
+        stage.persisted(certificates).await?;
+    }
+    if command.contains("defaultsreport NAME") {
+        stage.reported(certificates).await?;
+    }
+    if command.contains("backup.db") {
+        stage.back_up("backup.db").await?;
+    }
+    if command.contains("--policy certificates") {
+        let policy = json!({
+            "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": { "name": "certificates" },
+            "spec": { "selector": { "groups": ["cert-manager.io"] } },
+        });
+        let path = "/apis/etch-operator.io/v1alpha1/defaultspolicies/certificates";
+        stage.cluster.patch(path, Patch::Apply, "user", &policy).await?.ok()?;
+    }
+    if command == "kubectl apply -k config/monitoring" {
+        let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        for kind in ["ServiceMonitor", "PrometheusRule"] {
+            stage
+                .cluster
+                .apply_crd(&crd("monitoring.coreos.com", kind, &[("v1", true, any.clone())]))
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+/// Helm installs into a cluster of its own, and is taken away there: it takes over nothing that kubectl has applied.
+async fn with_helm(command: &str) -> Result<()> {
+    let mut stage = Stage::bare().await?;
+    let others = ["kubectl label", "helm uninstall", "kubectl delete -f config/crd/crds.yaml"];
+    let others =
+        others.map(|begin| COMMANDS.iter().map(|(command, _)| *command).find(|all| all.starts_with(begin)));
+    for command in [Some(command)].into_iter().chain(others) {
+        let command = command.context("a command")?;
+        let ended = stage.run(command).await?;
+        ensure!(ended.code == Some(0), "{command}: {ended:?}");
+    }
+    stage.stop().await
+}
+
+/// Whether an alias of cargo or a recipe of just has the name that a command ends with.
+fn exists(command: &str) -> Result<()> {
+    let recipe = command.rsplit(' ').next().unwrap_or_default();
+    let aliases = fs::read_to_string(root().join(".cargo/config.toml"))?;
+    let recipes = fs::read_to_string(root().join("justfile"))?;
+    let is_alias =
+        command.contains("cargo ") && aliases.lines().any(|line| line.starts_with(&format!("{recipe} = ")));
+    let is_recipe = recipes.lines().any(|line| {
+        line.split([' ', ':']).next() == Some(recipe) && line.contains(':') && !line.starts_with(' ')
+    });
+    ensure!(is_alias || is_recipe, "there is no {recipe}");
+    Ok(())
+}
+
+/// Whether what is printed has everything that is shown; lists may be longer.
+fn contains(printed: &Value, shown: &Value) -> bool {
+    match (printed, shown) {
+        (Value::Object(printed), Value::Object(shown)) => {
+            shown.iter().all(|(key, shown)| printed.get(key).is_some_and(|printed| contains(printed, shown)))
+        }
+        (Value::Array(printed), Value::Array(shown)) => {
+            shown.iter().all(|shown| printed.iter().any(|printed| contains(printed, shown)))
+        }
+        (printed, shown) => printed == shown,
+    }
+}
+
+/// Whether what a page shows is what came: line by line, with any blanks between words, and ages as they are.
+fn same(shown: &str, ended: &Ended) -> Result<()> {
+    let words = |text: &str| -> Vec<String> {
+        let lines =
+            text.lines().map(|line| line.split_whitespace().map(timeless).collect::<Vec<_>>().join(" "));
+        lines.filter(|line| !line.is_empty()).collect()
+    };
+    let (shown, came) = (words(shown), words(&ended.out));
+    // Lines may be left out where the page says so.
+    let mut rest = came.iter();
+    for line in &shown {
+        if line == "..." || line == "…" {
+            continue;
+        }
+        if !rest.any(|other| other == line) {
+            bail!("it does not print {line:?}, but\n{}", came.join("\n"));
+        }
+    }
+    if !shown.iter().any(|line| line == "..." || line == "…") {
+        ensure!(shown.len() == came.len(), "it prints more:\n{}\n{}", came.join("\n"), ended.err);
+    }
+    Ok(())
+}
+
+/// A word, with any age or time in place of the one that it is.
+fn timeless(word: &str) -> String {
+    let unit = word.trim_end_matches(['s', 'm', 'h', 'd']);
+    let is_age =
+        unit.len() < word.len() && !unit.is_empty() && unit.chars().all(|char| char.is_ascii_digit());
+    let is_time = word.len() >= 20 && word.as_bytes()[4] == b'-' && word.ends_with('Z') && word.contains('T');
+    if is_age || is_time { "TIME".to_owned() } else { word.to_owned() }
+}
