@@ -238,6 +238,8 @@ fn classify(error: CallError) -> Outcome {
         }
         // A default of the wrong type, under a map where the server does not look (C4).
         500 if refusal.mentions("failed to create typed") => rejected(RejectionKind::Invalid, &refusal),
+        // A value that an owner's version has as another type.
+        500 if refusal.mentions(": expected ") => Outcome::NeedsRewrite,
         413 => rejected(RejectionKind::TooLarge, &refusal),
         422 => rejected(RejectionKind::Invalid, &refusal),
         403 => rejected(RejectionKind::Admission, &refusal),
@@ -304,6 +306,11 @@ mod tests {
             ),
             (500, "failed to convert: .spec.color: field not declared in schema".to_owned(), "NeedsRewrite"),
             (500, "request to convert CR to an invalid group/version: g/v0".to_owned(), "NeedsRewrite"),
+            (
+                500,
+                ".spec.mode: expected string, got &value.valueUnstructured{Value:4}".to_owned(),
+                "NeedsRewrite",
+            ),
             (
                 500,
                 "etcdserver: request is too large".to_owned(),
