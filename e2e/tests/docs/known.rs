@@ -6,13 +6,11 @@
 pub(crate) enum Manner {
     /// It is run, and ends with one of these.
     Ends(&'static [i32]),
-    /// It is an alias of cargo or a recipe of just, which must exist; it takes too long to be run here.
-    Recipe,
     /// It is not run, for this reason.
     Left(&'static str),
 }
 
-use Manner::{Ends, Left, Recipe};
+use Manner::{Ends, Left};
 
 /// It did what it was asked to.
 const WELL: Manner = Ends(&[0]);
@@ -23,9 +21,6 @@ const DOCKER: Manner = Left("there is no docker, nor a registry");
 /// The commands of all pages, as they stand there.
 pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     // README
-    ("cargo demo", Recipe),
-    ("cargo ci", Recipe),
-    ("E2E_KUBERNETES=1.34 cargo ci", Recipe),
     ("export IMAGE=registry.example.com/etch:0.1.0", WELL),
     ("docker build --tag \"$IMAGE\" .", DOCKER),
     ("docker push \"$IMAGE\"", DOCKER),
@@ -86,7 +81,6 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch persist widgets.example.com", LOOKED),
     ("kubectl -n etch-system scale deployment etch --replicas=0", WELL),
     ("kubectl patch widget NAME --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/field\"}]'", WELL),
-    ("just idle", Recipe),
     ("kubectl -n etch-system delete deployment etch", WELL),
     ("etch clean", WELL),
     (
@@ -115,8 +109,6 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
         Left("no node runs pods here"),
     ),
     ("etch run --leader-elect=false", Left("it does not end; every scenario runs `etch run`")),
-    // security
-    ("cargo deny", Recipe),
 ];
 
 /// What stands for something of the reader's own, and what it is here.
