@@ -6,13 +6,11 @@
 pub(crate) enum Manner {
     /// It is run, and ends with one of these.
     Ends(&'static [i32]),
-    /// It is an alias of cargo or a recipe of just, which must exist; it takes too long to be run here.
-    Recipe,
     /// It is not run, for this reason.
     Left(&'static str),
 }
 
-use Manner::{Ends, Left, Recipe};
+use Manner::{Ends, Left};
 
 /// It did what it was asked to.
 const WELL: Manner = Ends(&[0]);
@@ -23,9 +21,6 @@ const DOCKER: Manner = Left("there is no docker, nor a registry");
 /// The commands of all pages, as they stand there.
 pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     // README
-    ("cargo demo", Recipe),
-    ("cargo ci", Recipe),
-    ("E2E_KUBERNETES=1.34 cargo ci", Recipe),
     ("export IMAGE=registry.example.com/etch:0.1.0", WELL),
     ("docker build --tag \"$IMAGE\" .", DOCKER),
     ("docker push \"$IMAGE\"", DOCKER),
@@ -86,10 +81,20 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch persist widgets.example.com", LOOKED),
     ("kubectl -n etch-system scale deployment etch --replicas=0", WELL),
     ("kubectl patch widget NAME --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/field\"}]'", WELL),
-    ("just idle", Recipe),
     ("kubectl -n etch-system delete deployment etch", WELL),
     ("etch clean", WELL),
-    ("kubectl delete -f yaml/install.yaml", WELL),
+    (
+        "kubectl -n etch-system wait --for=delete pod --selector=app.kubernetes.io/name=etch --timeout=60s",
+        WELL,
+    ),
+    ("kubectl delete defaultspolicies --all", WELL),
+    ("kubectl delete -f yaml/install.yaml --ignore-not-found", WELL),
+    (
+        "helm uninstall etch --namespace etch-system",
+        Left("it follows `helm install`, on a cluster of its own"),
+    ),
+    ("kubectl delete -f config/crd/crds.yaml", Left("it follows `helm uninstall`, on a cluster of its own")),
+    ("etch impact --fail-on", Left("a mention, without what it would be run with")),
     ("kubectl delete clusterrole etch-crds", WELL),
     // runbook
     ("kubectl get crd NAME -o jsonpath='{.status.conditions[?(@.type==\"DefaultsPersisted\")]}'", WELL),
@@ -104,8 +109,6 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
         Left("no node runs pods here"),
     ),
     ("etch run --leader-elect=false", Left("it does not end; every scenario runs `etch run`")),
-    // security
-    ("cargo deny", Recipe),
 ];
 
 /// What stands for something of the reader's own, and what it is here.

@@ -74,6 +74,9 @@ async fn tried(stage: &mut Stage, page: &Page, example: &Example) -> Result<()> 
 }
 
 async fn command(stage: &mut Stage, text: &str, output: Option<&str>) -> Result<()> {
+    if is_of_the_workshop(text) {
+        return exists(text);
+    }
     let known = COMMANDS.iter().find(|(command, _)| *command == text);
     let Some((_, manner)) = known else { return mentioned(stage, text).await };
     match manner {
@@ -81,7 +84,6 @@ async fn command(stage: &mut Stage, text: &str, output: Option<&str>) -> Result<
             ensure!(!why.is_empty(), "why is it not run?");
             Ok(())
         }
-        Manner::Recipe => exists(text),
         Manner::Ends(codes) => {
             let filled =
                 PLACEHOLDERS.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value));
@@ -97,6 +99,11 @@ async fn command(stage: &mut Stage, text: &str, output: Option<&str>) -> Result<
             }
         }
     }
+}
+
+/// Whether a command is for those who build Etch.
+fn is_of_the_workshop(text: &str) -> bool {
+    text.split(' ').find(|word| !word.contains('=')).is_some_and(|word| ["cargo", "just"].contains(&word))
 }
 
 /// A command that is only named has to exist; any other is to be in the list.
@@ -141,29 +148,49 @@ async fn before(stage: &Stage, command: &str) -> Result<()> {
     Ok(())
 }
 
-/// Helm installs into a cluster of its own: it takes over nothing that kubectl has applied.
+/// Helm installs into a cluster of its own, and is taken away there: it takes over nothing that kubectl has applied.
 async fn with_helm(command: &str) -> Result<()> {
     let mut stage = Stage::bare().await?;
-    let ended = stage.run(command).await?;
-    ensure!(ended.code == Some(0), "{ended:?}");
-    let label =
-        COMMANDS.iter().map(|(command, _)| *command).find(|command| command.starts_with("kubectl label"));
-    let ended = stage.run(label.context("the label")?).await?;
-    ensure!(ended.code == Some(0), "{ended:?}");
+    let others = ["kubectl label", "helm uninstall", "kubectl delete -f config/crd/crds.yaml"];
+    let others =
+        others.map(|begin| COMMANDS.iter().map(|(command, _)| *command).find(|all| all.starts_with(begin)));
+    for command in [Some(command)].into_iter().chain(others) {
+        let command = command.context("a command")?;
+        let ended = stage.run(command).await?;
+        ensure!(ended.code == Some(0), "{command}: {ended:?}");
+    }
     stage.stop().await
 }
 
-/// Whether an alias of cargo or a recipe of just has the name that a command ends with.
+/// Whether an alias of cargo, a test or a recipe of just has the name that a command says; it takes too long to be run here.
 fn exists(command: &str) -> Result<()> {
-    let recipe = command.rsplit(' ').next().unwrap_or_default();
-    let aliases = fs::read_to_string(root().join(".cargo/config.toml"))?;
-    let recipes = fs::read_to_string(root().join("justfile"))?;
-    let is_alias =
-        command.contains("cargo ") && aliases.lines().any(|line| line.starts_with(&format!("{recipe} = ")));
-    let is_recipe = recipes.lines().any(|line| {
-        line.split([' ', ':']).next() == Some(recipe) && line.contains(':') && !line.starts_with(' ')
-    });
-    ensure!(is_alias || is_recipe, "there is no {recipe}");
+    let words: Vec<&str> = command.split(' ').skip_while(|word| word.contains('=')).collect();
+    let after = |flag: &str| words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1));
+    let is_there = match words.as_slice() {
+        ["cargo", "test", ..] => {
+            let package = match after("-p").copied() {
+                None | Some("etch") => root().to_owned(),
+                Some("e2e") => root().join("e2e"),
+                Some(name) => root().join("crates").join(name),
+            };
+            let has = |test: &&str| {
+                let tests = package.join("tests");
+                tests.join(format!("{test}.rs")).is_file() || tests.join(test).join("main.rs").is_file()
+            };
+            package.join("Cargo.toml").is_file() && after("--test").is_none_or(has)
+        }
+        ["cargo" | "just", name, ..] => {
+            let alias = format!("{name} = ");
+            let aliases = fs::read_to_string(root().join(".cargo/config.toml"))?;
+            let recipes = fs::read_to_string(root().join("justfile"))?;
+            let is_recipe = |line: &str| {
+                line.contains(':') && line.split([' ', ':']).next().is_some_and(|word| word == *name)
+            };
+            aliases.lines().any(|line| line.starts_with(&alias)) || recipes.lines().any(is_recipe)
+        }
+        _ => false,
+    };
+    ensure!(is_there, "there is no such test, alias or recipe");
     Ok(())
 }
 

@@ -111,6 +111,8 @@ pub(super) fn classify(refusal: Refusal) -> Result<Outcome, Refusal> {
         }
         // A default of the wrong type, under a map where the server does not look (C4).
         500 if refusal.mentions("failed to create typed") => rejected(RejectionKind::Invalid),
+        // A value that an owner's version has as another type.
+        500 if refusal.mentions(": expected ") => Ok(Outcome::NeedsRewrite),
         413 => rejected(RejectionKind::TooLarge),
         422 => rejected(RejectionKind::Invalid),
         403 => rejected(RejectionKind::Admission),
@@ -177,6 +179,11 @@ mod tests {
             ),
             (500, "failed to convert: .spec.color: field not declared in schema".to_owned(), "NeedsRewrite"),
             (500, "request to convert CR to an invalid group/version: g/v0".to_owned(), "NeedsRewrite"),
+            (
+                500,
+                ".spec.mode: expected string, got &value.valueUnstructured{Value:4}".to_owned(),
+                "NeedsRewrite",
+            ),
             (
                 500,
                 "etcdserver: request is too large".to_owned(),

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::misfit::misfits;
 use super::{Ownership, Terms};
 use crate::domain::crd::Crd;
 use crate::domain::json::{Json, copy};
@@ -11,7 +12,8 @@ use crate::domain::ownership::{MANAGER, Owner, owners, unite};
 use crate::domain::path::Path;
 
 /// Whether an owner speaks in the terms of a version that is gone, or that does not know one of the missing defaults: the
-/// server would not store it, and then refuse every apply (facts W6, W18).
+/// server would not store it, and then refuse every apply (facts W6, W18). Or of one that has another type for a value that
+/// is there: the server cannot put the object into the owner's terms, and refuses every apply.
 ///
 /// Where a webhook converts, an owner's version may know the default by another name, and need not know it at all: the
 /// server asks the webhook for an object in the owner's terms.
@@ -23,7 +25,8 @@ pub(super) fn is_needed<'a>(
     owners(object).filter(|owner| owner.version() != crd.storage().name).any(|owner| {
         let Some(version) = crd.version(owner.version()) else { return true };
         crd.names_fields_alike(&version.name)
-            && missing.clone().any(|path| !version.schema.knows(path.steps()))
+            && (missing.clone().any(|path| !version.schema.knows(path.steps()))
+                || !misfits(object.json(), &version.schema).is_empty())
     })
 }
 

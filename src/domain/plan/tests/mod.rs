@@ -57,6 +57,7 @@ fn applies_what_it_is_to_own() {
 fn rewrites_owners_that_cannot_express_a_default() {
     run(include_str!("../cases/rewrite.yaml"));
     run(include_str!("../cases/rewrite_webhook.yaml"));
+    run(include_str!("../cases/rewrite_types.yaml"));
 }
 
 #[test]
