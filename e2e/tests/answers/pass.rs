@@ -151,7 +151,9 @@ fn reported(
         }
     }
     for (id, truth) in truths {
-        if (truth.is_left_alone() || is_named(id)) && changed.contains(&id) {
+        // Where a value cannot follow its default, the object is named for it, and its other defaults are stored.
+        let is_untouchable = truth.is_left_alone() || is_named(id) && followed(plan).is_empty();
+        if is_untouchable && changed.contains(&id) {
             note(format!("{id} was written, although it is to be left alone"));
         }
         if truth.is_left_alone() && is_named(id) {
