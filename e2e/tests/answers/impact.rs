@@ -148,7 +148,9 @@ fn missed(detail: &Value, came: &Difference, raw: &Value, truth: &Truth, note: &
         let taken_to_go = if keys == ["appears"] { told(&["changes", "disappears"]) } else { Vec::new() };
         let told = [told(keys), taken_to_go].concat();
         for path in paths {
-            if !told.iter().any(|told| within(path, told) || within(told, path)) && !is_claimed(raw, path) {
+            if !told.iter().any(|told| within(path, told) || within(told, path))
+                && !is_claimed(raw, path, |_| true)
+            {
                 note(format!("{path} {word}, which nobody owns: {truth:?}"));
             }
         }

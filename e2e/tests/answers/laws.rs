@@ -41,9 +41,12 @@ pub(crate) fn judge(
     for path in difference.changes.iter().chain(&difference.goes).filter(|path| !is_free(path)) {
         note(format!("the value at {path} was changed"));
     }
-    // Where no owner names it there is no hint of what only etcd holds.
-    let lost: Vec<_> =
-        old.hidden.iter().filter(|path| !new.hidden.contains(path) && is_claimed(before, path)).collect();
+    // Where no other manager names it there is no hint of what only etcd holds; a default that Etch stored is none.
+    let lost: Vec<_> = old
+        .hidden
+        .iter()
+        .filter(|path| !new.hidden.contains(path) && is_claimed(before, path, |manager| manager != "etch"))
+        .collect();
     if new.is_broken() && !old.is_broken() {
         note("a default was stored that breaks a rule".to_owned());
     }

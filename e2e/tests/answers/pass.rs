@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, bail};
 use e2e::cluster::{Condition, eventually};
 use kube::{Client, Config};
 use serde_json::Value;
@@ -75,25 +75,32 @@ fn followed(plan: &Plan) -> Vec<String> {
     rules.filter_map(|rule| rule["path"].as_str()).map(str::to_owned).collect()
 }
 
-/// Waits until a pass for the present state of the CRD has ended, and report and condition agree on it.
+/// Waits until a pass for the present state of the CRD has ended, and the condition gives its numbers. Where they never come,
+/// what stands there is judged.
 async fn ended(stage: &Stage, plan: &Plan) -> Result<Said> {
     let crd = plan.crd();
     let generation = stage.crd(plan).await?["metadata"]["generation"].clone();
-    let mut last = (Value::Null, None);
+    let mut last = None;
     let found = eventually(GUARD, &format!("a pass over {crd} ends"), async || {
-        let report = stage.scene.report(&crd).await?;
+        let status = stage.scene.report(&crd).await?["status"].clone();
         let condition = stage.scene.cluster.condition(&crd, "DefaultsPersisted").await?;
-        last = (report["status"].clone(), condition.clone());
-        let status = report["status"].clone();
         let is_over = status["generation"] == generation
             && status["finished"].is_string()
             && !matches!(status["state"].as_str(), Some("InProgress" | "Settling"));
         let condition =
             condition.filter(|condition| condition.current && status["state"] == condition.reason);
-        Ok(condition.filter(|_| is_over).map(|condition| Said { status, condition }))
+        let Some(condition) = condition.filter(|_| is_over) else { return Ok(None) };
+        // The report comes first, and reasons such as Paused stand there during the pass, too.
+        let agrees =
+            condition.message.contains(&format!(" of {} object", number(&status["counts"], "objects")));
+        last = Some((status, condition));
+        Ok(agrees.then_some(()))
     })
     .await;
-    found.with_context(|| format!("{last:?} {:#?}", plan))
+    match last {
+        Some((status, condition)) => Ok(Said { status, condition }),
+        None => bail!("{found:?} {plan:#?}"),
+    }
 }
 
 /// The report's numbers, and what it says of each object, by name or by naming only the others.
