@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 const OBJECTS: usize = 10;
 /// Reasons with which a pass may end.
-const FINAL: [&str; 4] = ["AllPersisted", "HiddenFields", "Misfit", "ObjectsRejected"];
+const FINAL: [&str; 5] = ["AllPersisted", "HiddenFields", "InvalidDefaults", "Misfit", "ObjectsRejected"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn real_upgrades_are_stored_and_nothing_else_changes() -> Result<()> {

@@ -202,7 +202,7 @@ fn documented_policies() -> Result<Vec<Value>> {
 /// Right after the installation the service account may do what its own work needs, and nothing to anybody's objects.
 async fn only_its_own_affairs_are_granted(cluster: &Cluster) -> Result<()> {
     for (group, resource, verbs) in [
-        ("apiextensions.k8s.io", "customresourcedefinitions", &["list", "watch"][..]),
+        ("apiextensions.k8s.io", "customresourcedefinitions", &["get", "list", "watch"][..]),
         ("apiextensions.k8s.io", "customresourcedefinitions/status", &["patch"]),
         ("etch-operator.io", "defaultspolicies", &["list", "watch"]),
         ("etch-operator.io", "defaultsreports", &["create", "get", "patch"]),

@@ -26,11 +26,16 @@ use stage::Stage;
 const TOGETHER: usize = 50;
 /// How often a cluster that failed is tried with fewer objects.
 const TRIES: usize = 5;
+/// The first of the clusters of the usual run.
+const USUAL: u64 = 100;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_answer_is_false() -> Result<()> {
     let clusters: usize = setting("ANSWERS_CLUSTERS")?.unwrap_or(30);
-    let seed = setting("ANSWERS_SEED")?.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    // The same clusters each time where nobody asks for others: what fails once must fail again.
+    let chosen =
+        if std::env::var_os("ANSWERS_CLUSTERS").is_some() { fastrand::u64(..1 << 32) } else { USUAL };
+    let seed = setting("ANSWERS_SEED")?.unwrap_or(chosen);
     writeln!(std::io::stderr(), "ANSWERS_SEED={seed} ANSWERS_CLUSTERS={clusters}")?;
     let seeds: Vec<u64> = (0..clusters).map(|index| seed.wrapping_add(index as u64)).collect();
     let (mut failed, mut of_all) = (Vec::new(), Vec::new());

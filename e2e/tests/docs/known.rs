@@ -101,6 +101,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("kubectl get defaultsreport NAME -o yaml", WELL),
     ("etch audit CRD --objects", LOOKED),
     ("etch audit CRD --objects --etcd-endpoints …", LOOKED),
+    ("etch audit --objects", LOOKED),
     ("kubectl annotate TYPE NAME etch-operator.io/ignore-", WELL),
     ("kubectl -n etch-system get pods", WELL),
     ("kubectl -n etch-system logs deploy/etch", Left("no node runs pods here")),

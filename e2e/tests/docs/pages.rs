@@ -77,7 +77,7 @@ fn page(name: &str) -> Result<Page> {
             "yaml" => examples.push(Example { line: at, kind: Kind::Yaml(block) }),
             "json" => examples.push(Example { line: at, kind: Kind::Json(block) }),
             // A picture.
-            "" | "text" => {}
+            "" | "text" | "mermaid" => {}
             other => anyhow::bail!("{name}:{at}: a block of {other}, which is not known how to try"),
         }
     }
