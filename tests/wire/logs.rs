@@ -139,13 +139,12 @@ async fn every_line_is_read_strictly_and_numbers_are_numbers() {
         "beginning again",
         "waiting for the permission",
         "the watch broke",
-        "the policies cannot be watched",
-        "the CRDs cannot be watched",
+        "watch failed",
         "several policies select this CRD as specifically",
-        "this policy cannot be read and selects nothing",
+        "cannot read this policy; it selects nothing",
         "the status of a policy cannot be written",
         "events cannot be sent; conditions and reports tell the same",
-        "shutting down",
+        "stopping to reconcile",
         "close",
     ] {
         assert!(messages.contains_key(message), "nothing logged {message:?}: {messages:#?}");
