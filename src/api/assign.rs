@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde_json::Value;
+
 use super::policy::{DefaultsPolicySpec, Settings};
+use super::selector::CrdSelector;
 
 /// The policies of the cluster, by name.
 pub type Policies = BTreeMap<String, DefaultsPolicySpec>;
@@ -52,6 +56,18 @@ pub fn assign(
     let ties = winners.map(|(_, policy, _)| policy.clone()).collect();
     let settings = Settings { pause: pause(policies, policy), ..spec.settings(policy, settle) };
     Some(Assignment { settings, ties, outranked })
+}
+
+/// What counts of a policy by its `spec` as it stands in the cluster: all of it, or `pauseAll` alone where this version cannot
+/// read the rest. None where nothing counts.
+pub fn counting(spec: &Value) -> Option<DefaultsPolicySpec> {
+    DefaultsPolicySpec::deserialize(spec).ok().or_else(|| (spec["pauseAll"] == true).then(only_pauses))
+}
+
+/// What counts of a policy that cannot be read and has `pauseAll`: it selects nothing, and pauses all writes.
+pub fn only_pauses() -> DefaultsPolicySpec {
+    let selector = CrdSelector { exclude: vec!["*".to_owned()], ..CrdSelector::default() };
+    DefaultsPolicySpec { selector, pause_all: Some(true), ..DefaultsPolicySpec::default() }
 }
 
 /// Which policies have paused the CRDs that this one governs; none if they may be written.
@@ -117,6 +133,23 @@ mod tests {
         assert_eq!(
             (assignment.ties, assignment.outranked),
             (vec!["b".to_owned()], vec!["default".to_owned()])
+        );
+    }
+
+    #[test]
+    fn a_policy_that_cannot_be_read_counts_for_its_pause_alone() {
+        let odd = serde_json::json!({ "mode": "Dream", "pauseAll": true });
+        let all = Policies::from([
+            ("default".to_owned(), DefaultsPolicySpec::default()),
+            ("odd".to_owned(), counting(&odd).expect("it pauses")),
+        ]);
+        let settings = assigned(&all).expect("selected").settings;
+        assert_eq!(settings.policy, "default");
+        assert_eq!(settings.pause.expect("a pause").to_string(), "DefaultsPolicy odd (pauseAll)");
+        assert_eq!(counting(&serde_json::json!({ "mode": "Dream" })), None);
+        assert_eq!(
+            counting(&serde_json::json!({ "mode": "Audit" })).and_then(|spec| spec.mode),
+            Some(Mode::Audit)
         );
     }
 

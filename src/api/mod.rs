@@ -14,7 +14,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
-pub use assign::{Assignment, Pause, Policies, assign, pause};
+pub use assign::{Assignment, Pause, Policies, assign, counting, only_pauses, pause};
 pub use change::{ChangeAction, ChangeRule};
 pub use policy::{
     DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, HiddenFieldsPolicy, Mode, OwnershipPolicy,

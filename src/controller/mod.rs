@@ -16,6 +16,7 @@
 mod context;
 mod crd;
 mod error;
+mod foretell;
 mod index;
 mod object;
 mod persist;
@@ -47,6 +48,7 @@ use policy::PolicyStatus;
 use status::events;
 use status::writer::now;
 
+pub use foretell::{DueChanges, due_changes};
 pub use persist::{Pass, Passed, Progress, Stopped, is_left_out, persist};
 pub use spans::TRACED;
 pub use state::checkpoint::on_record;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::api::{
-    Assignment, CrdSelector, DefaultsPolicySpec, DefaultsPolicyStatus, Policies, PolicyConflict, pause,
+    Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Policies, PolicyConflict, only_pauses, pause,
 };
 use crate::domain::condition::list;
 use crate::domain::crd::Crd;
@@ -63,12 +63,6 @@ pub(in crate::controller) fn readable(policies: &BTreeMap<String, Policy>) -> Po
         Some((name.clone(), policy.spec.clone().or_else(pauses)?))
     });
     counting.collect()
-}
-
-/// What counts of a policy that cannot be read and has `pauseAll`: it selects nothing.
-fn only_pauses() -> DefaultsPolicySpec {
-    let selector = CrdSelector { exclude: vec!["*".to_owned()], ..CrdSelector::default() };
-    DefaultsPolicySpec { selector, pause_all: Some(true), ..DefaultsPolicySpec::default() }
 }
 
 /// The status that each policy should have, where it has another.

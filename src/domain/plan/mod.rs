@@ -5,6 +5,7 @@ mod body;
 mod breach;
 mod decide;
 mod follow;
+mod foretell;
 mod hidden;
 mod likely;
 mod misfit;
@@ -22,7 +23,8 @@ use crate::domain::path::Path;
 
 pub use breach::Broken;
 pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten, skip, unproved, writes_store};
-pub use follow::{Change, Following, Past, changes, follow, has_followed, is_followable, past};
+pub use follow::{Change, Following, Past, changes, follow, has_followed, is_followable, past, past_of};
+pub use foretell::{Foretold, foretell};
 pub use hidden::hidden;
 pub use likely::{Likely, Since, likely};
 pub use outcome::{Outcome, Rejection, RejectionKind};

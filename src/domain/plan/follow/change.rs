@@ -71,6 +71,11 @@ pub fn past(defaults: Vec<Past>, is_finished: bool, older: Vec<Past>) -> Vec<Pas
     all.into_iter().map(|(path, values)| Past { path, values }).collect()
 }
 
+/// What the defaults of a CRD give, as the past of those that come after them.
+pub fn past_of(crd: &Crd) -> Vec<Past> {
+    given(crd.compiled()).into_iter().map(|(path, value)| Past { path, values: vec![value] }).collect()
+}
+
 /// The defaults that are no longer what they were, in the order of their paths. `follow` are the paths that a policy names.
 ///
 /// A default is compared as it is filled in, with those below it. One that is itself invalid is not followed.

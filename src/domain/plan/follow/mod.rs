@@ -16,7 +16,7 @@ use crate::domain::object::Object;
 use crate::domain::path::{Path, Step};
 use crate::domain::without::remove;
 
-pub use change::{Change, Past, changes, is_followable, past};
+pub use change::{Change, Past, changes, is_followable, past, past_of};
 
 /// The most values that one write moves: a server takes a JSON patch of 10,000 operations, and an object is looked at again
 /// after each write.
