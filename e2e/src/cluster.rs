@@ -242,15 +242,19 @@ impl Answer {
     }
 }
 
+/// The least that anything is waited for: a guard against hanging, since no test knows how fast its machine is.
+pub const GUARD: Duration = Duration::from_secs(60);
+
 /// Asks again and again until there is an answer.
 ///
 /// # Errors
-/// There is none within `limit`; the error names what was waited for.
+/// There is none within `limit`, or within [`GUARD`] where that is longer; the error names what was waited for.
 pub async fn eventually<T>(
     limit: Duration,
     what: &str,
     mut ask: impl AsyncFnMut() -> Result<Option<T>>,
 ) -> Result<T> {
+    let limit = limit.max(GUARD);
     let begun = Instant::now();
     loop {
         let error = match ask().await {

@@ -6,12 +6,12 @@ use std::fs::{self, File};
 use std::path::{self, Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use tokio::process::{Child, Command};
 
 use crate::cargo::forget_package;
+use crate::cluster::GUARD;
 
 /// A running `etch run`; killed when dropped.
 pub struct Operator {
@@ -66,15 +66,19 @@ impl Operator {
     /// Asks it to end, as Kubernetes does, and waits until it has.
     ///
     /// # Errors
-    /// It does not end with success within ten seconds.
+    /// It does not end with success within a minute.
     pub async fn stop(mut self) -> Result<()> {
         self.signal("TERM").await?;
-        let ended = tokio::time::timeout(Duration::from_secs(10), self.child.wait()).await;
+        let ended = tokio::time::timeout(GUARD, self.child.wait()).await;
         let status = ended.with_context(|| {
             let log = self.log().unwrap_or_default();
             let from = log.lines().count().saturating_sub(20);
             let last: Vec<_> = log.lines().skip(from).collect();
-            format!("the operator did not end within 10 s of SIGTERM; its last words:\n{}", last.join("\n"))
+            format!(
+                "the operator did not end within {} s of SIGTERM; its last lines:\n{}",
+                GUARD.as_secs(),
+                last.join("\n")
+            )
         })??;
         ensure!(status.success(), "the operator ended with {status}");
         Ok(())

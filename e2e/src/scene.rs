@@ -2,18 +2,22 @@
 //! It must not grant the operator anything that `config/rbac` and one rule per group do not.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use crate::cluster::{CRDS, Cluster, Patch, documents, parse_documents};
+use crate::cluster::{CRDS, Cluster, GUARD, Patch, crd, documents, parse_documents};
 use crate::control_plane::{ControlPlane, Options};
 use crate::install::kustomize;
 use crate::operator::Operator;
 
 /// The controller that fills a role with the rules of those that its labels select, as kube-controller-manager names it.
 pub const AGGREGATION: &str = "clusterrole-aggregation-controller";
+
+/// The group of the CRD that [`Scene::barrier`] makes; its name is in the names of all that the operator writes for it.
+pub const BARRIER: &str = "barrier.example.com";
 
 /// Where the operator lives.
 pub const NAMESPACE: &str = "etch-system";
@@ -26,6 +30,7 @@ pub struct Scene {
     pub control_plane: ControlPlane,
     kubeconfig: PathBuf,
     dir: TempDir,
+    barriers: AtomicUsize,
 }
 
 impl Scene {
@@ -50,7 +55,7 @@ impl Scene {
         let cluster = Cluster::of(&control_plane).await?;
         apply_all(&cluster, &parse_documents(&kustomize(folder)?)?).await?;
         let kubeconfig = control_plane.service_account_kubeconfig(0, NAMESPACE, "etch").await?;
-        Ok(Self { cluster, control_plane, kubeconfig, dir })
+        Ok(Self { cluster, control_plane, kubeconfig, dir, barriers: AtomicUsize::default() })
     }
 
     /// The kubeconfig of the operator's service account.
@@ -70,7 +75,7 @@ impl Scene {
         let cluster = Cluster::of(&control_plane).await?;
         install(&cluster).await?;
         let kubeconfig = control_plane.service_account_kubeconfig(0, NAMESPACE, "etch").await?;
-        let scene = Self { cluster, control_plane, kubeconfig, dir };
+        let scene = Self { cluster, control_plane, kubeconfig, dir, barriers: AtomicUsize::default() };
         for group in groups {
             scene.grant(group).await?;
         }
@@ -91,6 +96,35 @@ impl Scene {
         });
         apply(&self.cluster, &role).await?;
         bind(&self.cluster, &name).await
+    }
+
+    /// Waits until the operator has done the main job once more, for a CRD and an object of its own, made when it is first
+    /// called: what it had to do before that and has not done, it does not do. So absence is proved without a clock.
+    ///
+    /// # Errors
+    /// The operator does not do it.
+    pub async fn barrier(&self) -> Result<()> {
+        let round = self.barriers.fetch_add(1, Ordering::Relaxed);
+        let barriers = |fields: usize| {
+            let fields = (0..fields)
+                .map(|field| (format!("size{field}"), json!({ "type": "integer", "default": field })));
+            let spec = json!({ "type": "object", "properties": fields.collect::<Map<_, _>>() });
+            let schema = json!({ "type": "object", "properties": { "spec": spec } });
+            crd(BARRIER, "Barrier", &[("v1", true, schema)])
+        };
+        if round == 0 {
+            self.grant(BARRIER).await?;
+            self.cluster.apply_crd(&barriers(0)).await?;
+            let object = json!({
+                "apiVersion": format!("{BARRIER}/v1"), "kind": "Barrier",
+                "metadata": { "name": "marker" }, "spec": {},
+            });
+            let collection = format!("/apis/{BARRIER}/v1/namespaces/default/barriers");
+            self.cluster.create(&collection, "barrier", &object).await?;
+        }
+        self.cluster.apply_crd(&barriers(round + 1)).await?;
+        let crd = format!("barriers.{BARRIER}");
+        self.cluster.persisted(&crd, "AllPersisted", GUARD).await.map(drop).context("a barrier")
     }
 
     /// Takes back what [`Self::grant`] gave.

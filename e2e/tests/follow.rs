@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Patch, crd, documents, eventually};
+use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, documents, eventually};
 use e2e::scene::Scene;
 use etch::cluster::{Event, Events, Regarding};
 use etch::domain::crd::Crd;
@@ -15,7 +15,7 @@ use etch::domain::object::Object;
 use etch::domain::plan::{Outcome, Past, Plan, Terms, changes, follow};
 use serde_json::{Value, json};
 
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = GUARD;
 const CERTIFICATES: &str = "certificates.cert-manager.io";
 const GROUP: &str = "follow.example.com";
 const WIDGETS: &str = "widgets.follow.example.com";
@@ -177,7 +177,7 @@ async fn a_changed_default_moves_what_nobody_owns_over_a_crash_and_not_again() -
         .patch(&path("late"), Patch::Merge, "user", &json!({ "spec": { "note": "again" } }))
         .await?
         .ok()?;
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    scene.barrier().await?;
     assert_eq!(raw(cluster, "late").await?["spec"]["size"], 3);
     let status = scene.report(WIDGETS).await?["status"].clone();
     assert_eq!(status["counts"]["kept"], 44, "{status}");

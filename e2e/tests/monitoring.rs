@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, crd, documents, eventually};
+use e2e::cluster::{Cluster, GUARD, crd, documents, eventually};
 use e2e::install::root;
 use e2e::scene::Scene;
 use etch::domain::condition::Reason;
@@ -14,7 +14,7 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 
 const GROUP: &str = "monitoring.example.com";
-const SOON: Duration = Duration::from_secs(40);
+const SOON: Duration = GUARD;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_metric_that_is_named_exists_and_readiness_is_earned() -> Result<()> {

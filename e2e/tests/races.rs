@@ -75,7 +75,7 @@ async fn what_users_do_during_a_pass_stands() -> Result<()> {
         cluster.create(OBJECTS, "owner", &widget("v1", &name(index))).await?;
     }
     let operator = scene.operator(&[])?;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    scene.barrier().await?;
     cluster.apply_crd(&widgets(&[("v1", true, schema(true))])).await?;
     for round in 0..3 {
         for index in 0..COUNT {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, Patch, crd, eventually};
+use e2e::cluster::{Cluster, GUARD, Patch, crd, eventually};
 use e2e::operator::Operator;
 use e2e::scene::{NAMESPACE, Scene};
 use serde_json::{Map, Value, json};
@@ -14,10 +14,10 @@ use serde_json::{Map, Value, json};
 const GROUP: &str = "replicas.example.com";
 const OBJECTS: &str = "/apis/replicas.example.com/v1/namespaces/default/widgets";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/etch-system/leases/etch";
-/// What a loaded machine may take longer than the limits that are promised.
-const GRACE: Duration = Duration::from_secs(1);
 /// A pass over all objects takes some seconds, so that something can happen in the middle of it.
-const PACE: &str = "--max-writes-per-second=40";
+const PACE: &str = "--max-writes-per-second=30";
+/// How many passes may end before what should happen in the middle of one.
+const ATTEMPTS: usize = 10;
 
 /// What happens to the replica at work.
 #[derive(Clone, Copy, Debug)]
@@ -27,13 +27,13 @@ enum Event {
     /// It crashes.
     Kill,
     /// Its machine is suspended, and goes on when another has taken over.
-    Pause(Duration),
+    Pause,
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn work_is_handed_over_and_no_law_is_broken() -> Result<()> {
     let mut story = Story::begin(200).await?;
-    for event in [Event::Stop, Event::Kill, Event::Pause(Duration::from_secs(17))] {
+    for event in [Event::Stop, Event::Kill, Event::Pause] {
         story.round(event).await?;
     }
     story.end().await
@@ -45,7 +45,7 @@ async fn no_law_is_broken_in_ten_minutes_of_churn() -> Result<()> {
     let seconds = std::env::var("CHURN_SECONDS").ok().map_or(Ok(600), |seconds| seconds.parse())?;
     let until = Instant::now() + Duration::from_secs(seconds);
     let mut story = Story::begin(400).await?;
-    let mut events = [Event::Pause(Duration::from_secs(30)), Event::Kill, Event::Stop].into_iter().cycle();
+    let mut events = [Event::Pause, Event::Kill, Event::Stop].into_iter().cycle();
     while Instant::now() < until {
         story.round(events.next().context("it never ends")?).await?;
     }
@@ -57,16 +57,25 @@ async fn no_law_is_broken_in_ten_minutes_of_churn() -> Result<()> {
 async fn two_writers_at_once_break_no_law() -> Result<()> {
     let scene = Scene::start(&[GROUP]).await?;
     let mut objects = Objects::create(&scene.cluster, 150).await?;
+    // Unhurried they would go through the same list one behind the other, and the second would find all stored.
     let alone = ["--leader-elect=false"];
     let (one, two) = (scene.replica("one", &alone)?, scene.replica("two", &alone)?);
-    objects.add_default(&scene.cluster).await?;
-    objects.stored(&scene.cluster).await?;
-    for replica in [&one, &two] {
-        ensure!(
-            replica.log()?.contains("stored defaults"),
-            "one of them had nothing to do, which shows nothing"
-        );
+    // One may be done before the other has seen the change, which shows nothing.
+    let mut both = false;
+    for _ in 0..ATTEMPTS {
+        let written = || -> Result<[usize; 2]> {
+            let count = |log: String| log.matches("stored defaults").count();
+            Ok([count(one.log()?), count(two.log()?)])
+        };
+        let before = written()?;
+        objects.add_default(&scene.cluster).await?;
+        objects.stored(&scene.cluster).await?;
+        both = written()?.iter().zip(before).all(|(after, before)| *after > before);
+        if both {
+            break;
+        }
     }
+    ensure!(both, "they were never at work at once");
     one.stop().await?;
     two.stop().await?;
     objects.keep_the_laws(&scene.cluster).await
@@ -87,7 +96,7 @@ impl Story {
         let scene = Scene::start(&[GROUP]).await?;
         let objects = Objects::create(&scene.cluster, objects).await?;
         let leader = scene.replica("0", &[PACE])?;
-        holder(&scene.cluster, "", Duration::from_secs(20)).await?;
+        holder(&scene.cluster, "").await?;
         let next = scene.replica("1", &[PACE])?;
         Ok(Self { scene, objects, leader: Some(leader), next: Some(next), started: 1 })
     }
@@ -95,49 +104,33 @@ impl Story {
     /// A default is added; in the middle of the pass something happens to the replica at work.
     async fn round(&mut self, event: Event) -> Result<()> {
         let cluster = self.scene.cluster.clone();
-        let before = holder(&cluster, "", Duration::from_secs(20)).await?;
-        // What is to take over must have seen the lease.
-        tokio::time::sleep(Duration::from_secs(4)).await;
-        self.objects.add_default(&cluster).await?;
-        self.objects.some_are_stored(&cluster).await?;
-        self.objects.edit_some(&cluster).await?;
-        let begun = Instant::now();
+        let before = holder(&cluster, "").await?;
         let was = self.leader.take().context("the replica at work")?;
+        self.suspend_in_a_pass(&was).await?;
         match event {
             Event::Stop => {
+                was.resume().await?;
                 was.stop().await?;
+                let lease = cluster.get(LEASE).await?;
                 ensure!(
-                    self.objects.missing(&cluster).await? > 0,
-                    "the pass was over before the replica was stopped"
+                    lease["spec"]["holderIdentity"] != before,
+                    "it ends and leaves the lease taken: {lease}"
                 );
-                taken(&cluster, &before, begun, Duration::from_secs(3)).await?;
             }
-            Event::Kill => {
-                was.kill().await?;
-                ensure!(
-                    self.objects.missing(&cluster).await? > 0,
-                    "the pass was over before the replica was killed"
-                );
-                taken(&cluster, &before, begun, Duration::from_secs(17)).await?;
-            }
-            Event::Pause(time) => {
-                was.pause().await?;
-                ensure!(
-                    self.objects.missing(&cluster).await? > 0,
-                    "the pass was over before the replica was paused"
-                );
-                taken(&cluster, &before, begun, Duration::from_secs(17)).await?;
-                tokio::time::sleep(time.saturating_sub(begun.elapsed())).await;
+            Event::Kill => was.kill().await?,
+            Event::Pause => {
+                holder(&cluster, &before).await?;
                 was.resume().await?;
                 // For a moment both are at work.
                 self.objects.stored(&cluster).await?;
-                eventually(Duration::from_secs(10), "the other notices", async || {
+                eventually(GUARD, "the other notices", async || {
                     Ok(was.log()?.contains("the lease").then_some(()))
                 })
                 .await?;
                 was.stop().await?;
             }
         }
+        holder(&cluster, &before).await?;
         self.objects.stored(&cluster).await?;
         // Only now, so that it is known who takes over.
         self.started += 1;
@@ -146,11 +139,28 @@ impl Story {
         self.objects.keep_the_laws(&cluster).await.with_context(|| format!("after {event:?}"))
     }
 
+    /// Adds defaults until a replica is suspended before all objects hold the newest one.
+    async fn suspend_in_a_pass(&mut self, replica: &Operator) -> Result<()> {
+        let cluster = self.scene.cluster.clone();
+        for _ in 0..ATTEMPTS {
+            self.objects.add_default(&cluster).await?;
+            self.objects.some_are_stored(&cluster).await?;
+            self.objects.edit_some(&cluster).await?;
+            replica.pause().await?;
+            if self.objects.missing(&cluster).await? > 0 {
+                return Ok(());
+            }
+            replica.resume().await?;
+            self.objects.stored(&cluster).await?;
+        }
+        anyhow::bail!("each pass was over before anything could happen in it")
+    }
+
     async fn end(self) -> Result<()> {
         for replica in [self.next, self.leader] {
             let replica = replica.context("a replica")?;
             // One that was started just now does not hear signals yet.
-            eventually(Duration::from_secs(10), "it has begun", async || {
+            eventually(GUARD, "it has begun", async || {
                 Ok(replica.log()?.contains("etch begins").then_some(()))
             })
             .await?;
@@ -163,20 +173,13 @@ impl Story {
 }
 
 /// Waits for somebody who holds the lease and is not `not`.
-async fn holder(cluster: &Cluster, not: &str, limit: Duration) -> Result<String> {
-    eventually(limit, &format!("a replica of {NAMESPACE} at work"), async || {
+async fn holder(cluster: &Cluster, not: &str) -> Result<String> {
+    eventually(GUARD, &format!("a replica of {NAMESPACE} at work"), async || {
         let lease = cluster.get(LEASE).await?;
         let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
         Ok((!holder.is_empty() && holder != not).then(|| holder.to_owned()))
     })
     .await
-}
-
-/// Checks that another takes the lease within `limit` of an event.
-async fn taken(cluster: &Cluster, from: &str, event: Instant, limit: Duration) -> Result<()> {
-    holder(cluster, from, limit + 10 * GRACE).await?;
-    ensure!(event.elapsed() < limit + GRACE, "taken over after {:?}, later than {limit:?}", event.elapsed());
-    Ok(())
 }
 
 /// The objects of the story, and what each must hold.
@@ -233,7 +236,7 @@ impl Objects {
     }
 
     async fn some_are_stored(&self, cluster: &Cluster) -> Result<()> {
-        eventually(Duration::from_secs(30), "a pass under way", async || {
+        eventually(GUARD, "a pass under way", async || {
             Ok((self.missing(cluster).await? < self.count - 10).then_some(()))
         })
         .await
@@ -244,10 +247,7 @@ impl Objects {
             Ok((self.missing(cluster).await? == 0).then_some(()))
         })
         .await?;
-        cluster
-            .persisted(&format!("widgets.{GROUP}"), "AllPersisted", Duration::from_secs(60))
-            .await
-            .map(drop)
+        cluster.persisted(&format!("widgets.{GROUP}"), "AllPersisted", GUARD).await.map(drop)
     }
 
     /// Nothing was created or lost, every value is the user's or the default, every owner is who it was, and each object

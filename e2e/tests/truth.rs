@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually};
+use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually};
 use e2e::scene::Scene;
 use serde_json::{Value, json};
 
 const GROUP: &str = "truth.example.com";
 const POLICIES: &str = "/apis/etch-operator.io/v1alpha1/defaultspolicies";
 const REPORTS: &str = "/apis/etch-operator.io/v1alpha1/defaultsreports";
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = GUARD;
 /// Values that nobody but the API server may show.
 const CANARY: &str = "canary-7351";
 
@@ -188,8 +188,10 @@ async fn policies_say_what_they_do(scene: &Scene) -> Result<()> {
     ensure!(default["status"]["crds"].as_u64() >= Some(3), "{default}");
     let columns = table(&scene.cluster, POLICIES).await?;
     ensure!(columns.0[..5] == ["Name", "Mode", "CRDs", "Ready", "Reason"], "{columns:?}");
+    scene.barrier().await?;
+    let default = scene.cluster.get(&format!("{POLICIES}/default")).await?;
     let version = default["metadata"]["resourceVersion"].clone();
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    scene.barrier().await?;
     let later = scene.cluster.get(&format!("{POLICIES}/default")).await?;
     ensure!(later["metadata"]["resourceVersion"] == version, "a status is written although it stands there");
     Ok(())

@@ -143,9 +143,12 @@ mod tests {
 
     use super::Supervised;
 
+    /// Far from what any of this takes.
+    const GUARD: Duration = Duration::from_secs(60);
+
     fn sleep() -> Supervised {
         let mut command = Command::new("sleep");
-        command.arg("60");
+        command.arg("600");
         Supervised::spawn(&command, Stdio::null()).expect("sleep starts")
     }
 
@@ -165,14 +168,14 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", "exit 7"]);
         let mut child = Supervised::spawn(&command, Stdio::null()).expect("sh starts");
-        assert_eq!(status_within(&mut child, Duration::from_secs(5)), Some(7));
+        assert_eq!(status_within(&mut child, GUARD), Some(7));
     }
 
     #[test]
     fn a_missing_program_ends_with_127() {
         let mut child =
             Supervised::spawn(&Command::new("/no/such/program"), Stdio::null()).expect("sh starts");
-        assert_eq!(status_within(&mut child, Duration::from_secs(5)), Some(127));
+        assert_eq!(status_within(&mut child, GUARD), Some(127));
     }
 
     #[tokio::test]
@@ -182,7 +185,7 @@ mod tests {
         child.signal("TERM");
         assert_eq!(status_within(&mut child, Duration::from_millis(200)), None, "a stopped child cannot act");
         child.signal("CONT");
-        assert_eq!(status_within(&mut child, Duration::from_secs(5)), Some(128 + 15));
+        assert_eq!(status_within(&mut child, GUARD), Some(128 + 15));
         assert_eq!(child.signal("TERM"), None);
     }
 
@@ -192,6 +195,6 @@ mod tests {
         child.signal("STOP");
         let start = Instant::now();
         drop(child);
-        assert!(start.elapsed() < Duration::from_secs(5));
+        assert!(start.elapsed() < GUARD);
     }
 }

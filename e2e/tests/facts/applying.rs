@@ -261,7 +261,7 @@ async fn w15(cluster: &Cluster) -> Result<()> {
     let robot = tabs.seen_by(cluster.service_account("patcher", &tabs.group, &verbs).await?);
     // The server hears of a new role a little later.
     let start = Instant::now();
-    while robot.get("v1", "there").await?.code == 403 && start.elapsed() < Duration::from_secs(10) {
+    while robot.get("v1", "there").await?.code == 403 && start.elapsed() < Duration::from_secs(60) {
         sleep(Duration::from_millis(20)).await;
     }
 

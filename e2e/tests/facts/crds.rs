@@ -30,7 +30,7 @@ rows! {
 }
 
 /// What the server may take for its own controllers to act.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Applies `conditions` as Etch would; the answer has all that the CRD then has.
 async fn apply_conditions(tabs: &Tabs<'_>, conditions: Value) -> Result<Answer> {
@@ -177,7 +177,7 @@ async fn a1(cluster: &Cluster) -> Result<()> {
     let tabs = Tabs::new(cluster, "a1");
     tabs.define(v1(json!({"a": text()}))).await?;
     tabs.apply("v1", "a", "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
-    let path = format!("{}?watch=true&resourceVersion=0&timeoutSeconds=60", tabs.path("v1", ""));
+    let path = format!("{}?watch=true&resourceVersion=0&timeoutSeconds=600", tabs.path("v1", ""));
     let mut lines = cluster.admin().request_stream(Request::get(&path).body(Vec::new())?).await?.lines();
     let added = lines.try_next().await?.context("no event")?;
     assert!(added.contains("ADDED"), "{added}");

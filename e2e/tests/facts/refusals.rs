@@ -27,7 +27,7 @@ rows! {
 }
 
 /// Until policies, webhooks and roles are in force: they are watched by the server.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 

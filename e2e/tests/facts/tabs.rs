@@ -21,7 +21,7 @@ use crate::cluster::{APPLY, Answer, Cluster, JSON, JSON_PATCH, MERGE, send};
 pub(crate) const ETCH: &str = "etch";
 
 /// How long a changed schema may take until it is served; milliseconds on an idle machine (R6).
-const SERVED: Duration = Duration::from_secs(30);
+const SERVED: Duration = Duration::from_secs(60);
 
 /// The CronTabs of one group, in the namespace `default`.
 pub(crate) struct Tabs<'a> {

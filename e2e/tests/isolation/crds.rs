@@ -1,7 +1,5 @@
 //! CRDs that are odd in themselves: not structural, without conditions, going away, coming back as something else.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Patch, crd, eventually};
 use serde_json::{Value, json};
@@ -42,7 +40,7 @@ async fn not_structural(stage: &Stage, name: &'static str) -> Result<()> {
         ensure!(ours.message.contains(violation), "{violation:?} is missing: {}", ours.message);
     }
     widgets.persisted("NonStructural", SOON).await?;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    stage.scene.barrier().await?;
     let still = widgets.cluster.condition(&widgets.crd(), "NonStructuralSchema").await?;
     ensure!(still.as_ref() == Some(&servers), "{still:?}");
     ensure!(widgets.raw("widget").await? == object);
@@ -91,7 +89,7 @@ async fn being_deleted(stage: &Stage, name: &'static str) -> Result<()> {
     let upgrade = e2e::cluster::crd(&widgets.group, "Widget", &[("v1", true, defaulted())]);
     let upgrade = json!({ "spec": { "versions": upgrade["spec"]["versions"] } });
     widgets.cluster.patch(&crd, Patch::Merge, "author", &upgrade).await?.ok()?;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    stage.scene.barrier().await?;
     ensure!(!widgets.is_stored("stuck").await?);
     let requests = widgets.requests()?;
     ensure!(widgets.cluster.condition(&widgets.crd(), "DefaultsPersisted").await?.is_none());
@@ -99,7 +97,7 @@ async fn being_deleted(stage: &Stage, name: &'static str) -> Result<()> {
     widgets.cluster.patch(&widgets.path("stuck"), Patch::Merge, "owner", &free).await?.ok()?;
     eventually(SOON, "the CRD is gone", async || Ok(widgets.cluster.get(&crd).await.is_err().then_some(())))
         .await?;
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    stage.scene.barrier().await?;
     ensure!(widgets.requests()? == requests, "asked about what is gone");
     Ok(())
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Condition, Patch, crd, eventually};
+use e2e::cluster::{CRDS, Cluster, Condition, GUARD, Patch, crd, eventually};
 use e2e::logs;
 use e2e::operator::Operator;
 use e2e::scene::Scene;
@@ -17,7 +17,7 @@ use tokio::sync::RwLock;
 use crate::Case;
 
 /// How long the operator may take for anything that is not said to take longer.
-pub(crate) const SOON: Duration = Duration::from_secs(30);
+pub(crate) const SOON: Duration = GUARD;
 /// Values of objects. Whatever else objects hold is too common to be searched for.
 pub(crate) const CANARY: &str = "hunter2";
 pub(crate) const CANARY_NUMBER: i64 = 730_588_193;

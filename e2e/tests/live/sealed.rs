@@ -87,7 +87,7 @@ async fn set(cluster: &Cluster) -> Result<()> {
     for crd in [vaults(Some(1)), safes(Some(1))] {
         cluster.apply_crd(&crd).await?;
     }
-    eventually(Duration::from_secs(20), "the default is served", async || {
+    eventually(Duration::from_secs(60), "the default is served", async || {
         let vault = cluster.get(&format!("/apis/{GROUP}/v1/namespaces/default/vaults/plain")).await?;
         let safe = cluster.get(&format!("/apis/{GROUP}/v1/namespaces/default/safes/sealed-0")).await?;
         Ok((vault["spec"]["size"] == 1 && safe["spec"]["size"] == 1).then_some(()))
@@ -160,7 +160,7 @@ fn strangers_are_told_why(kubeconfig: &Path, control_plane: &ControlPlane) -> Re
             // A file that cannot be read is no endpoint's affair.
             let endpoint = if hint.contains("/no/such") { "" } else { access[1] };
             refused(&output, &[endpoint, hint]).with_context(|| format!("{case}: {command:?}"))?;
-            ensure!(begun.elapsed() < Duration::from_secs(20), "{case}: {:?}", begun.elapsed());
+            ensure!(begun.elapsed() < Duration::from_secs(60), "{case}: {:?}", begun.elapsed());
         }
     }
     Ok(())

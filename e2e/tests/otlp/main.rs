@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use e2e::admission::freeze;
-use e2e::cluster::{Cluster, crd, eventually};
+use e2e::cluster::{Cluster, GUARD, crd, eventually};
 use e2e::operator::{Operator, binary_with};
 use e2e::scene::Scene;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use self::collector::{Collector, Manner, Span};
 
 const GROUP: &str = "stable.example.com";
 const CRD: &str = "crontabs.stable.example.com";
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = GUARD;
 const CANARY: &str = "hunter2";
 
 #[tokio::test(flavor = "multi_thread")]
