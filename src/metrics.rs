@@ -13,12 +13,15 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::domain::object_state::StateKind;
+use crate::domain::words::words;
+
 /// The counters of one process.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    /// Objects looked at, by what became of them.
-    pub objects: Family<ObjectLabels, Counter>,
+    /// Objects processed, by what became of them.
+    objects: Family<ObjectLabels, Counter>,
     /// Writes to objects, by what came of them.
     writes: Family<WriteLabels, Counter>,
     /// Requests to the API server, by verb and outcome.
@@ -39,97 +42,31 @@ pub struct Metrics {
     pub leader: Gauge,
 }
 
-/// What became of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
-pub enum ObjectOutcome {
-    /// Nothing was missing.
-    Stored,
-    /// A write stored what was missing.
-    Written,
-    /// A write would do harm.
-    Held,
-    /// A write was refused.
-    Rejected,
-    /// Its annotation asks for it to be left alone.
-    Ignored,
-    /// It is being deleted.
-    Terminating,
-    /// It went away.
-    Gone,
-    /// A write is due and the policy forbids it.
-    Due,
-    /// Nothing is known yet.
-    Unknown,
-}
-
-/// What came of one write to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
-pub enum WriteOutcome {
-    /// Something was missing in etcd, and is there now.
-    Written,
-    /// A stored default was moved to the new one, as a policy says.
-    Followed,
-    /// Nothing was missing.
-    AlreadyStored,
-    /// The object is gone.
-    Gone,
-    /// Somebody else wrote first.
-    Conflict,
-    /// It is not proved that the defaults are stored; the object is read and decided about again.
-    Unproved,
-    /// The object was refused.
-    Rejected,
-    /// A permission is missing.
-    Forbidden,
-    /// The server forgot owners.
-    OwnersLost,
-    /// The server could not answer.
-    Failed,
-}
-
-impl ObjectOutcome {
-    const ALL: [Self; 9] = [
-        Self::Stored,
-        Self::Written,
-        Self::Held,
-        Self::Rejected,
-        Self::Ignored,
-        Self::Terminating,
-        Self::Gone,
-        Self::Due,
-        Self::Unknown,
-    ];
-}
-
-impl WriteOutcome {
-    /// The outcome as the label shows it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Written => "Written",
-            Self::Followed => "Followed",
-            Self::AlreadyStored => "AlreadyStored",
-            Self::Gone => "Gone",
-            Self::Conflict => "Conflict",
-            Self::Unproved => "Unproved",
-            Self::Rejected => "Rejected",
-            Self::Forbidden => "Forbidden",
-            Self::OwnersLost => "OwnersLost",
-            Self::Failed => "Failed",
-        }
+words! {
+    /// What came of one write to an object.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+    pub enum WriteOutcome {
+        /// Something was missing in etcd, and is there now.
+        Written,
+        /// A stored default was moved to the new one, as a policy says.
+        Followed,
+        /// Nothing was missing.
+        AlreadyStored,
+        /// The object is gone.
+        Gone,
+        /// Somebody else wrote first.
+        Conflict,
+        /// It is not proved that the defaults are stored; the object is read and decided about again.
+        Unproved,
+        /// The object was rejected.
+        Rejected,
+        /// A permission is missing.
+        Forbidden,
+        /// The server forgot owners.
+        OwnersLost,
+        /// The server could not answer.
+        Failed,
     }
-
-    const ALL: [Self; 10] = [
-        Self::Written,
-        Self::Followed,
-        Self::AlreadyStored,
-        Self::Gone,
-        Self::Conflict,
-        Self::Unproved,
-        Self::Rejected,
-        Self::Forbidden,
-        Self::OwnersLost,
-        Self::Failed,
-    ];
 }
 
 /// What was asked of the API server.
@@ -172,11 +109,10 @@ pub enum RequestOutcome {
     NoAnswer,
 }
 
-/// See [`Metrics::objects`].
+/// See [`Metrics::object`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ObjectLabels {
-    /// What became of them.
-    pub outcome: ObjectOutcome,
+struct ObjectLabels {
+    outcome: &'static str,
 }
 
 /// See [`Metrics::write`].
@@ -224,11 +160,11 @@ impl Default for Metrics {
             leader: Gauge::default(),
         };
         // From zero on, or the first of each would not be seen as an increase.
-        for outcome in ObjectOutcome::ALL {
-            drop(metrics.objects.get_or_create(&ObjectLabels { outcome }));
+        for kind in StateKind::ALL {
+            drop(metrics.objects.get_or_create(&ObjectLabels { outcome: kind.as_str() }));
         }
         for outcome in WriteOutcome::ALL {
-            drop(metrics.writes.get_or_create(&WriteLabels { outcome }));
+            drop(metrics.writes.get_or_create(&WriteLabels { outcome: *outcome }));
         }
         Self { registry: metrics.registered(), ..metrics }
     }
@@ -251,7 +187,7 @@ impl Metrics {
             leader,
         } = self;
         let mut registry = Registry::with_prefix("etch");
-        registry.register("objects", "Objects looked at, by what became of them", objects.clone());
+        registry.register("objects", "Objects processed, by what became of them", objects.clone());
         registry.register("writes", "Writes to objects, by what came of them", writes.clone());
         registry.register("requests", "Requests to the API server, by verb and outcome", requests.clone());
         registry.register_with_unit(
@@ -283,8 +219,8 @@ impl Metrics {
     }
 
     /// Counts one object.
-    pub fn object(&self, outcome: ObjectOutcome) {
-        self.objects.get_or_create(&ObjectLabels { outcome }).inc();
+    pub fn object(&self, state: StateKind) {
+        self.objects.get_or_create(&ObjectLabels { outcome: state.as_str() }).inc();
     }
 
     /// Counts one write to an object.
@@ -297,13 +233,13 @@ impl Metrics {
         self.requests.get_or_create(&RequestLabels { verb, outcome }).inc();
     }
 
-    /// Says how many objects of a CRD do not hold their defaults.
+    /// Sets how many objects of a CRD do not hold their defaults.
     pub fn phantom_objects(&self, crd: &str, count: u64) {
         let labels = CrdLabels { crd: crd.to_owned() };
         self.phantom.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Says which reason the condition of a CRD gives.
+    /// Sets which reason the condition of a CRD gives.
     pub fn state(&self, crd: &str, reason: &'static str) {
         let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = reasons.insert(crd.to_owned(), reason)
@@ -314,7 +250,7 @@ impl Metrics {
         self.states.get_or_create(&StateLabels { crd: crd.to_owned(), reason }).set(1);
     }
 
-    /// Forgets a CRD.
+    /// Removes a CRD.
     pub fn forget(&self, crd: &str) {
         self.phantom.remove(&CrdLabels { crd: crd.to_owned() });
         let before = self.reasons.lock().unwrap_or_else(PoisonError::into_inner).remove(crd);
@@ -323,7 +259,7 @@ impl Metrics {
         }
     }
 
-    /// Forgets all CRDs: who does not lead has nothing to say about them.
+    /// Removes all CRDs: only the leader counts them.
     pub fn forget_all(&self) {
         self.phantom.clear();
         self.paused.set(0);

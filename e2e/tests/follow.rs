@@ -287,7 +287,7 @@ async fn what_is_told_again_is_counted_up(cluster: &Cluster, etch: &etch::cluste
     };
     for (process, times) in [(1, 3), (2, 1)] {
         let (events, dispatch) = Events::new(etch.clone(), "process");
-        (0..times).for_each(|_| events.tell(event.clone()));
+        (0..times).for_each(|_| events.publish(event.clone()));
         drop(events);
         dispatch.run().await;
         let all = cluster.get("/apis/events.k8s.io/v1/namespaces/default/events").await?;

@@ -15,7 +15,7 @@ use crate::domain::rbac::Verb;
 
 /// Permissions that are missing for one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingPermissions {
     /// The API group.
     pub group: String,
     /// The resource's plural.
@@ -24,7 +24,7 @@ pub struct Missing {
     pub verbs: Vec<Verb>,
 }
 
-impl Missing {
+impl MissingPermissions {
     /// These verbs on all objects of a resource.
     pub fn of(resource: &Resource, verbs: Vec<Verb>) -> Self {
         Self { group: resource.group.clone(), plural: resource.plural.clone(), verbs }
@@ -36,7 +36,11 @@ impl Cluster {
     ///
     /// # Errors
     /// See [`CallError`].
-    pub async fn missing(&self, resource: &Resource, verbs: &[Verb]) -> Result<Option<Missing>, CallError> {
+    pub async fn missing(
+        &self,
+        resource: &Resource,
+        verbs: &[Verb],
+    ) -> Result<Option<MissingPermissions>, CallError> {
         self.missing_in(resource, &Scope::All, verbs).await
     }
 
@@ -49,7 +53,7 @@ impl Cluster {
         resource: &Resource,
         scope: &Scope,
         verbs: &[Verb],
-    ) -> Result<Option<Missing>, CallError> {
+    ) -> Result<Option<MissingPermissions>, CallError> {
         self.asked.notify_one();
         let mut missing = Vec::new();
         for verb in verbs {
@@ -69,7 +73,7 @@ impl Cluster {
                 missing.push(*verb);
             }
         }
-        Ok((!missing.is_empty()).then(|| Missing::of(resource, missing)))
+        Ok((!missing.is_empty()).then(|| MissingPermissions::of(resource, missing)))
     }
 
     /// Tries to list a resource, for as little as that costs.
@@ -88,7 +92,7 @@ impl Cluster {
     }
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingPermissions {
     /// The rule to add, as it stands in a Role or ClusterRole.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verbs: Vec<String> = self.verbs.iter().map(|verb| format!("{:?}", verb.as_str())).collect();

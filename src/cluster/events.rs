@@ -94,7 +94,7 @@ impl Events {
     }
 
     /// Tells an event. Where too many wait already, it is dropped.
-    pub fn tell(&self, event: Event) {
+    pub fn publish(&self, event: Event) {
         if self.0.try_send(event).is_err() {
             debug!("an event is dropped");
         }

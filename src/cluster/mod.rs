@@ -29,7 +29,7 @@ use tokio::time::Instant;
 
 use crate::metrics::Metrics;
 
-pub use access::Missing;
+pub use access::MissingPermissions;
 pub use backoff::Backoff;
 pub use connect::{ConnectError, Target};
 pub use events::{Dispatch, Event, Events, Regarding};

@@ -10,14 +10,14 @@ use tokio::sync::{Mutex, Notify, Semaphore, mpsc, watch};
 use tracing::{info_span, warn};
 
 use super::Options;
-use super::crd::check::{Checked, Judged, check};
+use super::crd::check::{Checked, SchemaFindings, check};
 use super::crd::retry::Retries;
-use super::crd::slot::{Phase, Slot, Wanted, Work};
-use super::crd::task::{CrdTask, patience};
+use super::crd::slot::{Phase, RunningTask, Slot, Target};
+use super::crd::task::{CrdTask, permission_backoff};
 use super::error::Error;
 use super::index::Index;
-use super::state::report::Ledger;
-use super::status::writer::{Recorder, Subject};
+use super::state::report::ReportState;
+use super::status::writer::{StatusWriter, Subject};
 use crate::api::Settings;
 use crate::cluster::{Backoff, Cluster, Events, Pace, Permissions};
 use crate::domain::crd::Crd;
@@ -32,17 +32,17 @@ pub(super) struct Context {
     pace: Arc<Pace>,
     options: Options,
     index: SharedIndex,
-    /// Tells the tasks that what we may do has changed.
+    /// Notifies the tasks that permissions have changed.
     pub(super) permissions: watch::Sender<()>,
     slots: StdMutex<HashMap<String, Arc<Mutex<Slot>>>>,
     /// The names of CRDs whose task has ended.
     ended: mpsc::UnboundedSender<String>,
     /// CRDs are large, and there may be thousands: they are read one at a time.
     reading: Semaphore,
-    /// The CRDs that were read, and can be, by name: what policies say of their fields is held against their schemas.
+    /// The CRDs that were read, and can be, by name: the paths in policies are compared with their schemas.
     checked: StdMutex<HashMap<String, Arc<Crd>>>,
-    /// Told when one of them is another.
-    pub(super) rechecked: Notify,
+    /// Notified when one of them changes.
+    pub(super) schemas_changed: Notify,
 }
 
 impl Context {
@@ -64,7 +64,7 @@ impl Context {
             ended,
             reading: Semaphore::new(1),
             checked: StdMutex::default(),
-            rechecked: Notify::new(),
+            schemas_changed: Notify::new(),
         }
     }
 
@@ -79,7 +79,7 @@ impl Context {
     }
 
     /// What a CRD is to be reconciled to; none where it is gone.
-    pub(super) fn wanted(&self, name: &str) -> Option<Wanted> {
+    pub(super) fn target(&self, name: &str) -> Option<Target> {
         let index = self.index();
         let known = index.crd(name)?;
         let assignment = index.assignment(name, self.options.settle);
@@ -87,7 +87,7 @@ impl Context {
             let (policy, ties) = (&assignment.settings.policy, assignment.ties.join(", "));
             warn!(crd = name, policy, ties, "several policies select this CRD as specifically");
         }
-        Some(Wanted {
+        Some(Target {
             uid: known.uid.clone(),
             generation: known.generation,
             settings: assignment.map(|assignment| assignment.settings),
@@ -99,13 +99,13 @@ impl Context {
     pub(super) async fn check(
         &self,
         name: &str,
-        wanted: &Wanted,
+        target: &Target,
         slot: &Slot,
-    ) -> Result<Option<(Checked, Recorder)>, Error> {
+    ) -> Result<Option<(Checked, StatusWriter)>, Error> {
         // The semaphore is never closed.
         let _permit = self.reading.acquire().await;
         let Some(document) = self.cluster.crd(name).await? else { return Ok(None) };
-        if document["metadata"]["uid"] != wanted.uid.as_str() {
+        if document["metadata"]["uid"] != target.uid.as_str() {
             return Ok(None);
         }
         // Schemas may be large, and their rules are compiled: nothing else waits for that.
@@ -114,22 +114,27 @@ impl Context {
         let mut checked = checked.ok().and_then(Result::ok).ok_or(Error::Panicked)?;
         let subject = Subject {
             name: name.to_owned(),
-            uid: wanted.uid.clone(),
+            uid: target.uid.clone(),
             generation: checked.generation,
             crd: checked.crd.clone(),
         };
-        if let Some(crd) = checked.crd.clone().filter(|_| wanted.settings.is_some()) {
-            self.checked().insert(name.to_owned(), crd);
-            self.rechecked.notify_one();
+        if let Some(crd) = checked.crd.clone().filter(|_| target.settings.is_some()) {
+            self.schemas().insert(name.to_owned(), crd);
+            self.schemas_changed.notify_one();
         }
         let present = std::mem::take(&mut checked.conditions);
-        let recorder =
-            Recorder::new(self.cluster.clone(), self.events.clone(), subject, present, slot.touched());
-        Ok(Some((checked, recorder)))
+        let status_writer = StatusWriter::new(
+            self.cluster.clone(),
+            self.events.clone(),
+            subject,
+            present,
+            slot.conditions_changed(),
+        );
+        Ok(Some((checked, status_writer)))
     }
 
     /// The CRDs that were read, by name.
-    pub(super) fn checked(&self) -> MutexGuard<'_, HashMap<String, Arc<Crd>>> {
+    pub(super) fn schemas(&self) -> MutexGuard<'_, HashMap<String, Arc<Crd>>> {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -137,10 +142,10 @@ impl Context {
     pub(super) fn task(
         &self,
         crd: Arc<Crd>,
-        judged: Judged,
+        findings: SchemaFindings,
         revision: String,
         settings: Settings,
-        recorder: Recorder,
+        status_writer: StatusWriter,
         slot: &Slot,
     ) -> CrdTask {
         let own_pace = Arc::new(Pace::new(self.options.max_in_flight, settings.max_writes_per_second));
@@ -151,28 +156,28 @@ impl Context {
             crd,
             settings,
             pause: slot.pause(),
-            judged,
-            recorder,
+            findings,
+            status_writer,
             revision,
-            ledger: Ledger::default(),
+            report_state: ReportState::default(),
             changes: None,
             retries: Retries::new(),
             permissions: Permissions::of(&self.permissions),
-            known: None,
+            checkpoint: None,
             backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
             settled_at: None,
             missing: None,
-            patience: patience(),
+            permission_backoff: permission_backoff(),
         }
     }
 
     /// Starts a task; when it ends, its CRD is reconciled again.
-    pub(super) fn work(&self, name: &str, task: Box<CrdTask>) -> Phase {
+    pub(super) fn start_task(&self, name: &str, task: Box<CrdTask>) -> Phase {
         let (ended, name) = (self.ended.clone(), name.to_owned());
         // Not `name`: that is what a span is called in JSON.
         let span = info_span!("reconcile", crd = name);
         // Where nobody listens any more, the operator is about to end.
-        Phase::Working(Work::start(task, span, move || drop(ended.send(name))))
+        Phase::Running(RunningTask::start(task, span, move || drop(ended.send(name))))
     }
 
     /// How long to wait after an error.
@@ -189,7 +194,7 @@ impl Context {
         if let Some(slot) = slot {
             slot.lock().await.stop().await;
         }
-        self.checked().remove(name);
+        self.schemas().remove(name);
         self.cluster.metrics().forget(name);
     }
 

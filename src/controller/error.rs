@@ -1,22 +1,22 @@
-//! Why the task of a CRD cannot go on, and what is said about it meanwhile.
+//! Why the task of a CRD cannot go on, and its conditions meanwhile.
 //! It must not decide how long to wait.
 
 use std::time::Duration;
 
-use crate::cluster::{CallError, Missing};
-use crate::controller::crd::check::Judged;
-use crate::controller::crd::sweep::Interruption;
-use crate::controller::object::reconcile::Stop;
-use crate::controller::status::message::{forbidden, verdict};
-use crate::domain::condition::{Reason, Verdict};
+use crate::cluster::{CallError, MissingPermissions};
+use crate::controller::crd::check::SchemaFindings;
+use crate::controller::crd::sweep::SweepError;
+use crate::controller::object::reconcile::StopReason;
+use crate::controller::status::message::{crd_status, forbidden};
+use crate::domain::condition::{CrdStatus, Reason};
 
 /// Why a task has to begin again.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::controller) enum Halt {
+pub(in crate::controller) enum TaskError {
     #[error("a permission is missing: {0}")]
-    Forbidden(Missing),
+    Forbidden(MissingPermissions),
     #[error(transparent)]
-    Interrupted(#[from] Interruption),
+    Interrupted(#[from] SweepError),
     #[error("more objects could not be written yet than are remembered")]
     Incomplete,
     #[error("more objects are in trouble than are remembered by name; all are looked at again")]
@@ -48,27 +48,28 @@ impl Error {
     }
 }
 
-impl Halt {
+impl TaskError {
     /// Whether it is for the conversion webhook that objects cannot be read.
     pub(in crate::controller) fn is_failed_conversion(&self) -> bool {
         match self {
-            Self::Interrupted(Interruption::List(CallError::Refused(refusal)))
+            Self::Interrupted(SweepError::List(CallError::Refused(refusal)))
             | Self::Watch(CallError::Refused(refusal)) => refusal.is_failed_conversion(),
             _ => false,
         }
     }
 
-    /// What there is to say; none where it is over at once.
-    pub(in crate::controller) fn verdict(&self, judged: &Judged) -> Option<Verdict> {
-        let say = |reason, message: String| Some(verdict(judged, Some(false), reason, message));
+    /// The conditions meanwhile; none where it is retried at once.
+    pub(in crate::controller) fn crd_status(&self, findings: &SchemaFindings) -> Option<CrdStatus> {
+        let say = |reason, message: String| Some(crd_status(findings, Some(false), reason, message));
         match self {
-            Self::Forbidden(missing) | Self::Interrupted(Interruption::Stop(Stop::Forbidden(missing))) => {
+            Self::Forbidden(missing)
+            | Self::Interrupted(SweepError::Stop(StopReason::Forbidden(missing))) => {
                 say(Reason::Forbidden, forbidden(missing))
             }
-            Self::Interrupted(Interruption::Stop(lost @ Stop::OwnersLost { .. })) => {
+            Self::Interrupted(SweepError::Stop(lost @ StopReason::OwnersLost { .. })) => {
                 say(Reason::ObjectsRejected, lost.to_string())
             }
-            Self::Interrupted(Interruption::TooManyRejected(_)) => {
+            Self::Interrupted(SweepError::TooManyRejected(_)) => {
                 say(Reason::ObjectsRejected, self.to_string())
             }
             Self::Overflow | Self::NothingLeft => None,
@@ -77,7 +78,7 @@ impl Halt {
                 let message = "objects cannot be read at the storage version: the conversion webhook does not answer, or fails";
                 say(Reason::ConversionFailed, message.to_owned())
             }
-            Self::Interrupted(Interruption::List(CallError::Refused(refusal)))
+            Self::Interrupted(SweepError::List(CallError::Refused(refusal)))
             | Self::Watch(CallError::Refused(refusal))
                 if refusal.is_of_lost_version() =>
             {

@@ -23,7 +23,7 @@ use crate::domain::ownership::MANAGER;
 /// What is known of all CRDs and policies.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    crds: Listed<Known>,
+    crds: Listed<CrdEntry>,
     policies: Listed<Policy>,
     /// What the policies say that count.
     readable: Policies,
@@ -31,7 +31,7 @@ pub(super) struct Index {
 
 /// What is known of one CRD.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct CrdEntry {
     pub(super) uid: String,
     pub(super) generation: i64,
     pub(super) labels: BTreeMap<String, String>,
@@ -66,7 +66,7 @@ impl Index {
     }
 
     /// What is known of a CRD; none where there is none, or it is being deleted.
-    pub(super) fn crd(&self, name: &str) -> Option<&Known> {
+    pub(super) fn crd(&self, name: &str) -> Option<&CrdEntry> {
         self.crds.items.get(name)
     }
 
@@ -128,7 +128,7 @@ impl Index {
             self.crds.items.remove(&name);
             return Change::Gone(name);
         }
-        let known = Known {
+        let known = CrdEntry {
             uid: crd.uid().unwrap_or_default(),
             generation: crd.metadata.generation.unwrap_or_default(),
             labels: crd.labels().clone(),

@@ -61,7 +61,7 @@ const BEHIND: usize = 1024;
 /// What the operator is started with.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long a changed schema must stand before objects are written, where the policy does not say.
+    /// How long a changed schema must stand before objects are written, where the policy does not set it.
     pub settle: Duration,
     /// Writes under way at once, at most.
     pub max_in_flight: usize,
@@ -83,7 +83,7 @@ pub struct Operator {
 
 /// Runs the operator without leader election until `shutdown` is ready.
 ///
-/// `ready` is told as soon as all CRDs and policies are known.
+/// `ready` is notified as soon as all CRDs and policies are known.
 pub async fn run(
     cluster: Cluster,
     options: Options,
@@ -94,7 +94,7 @@ pub async fn run(
 }
 
 impl Operator {
-    /// Begins to watch. `ready` is told as soon as all CRDs and policies are known.
+    /// Begins to watch. `ready` is notified as soon as all CRDs and policies are known.
     pub fn start(cluster: Cluster, options: Options, ready: Arc<Readiness>) -> Self {
         let (crds, mut writer) = store();
         let (index, changes) = (SharedIndex::default(), broadcast::Sender::new(BEHIND));
@@ -223,7 +223,7 @@ async fn policy_statuses(
                 }
                 due.get_or_insert_with(|| Instant::now() + GATHER);
             }
-            () = context.rechecked.notified() => {
+            () = context.schemas_changed.notified() => {
                 due.get_or_insert_with(|| Instant::now() + GATHER);
             }
             () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
@@ -248,7 +248,7 @@ fn renew_policy_statuses(
     let paused = assignments.iter().filter(|(_, assignment)| is_paused(&assignment.settings)).count();
     context.cluster.metrics().paused.set(i64::try_from(paused).unwrap_or(i64::MAX));
     let statuses = {
-        let checked = context.checked();
+        let checked = context.schemas();
         let crd = |name: &str| checked.get(name).map(|crd| &**crd);
         index.policy_statuses(&assignments, &crd, now())
     };
@@ -256,7 +256,7 @@ fn renew_policy_statuses(
         let told = wanted.borrow().iter().find(|told| told.name == *name).map(|told| told.status.clone());
         let before = told.or_else(|| index.policy_status(name).cloned()).unwrap_or_default();
         let news = events::about_policy(name, uid, &before.conditions, &status.conditions);
-        news.into_iter().for_each(|event| context.events.tell(event));
+        news.into_iter().for_each(|event| context.events.publish(event));
     }
     wanted.send_if_modified(|before| {
         let is_new = *before != statuses;
@@ -265,7 +265,7 @@ fn renew_policy_statuses(
     });
 }
 
-/// All that the store has to know of a CRD is its name: the index keeps the rest.
+/// All that the store needs of a CRD is its name: the index holds the rest.
 fn only_names(crd: &mut CrdMeta) {
     let metadata = &mut crd.metadata;
     (metadata.managed_fields, metadata.annotations, metadata.labels) = (None, None, None);

@@ -1,5 +1,5 @@
 //! One pass over the objects of a CRD by hand, by the same laws as the operator's.
-//! It must not say anything in the cluster: what came of it is the caller's to tell.
+//! It must not write conditions, reports or events: the caller prints the result.
 
 use std::pin::pin;
 use std::sync::Mutex;
@@ -9,11 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
 use crate::cluster::{Cluster, Pace, Scope};
-use crate::controller::crd::sweep::{Interruption, Orders, Sweep, look_at, place};
-use crate::controller::object::reconcile::{Stop, Tender};
-use crate::controller::state::changed_defaults::Changes;
-use crate::controller::state::checkpoint::Memory;
-use crate::controller::state::drops::Drops;
+use crate::controller::crd::sweep::{Sweep, SweepError, SweepInput, list_key, lock};
+use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
+use crate::controller::state::changed_defaults::ChangedDefaults;
+use crate::controller::state::checkpoint::Checkpoint;
+use crate::controller::state::dropped_fields::DroppedFields;
+use crate::controller::state::report::object_problem;
 use crate::controller::state::tally::Tally;
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
@@ -21,7 +22,7 @@ use crate::domain::plan::{Record, Since, Skip, Terms};
 
 /// How often a sweep that wrote something is verified by another, at most.
 const VERIFICATIONS: u32 = 3;
-/// How often progress is told.
+/// How often progress is reported.
 const TELL: Duration = Duration::from_millis(100);
 
 /// What is to be done.
@@ -52,7 +53,7 @@ pub struct Passed {
     pub left_out: u64,
     /// Whether nothing was left out, and a last sweep over what was written had nothing to do.
     pub verified: bool,
-    /// Objects that were held, refused, could not be judged, or are ignored or being deleted; not more than are remembered.
+    /// Objects that were held, refused, could not be findings, or are ignored or being deleted; not more than are remembered.
     pub problems: Vec<ObjectProblem>,
     /// The fields that the schema no longer knows and that were dropped, as far as they are named.
     pub dropped: Vec<DroppedField>,
@@ -65,7 +66,7 @@ pub struct Progress {
     pub counts: Counts,
     /// How many objects were left out so far.
     pub left_out: u64,
-    /// How many objects there are said to be, those included that are left out.
+    /// How many objects the list has, as the server counts them, those included that are left out.
     pub expected: Option<u64>,
     /// Whether what was written is being verified.
     pub verifies: bool,
@@ -82,18 +83,17 @@ pub struct Stopped {
     pub upto: Option<String>,
     /// Why it was stopped.
     #[source]
-    pub reason: Interruption,
+    pub reason: SweepError,
 }
 
 impl Stopped {
-    /// Whether it was told to.
+    /// Whether it was cancelled.
     pub fn is_ended(&self) -> bool {
-        matches!(self.reason, Interruption::Stop(Stop::Ended))
+        matches!(self.reason, SweepError::Stop(StopReason::Ended))
     }
 }
 
-/// Has the defaults of all objects of a CRD stored, and verifies it. `progress` is told how far it has come, several times a
-/// second.
+/// Stores the defaults of all objects of a CRD, and verifies it. `progress` is called several times a second.
 ///
 /// # Errors
 /// See [`Stopped`]. Objects that are refused or held stop nothing.
@@ -102,59 +102,65 @@ pub async fn persist(
     pass: Pass<'_>,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Passed, Box<Stopped>> {
-    let (since, changes, drops) = (Since::default(), Changes::default(), Drops::default());
-    let tender = Tender {
+    let (since, changes, dropped) = (Since::default(), ChangedDefaults::default(), DroppedFields::default());
+    let reconciler = ObjectReconciler {
         cluster,
         pace: pass.pace,
         own_pace: None,
-        brake: None,
+        pause_watch: None,
         crd: pass.crd,
         scope: pass.scope,
         terms: pass.terms,
         mode: Mode::Persist,
         since: &since,
         changes: &changes,
-        drops: &drops,
-        ended: Some(pass.ended),
+        dropped: &dropped,
+        cancelled: Some(pass.ended),
     };
     let after = pass.after.as_ref();
-    let mut memory = Memory { record: pass.record.clone(), ..Memory::default() };
-    let (mut last, ended) = sweep(tender, &memory, None, after, progress).await;
+    let mut checkpoint = Checkpoint { record: pass.record.clone(), ..Checkpoint::default() };
+    let (mut last, ended) = sweep(reconciler, &checkpoint, None, after, progress).await;
     if let Err(reason) = ended {
         let upto = last.reached.take().max(pass.after);
-        return Err(Box::new(Stopped { passed: passed(&last, &drops, false), upto, reason }));
+        return Err(Box::new(Stopped { passed: passed(&last, &dropped, false), upto, reason }));
     }
     let through = last.through;
     let mut verified = last.tally.counts().written == 0;
-    memory = memory.after(&mut last, through, pass.crd);
+    checkpoint = checkpoint.after_sweep(&mut last, through, pass.crd);
     for _ in 0..VERIFICATIONS {
         if verified {
             break;
         }
-        let (mut again, ended) = sweep(tender, &memory, Some(&last), after, progress).await;
+        let (mut again, ended) = sweep(reconciler, &checkpoint, Some(&last), after, progress).await;
         if let Err(reason) = ended {
-            return Err(Box::new(Stopped { passed: passed(&last, &drops, false), upto: pass.after, reason }));
+            return Err(Box::new(Stopped {
+                passed: passed(&last, &dropped, false),
+                upto: pass.after,
+                reason,
+            }));
         }
-        verified = again.asked == 0;
-        memory = memory.after(&mut again, through, pass.crd);
+        verified = again.requests == 0;
+        checkpoint = checkpoint.after_sweep(&mut again, through, pass.crd);
         last = again;
     }
-    Ok(passed(&last, &drops, verified))
+    Ok(passed(&last, &dropped, verified))
 }
 
 /// Whether an object is left out of a pass that goes on behind `after`.
 pub fn is_left_out(object: &Object, after: Option<&String>) -> bool {
-    after.is_some_and(|after| place(object) <= *after)
+    after.is_some_and(|after| list_key(object) <= *after)
 }
 
 /// What a sweep came to.
-fn passed(sweep: &Sweep, drops: &Drops, verified: bool) -> Passed {
+fn passed(sweep: &Sweep, dropped: &DroppedFields, verified: bool) -> Passed {
     let tally = &sweep.tally;
-    let troubles = tally.troubles().map(|(identity, trouble)| trouble.describe(identity));
-    let skipped = [Skip::Ignored, Skip::Terminating].map(|why| tally.skipped().describe(why));
-    let problems = troubles.chain(skipped.into_iter().flatten()).collect();
+    let problems = tally.problems().filter_map(|(identity, state)| Some((identity, state.problem()?)));
+    let skipped = Skip::ALL.iter().flat_map(|why| tally.skipped().named(*why));
+    let skipped = skipped.map(|(identity, skipped)| (identity, skipped.problem()));
+    let problems =
+        problems.chain(skipped).map(|(identity, problem)| object_problem(identity, problem)).collect();
     let mut status = DefaultsReportStatus { counts: tally.counts(), ..DefaultsReportStatus::default() };
-    drops.enter(&mut status);
+    dropped.add_to_report(&mut status);
     let left_out = tally.left_out();
     Passed {
         counts: status.counts,
@@ -167,18 +173,18 @@ fn passed(sweep: &Sweep, drops: &Drops, verified: bool) -> Passed {
 
 /// One sweep, as far as it came, and how it ended.
 async fn sweep(
-    tender: Tender<'_>,
-    memory: &Memory,
+    reconciler: ObjectReconciler<'_>,
+    checkpoint: &Checkpoint,
     earlier: Option<&Sweep>,
     after: Option<&String>,
     progress: &mut (dyn FnMut(Progress) + Send),
-) -> (Sweep, Result<(), Interruption>) {
+) -> (Sweep, Result<(), SweepError>) {
     let tally = Mutex::new(Tally::default());
-    let orders = Orders {
-        record: &memory.record,
+    let input = SweepInput {
+        record: &checkpoint.record,
         upto: None,
-        beyond: &memory.record,
-        proved: &memory.proved,
+        beyond: &checkpoint.record,
+        proved: &checkpoint.proved,
         earlier,
         after,
         tally: &tally,
@@ -186,7 +192,7 @@ async fn sweep(
     };
     let mut sweep = Sweep::default();
     let mut tell = || {
-        let tally = look_at(&tally);
+        let tally = lock(&tally);
         progress(Progress {
             counts: tally.counts(),
             left_out: tally.left_out(),
@@ -195,7 +201,7 @@ async fn sweep(
         });
     };
     let ended = {
-        let mut work = pin!(sweep.all(tender, orders));
+        let mut work = pin!(sweep.run(reconciler, input));
         let mut ticks = tokio::time::interval(TELL);
         loop {
             tokio::select! {

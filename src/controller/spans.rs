@@ -10,7 +10,7 @@ use tracing::{Span, debug_span, field::Empty};
 
 use crate::api::Counts;
 use crate::cluster::CallError;
-use crate::controller::error::Halt;
+use crate::controller::error::TaskError;
 use crate::domain::condition::Reason;
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
@@ -20,7 +20,7 @@ use crate::metrics::WriteOutcome;
 /// The target of all spans that are there to be traced.
 pub const TRACED: &str = module_path!();
 
-/// The reconciliation of a CRD: from asking for permissions until every object was seen to.
+/// A pass over a CRD's objects: from checking permissions until every object is processed.
 pub(in crate::controller) fn pass(crd: &Crd, policy: &str) -> Span {
     debug_span!(
         "pass",
@@ -37,7 +37,7 @@ pub(in crate::controller) fn pass(crd: &Crd, policy: &str) -> Span {
     )
 }
 
-/// Ends a pass in which every object was seen to; `reason` is that of the CRD's condition.
+/// Ends a pass in which every object was processed; `reason` is that of the CRD's condition.
 pub(in crate::controller) fn finish(pass: &Span, counts: Counts, reason: Option<Reason>) {
     count(pass, counts);
     pass.record("held", counts.held);
@@ -49,9 +49,9 @@ pub(in crate::controller) fn finish(pass: &Span, counts: Counts, reason: Option<
 }
 
 /// Ends a pass that could not be finished.
-pub(in crate::controller) fn halt(pass: &Span, halt: &Halt) {
+pub(in crate::controller) fn fail_pass(pass: &Span, error: &TaskError) {
     pass.record("outcome", "Halted");
-    fail(pass, &halt.to_string());
+    fail(pass, &error.to_string());
 }
 
 /// A time as it is logged: a number, to the tenth of a second.
@@ -64,13 +64,13 @@ pub(in crate::controller) fn sweep(crd: &Crd, verifies: bool) -> Span {
     debug_span!("sweep", crd = crd.name(), verifies, objects = Empty, written = Empty)
 }
 
-/// Says what was counted in a pass or a sweep.
+/// Records what was counted in a pass or a sweep.
 pub(in crate::controller) fn count(span: &Span, counts: Counts) {
     span.record("objects", counts.objects);
     span.record("written", counts.written);
 }
 
-/// A page of a list, and seeing to its objects; `number` begins with one.
+/// A page of a list, and processing its objects; `number` begins with one.
 pub(in crate::controller) fn page(crd: &Crd, number: u64) -> Span {
     debug_span!("page", crd = crd.name(), number, objects = Empty)
 }
@@ -89,7 +89,7 @@ pub(in crate::controller) fn write(crd: &Crd, object: &Object, write: &Write, at
     )
 }
 
-/// Says what came of a write.
+/// Records what came of a write.
 pub(in crate::controller) fn conclude(
     write: &Span,
     outcome: &Result<Outcome, CallError>,
@@ -117,7 +117,7 @@ pub(in crate::controller) fn conclude(
     }
 }
 
-/// Says why it went wrong, in the words of OpenTelemetry as well: its tools look for such spans.
+/// Records why it went wrong, in the words of OpenTelemetry as well: its tools look for such spans.
 fn fail(span: &Span, reason: &str) {
     span.record("reason", reason);
     span.record("otel.status_code", "ERROR");

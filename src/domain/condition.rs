@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::json::Json;
+use super::words::words;
 
 /// The condition types, always written together (fact C1).
 pub const TYPES: [&str; 3] = ["NonStructural", "InvalidDefaults", "DefaultsPersisted"];
@@ -33,44 +34,55 @@ pub struct Condition {
     pub last_transition_time: Option<String>,
 }
 
-/// Why `DefaultsPersisted` is what it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
-    /// The storage version has no defaults.
-    NoDefaults,
-    /// Every object holds its defaults in etcd.
-    AllPersisted,
-    /// A pass is under way.
-    InProgress,
-    /// The schema has changed, and is given time to be taken back.
-    Settling,
-    /// Some objects' writes were refused.
-    ObjectsRejected,
-    /// Some objects hold fields that a write would destroy.
-    HiddenFields,
-    /// Some objects would get a default that is itself invalid.
-    InvalidDefaults,
-    /// The schema is not structural, so the server applies no defaults.
-    NonStructural,
-    /// Some objects do not fit the storage version's schema by type.
-    Misfit,
-    /// A permission is missing.
-    Forbidden,
-    /// A policy has stopped all writes for now.
-    Paused,
-    /// The policy asks for reports only.
-    AuditOnly,
-    /// The policy asks for nothing.
-    Ignored,
-    /// Objects cannot be read at the storage version.
-    ConversionFailed,
-    /// The storage version is not served.
-    NotServed,
+words! {
+    /// Why `DefaultsPersisted` is what it is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Reason {
+        /// The storage version has no defaults.
+        NoDefaults,
+        /// Every object holds its defaults in etcd.
+        AllPersisted,
+        /// A pass is under way.
+        InProgress,
+        /// The schema has changed, and must stay unchanged for a time before objects are written.
+        Settling,
+        /// Writes of some objects were rejected.
+        ObjectsRejected,
+        /// Some objects hold fields that a write would destroy.
+        HiddenFields,
+        /// Some objects would get a default that is itself invalid.
+        InvalidDefaults,
+        /// The schema is not structural, so the server applies no defaults.
+        NonStructural,
+        /// Some objects do not fit the storage version's schema by type.
+        Misfit,
+        /// A permission is missing.
+        Forbidden,
+        /// A policy has paused all writes.
+        Paused,
+        /// The policy asks for reports only.
+        AuditOnly,
+        /// The policy asks for nothing.
+        Ignored,
+        /// Objects cannot be read at the storage version.
+        ConversionFailed,
+        /// The storage version is not served.
+        NotServed,
+    }
+}
+
+/// The type of an event, as Kubernetes has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventType {
+    /// For information.
+    Normal,
+    /// Somebody has to look.
+    Warning,
 }
 
 /// Everything there is to say about a CRD.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct CrdStatus {
     /// Violations of the structural schema rules, as places and the server's words.
     pub non_structural: Vec<String>,
     /// Places of defaults that are themselves invalid.
@@ -86,48 +98,49 @@ pub struct Verdict {
 }
 
 impl Reason {
-    /// All of them.
-    pub const ALL: [Self; 15] = [
-        Self::NoDefaults,
-        Self::AllPersisted,
-        Self::InProgress,
-        Self::Settling,
-        Self::ObjectsRejected,
-        Self::HiddenFields,
-        Self::InvalidDefaults,
-        Self::NonStructural,
-        Self::Misfit,
-        Self::Forbidden,
-        Self::Paused,
-        Self::AuditOnly,
-        Self::Ignored,
-        Self::ConversionFailed,
-        Self::NotServed,
-    ];
+    /// The reason that a condition gives; none if it is not one of ours.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|reason| reason.as_str() == word)
+    }
 
-    /// The reason as it stands in the condition.
-    pub fn as_str(self) -> &'static str {
+    /// Whether it passes without anybody doing anything: work is under way, or its time has not come.
+    pub fn is_transient(self) -> bool {
         match self {
-            Self::NoDefaults => "NoDefaults",
-            Self::AllPersisted => "AllPersisted",
-            Self::InProgress => "InProgress",
-            Self::Settling => "Settling",
-            Self::ObjectsRejected => "ObjectsRejected",
-            Self::HiddenFields => "HiddenFields",
-            Self::InvalidDefaults => "InvalidDefaults",
-            Self::NonStructural => "NonStructural",
-            Self::Misfit => "Misfit",
-            Self::Forbidden => "Forbidden",
-            Self::Paused => "Paused",
-            Self::AuditOnly => "AuditOnly",
-            Self::Ignored => "Ignored",
-            Self::ConversionFailed => "ConversionFailed",
-            Self::NotServed => "NotServed",
+            Self::InProgress | Self::Settling => true,
+            Self::NoDefaults
+            | Self::AllPersisted
+            | Self::ObjectsRejected
+            | Self::HiddenFields
+            | Self::InvalidDefaults
+            | Self::NonStructural
+            | Self::Misfit
+            | Self::Forbidden
+            | Self::Paused
+            | Self::AuditOnly
+            | Self::Ignored
+            | Self::ConversionFailed
+            | Self::NotServed => false,
+        }
+    }
+
+    /// The type of the event when a CRD's `DefaultsPersisted` gets this reason; none where it warrants no event.
+    pub fn event(self) -> Option<EventType> {
+        match self {
+            // A step on the way, or nothing to do; a schema that is not structural has a condition and an event of its own.
+            Self::InProgress | Self::NoDefaults | Self::Ignored | Self::NonStructural => None,
+            Self::AllPersisted | Self::AuditOnly | Self::Paused | Self::Settling => Some(EventType::Normal),
+            Self::ObjectsRejected
+            | Self::HiddenFields
+            | Self::InvalidDefaults
+            | Self::Misfit
+            | Self::Forbidden
+            | Self::ConversionFailed
+            | Self::NotServed => Some(EventType::Warning),
         }
     }
 }
 
-impl Verdict {
+impl CrdStatus {
     /// The conditions that say so, for a CRD of this generation whose conditions are `present`.
     ///
     /// `now` (RFC 3339) becomes the transition time of those whose status changes.
@@ -167,7 +180,7 @@ impl Verdict {
     }
 }
 
-impl Verdict {
+impl CrdStatus {
     /// Status, reason and message of the condition about the defaults themselves.
     fn invalid(&self) -> (&'static str, &'static str, String) {
         let found = [

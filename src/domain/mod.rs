@@ -9,12 +9,14 @@ pub mod guard;
 pub mod impact;
 pub mod lint;
 pub mod object;
+pub mod object_state;
 pub mod openapi;
 pub mod ownership;
 pub mod plan;
 pub mod rbac;
 pub mod refusal;
 mod without;
+pub(crate) mod words;
 
 /// What the server says of values, by `kube_crd_validation`, and of rules, by `kube_validation_rules`.
 pub mod validate {

@@ -1,4 +1,4 @@
-//! What is wrong with a CRD, before any of its objects is looked at.
+//! What is wrong with a CRD itself, whatever its objects are.
 //! It must not show a default's value, only its place.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::domain::schema::rules::crd::{self, Verdict};
 
 /// What is wrong with a CRD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::controller) struct Judged {
+pub(in crate::controller) struct SchemaFindings {
     /// Violations of the structural schema rules, in the server's words.
     pub(in crate::controller) non_structural: Vec<String>,
     /// Places of defaults that are themselves invalid.
@@ -20,9 +20,9 @@ pub(in crate::controller) struct Judged {
 /// A CRD as it was read.
 #[derive(Debug)]
 pub(in crate::controller) struct Checked {
-    /// None where a schema cannot be read: what is wrong with it is in `judged`.
+    /// None where a schema cannot be read: what is wrong with it is in `findings`.
     pub(in crate::controller) crd: Option<Arc<Crd>>,
-    pub(in crate::controller) judged: Judged,
+    pub(in crate::controller) findings: SchemaFindings,
     pub(in crate::controller) generation: i64,
     /// Its resource version.
     pub(in crate::controller) revision: String,
@@ -32,18 +32,18 @@ pub(in crate::controller) struct Checked {
 
 /// Checks a CRD: whether its schema is structural, and its defaults are valid.
 pub(in crate::controller) fn check(document: &Json) -> Checked {
-    let (crd, judged) = judge(document);
+    let (crd, findings) = judge(document);
     let metadata = &document["metadata"];
     Checked {
         crd: crd.map(Arc::new),
-        judged,
+        findings,
         generation: metadata["generation"].as_i64().unwrap_or_default(),
         revision: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
         conditions: condition::present(document),
     }
 }
 
-fn judge(document: &Json) -> (Option<Crd>, Judged) {
+fn judge(document: &Json) -> (Option<Crd>, SchemaFindings) {
     let verdict = crd::judge(&document["spec"]);
     let non_structural = match &verdict {
         Verdict::Structural => Vec::new(),
@@ -55,14 +55,14 @@ fn judge(document: &Json) -> (Option<Crd>, Judged) {
     match Crd::read(document) {
         Ok(crd) => {
             let invalid_defaults = crd.invalid_defaults().iter().map(ToString::to_string).collect();
-            (Some(crd), Judged { non_structural, invalid_defaults })
+            (Some(crd), SchemaFindings { non_structural, invalid_defaults })
         }
         Err(error) => {
             let non_structural = match non_structural.is_empty() {
                 true => vec![error.to_string()],
                 false => non_structural,
             };
-            (None, Judged { non_structural, ..Judged::default() })
+            (None, SchemaFindings { non_structural, ..SchemaFindings::default() })
         }
     }
 }

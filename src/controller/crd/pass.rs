@@ -1,5 +1,5 @@
-//! A CRD's pass: a sweep over all its objects, verified by further sweeps, and what is told about it.
-//! It must not say that a pass has ended before every object was seen to.
+//! A CRD's pass: a sweep over all its objects, verified by further sweeps, and its status.
+//! It must not report a pass as finished before every object was processed.
 
 use std::pin::pin;
 use std::sync::Mutex;
@@ -8,23 +8,23 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument as _, info};
 
 use crate::api::{Counts, DefaultsReportStatus, Mode};
-use crate::controller::crd::sweep::{Interruption, Orders, Proved, Sweep, look_at};
-use crate::controller::crd::task::{CrdTask, UPDATES, tender};
-use crate::controller::error::Halt;
-use crate::controller::object::reconcile::Tender;
+use crate::controller::crd::sweep::{ObjectVersions, Sweep, SweepError, SweepInput, lock};
+use crate::controller::crd::task::{CrdTask, UPDATES, reconciler};
+use crate::controller::error::TaskError;
+use crate::controller::object::reconcile::ObjectReconciler;
 use crate::controller::spans;
-use crate::controller::state::checkpoint::Memory;
+use crate::controller::state::checkpoint::Checkpoint;
 use crate::controller::state::report::{Times, is_finished};
 use crate::controller::state::tally::Tally;
 use crate::controller::status::message;
 use crate::controller::status::writer::now;
-use crate::domain::condition::{Reason, Verdict};
+use crate::domain::condition::{CrdStatus, Reason};
 use crate::domain::plan::Record;
 
 /// How often a sweep that wrote something is verified by another, at most.
 const VERIFICATIONS: u32 = 3;
 
-/// Whether two reports say the same of which objects there are, and of which are not stored.
+/// Whether two reports agree on how many objects there are, and on which are not stored.
 fn tells_the_same(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> bool {
     let numbers = |counts: Counts| {
         let Counts { objects, due, held, rejected, ignored, terminating, unknown, .. } = counts;
@@ -38,10 +38,10 @@ fn tells_the_same(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> b
 }
 
 /// What is known after a pass.
-pub(in crate::controller) struct Standing {
+pub(in crate::controller) struct PassState {
     pub(in crate::controller) tally: Tally,
     pub(in crate::controller) record: Record,
-    pub(in crate::controller) proved: Proved,
+    pub(in crate::controller) proved: ObjectVersions,
     pub(in crate::controller) watch_from: String,
     pub(in crate::controller) times: Times,
     pub(in crate::controller) finished_through: Option<u64>,
@@ -50,10 +50,10 @@ pub(in crate::controller) struct Standing {
 /// Where a sweep has its place in a pass.
 #[derive(Clone, Copy)]
 struct Stage<'a> {
-    memory: &'a Memory,
+    checkpoint: &'a Checkpoint,
     /// The sweep that is verified.
     earlier: Option<&'a Sweep>,
-    /// Whether the work was found done before: then nothing is told until something is written.
+    /// Whether an earlier pass has finished: then nothing is reported until something is written.
     quiet: bool,
     times: Times,
 }
@@ -69,77 +69,77 @@ impl CrdTask {
         self.settings.mode == Mode::Persist && self.settings.pause.is_some()
     }
 
-    /// A pass over all objects, of which those that `memory` covers need no request. What is known when it cannot be ended
-    /// is left in `memory`.
+    /// A pass over all objects, of which those that `checkpoint` covers need no request. What is known when it cannot be ended
+    /// is left in `checkpoint`.
     pub(in crate::controller) async fn pass(
         &mut self,
-        memory: &mut Memory,
-        noted: Option<&DefaultsReportStatus>,
-    ) -> Result<Standing, Halt> {
+        checkpoint: &mut Checkpoint,
+        report: Option<&DefaultsReportStatus>,
+    ) -> Result<PassState, TaskError> {
         info!(digest = %self.crd.compiled().digest(), "pass begins");
         let began = Instant::now();
-        let noted = noted.filter(|noted| is_finished(noted, &self.crd));
+        let report = report.filter(|report| is_finished(report, &self.crd));
         let times = Times { started: Some(now()), finished: None };
-        let quiet = noted.is_some();
-        // It may say already what an earlier attempt has met, and that holds until there is something better.
-        let begins = match self.recorder.reason() {
-            None => !quiet || self.is_paused() && !self.recorder.stands(Reason::Paused),
+        let quiet = report.is_some();
+        // What an earlier attempt has reported holds until there is something newer.
+        let begins = match self.status_writer.reason() {
+            None => !quiet || self.is_paused() && !self.status_writer.has_reason(Reason::Paused),
             Some(Reason::Settling) => !quiet,
             Some(reason) => (reason == Reason::Paused) != self.is_paused(),
         };
         if begins {
-            self.recorder.say(self.in_progress(&Tally::default(), None)).await;
+            self.status_writer.set_conditions(self.in_progress(&Tally::default(), None)).await;
         }
-        let (mut last, ended) = self.sweep(Stage { memory, earlier: None, quiet, times }).await;
+        let (mut last, ended) = self.sweep(Stage { checkpoint, earlier: None, quiet, times }).await;
         if let Err(interruption) = ended {
-            memory.interrupted(last, &self.crd, self.writes());
+            checkpoint.add_interrupted(last, &self.crd, self.writes());
             return Err(interruption.into());
         }
-        let covered = memory.record.through;
-        let (mut asked, written) = (last.asked, last.tally.counts().written);
+        let covered = checkpoint.record.through;
+        let (mut asked, written) = (last.requests, last.tally.counts().written);
         let mut through = last.through.filter(|_| self.writes());
-        let mut verified = Memory::default();
+        let mut verified = Checkpoint::default();
         if self.writes() {
-            verified = memory.after(&mut last, through, &self.crd);
+            verified = checkpoint.after_sweep(&mut last, through, &self.crd);
             let mut left = if written > 0 { VERIFICATIONS } else { 0 };
             while left > 0 {
                 left -= 1;
-                let stage = Stage { memory: &verified, earlier: Some(&last), quiet: false, times };
+                let stage = Stage { checkpoint: &verified, earlier: Some(&last), quiet: false, times };
                 let (mut again, ended) = self.sweep(stage).await;
                 if let Err(interruption) = ended {
                     verified.proved.extend(std::mem::take(&mut again.proved));
-                    *memory = verified;
+                    *checkpoint = verified;
                     return Err(interruption.into());
                 }
-                asked += again.asked;
-                if again.asked == again.tally.counts().unknown {
+                asked += again.requests;
+                if again.requests == again.tally.counts().unknown {
                     left = 0;
                 }
                 through = again.through;
-                verified = verified.after(&mut again, through, &self.crd);
+                verified = verified.after_sweep(&mut again, through, &self.crd);
                 last = again;
             }
         } else {
-            last.tally.credit(&memory.done);
-            // What is known of a part of the objects says nothing of those that change now.
-            verified.record = match memory.upto {
-                None => memory.record.clone(),
-                Some(_) => Record { through: None, ..memory.record.clone() },
+            last.tally.add_earlier_writes(&checkpoint.writes);
+            // A record of a part of the objects is no record of those that change now.
+            verified.record = match checkpoint.upto {
+                None => checkpoint.record.clone(),
+                Some(_) => Record { through: None, ..checkpoint.record.clone() },
             };
         }
         let counts = last.tally.counts();
         if last.tally.overflows() && counts.unknown > 0 {
-            self.recorder.note(self.status(Reason::InProgress, &last.tally, None, times)).await;
-            *memory = verified;
-            return Err(Halt::Incomplete);
+            self.status_writer.write_report(self.status(Reason::InProgress, &last.tally, None, times)).await;
+            *checkpoint = verified;
+            return Err(TaskError::Incomplete);
         }
-        let told = self.ledger.status("", &last.tally, None, times);
-        let unchanged = noted.filter(|noted| asked == 0 && tells_the_same(&told, noted));
+        let told = self.report_state.status("", &last.tally, None, times);
+        let unchanged = report.filter(|report| asked == 0 && tells_the_same(&told, report));
         let finished_through = if unchanged.is_some() { covered } else { through };
         if let Some(through) = finished_through {
             verified.record.through = verified.record.through.map(|_| through);
         }
-        let standing = Standing {
+        let pass = PassState {
             record: verified.record,
             proved: verified.proved,
             tally: last.tally,
@@ -148,34 +148,34 @@ impl CrdTask {
             finished_through,
         };
         match unchanged {
-            Some(noted) => self.confirm(&standing, noted).await,
-            None => self.publish(&standing).await,
+            Some(report) => self.confirm(&pass, report).await,
+            None => self.publish(&pass).await,
         }
         self.cluster.metrics().pass_duration.observe(began.elapsed().as_secs_f64());
         log_end(counts, asked);
-        Ok(standing)
+        Ok(pass)
     }
 
     /// One sweep, and how it ended; conditions and report follow it at a bounded rate.
-    async fn sweep(&mut self, stage: Stage<'_>) -> (Sweep, Result<(), Interruption>) {
-        let Stage { memory, earlier, .. } = stage;
+    async fn sweep(&mut self, stage: Stage<'_>) -> (Sweep, Result<(), SweepError>) {
+        let Stage { checkpoint, earlier, .. } = stage;
         let (cluster, pace, crd) = (self.cluster.clone(), self.pace.clone(), self.crd.clone());
         let own_pace = self.own_pace.clone();
-        let since = self.ledger.since();
+        let since = self.report_state.since();
         let changes = self.changes.clone().unwrap_or_default();
-        let (brake, drops) = (self.brake(), self.ledger.drops());
-        let tender = Tender {
-            brake: Some(&brake),
-            ..tender(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes, &drops)
+        let (pause_watch, dropped) = (self.pause_watch(), self.report_state.dropped());
+        let reconciler = ObjectReconciler {
+            pause_watch: Some(&pause_watch),
+            ..reconciler(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes, &dropped)
         };
         let tally = Mutex::new(Tally::default());
-        let cleared = memory.record.cleared.clone();
+        let cleared = checkpoint.record.cleared.clone();
         let beyond = Record { versions_disagree: crd.versions_disagree(), cleared, ..Record::default() };
-        let orders = Orders {
-            record: &memory.record,
-            upto: memory.upto.as_ref(),
+        let input = SweepInput {
+            record: &checkpoint.record,
+            upto: checkpoint.upto.as_ref(),
             beyond: &beyond,
-            proved: &memory.proved,
+            proved: &checkpoint.proved,
             earlier,
             after: None,
             tally: &tally,
@@ -184,17 +184,17 @@ impl CrdTask {
         let mut sweep = Sweep::default();
         let span = spans::sweep(&crd, earlier.is_some());
         let ended = {
-            let mut work = pin!(sweep.all(tender, orders).instrument(span.clone()));
+            let mut work = pin!(sweep.run(reconciler, input).instrument(span.clone()));
             let mut next = Instant::now() + UPDATES;
-            let mut braked = false;
+            let mut paused = false;
             loop {
                 tokio::select! {
                     ended = &mut work => break ended,
                     () = sleep_until(next) => {}
-                    // Whoever has paused it need not wait for the writes that are under way.
-                    () = brake.changed(), if !braked => braked = true,
+                    // A pause is reported before the writes under way have ended.
+                    () = pause_watch.changed(), if !paused => paused = true,
                 }
-                let so_far = look_at(&tally).clone();
+                let so_far = lock(&tally).clone();
                 let mut telling = pin!(self.tell(&so_far, stage));
                 let mut ended = None;
                 loop {
@@ -218,73 +218,73 @@ impl CrdTask {
         (sweep, ended)
     }
 
-    /// Tells how far a sweep has come.
-    async fn tell(&mut self, so_far: &Tally, Stage { memory, earlier, quiet, times }: Stage<'_>) {
+    /// Reports how far a sweep has come.
+    async fn tell(&mut self, so_far: &Tally, Stage { checkpoint, earlier, quiet, times }: Stage<'_>) {
         let counts = so_far.counts();
-        let is_braked = self.settings.pause != *self.pause.borrow();
+        let pause_changed = self.settings.pause != *self.pause.borrow();
         let told_before = quiet && counts.written + counts.rejected + counts.unknown == 0;
-        if !is_braked && (counts.objects == 0 || told_before) {
+        if !pause_changed && (counts.objects == 0 || told_before) {
             return;
         }
         let shown = match earlier {
             Some(earlier) => earlier.tally.clone(),
             None => {
                 let mut shown = so_far.clone();
-                shown.credit(&memory.done);
+                shown.add_earlier_writes(&checkpoint.writes);
                 shown
             }
         };
         let verified = earlier.map(|_| counts.objects);
-        let verdict = self.in_progress(&shown, verified);
-        let reason = verdict.reason;
-        self.recorder.say(verdict).await;
+        let crd_status = self.in_progress(&shown, verified);
+        let reason = crd_status.reason;
+        self.status_writer.set_conditions(crd_status).await;
         let status = self.status(reason, &shown, None, times);
-        self.recorder.note(status).await;
+        self.status_writer.write_report(status).await;
     }
 
-    /// What there is to say while a pass is under way, or has just been paused.
-    pub(in crate::controller) fn in_progress(&self, tally: &Tally, verified: Option<u64>) -> Verdict {
+    /// The status while a pass is under way, or has just been paused.
+    pub(in crate::controller) fn in_progress(&self, tally: &Tally, verified: Option<u64>) -> CrdStatus {
         let pause = self.pause.borrow().clone().filter(|_| self.settings.mode == Mode::Persist);
-        message::in_progress(&self.judged, pause.as_ref(), tally, verified)
+        message::in_progress(&self.findings, pause.as_ref(), tally, verified)
     }
 
-    /// Says again what a finished report says: it stays as it is, save for what it is about.
-    async fn confirm(&mut self, standing: &Standing, noted: &DefaultsReportStatus) {
-        self.count_phantoms(standing);
-        let verdict = self.verdict(standing);
-        let state = verdict.reason.as_str();
-        let mut status = self.ledger.renewed(noted, state);
+    /// Keeps a finished report as it is, save for the CRD and policy that it names.
+    async fn confirm(&mut self, pass: &PassState, report: &DefaultsReportStatus) {
+        self.count_phantoms(pass);
+        let crd_status = self.crd_status(pass);
+        let state = crd_status.reason.as_str();
+        let mut status = self.report_state.with_state(report, state);
         if let Some(changes) = &self.changes {
-            changes.enter(&mut status);
+            changes.add_to_report(&mut status);
         }
-        self.recorder.note(status).await;
-        self.recorder.say(verdict).await;
+        self.status_writer.write_report(status).await;
+        self.status_writer.set_conditions(crd_status).await;
     }
 
-    /// Says what is known now.
-    pub(in crate::controller) async fn publish(&mut self, standing: &Standing) {
-        self.count_phantoms(standing);
-        let verdict = self.verdict(standing);
+    /// Publishes what is known now.
+    pub(in crate::controller) async fn publish(&mut self, pass: &PassState) {
+        self.count_phantoms(pass);
+        let crd_status = self.crd_status(pass);
         // Conditions of a CRD without defaults are about to go.
-        let is_left = self.is_left(standing);
-        let reason = if is_left { Reason::NoDefaults } else { verdict.reason };
-        let (through, times) = (standing.finished_through, standing.times);
-        let status = self.status(reason, &standing.tally, through, times);
+        let nothing_left = self.has_nothing_left(pass);
+        let reason = if nothing_left { Reason::NoDefaults } else { crd_status.reason };
+        let (through, times) = (pass.finished_through, pass.times);
+        let status = self.status(reason, &pass.tally, through, times);
         // The report comes first: whoever waits for the condition finds it there.
-        self.recorder.note(status).await;
-        if !is_left {
-            self.recorder.say(verdict).await;
+        self.status_writer.write_report(status).await;
+        if !nothing_left {
+            self.status_writer.set_conditions(crd_status).await;
         }
     }
 
-    /// The verdict on the CRD, with what became of the values of changed defaults.
-    fn verdict(&self, standing: &Standing) -> Verdict {
-        let mut verdict = message::of(&self.judged, &self.settings, &standing.tally);
-        let changes = self.changes.as_ref().map(|changes| changes.sentence()).unwrap_or_default();
+    /// The status of the CRD, with what became of the values of changed defaults.
+    fn crd_status(&self, pass: &PassState) -> CrdStatus {
+        let mut crd_status = message::of(&self.findings, &self.settings, &pass.tally);
+        let changes = self.changes.as_ref().map(|changes| changes.summary()).unwrap_or_default();
         if !changes.is_empty() {
-            verdict.message = format!("{}; {changes}", verdict.message);
+            crd_status.message = format!("{}; {changes}", crd_status.message);
         }
-        verdict
+        crd_status
     }
 
     fn status(
@@ -294,15 +294,15 @@ impl CrdTask {
         through: Option<u64>,
         times: Times,
     ) -> DefaultsReportStatus {
-        let mut status = self.ledger.status(reason.as_str(), tally, through, times);
+        let mut status = self.report_state.status(reason.as_str(), tally, through, times);
         if let Some(changes) = &self.changes {
-            changes.enter(&mut status);
+            changes.add_to_report(&mut status);
         }
         status
     }
 
-    fn count_phantoms(&self, standing: &Standing) {
-        self.cluster.metrics().phantom_objects(self.crd.name(), standing.tally.phantoms());
+    fn count_phantoms(&self, pass: &PassState) {
+        self.cluster.metrics().phantom_objects(self.crd.name(), pass.tally.phantoms());
     }
 }
 

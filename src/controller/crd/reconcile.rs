@@ -1,9 +1,9 @@
-//! Reconciling a CRD: whatever has changed, it is brought to do what its policy says, and nothing else.
+//! Reconciles a CRD with its policy.
 //! It must not touch an object: that is the work of the CRD's own task.
 //!
-//! Level-triggered: it looks at the index and at what it keeps in the CRD's [`Slot`], never at the event that called for it.
+//! Level-triggered: it reads the index and the CRD's [`Slot`], never the event that called for it.
 //!
-//! 1. Which policy governs the CRD? None: take back what was said on it, and rest.
+//! 1. Which policy governs the CRD? None: remove our conditions, and be idle.
 //! 2. Has the CRD or its policy changed? Stop what is under way, read the CRD anew, and check it.
 //! 3. Is there anything to do for its objects? Settling and missing permissions are waits, that is requeues.
 //! 4. Start the task that makes a pass over the objects and watches them; its end asks for the next reconciliation.
@@ -15,14 +15,14 @@ use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use tracing::{error, warn};
 
-use super::slot::{ASK_AGAIN, Phase, Slot, Wanted, Why};
+use super::slot::{ASK_AGAIN, Phase, Slot, Target, WaitReason};
 use super::task::{CrdTask, Next};
 use crate::cluster::CrdMeta;
 use crate::controller::context::Context;
 use crate::controller::error::Error;
 use crate::controller::spans::seconds;
 use crate::controller::status::message;
-use crate::controller::status::writer::Recorder;
+use crate::controller::status::writer::StatusWriter;
 
 /// The state of the report on a CRD that no policy selects any more.
 const NOT_SELECTED: &str = "NotSelected";
@@ -30,7 +30,7 @@ const NOT_SELECTED: &str = "NotSelected";
 /// Brings one CRD to where it should be.
 ///
 /// # Errors
-/// Where the API server does not answer as it should; [`retry`] says when to try again.
+/// Where the API server does not answer as it should; [`retry`] decides when to try again.
 pub(in crate::controller) async fn reconcile(
     crd: Arc<CrdMeta>,
     context: Arc<Context>,
@@ -38,15 +38,15 @@ pub(in crate::controller) async fn reconcile(
     let name = crd.name_any();
     let slot = context.slot(&name);
     let mut slot = slot.lock().await;
-    let Some(wanted) = context.wanted(&name) else {
+    let Some(target) = context.target(&name) else {
         slot.stop().await;
         return Ok(Action::await_change());
     };
-    slot.conditions_are(wanted.conditions);
-    slot.pause_is(wanted.settings.as_ref().and_then(|settings| settings.pause.as_ref()));
-    if !slot.is_for(&wanted) {
+    slot.set_conditions_hash(target.conditions);
+    slot.set_pause(target.settings.as_ref().and_then(|settings| settings.pause.as_ref()));
+    if !slot.is_current(&target) {
         slot.stop().await;
-        begin(&mut slot, &name, wanted, &context).await?;
+        begin(&mut slot, &name, target, &context).await?;
     }
     proceed(&mut slot, &name, &context).await
 }
@@ -58,34 +58,35 @@ pub(in crate::controller) fn retry(crd: Arc<CrdMeta>, failed: &Error, context: A
     Action::requeue(again_in)
 }
 
-/// Reads the CRD, checks it, and says what can be said at once.
-async fn begin(slot: &mut Slot, name: &str, wanted: Wanted, context: &Arc<Context>) -> Result<(), Error> {
-    if wanted.settings.is_none() && wanted.conditions.is_none() {
+/// Reads the CRD, checks it, and sets what conditions do not depend on its objects.
+async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Context>) -> Result<(), Error> {
+    if target.settings.is_none() && target.conditions.is_none() {
         context.cluster.metrics().forget(name);
-        slot.begin(wanted, Phase::Idle);
+        slot.begin(target, Phase::Unmanaged);
         return Ok(());
     }
-    let Some((checked, mut recorder)) = context.check(name, &wanted, slot).await? else { return Ok(()) };
-    let wanted = Wanted { generation: checked.generation, ..wanted };
-    let phase = match (&wanted.settings, checked.crd) {
+    let Some((checked, mut status_writer)) = context.check(name, &target, slot).await? else { return Ok(()) };
+    let target = Target { generation: checked.generation, ..target };
+    let phase = match (&target.settings, checked.crd) {
         (None, _) => {
-            recorder.unsay().await;
-            recorder.restate(NOT_SELECTED, "", false).await?;
-            Phase::Resting(Box::new(recorder))
+            status_writer.remove_conditions().await;
+            status_writer.set_report_state(NOT_SELECTED, "", false).await?;
+            Phase::Idle(Box::new(status_writer))
         }
         (Some(settings), None) => {
-            let verdict = message::unreadable(&checked.judged);
-            let state = verdict.reason.as_str();
-            recorder.say(verdict).await;
-            recorder.restate(state, &settings.policy, true).await?;
-            Phase::Resting(Box::new(recorder))
+            let crd_status = message::unreadable(&checked.findings);
+            let state = crd_status.reason.as_str();
+            status_writer.set_conditions(crd_status).await;
+            status_writer.set_report_state(state, &settings.policy, true).await?;
+            Phase::Idle(Box::new(status_writer))
         }
         (Some(settings), Some(crd)) => {
-            let task = context.task(crd, checked.judged, checked.revision, settings.clone(), recorder, slot);
-            Phase::Due(Box::new(task))
+            let task =
+                context.task(crd, checked.findings, checked.revision, settings.clone(), status_writer, slot);
+            Phase::Ready(Box::new(task))
         }
     };
-    slot.begin(wanted, phase);
+    slot.begin(target, phase);
     Ok(())
 }
 
@@ -93,31 +94,31 @@ async fn begin(slot: &mut Slot, name: &str, wanted: Wanted, context: &Arc<Contex
 async fn proceed(slot: &mut Slot, name: &str, context: &Arc<Context>) -> Result<Action, Error> {
     loop {
         let (phase, action) = match slot.take() {
-            Phase::Idle => (Phase::Idle, Some(Action::await_change())),
-            Phase::Resting(mut recorder) => {
-                let check = keep_said(&mut recorder).await;
-                (Phase::Resting(recorder), Some(check.map_or(Action::await_change(), Action::requeue)))
+            Phase::Unmanaged => (Phase::Unmanaged, Some(Action::await_change())),
+            Phase::Idle(mut status_writer) => {
+                let check = recheck_if_due(&mut status_writer).await;
+                (Phase::Idle(status_writer), Some(check.map_or(Action::await_change(), Action::requeue)))
             }
             Phase::Waiting(mut task, mut wait) => match wait.left(&mut task, context).await {
                 Some(left) => {
-                    let check = keep_said(&mut task.recorder).await;
+                    let check = recheck_if_due(&mut task.status_writer).await;
                     let next = check.map_or(left, |check| check.min(left));
                     (Phase::Waiting(task, wait), Some(Action::requeue(next)))
                 }
-                None => (Phase::Due(task), None),
+                None => (Phase::Ready(task), None),
             },
-            Phase::Due(mut task) => {
+            Phase::Ready(mut task) => {
                 let next = match task.prepare().await {
                     Ok(next) => next,
-                    Err(halt) => task.ended(&halt).await,
+                    Err(error) => task.handle_error(&error).await,
                 };
                 match next {
-                    Next::Work => (context.work(name, task), Some(Action::await_change())),
+                    Next::Run => (context.start_task(name, task), Some(Action::await_change())),
                     next => (after(task, next), None),
                 }
             }
-            Phase::Working(mut work) => match work.end().await {
-                None => (Phase::Working(work), Some(Action::await_change())),
+            Phase::Running(mut work) => match work.end().await {
+                None => (Phase::Running(work), Some(Action::await_change())),
                 Some(Ok((task, next))) => (after(task, next), None),
                 Some(Err(panicked)) => {
                     error!(crd = name, "task panicked; restarting");
@@ -133,21 +134,21 @@ async fn proceed(slot: &mut Slot, name: &str, context: &Arc<Context>) -> Result<
     }
 }
 
-/// The phase after a task has said what is to be done next.
+/// The phase for a task's next step.
 fn after(task: Box<CrdTask>, next: Next) -> Phase {
     match next {
-        Next::Work => Phase::Due(task),
-        Next::Rest => Phase::Resting(Box::new(task.recorder)),
-        Next::Wait(wait) => Phase::waiting(task, wait, Why::Backoff),
-        Next::Settle(wait) => Phase::waiting(task, wait, Why::Settling),
-        Next::Permission(verbs) => Phase::waiting(task, ASK_AGAIN, Why::Permission(verbs)),
+        Next::Run => Phase::Ready(task),
+        Next::Idle => Phase::Idle(Box::new(task.status_writer)),
+        Next::Wait(wait) => Phase::waiting(task, wait, WaitReason::Backoff),
+        Next::Settle(wait) => Phase::waiting(task, wait, WaitReason::Settling),
+        Next::Permission(verbs) => Phase::waiting(task, ASK_AGAIN, WaitReason::Permission(verbs)),
     }
 }
 
-/// Repairs what was said, where somebody may have changed it; how long until it is to be checked next.
-async fn keep_said(recorder: &mut Recorder) -> Option<Duration> {
-    if recorder.due_in()?.is_zero() {
-        recorder.repeat().await;
+/// Repairs our conditions where somebody may have changed them; how long until the next check.
+async fn recheck_if_due(status_writer: &mut StatusWriter) -> Option<Duration> {
+    if status_writer.recheck_in()?.is_zero() {
+        status_writer.recheck().await;
     }
-    recorder.due_in()
+    status_writer.recheck_in()
 }

@@ -1,5 +1,5 @@
-//! When objects that could not be written are tried again.
-//! It must not try them.
+//! When objects that could not be written are retried.
+//! It must not retry them itself.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::cluster::Backoff;
 use crate::controller::state::tally::Tally;
 use crate::domain::object::Identity;
 
-/// Waits before objects that were refused are tried again, from the first to the last.
+/// Waits before objects that were rejected are retried, from the first to the last.
 const RETRY_FIRST: Duration = Duration::from_secs(20);
 const RETRY_LAST: Duration = Duration::from_secs(3600);
-/// Waits before some of the objects that nobody could judge are tried again, from the first to the last.
+/// Waits before some of the objects about which nobody answered are retried, from the first to the last.
 const PROBE_FIRST: Duration = Duration::from_secs(5);
 const PROBE_LAST: Duration = Duration::from_secs(120);
 /// The last wait where it is a webhook that does not answer: it is asked through a server that is well.
@@ -22,15 +22,15 @@ const PROBES: usize = 4;
 
 /// When to try again what could not be written.
 ///
-/// What was refused is tried ever more seldom. What nobody could judge is probed steadily, a few at a time and each in
-/// turn; once one is judged, all others are tried at once.
+/// What was rejected is retried ever more seldom. What nobody answered about is probed steadily, a few at a time and each in
+/// turn; once one is answered, all others are tried at once.
 pub(in crate::controller) struct Retries {
     refused: Timer,
-    unjudged: Timer,
+    unanswered: Timer,
     /// The last that was probed.
     probed: Option<Identity>,
-    /// Whether one has been judged.
-    judged: bool,
+    /// Whether there was an answer about one.
+    answered: bool,
 }
 
 /// Moments ever further apart, for as long as there is a reason for them.
@@ -43,43 +43,43 @@ impl Retries {
     pub(in crate::controller) fn new() -> Self {
         Self {
             refused: Timer { backoff: Backoff::new(RETRY_FIRST, RETRY_LAST), at: None },
-            unjudged: Timer { backoff: Backoff::new(PROBE_FIRST, PROBE_LAST), at: None },
+            unanswered: Timer { backoff: Backoff::new(PROBE_FIRST, PROBE_LAST), at: None },
             probed: None,
-            judged: false,
+            answered: false,
         }
     }
 
     pub(in crate::controller) fn arm(&mut self, tally: &Tally) {
-        self.refused.arm(Duration::MAX, !tally.refused().is_empty() || tally.overflows());
-        self.unjudged.arm(longest_probe(tally), !tally.unjudged().is_empty());
+        self.refused.arm(Duration::MAX, !tally.rejected().is_empty() || tally.overflows());
+        self.unanswered.arm(longest_probe(tally), !tally.unanswered().is_empty());
     }
 
-    /// Says that an object that nobody could judge has been judged.
-    pub(in crate::controller) fn judged(&mut self) {
-        self.judged = true;
-        self.unjudged.at = self.unjudged.at.map(|_| Instant::now());
+    /// Notes that there was an answer about one of them.
+    pub(in crate::controller) fn answered(&mut self) {
+        self.answered = true;
+        self.unanswered.at = self.unanswered.at.map(|_| Instant::now());
     }
 
     /// Waits until it is time; may be dropped at any time.
     pub(in crate::controller) async fn due(&self) {
-        match self.refused.at.into_iter().chain(self.unjudged.at).min() {
+        match self.refused.at.into_iter().chain(self.unanswered.at).min() {
             Some(at) => tokio::time::sleep_until(at).await,
             None => std::future::pending().await,
         }
     }
 
-    /// What is to be tried now; none where everything is, for not all that is in trouble is remembered.
+    /// What is to be retried now; none where all objects are, since not all that failed are remembered.
     pub(in crate::controller) fn take(&mut self, tally: &Tally) -> Option<Vec<Identity>> {
         let refused = self.refused.is_over(Duration::MAX);
-        let unjudged = self.unjudged.is_over(longest_probe(tally));
-        let judged = unjudged && std::mem::take(&mut self.judged);
-        if tally.overflows() && (refused || judged) {
+        let unanswered = self.unanswered.is_over(longest_probe(tally));
+        let answered = unanswered && std::mem::take(&mut self.answered);
+        if tally.overflows() && (refused || answered) {
             return None;
         }
-        let mut taken = if refused { tally.refused() } else { Vec::new() };
-        if judged {
-            taken.extend(tally.unjudged());
-        } else if unjudged {
+        let mut taken = if refused { tally.rejected() } else { Vec::new() };
+        if answered {
+            taken.extend(tally.unanswered());
+        } else if unanswered {
             taken.extend(self.probes(tally));
         }
         Some(taken)
@@ -87,13 +87,13 @@ impl Retries {
 
     /// The next few in turn.
     fn probes(&mut self, tally: &Tally) -> Vec<Identity> {
-        let mut unjudged = tally.unjudged();
-        let next = unjudged.partition_point(|identity| Some(identity) <= self.probed.as_ref());
-        let count = unjudged.len().max(1);
-        unjudged.rotate_left(next % count);
-        unjudged.truncate(PROBES);
-        self.probed = unjudged.last().cloned();
-        unjudged
+        let mut unanswered = tally.unanswered();
+        let next = unanswered.partition_point(|identity| Some(identity) <= self.probed.as_ref());
+        let count = unanswered.len().max(1);
+        unanswered.rotate_left(next % count);
+        unanswered.truncate(PROBES);
+        self.probed = unanswered.last().cloned();
+        unanswered
     }
 }
 
@@ -128,7 +128,7 @@ impl Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::state::tally::Fate;
+    use crate::domain::object_state::ObjectState;
     use crate::domain::plan::{Rejection, RejectionKind};
 
     /// A tally of this many objects that were refused, and as many that a webhook did not answer for.
@@ -139,7 +139,7 @@ mod tests {
         for (name, kind) in all.chain(away) {
             let rejection = Rejection { kind, message: String::new(), fields: Vec::new() };
             let identity = Identity { name, ..Identity::default() };
-            tally.add(identity, Fate::Rejected(rejection), &[]);
+            tally.add(identity, ObjectState::Rejected(rejection), &[]);
         }
         tally
     }
@@ -177,7 +177,7 @@ mod tests {
             probed.extend(taken);
         }
         assert_eq!(probed.len(), 6);
-        retries.judged();
+        retries.answered();
         let (waited, taken) = next(&mut retries, &tally).await;
         assert_eq!((waited, taken.map(|all| all.len())), (Duration::ZERO, Some(6)));
     }
@@ -186,7 +186,7 @@ mod tests {
     async fn of_more_than_are_remembered_everything_is_tried_again_once_one_is_judged() {
         let (tally, mut retries) = (troubled(0, 1001), Retries::new());
         retries.arm(&tally);
-        retries.judged();
+        retries.answered();
         assert_eq!(next(&mut retries, &tally).await.1, None);
         let (waited, _) = next(&mut retries, &tally).await;
         assert!(waited > Duration::ZERO, "and not again at once");

@@ -1,4 +1,4 @@
-//! What is kept of a CRD from one reconciliation to the next: what it was begun for, and how far it has come.
+//! What is kept of a CRD between reconciliations: its target, and how far it has come.
 //! It must not decide what comes next.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -15,7 +15,7 @@ use crate::api::{Pause, Settings};
 use crate::cluster::Backoff;
 use crate::controller::context::Context;
 use crate::controller::error::Error;
-use crate::controller::status::writer::Recorder;
+use crate::controller::status::writer::StatusWriter;
 use crate::domain::rbac::Verb;
 
 /// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
@@ -25,50 +25,50 @@ const SPREAD: Duration = Duration::from_secs(3);
 
 /// What a CRD is reconciled to.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::controller) struct Wanted {
+pub(in crate::controller) struct Target {
     pub(in crate::controller) uid: String,
     pub(in crate::controller) generation: i64,
-    /// What its policy says; none where none governs it. A pause that begins or ends interrupts nothing but writes: see
+    /// The settings of its policy; none where none governs it. A pause that begins or ends interrupts nothing but writes: see
     /// [`Slot::pause`].
     pub(in crate::controller) settings: Option<Settings>,
-    /// See [`super::super::index::Known::conditions`].
+    /// See [`super::super::index::CrdEntry::conditions`].
     pub(in crate::controller) conditions: Option<u64>,
 }
 
 /// One CRD.
 pub(in crate::controller) struct Slot {
-    wanted: Option<Wanted>,
+    target: Option<Target>,
     phase: Phase,
     conditions: Option<u64>,
-    /// Tells whoever writes our conditions that somebody may have changed them.
-    touched: watch::Sender<()>,
-    /// Tells the task that writes are paused, or may go on.
+    /// Notifies the status writer that somebody may have changed our conditions.
+    conditions_changed: watch::Sender<()>,
+    /// Notifies the task that writes are paused, or may go on.
     pause: watch::Sender<Option<Pause>>,
     pub(in crate::controller) backoff: Backoff,
 }
 
 /// How far a CRD has come.
 pub(in crate::controller) enum Phase {
-    /// Nothing is to be done, nor was anything said.
-    Idle,
-    /// Nothing is to be done; what was said is kept in place.
-    Resting(Box<Recorder>),
+    /// Nothing to do, and no condition of ours on it.
+    Unmanaged,
+    /// Nothing to do; conditions and report are kept in place.
+    Idle(Box<StatusWriter>),
     /// What is to be done has to be found out.
-    Due(Box<CrdTask>),
+    Ready(Box<CrdTask>),
     /// The same, but not yet.
     Waiting(Box<CrdTask>, Wait),
     /// A task makes a pass over the objects, or watches them.
-    Working(Work),
+    Running(RunningTask),
 }
 
-/// Until when a CRD waits. It ends as soon as a pause begins or ends: then something else is to be said.
+/// Until when a CRD waits. It ends as soon as a pause begins or ends: then the condition changes.
 pub(in crate::controller) struct Wait {
     until: Instant,
-    why: Why,
+    why: WaitReason,
 }
 
 /// Why a CRD waits.
-pub(super) enum Why {
+pub(super) enum WaitReason {
     /// Something failed.
     Backoff,
     /// The schema is given time.
@@ -78,7 +78,7 @@ pub(super) enum Why {
 }
 
 /// A task of its own; it ends when this is dropped.
-pub(in crate::controller) struct Work {
+pub(in crate::controller) struct RunningTask {
     task: JoinHandle<()>,
     outcome: oneshot::Receiver<Option<(Box<CrdTask>, Next)>>,
 }
@@ -86,36 +86,36 @@ pub(in crate::controller) struct Work {
 impl Slot {
     pub(in crate::controller) fn new() -> Self {
         Self {
-            wanted: None,
-            phase: Phase::Idle,
+            target: None,
+            phase: Phase::Unmanaged,
             conditions: None,
-            touched: watch::Sender::new(()),
+            conditions_changed: watch::Sender::new(()),
             pause: watch::Sender::default(),
             backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
         }
     }
 
-    /// Whether what is under way is what is wanted. A CRD that was read later than the index knows it is no older.
-    pub(super) fn is_for(&self, wanted: &Wanted) -> bool {
-        self.wanted.as_ref().is_some_and(|begun| {
-            let same_settings = match (&begun.settings, &wanted.settings) {
-                (Some(begun), Some(wanted)) => begun.same_apart_from_pause(wanted),
-                (begun, wanted) => begun == wanted,
+    /// Whether what is under way is for this target. A CRD that was read later than the index saw it is not older.
+    pub(super) fn is_current(&self, target: &Target) -> bool {
+        self.target.as_ref().is_some_and(|begun| {
+            let same_settings = match (&begun.settings, &target.settings) {
+                (Some(begun), Some(target)) => begun.same_apart_from_pause(target),
+                (begun, target) => begun == target,
             };
-            begun.uid == wanted.uid && begun.generation >= wanted.generation && same_settings
+            begun.uid == target.uid && begun.generation >= target.generation && same_settings
         })
     }
 
-    /// Takes note of our conditions as managedFields name them now.
-    pub(super) fn conditions_are(&mut self, conditions: Option<u64>) {
+    /// Sets the hash of our conditions as managedFields name them now.
+    pub(super) fn set_conditions_hash(&mut self, conditions: Option<u64>) {
         if self.conditions != conditions {
             self.conditions = conditions;
-            self.touched.send_replace(());
+            self.conditions_changed.send_replace(());
         }
     }
 
-    /// Tells the task whether writes are paused. It goes on: what it is writing comes to its end, and what it knows is kept.
-    pub(super) fn pause_is(&self, pause: Option<&Pause>) {
+    /// Notifies the task whether writes are paused. It goes on: writes under way finish, and its state is kept.
+    pub(super) fn set_pause(&self, pause: Option<&Pause>) {
         self.pause.send_if_modified(|before| {
             let is_new = before.as_ref() != pause;
             *before = pause.cloned();
@@ -128,19 +128,19 @@ impl Slot {
         self.pause.subscribe()
     }
 
-    /// Whoever writes our conditions hears here that somebody may have changed them.
-    pub(in crate::controller) fn touched(&self) -> watch::Receiver<()> {
-        self.touched.subscribe()
+    /// Notifies the status writer that somebody may have changed our conditions.
+    pub(in crate::controller) fn conditions_changed(&self) -> watch::Receiver<()> {
+        self.conditions_changed.subscribe()
     }
 
-    pub(super) fn begin(&mut self, wanted: Wanted, phase: Phase) {
-        self.wanted = Some(wanted);
+    pub(super) fn begin(&mut self, target: Target, phase: Phase) {
+        self.target = Some(target);
         self.phase = phase;
         self.backoff.succeeded();
     }
 
     pub(super) fn take(&mut self) -> Phase {
-        std::mem::replace(&mut self.phase, Phase::Idle)
+        std::mem::replace(&mut self.phase, Phase::Unmanaged)
     }
 
     pub(super) fn put(&mut self, phase: Phase) {
@@ -149,22 +149,22 @@ impl Slot {
 
     /// Begins from the start at the next reconciliation.
     pub(super) fn forget(&mut self) {
-        self.wanted = None;
+        self.target = None;
     }
 
     /// Ends what is under way, and waits until it has ended: no write of it follows.
     pub(in crate::controller) async fn stop(&mut self) {
         self.forget();
-        if let Phase::Working(mut work) = self.take() {
+        if let Phase::Running(mut work) = self.take() {
             work.task.abort();
-            // An error here says that it was aborted.
+            // An error here means that it was aborted.
             let _ = (&mut work.task).await;
         }
     }
 }
 
 impl Phase {
-    pub(super) fn waiting(task: Box<CrdTask>, wait: Duration, why: Why) -> Self {
+    pub(super) fn waiting(task: Box<CrdTask>, wait: Duration, why: WaitReason) -> Self {
         Self::Waiting(task, Wait { until: Instant::now() + wait, why })
     }
 }
@@ -172,10 +172,10 @@ impl Phase {
 impl Wait {
     /// How long it lasts still; none where it is over.
     pub(super) async fn left(&mut self, task: &mut CrdTask, context: &Context) -> Option<Duration> {
-        if task.brake().has_changed() {
+        if task.pause_watch().has_changed() {
             return None;
         }
-        if !matches!(self.why, Why::Backoff) && task.permissions.have_changed() {
+        if !matches!(self.why, WaitReason::Backoff) && task.permissions.have_changed() {
             let part = (RandomState::new().build_hasher().finish() % 16) as u32;
             self.until = self.until.min(Instant::now() + SPREAD * part / 16);
         }
@@ -184,7 +184,7 @@ impl Wait {
             return Some(left);
         }
         // The others are asked about by whoever goes on.
-        let Why::Permission(verbs) = &self.why else { return None };
+        let WaitReason::Permission(verbs) = &self.why else { return None };
         let first = &verbs[..verbs.len().min(1)];
         if let Ok(None) = context.cluster.missing(&task.crd.resource(), first).await {
             return None;
@@ -194,7 +194,7 @@ impl Wait {
     }
 }
 
-impl Work {
+impl RunningTask {
     /// Starts a task; `ended` is called when it has ended.
     pub(in crate::controller) fn start(
         mut task: Box<CrdTask>,
@@ -205,7 +205,7 @@ impl Work {
         let (sender, outcome) = oneshot::channel();
         let work = async move {
             let worked = AssertUnwindSafe(async {
-                let next = task.work().await;
+                let next = task.run().await;
                 (task, next)
             });
             // Nobody listens where the task was stopped.
@@ -225,7 +225,7 @@ impl Work {
     }
 }
 
-impl Drop for Work {
+impl Drop for RunningTask {
     fn drop(&mut self) {
         self.task.abort();
     }

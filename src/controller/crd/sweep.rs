@@ -1,5 +1,5 @@
 //! One sweep over all objects of a CRD.
-//! It must not remember more of an object than a hash, unless the tally does, nor say that anything is proved that was not.
+//! It must not hold more of an object than a hash, unless the tally does, nor count as proved what was not.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,36 +10,37 @@ use futures::stream::FuturesUnordered;
 use tracing::{Instrument as _, Span};
 
 use crate::cluster::{CallError, Page};
-use crate::controller::object::brake::Brake;
-use crate::controller::object::reconcile::{Stop, Tender};
+use crate::controller::object::pause::PauseWatch;
+use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
 use crate::controller::persist::is_left_out;
 use crate::controller::spans;
-use crate::controller::state::tally::{Fate, Tally};
+use crate::controller::state::tally::Tally;
 use crate::domain::object::Object;
+use crate::domain::object_state::ObjectState;
 use crate::domain::plan::Record;
 
-/// Objects seen to at once in one pass; how many of them write at once is for the shared pace to say.
+/// Objects processed at once in one pass; the shared pace limits how many of them are written at once.
 const AT_ONCE: usize = 64;
 
 /// A list of all objects, page by page, and what became of them.
 #[derive(Debug, Default)]
 pub(in crate::controller) struct Sweep {
-    /// What became of the objects, once the sweep has ended; until then see [`Orders::tally`].
+    /// What became of the objects, once the sweep has ended; until then see [`SweepInput::tally`].
     pub(in crate::controller) tally: Tally,
-    /// The resource version at which the sweep began: all that is older was seen to.
+    /// The resource version at which the sweep began: all that is older was processed.
     pub(in crate::controller) through: Option<u64>,
     /// The resource version from which a watch misses nothing: that of the first page.
     pub(in crate::controller) watch_from: String,
     /// Objects that this sweep wrote and proved, as they were left; hashes, since there may be many.
-    pub(in crate::controller) proved: Proved,
-    /// Objects in trouble, in the state in which they were found to be.
-    pub(in crate::controller) left: Left,
+    pub(in crate::controller) proved: ObjectVersions,
+    /// Objects that are held or rejected, in the version in which they were read.
+    pub(in crate::controller) left: ProblemVersions,
     /// How many objects needed a request.
-    pub(in crate::controller) asked: u64,
-    /// The last object of the last page of which every object was seen to; none if the list is in no order.
-    pub(in crate::controller) upto: Option<Place>,
+    pub(in crate::controller) requests: u64,
+    /// The last object of the last page of which every object was processed; none if the list is not sorted.
+    pub(in crate::controller) upto: Option<ListKey>,
     /// The same within the last page: the object up to which every one was processed.
-    pub(in crate::controller) reached: Option<Place>,
+    pub(in crate::controller) reached: Option<ListKey>,
     /// Pages that were asked for.
     pages: u64,
     /// Where the next page begins.
@@ -47,24 +48,24 @@ pub(in crate::controller) struct Sweep {
 }
 
 /// Where an object stands in a list: namespace, a slash, and name, as etcd orders them.
-pub(in crate::controller) type Place = String;
+pub(in crate::controller) type ListKey = String;
 
-/// Which states of which objects were found to be in trouble.
+/// Which versions of which objects were held or rejected.
 #[derive(Debug, Default)]
-pub(in crate::controller) struct Left {
-    held: Proved,
-    rejected: Proved,
+pub(in crate::controller) struct ProblemVersions {
+    held: ObjectVersions,
+    rejected: ObjectVersions,
 }
 
 /// Why a sweep was not completed.
 #[derive(Debug, thiserror::Error)]
-pub enum Interruption {
+pub enum SweepError {
     /// The list could not be read.
     #[error("the objects cannot be listed: {0}")]
     List(#[from] CallError),
-    /// See [`Stop`].
+    /// See [`StopReason`].
     #[error(transparent)]
-    Stop(#[from] Stop),
+    Stop(#[from] StopReason),
     /// The policy's limit of rejected objects is reached.
     #[error("stopped after {0} rejected objects, as the policy says")]
     TooManyRejected(u64),
@@ -72,30 +73,30 @@ pub enum Interruption {
 
 /// Which states of which objects are known to be stored, apart from any record.
 #[derive(Debug, Default)]
-pub(in crate::controller) struct Proved(HashSet<u64>);
+pub(in crate::controller) struct ObjectVersions(HashSet<u64>);
 
 /// What a sweep goes by.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::controller) struct Orders<'a> {
+pub(in crate::controller) struct SweepInput<'a> {
     /// What is on record.
     pub(in crate::controller) record: &'a Record,
     /// Up to which object the record goes; none if it is about all of them.
-    pub(in crate::controller) upto: Option<&'a Place>,
+    pub(in crate::controller) upto: Option<&'a ListKey>,
     /// What is on record of the others: nothing.
     pub(in crate::controller) beyond: &'a Record,
     /// States that were proved since.
-    pub(in crate::controller) proved: &'a Proved,
-    /// The sweep that this one verifies: what was in trouble then, and has not changed, is not tried again.
+    pub(in crate::controller) proved: &'a ObjectVersions,
+    /// The sweep that this one verifies: what was held or rejected then, and has not changed, is not tried again.
     pub(in crate::controller) earlier: Option<&'a Sweep>,
     /// The object up to which all are left out; none if all are processed.
-    pub(in crate::controller) after: Option<&'a Place>,
-    /// What became of the objects so far, for whoever tells of it meanwhile.
+    pub(in crate::controller) after: Option<&'a ListKey>,
+    /// What became of the objects so far, for progress reports.
     pub(in crate::controller) tally: &'a Mutex<Tally>,
     /// Rejections after which the sweep stops.
     pub(in crate::controller) stop_after_rejected: Option<u32>,
 }
 
-impl Proved {
+impl ObjectVersions {
     /// Remembers an object's state.
     pub(in crate::controller) fn insert(&mut self, uid: &str, resource_version: &str) {
         self.0.insert(Self::hash(uid, resource_version));
@@ -123,24 +124,24 @@ impl Proved {
     }
 }
 
-impl Left {
+impl ProblemVersions {
     fn insert(&mut self, is_held: bool, uid: &str, resource_version: &str) {
         let states = if is_held { &mut self.held } else { &mut self.rejected };
         states.insert(uid, resource_version);
     }
 }
 
-impl Orders<'_> {
+impl SweepInput<'_> {
     /// What is on record of an object.
     fn record_of(&self, object: &Object) -> &Record {
         match self.upto {
-            Some(upto) if place(object) > *upto => self.beyond,
+            Some(upto) if list_key(object) > *upto => self.beyond,
             _ => self.record,
         }
     }
 
-    /// Whether an object is in the same trouble as an earlier sweep has found, and whether it is held.
-    fn is_left(&self, object: &Object) -> Option<(bool, &Tally)> {
+    /// Whether an object is unchanged since an earlier sweep found it held (true) or rejected (false), with that sweep's tally.
+    fn known_problem(&self, object: &Object) -> Option<(bool, &Tally)> {
         let Sweep { left, tally, .. } = self.earlier?;
         let (held, rejected) = (left.held.contains(object), left.rejected.contains(object));
         (held || rejected).then_some((held, tally))
@@ -148,68 +149,68 @@ impl Orders<'_> {
 }
 
 impl Sweep {
-    /// Reads all pages and sees to each object.
+    /// Reads all pages and processes each object.
     ///
     /// # Errors
     /// See [`Self::page`].
-    pub(in crate::controller) async fn all(
+    pub(in crate::controller) async fn run(
         &mut self,
-        tender: Tender<'_>,
-        orders: Orders<'_>,
-    ) -> Result<(), Interruption> {
-        while self.page(tender, orders).await? {}
+        reconciler: ObjectReconciler<'_>,
+        input: SweepInput<'_>,
+    ) -> Result<(), SweepError> {
+        while self.page(reconciler, input).await? {}
         Ok(())
     }
 
-    /// Reads one more page and sees to each of its objects; whether there are more.
+    /// Reads one more page and processes each of its objects; whether there are more.
     ///
     /// # Errors
-    /// See [`Interruption`]; what was done until then is done, and counted.
+    /// See [`SweepError`]; what was done until then is done, and counted.
     pub(in crate::controller) async fn page(
         &mut self,
-        tender: Tender<'_>,
-        orders: Orders<'_>,
-    ) -> Result<bool, Interruption> {
+        reconciler: ObjectReconciler<'_>,
+        input: SweepInput<'_>,
+    ) -> Result<bool, SweepError> {
         // A pause that has begun or ended stops a sweep that need not write anything as well.
-        if tender.brake.is_some_and(Brake::has_changed) {
-            return Err(Stop::Pause.into());
+        if reconciler.pause_watch.is_some_and(PauseWatch::has_changed) {
+            return Err(StopReason::Pause.into());
         }
         self.pages += 1;
-        let span = spans::page(tender.crd, self.pages);
-        self.read_and_see_to(tender, orders, &span).instrument(span.clone()).await
+        let span = spans::page(reconciler.crd, self.pages);
+        self.process_page(reconciler, input, &span).instrument(span.clone()).await
     }
 
-    async fn read_and_see_to(
+    async fn process_page(
         &mut self,
-        tender: Tender<'_>,
-        orders: Orders<'_>,
+        reconciler: ObjectReconciler<'_>,
+        input: SweepInput<'_>,
         span: &Span,
-    ) -> Result<bool, Interruption> {
-        let resource = tender.crd.resource();
+    ) -> Result<bool, SweepError> {
+        let resource = reconciler.crd.resource();
         let Page { objects, resource_version, next, total } = tokio::select! {
             biased;
-            stop = tender.stopped() => return Err(stop.into()),
-            page = tender.cluster.page_of(&resource, tender.scope, self.after.as_deref()) => page?,
+            stop = reconciler.stopped() => return Err(stop.into()),
+            page = reconciler.cluster.page_of(&resource, reconciler.scope, self.after.as_deref()) => page?,
         };
         span.record("objects", objects.len());
         if self.after.is_none() {
             self.through = resource_version.parse().ok();
             self.watch_from = resource_version;
-            look_at(orders.tally).expect(total);
+            lock(input.tally).set_expected(total);
         }
-        let mut places: Vec<Place> = objects.iter().map(place).collect();
-        let in_order = places.is_sorted() && (self.after.is_none() || self.upto <= places.first().cloned());
-        let mut proved = Proved::default();
+        let mut keys: Vec<ListKey> = objects.iter().map(list_key).collect();
+        let in_order = keys.is_sorted() && (self.after.is_none() || self.upto <= keys.first().cloned());
+        let mut proved = ObjectVersions::default();
         let mut finished = vec![false; objects.len()];
-        let ended = see_to_page(tender, orders, objects, self, &mut proved, &mut finished).await;
+        let ended = process_objects(reconciler, input, objects, self, &mut proved, &mut finished).await;
         if let Err(interruption) = ended {
             // The page is not done, so no record covers what was written of it.
             self.proved.extend(proved);
-            places.truncate(finished.iter().take_while(|finished| **finished).count());
-            self.reached = places.pop().or(self.upto.take()).filter(|_| in_order);
+            keys.truncate(finished.iter().take_while(|finished| **finished).count());
+            self.reached = keys.pop().or(self.upto.take()).filter(|_| in_order);
             return Err(interruption);
         }
-        self.upto = places.into_iter().next_back().filter(|_| in_order);
+        self.upto = keys.into_iter().next_back().filter(|_| in_order);
         self.reached.clone_from(&self.upto);
         self.after = next;
         Ok(self.after.is_some())
@@ -217,27 +218,27 @@ impl Sweep {
 }
 
 /// The numbers of a sweep that is under way.
-pub(in crate::controller) fn look_at(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+pub(in crate::controller) fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
     // Counting does not panic half way; and numbers that may be off by one are better than none.
     tally.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where an object stands.
-pub(in crate::controller) fn place(object: &Object) -> Place {
+pub(in crate::controller) fn list_key(object: &Object) -> ListKey {
     format!("{}/{}", object.namespace().unwrap_or_default(), object.name())
 }
 
-/// Sees to the objects of a page; `finished` tells to which of them, whatever comes of it.
+/// Processes the objects of a page; `finished` marks those that are done, whatever came of them.
 ///
 /// When it is stopped, what is under way is finished, and nothing else is begun.
-async fn see_to_page(
-    tender: Tender<'_>,
-    orders: Orders<'_>,
+async fn process_objects(
+    reconciler: ObjectReconciler<'_>,
+    input: SweepInput<'_>,
     objects: Vec<Object>,
     sweep: &mut Sweep,
-    proved: &mut Proved,
+    proved: &mut ObjectVersions,
     finished: &mut [bool],
-) -> Result<(), Interruption> {
+) -> Result<(), SweepError> {
     let mut queue = objects.into_iter().enumerate();
     let mut under_way = FuturesUnordered::new();
     let mut stopped = None;
@@ -247,62 +248,62 @@ async fn see_to_page(
             && let Some((index, object)) = queue.next()
         {
             finished[index] = true;
-            if is_left_out(&object, orders.after) {
-                look_at(orders.tally).leave_out();
+            if is_left_out(&object, input.after) {
+                lock(input.tally).count_left_out();
                 continue;
             }
-            if let Some((is_held, earlier)) = orders.is_left(&object) {
+            if let Some((is_held, earlier)) = input.known_problem(&object) {
                 sweep.left.insert(is_held, object.uid(), object.resource_version());
-                look_at(orders.tally).carry(object.identity(), earlier, is_held);
+                lock(input.tally).add_unchanged(object.identity(), earlier, is_held);
                 continue;
             }
-            if orders.proved.contains(&object) {
-                look_at(orders.tally).add(object.identity(), Fate::Stored, &[]);
+            if input.proved.contains(&object) {
+                lock(input.tally).add(object.identity(), ObjectState::Stored, &[]);
                 continue;
             }
             finished[index] = false;
             under_way.push(async move {
                 let identity = object.identity();
                 let resource_version = object.resource_version().to_owned();
-                let record = orders.record_of(&object);
-                (index, identity, resource_version, tender.tend(object, record).await)
+                let record = input.record_of(&object);
+                (index, identity, resource_version, reconciler.reconcile(object, record).await)
             });
         }
-        let Some((index, identity, seen, tended)) = under_way.next().await else {
-            return stopped.map_or(Ok(()), |stop: Stop| Err(stop.into()));
+        let Some((index, identity, seen, reconciled)) = under_way.next().await else {
+            return stopped.map_or(Ok(()), |stop: StopReason| Err(stop.into()));
         };
-        let tended = match tended {
+        let reconciled = match reconciled {
             // Nothing more begins, and what has begun comes to its end.
-            Err(stop @ (Stop::Pause | Stop::Ended)) => {
+            Err(stop @ (StopReason::Pause | StopReason::Ended)) => {
                 stopped = Some(stop);
                 continue;
             }
-            tended => tended?,
+            reconciled => reconciled?,
         };
         finished[index] = true;
-        tender.cluster.metrics().object(tended.fate.outcome());
-        let needed_none =
-            matches!(tended.fate, Fate::Stored | Fate::Skipped(_) | Fate::Gone | Fate::Held(..) | Fate::Due);
-        if !needed_none {
-            sweep.asked += 1;
-        }
-        match &tended.fate {
-            Fate::Written(resource_version) if orders.record.versions_disagree => {
+        reconciler.cluster.metrics().object(reconciled.state.kind());
+        sweep.requests += u64::from(reconciled.state.took_request());
+        match &reconciled.state {
+            ObjectState::Written { resource_version } if input.record.versions_disagree => {
                 sweep.proved.insert(&identity.uid, resource_version);
             }
-            Fate::Written(resource_version) => proved.insert(&identity.uid, resource_version),
-            Fate::AlreadyStored => proved.insert(&identity.uid, &seen),
-            Fate::Held(..) => sweep.left.insert(true, &identity.uid, &seen),
-            Fate::Rejected(_) => sweep.left.insert(false, &identity.uid, &seen),
-            _ => {}
+            ObjectState::Written { resource_version } => proved.insert(&identity.uid, resource_version),
+            ObjectState::AlreadyStored => proved.insert(&identity.uid, &seen),
+            ObjectState::Held(_) => sweep.left.insert(true, &identity.uid, &seen),
+            ObjectState::Rejected(_) => sweep.left.insert(false, &identity.uid, &seen),
+            ObjectState::Stored
+            | ObjectState::Skipped(_)
+            | ObjectState::Gone
+            | ObjectState::Due
+            | ObjectState::Unknown => {}
         }
         let rejected = {
-            let mut tally = look_at(orders.tally);
-            tally.add(identity, tended.fate, &tended.missing);
+            let mut tally = lock(input.tally);
+            tally.add(identity, reconciled.state, &reconciled.missing);
             tally.counts().rejected
         };
-        if orders.stop_after_rejected.is_some_and(|limit| rejected >= u64::from(limit)) {
-            return Err(Interruption::TooManyRejected(rejected));
+        if input.stop_after_rejected.is_some_and(|limit| rejected >= u64::from(limit)) {
+            return Err(SweepError::TooManyRejected(rejected));
         }
     }
 }

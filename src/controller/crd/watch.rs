@@ -8,126 +8,128 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::cluster::{CallError, Follow, News};
-use crate::controller::crd::pass::Standing;
-use crate::controller::crd::queue::{Attendance, Done, Known};
-use crate::controller::crd::sweep::Interruption;
-use crate::controller::crd::task::{CrdTask, UPDATES, tender};
-use crate::controller::error::Halt;
-use crate::controller::object::reconcile::{Stop, Tender};
+use crate::controller::crd::pass::PassState;
+use crate::controller::crd::queue::{Completed, InTally, ObjectQueue};
+use crate::controller::crd::sweep::SweepError;
+use crate::controller::crd::task::{CrdTask, UPDATES, reconciler};
+use crate::controller::error::TaskError;
+use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
 use crate::controller::spans::seconds;
 use crate::controller::state::checkpoint::record_of;
-use crate::controller::state::tally::Fate;
 use crate::controller::status::writer::now;
+use crate::domain::object_state::ObjectState;
 
-/// Changes of what is to be said are gathered for this long.
+/// Changes of the status are gathered for this long.
 const GATHER: Duration = Duration::from_millis(500);
 
 impl CrdTask {
-    /// Watches, and sees to whatever changes.
-    pub(in crate::controller) async fn keep(&mut self, standing: &mut Standing) -> Result<Infallible, Halt> {
+    /// Watches, and reconciles what changes.
+    pub(in crate::controller) async fn watch_objects(
+        &mut self,
+        pass: &mut PassState,
+    ) -> Result<Infallible, TaskError> {
         let (cluster, pace, crd) = (self.cluster.clone(), self.pace.clone(), self.crd.clone());
         let own_pace = self.own_pace.clone();
-        let since = self.ledger.since();
+        let since = self.report_state.since();
         let changes = self.changes.clone().unwrap_or_default();
-        let (brake, drops) = (self.brake(), self.ledger.drops());
-        let tender = Tender {
-            brake: Some(&brake),
-            ..tender(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes, &drops)
+        let (pause_watch, dropped) = (self.pause_watch(), self.report_state.dropped());
+        let reconciler = ObjectReconciler {
+            pause_watch: Some(&pause_watch),
+            ..reconciler(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes, &dropped)
         };
-        let mut attendance = Attendance::new(tender, standing.record.clone());
-        let mut follow = Follow::new(cluster.clone(), crd.resource(), standing.watch_from.clone());
-        self.retries.arm(&standing.tally);
+        let mut queue = ObjectQueue::new(reconciler, pass.record.clone());
+        let mut follow = Follow::new(cluster.clone(), crd.resource(), pass.watch_from.clone());
+        self.retries.arm(&pass.tally);
         let mut updates = Updates::default();
         loop {
             tokio::select! {
-                () = brake.changed() => {
-                    let verdict = self.in_progress(&standing.tally, None);
-                    attendance.meanwhile(self.recorder.say(verdict)).await;
-                    attendance.drain().await;
-                    return Err(Interruption::from(Stop::Pause).into());
+                () = pause_watch.changed() => {
+                    let crd_status = self.in_progress(&pass.tally, None);
+                    queue.drive_while(self.status_writer.set_conditions(crd_status)).await;
+                    queue.drain().await;
+                    return Err(SweepError::from(StopReason::Pause).into());
                 }
-                news = follow.next(), if attendance.has_room() => match news.map_err(Halt::Watch)? {
-                    News::Created(object) => attendance.created(object),
-                    News::Applied(object) if standing.proved.take(&object) => {}
-                    News::Applied(object) => attendance.attend(object),
+                news = follow.next(), if queue.has_capacity() => match news.map_err(TaskError::Watch)? {
+                    News::Created(object) => queue.created(object),
+                    News::Applied(object) if pass.proved.take(&object) => {}
+                    News::Applied(object) => queue.enqueue(object),
                     News::Deleted(object) => {
-                        if attendance.deleted(&object) && standing.tally.deleted(&object.identity()) {
+                        if queue.deleted(&object) && pass.tally.deleted(&object.identity()) {
                             updates.want();
                         }
                     }
-                    News::Failed(error, _) if is_blinding(&error) => return Err(Halt::Watch(error)),
+                    News::Failed(error, _) if is_blinding(&error) => return Err(TaskError::Watch(error)),
                     News::Failed(error, again_in) => {
                         debug!(%error, retry_in_seconds = seconds(again_in), "the watch broke");
                     },
                 },
-                done = attendance.next() => {
-                    if let Err(Stop::Pause) = done.tended {
+                done = queue.next_completed() => {
+                    if let Err(StopReason::Pause) = done.reconciled {
                         continue;
                     }
-                    let unjudged =
-                        Some(done.identity.clone()).filter(|identity| standing.tally.is_unjudged(identity));
-                    if self.account(done, standing, &mut attendance)? {
-                        self.retries.arm(&standing.tally);
-                        if unjudged.is_some_and(|identity| !standing.tally.is_unjudged(&identity)) {
-                            self.retries.judged();
+                    let unanswered =
+                        Some(done.identity.clone()).filter(|identity| pass.tally.is_unanswered(identity));
+                    if self.account(done, pass, &mut queue)? {
+                        self.retries.arm(&pass.tally);
+                        if unanswered.is_some_and(|identity| !pass.tally.is_unanswered(&identity)) {
+                            self.retries.answered();
                         }
                         updates.want();
                     }
-                    if self.ledger.drops().is_news() {
+                    if self.report_state.dropped().has_unreported() {
                         updates.want();
                     }
-                    if let Some(object) = attendance.newest().filter(|object| !standing.proved.take(object)) {
-                        attendance.attend(object);
+                    if let Some(object) = queue.take_changed().filter(|object| !pass.proved.take(object)) {
+                        queue.enqueue(object);
                     }
                 },
                 () = self.retries.due() => {
-                    attendance.read_again(self.retries.take(&standing.tally).ok_or(Halt::Overflow)?);
+                    queue.requeue(self.retries.take(&pass.tally).ok_or(TaskError::Overflow)?);
                 }
-                () = self.permissions.changed() => attendance.meanwhile(self.ask()).await?,
+                () = self.permissions.changed() => queue.drive_while(self.check_permissions()).await?,
                 () = updates.due() => {
-                    standing.times.finished = Some(now());
-                    attendance.meanwhile(self.publish(standing)).await;
-                    if self.is_left(standing) {
-                        return Err(Halt::NothingLeft);
+                    pass.times.finished = Some(now());
+                    queue.drive_while(self.publish(pass)).await;
+                    if self.has_nothing_left(pass) {
+                        return Err(TaskError::NothingLeft);
                     }
                     updates.made();
                 },
-                () = self.recorder.due() => attendance.meanwhile(self.recorder.repeat()).await,
+                () = self.status_writer.recheck_due() => queue.drive_while(self.status_writer.recheck()).await,
             }
         }
     }
 
-    /// Takes down what became of an object; whether there is something new to say.
+    /// Counts what became of an object; whether the status changes.
     fn account(
         &self,
-        Done { identity, tended, is }: Done,
-        standing: &mut Standing,
-        attendance: &mut Attendance<'_>,
-    ) -> Result<bool, Halt> {
-        let tended = tended.map_err(Interruption::from)?;
-        self.cluster.metrics().object(tended.fate.outcome());
-        if let Fate::Written(resource_version) = &tended.fate {
-            standing.proved.insert(&identity.uid, resource_version);
-            attendance.wrote(&identity.uid);
+        Completed { identity, reconciled, in_tally }: Completed,
+        pass: &mut PassState,
+        queue: &mut ObjectQueue<'_>,
+    ) -> Result<bool, TaskError> {
+        let reconciled = reconciled.map_err(SweepError::from)?;
+        self.cluster.metrics().object(reconciled.state.kind());
+        if let ObjectState::Written { resource_version } = &reconciled.state {
+            pass.proved.insert(&identity.uid, resource_version);
+            queue.count_write(&identity.uid);
         }
-        let is_news = match is {
-            Known::Counted => standing.tally.settle(&identity, tended.fate, &tended.missing),
-            Known::New => standing.tally.created(&identity, tended.fate, &tended.missing),
-            Known::Deleted => false,
+        let is_news = match in_tally {
+            InTally::Counted => pass.tally.update(&identity, reconciled.state, &reconciled.missing),
+            InTally::Created => pass.tally.created(&identity, reconciled.state, &reconciled.missing),
+            InTally::Deleted => false,
         };
         if !is_news {
             return Ok(false);
         }
         if self.writes() {
-            standing.record =
-                record_of(&standing.tally, standing.finished_through, &self.crd, &standing.record.cleared);
+            pass.record = record_of(&pass.tally, pass.finished_through, &self.crd, &pass.record.cleared);
         }
-        attendance.go_by(standing.record.clone());
+        queue.set_record(pass.record.clone());
         Ok(true)
     }
 }
 
-/// Whether a watch that failed so cannot be expected to open again soon, nor is it known meanwhile what it would tell.
+/// Whether a watch that failed so cannot be expected to open again soon.
 fn is_blinding(error: &CallError) -> bool {
     match error {
         CallError::Refused(refusal) => {
@@ -139,7 +141,7 @@ fn is_blinding(error: &CallError) -> bool {
     }
 }
 
-/// When to say what has changed: soon, but not again and again.
+/// When to update the status: soon after a change, and at a bounded rate.
 #[derive(Default)]
 struct Updates {
     at: Option<Instant>,

@@ -1,18 +1,18 @@
-//! Changed defaults in one object while it is seen to: what is done about them, before what is done anyway.
-//! It must not let a refusal to follow stand in the way of storing what is missing.
+//! Follows changed defaults in one object, before its missing defaults are stored.
+//! It must not keep missing defaults from being stored where a move is rejected.
 
-use crate::controller::state::changed_defaults::Changes;
-use crate::controller::state::tally::Fate;
+use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
+use crate::domain::object_state::{ObjectState, StateKind};
 use crate::domain::path::Path;
 use crate::domain::plan::{Change, Held, Hold, Plan, Record, Rejection, Strategy, Terms, Write, follow};
 
 /// What became of the changed defaults in one object so far.
-pub(in crate::controller) struct Pursuit<'a> {
-    changes: &'a Changes,
+pub(in crate::controller) struct FollowChanges<'a> {
+    changes: &'a ChangedDefaults,
     uid: String,
-    /// The changes that are still to be looked at.
+    /// The changes that are still to be followed.
     list: &'a [Change],
     moved: Vec<Path>,
     kept: Vec<Path>,
@@ -23,9 +23,9 @@ pub(in crate::controller) struct Pursuit<'a> {
     held: Option<Held>,
 }
 
-impl<'a> Pursuit<'a> {
+impl<'a> FollowChanges<'a> {
     /// Nothing has been done yet.
-    pub(in crate::controller) fn of(changes: &'a Changes, object: &Object, record: &Record) -> Self {
+    pub(in crate::controller) fn new(changes: &'a ChangedDefaults, object: &Object, record: &Record) -> Self {
         let list = changes.for_object(object, record);
         let uid = object.uid().to_owned();
         Self {
@@ -41,8 +41,8 @@ impl<'a> Pursuit<'a> {
     }
 
     /// What to do next, where `plan` is what is to be done apart from changed defaults: to follow comes first, save where
-    /// the owners have to be named anew. An audit does not follow, and takes down what would.
-    pub(in crate::controller) fn instead_of(
+    /// the owners have to be rewritten. An audit does not follow, and counts what would.
+    pub(in crate::controller) fn plan(
         &mut self,
         plan: Plan,
         object: &Object,
@@ -75,44 +75,42 @@ impl<'a> Pursuit<'a> {
         }
     }
 
-    /// Takes down what a write has moved.
+    /// Notes what a write has moved.
     pub(in crate::controller) fn moved(&mut self, object: &Object, write: Write) {
         self.moved.extend(write.missing);
         self.resource_version = Some(object.resource_version().to_owned());
     }
 
-    /// Takes down that a move was refused; there will be no other.
-    pub(in crate::controller) fn refused(&mut self, rejection: Rejection) {
+    /// Notes that a move was rejected; there will be no other.
+    pub(in crate::controller) fn rejected(&mut self, rejection: Rejection) {
         self.refused = Some(rejection);
         self.list = &[];
     }
 
     /// Counts what was moved before nothing more could be done.
-    pub(in crate::controller) fn stopped(self) {
+    pub(in crate::controller) fn count_interrupted(self) {
         if self.resource_version.is_some() {
             self.changes.count(&self.uid, &self.moved, &[], true);
         }
     }
 
     /// What became of the object in the end, by what became of it apart from changed defaults. It is counted.
-    pub(in crate::controller) fn end(self, fate: Fate) -> Fate {
+    pub(in crate::controller) fn finish(self, state: ObjectState) -> ObjectState {
         let Self { changes, uid, moved, kept, resource_version, refused, held, .. } = self;
-        if !matches!(fate, Fate::Unknown) && refused.is_none() {
+        if !matches!(state, ObjectState::Unknown) && refused.is_none() {
             changes.count(&uid, &moved, &kept, resource_version.is_some());
         }
-        let fate = match (fate, held) {
-            (Fate::Stored | Fate::AlreadyStored | Fate::Written(_), Some(held)) => Fate::Held(held),
-            (fate, _) => fate,
+        let state = match held {
+            Some(held) if state.is_stored() => ObjectState::Held(held),
+            _ => state,
         };
-        match (fate, refused, resource_version) {
-            (Fate::Stored | Fate::AlreadyStored | Fate::Written(_), Some(rejection), _) => {
-                Fate::Rejected(rejection)
+        match (refused, resource_version) {
+            (Some(rejection), _) if state.is_stored() => ObjectState::Rejected(rejection),
+            (None, Some(resource_version)) if state.kind() == StateKind::Stored => {
+                ObjectState::Written { resource_version }
             }
-            (Fate::Stored | Fate::AlreadyStored, None, Some(resource_version)) => {
-                Fate::Written(resource_version)
-            }
-            (Fate::Stored, None, None) if !moved.is_empty() => Fate::Due,
-            (fate, ..) => fate,
+            (None, None) if state == ObjectState::Stored && !moved.is_empty() => ObjectState::Due,
+            _ => state,
         }
     }
 }

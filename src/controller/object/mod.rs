@@ -1,5 +1,5 @@
 //! One object: deciding about it, writing it, and following changed defaults.
 
-pub(super) mod brake;
 pub(super) mod follow;
+pub(super) mod pause;
 pub(super) mod reconcile;

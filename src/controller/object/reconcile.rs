@@ -1,5 +1,5 @@
-//! Seeing to one object: decide, write, and decide again from a fresh read for as long as others write too.
-//! It must not insist: whoever else writes has precedence.
+//! Reconciles one object: decide, write, and decide again from a fresh read for as long as others write too.
+//! It must not race other writers: theirs stands.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -8,16 +8,15 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, error, info, warn};
 
 use crate::api::Mode;
-use crate::cluster::{Backoff, CallError, Cluster, Missing, Pace, Pressure, Scope};
-use crate::controller::object::brake::Brake;
-use crate::controller::object::follow::Pursuit;
+use crate::cluster::{Backoff, CallError, Cluster, MissingPermissions, Pace, Pressure, Scope};
+use crate::controller::object::follow::FollowChanges;
+use crate::controller::object::pause::PauseWatch;
 use crate::controller::spans;
-use crate::controller::state::changed_defaults::Changes;
-use crate::controller::state::drops::Drops;
-use crate::controller::state::skipped::Skipped;
-use crate::controller::state::tally::Fate;
+use crate::controller::state::changed_defaults::ChangedDefaults;
+use crate::controller::state::dropped_fields::DroppedFields;
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
+use crate::domain::object_state::{ObjectState, Skipped};
 use crate::domain::path::Path;
 use crate::domain::plan::{
     HiddenFields, Outcome, Plan, Record, RejectionKind, Since, Strategy, Terms, Write, decide, hidden,
@@ -30,17 +29,17 @@ const ATTEMPTS: u32 = 6;
 /// How long a write may take before it makes room for others.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Everything that seeing to objects of one CRD needs.
+/// Everything that reconciling objects of one CRD needs.
 #[derive(Clone, Copy)]
-pub(in crate::controller) struct Tender<'a> {
+pub(in crate::controller) struct ObjectReconciler<'a> {
     pub(in crate::controller) cluster: &'a Cluster,
     pub(in crate::controller) pace: &'a Pace,
     /// The CRD's own, beside the one that all share: what is broken about one CRD slows down that one alone.
     pub(in crate::controller) own_pace: Option<&'a Pace>,
     /// Says when a pause begins or ends: no further write begins then. None where there is none to obey.
-    pub(in crate::controller) brake: Option<&'a Brake>,
+    pub(in crate::controller) pause_watch: Option<&'a PauseWatch>,
     /// Cancelled when nothing more is to be begun.
-    pub(in crate::controller) ended: Option<&'a CancellationToken>,
+    pub(in crate::controller) cancelled: Option<&'a CancellationToken>,
     pub(in crate::controller) crd: &'a Crd,
     /// Which of its objects are meant.
     pub(in crate::controller) scope: &'a Scope,
@@ -49,28 +48,28 @@ pub(in crate::controller) struct Tender<'a> {
     /// Since when each default has been in the schema.
     pub(in crate::controller) since: &'a Since,
     /// The defaults that have changed.
-    pub(in crate::controller) changes: &'a Changes,
-    /// What writes have dropped, where the policy says so.
-    pub(in crate::controller) drops: &'a Drops,
+    pub(in crate::controller) changes: &'a ChangedDefaults,
+    /// The fields that writes have dropped under `hiddenFields: Drop`.
+    pub(in crate::controller) dropped: &'a DroppedFields,
 }
 
 /// What became of an object, and what was missing in it.
 #[derive(Debug)]
-pub(in crate::controller) struct Tended {
-    pub(in crate::controller) fate: Fate,
+pub(in crate::controller) struct Reconciled {
+    pub(in crate::controller) state: ObjectState,
     pub(in crate::controller) missing: Vec<Path>,
 }
 
-/// Why seeing to further objects of the CRD would be wrong or useless.
+/// Why no further object of the CRD may be processed.
 #[derive(Debug, thiserror::Error)]
-pub enum Stop {
+pub enum StopReason {
     /// A permission is missing.
     #[error("a permission is missing: {0}")]
-    Forbidden(Missing),
+    Forbidden(MissingPermissions),
     /// A policy has paused writes, or has taken its pause back. Writes that had begun have ended.
     #[error("a pause of writes has begun, changed or ended")]
     Pause,
-    /// It was told to end. Writes that had begun have ended.
+    /// It was cancelled. Writes that had begun have ended.
     #[error("interrupted")]
     Ended,
     /// A write made the server forget owners.
@@ -85,28 +84,32 @@ pub enum Stop {
     },
 }
 
-impl Tender<'_> {
-    /// Sees to one object as it was read.
+impl ObjectReconciler<'_> {
+    /// Reconciles one object as it was read.
     ///
     /// # Errors
-    /// [`Stop`], if no further object should be seen to. Anything else stays with the object.
-    pub(in crate::controller) async fn tend(self, object: Object, record: &Record) -> Result<Tended, Stop> {
-        let mut pursuit = Pursuit::of(self.changes, &object, record);
-        match self.tend_and_follow(object, record, &mut pursuit).await {
-            Ok(Tended { fate, missing }) => Ok(Tended { fate: pursuit.end(fate), missing }),
+    /// [`StopReason`], if no further object may be processed. Any other failure is the object's state.
+    pub(in crate::controller) async fn reconcile(
+        self,
+        object: Object,
+        record: &Record,
+    ) -> Result<Reconciled, StopReason> {
+        let mut following = FollowChanges::new(self.changes, &object, record);
+        match self.reconcile_and_follow(object, record, &mut following).await {
+            Ok(Reconciled { state, missing }) => Ok(Reconciled { state: following.finish(state), missing }),
             Err(stop) => {
-                pursuit.stopped();
+                following.count_interrupted();
                 Err(stop)
             }
         }
     }
 
-    async fn tend_and_follow(
+    async fn reconcile_and_follow(
         self,
         mut object: Object,
         record: &Record,
-        pursuit: &mut Pursuit<'_>,
-    ) -> Result<Tended, Stop> {
+        following: &mut FollowChanges<'_>,
+    ) -> Result<Reconciled, StopReason> {
         let is_audit = self.mode == Mode::Audit;
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
         let mut missing = Vec::new();
@@ -115,66 +118,71 @@ impl Tender<'_> {
         let mut unproved = false;
         for attempt in 1..=ATTEMPTS {
             let plan = decide(&object, self.crd, &self.terms, record);
-            let plan = pursuit.instead_of(plan, &object, self.crd, &self.terms, is_audit);
+            let plan = following.plan(plan, &object, self.crd, &self.terms, is_audit);
             let write = match (refused.take(), plan) {
                 (Some(refused), Plan::Write(_)) => rewritten(&object, self.crd, &self.terms, &refused),
                 (None, Plan::Write(write)) => write,
-                (_, plan) => return Ok(Tended { fate: self.passive(&object, plan), missing }),
+                (_, plan) => {
+                    return Ok(Reconciled { state: self.state_without_write(&object, plan), missing });
+                }
             };
             if write.strategy != Strategy::Follow {
                 let likely = likely(&object, self.crd, &self.terms, &write, self.since);
                 if is_audit {
-                    let fate = if likely.changes { Fate::Due } else { Fate::Stored };
-                    return Ok(Tended { fate, missing: likely.missing });
+                    let state = if likely.changes { ObjectState::Due } else { ObjectState::Stored };
+                    return Ok(Reconciled { state, missing: likely.missing });
                 }
                 missing = likely.missing;
             }
             let at_risk = self.at_risk(&object);
             let outcome = self.perform(&object, &write, attempt).await?;
             if let Ok(outcome) = &outcome {
-                self.take_down(&object, &at_risk, outcome);
+                self.record_dropped(&object, &at_risk, outcome);
             }
-            let fate = match outcome {
+            let state = match outcome {
                 Ok(Outcome::Written { resource_version }) => {
                     if missing.is_empty() {
-                        // What seemed to be stored was not; which of it is not told.
+                        // A default that seemed to be stored was not; the answer does not show which.
                         missing.clone_from(&write.missing);
                     }
                     info!(object = %object.identity(), strategy = write.strategy.as_str(), "stored defaults");
-                    Fate::Written(resource_version)
+                    ObjectState::Written { resource_version }
                 }
                 // Proved now, by a repeat that changed nothing.
                 Ok(Outcome::AlreadyStored) if unproved => {
                     info!(object = %object.identity(), strategy = write.strategy.as_str(), "stored defaults");
-                    Fate::Written(object.resource_version().to_owned())
+                    ObjectState::Written { resource_version: object.resource_version().to_owned() }
                 }
                 Ok(Outcome::AlreadyStored) => {
                     missing.clear();
-                    Fate::AlreadyStored
+                    ObjectState::AlreadyStored
                 }
                 Ok(Outcome::Followed(after)) => {
                     info!(object = %after.identity(), values = write.missing.len(), "followed changed defaults");
-                    pursuit.moved(&after, write);
+                    following.moved(&after, write);
                     object = *after;
                     continue;
                 }
-                Ok(Outcome::Gone) => Fate::Gone,
+                Ok(Outcome::Gone) => ObjectState::Gone,
                 Ok(Outcome::Rejected(rejection)) if write.strategy == Strategy::Follow => {
                     warn!(object = %object.identity(), reason = %rejection.message, "following refused");
-                    pursuit.refused(rejection);
+                    following.rejected(rejection);
                     continue;
                 }
                 Ok(Outcome::Rejected(rejection)) => {
                     warn!(object = %object.identity(), reason = %rejection.message, "write refused");
-                    Fate::Rejected(rejection)
+                    ObjectState::Rejected(rejection)
                 }
                 Ok(Outcome::Forbidden { verb }) => {
-                    return Err(Stop::Forbidden(Missing::of(&self.crd.resource(), vec![verb])));
+                    return Err(StopReason::Forbidden(MissingPermissions::of(
+                        &self.crd.resource(),
+                        vec![verb],
+                    )));
                 }
                 Ok(Outcome::OwnersLost { managers }) => {
                     let owners = managers.join(", ");
                     error!(object = %object.identity(), owners, "owners lost");
-                    return Err(Stop::OwnersLost { object: object.identity().to_string(), managers });
+                    return Err(StopReason::OwnersLost { object: object.identity().to_string(), managers });
                 }
                 again @ (Ok(Outcome::Conflict | Outcome::Unproved | Outcome::NeedsRewrite) | Err(_)) => {
                     unproved |= matches!(again, Ok(Outcome::Unproved));
@@ -192,28 +200,28 @@ impl Tender<'_> {
                     }
                     match self.cluster.object(&self.crd.resource(), &object.identity()).await {
                         Ok(Some(fresh)) => object = fresh,
-                        Ok(None) => return Ok(Tended { fate: Fate::Gone, missing }),
+                        Ok(None) => return Ok(Reconciled { state: ObjectState::Gone, missing }),
                         Err(error) => debug!(object = %object.identity(), %error, "cannot read again"),
                     }
                     continue;
                 }
             };
-            return Ok(Tended { fate, missing });
+            return Ok(Reconciled { state, missing });
         }
         debug!(object = %object.identity(), "given up for now");
-        Ok(Tended { fate: Fate::Unknown, missing })
+        Ok(Reconciled { state: ObjectState::Unknown, missing })
     }
 
-    /// The fields that a write of an object drops, if etcd holds them.
+    /// The fields that a write of an object dropped, if etcd holds them.
     fn at_risk(&self, object: &Object) -> Vec<Path> {
         match self.terms.hidden_fields {
             HiddenFields::Hold => Vec::new(),
-            HiddenFields::Drop => self.drops.at_risk(&object.identity(), hidden(object, self.crd)),
+            HiddenFields::Drop => self.dropped.at_risk(&object.identity(), hidden(object, self.crd)),
         }
     }
 
-    /// Takes down what etcd does not hold any more after a write.
-    fn take_down(&self, object: &Object, at_risk: &[Path], outcome: &Outcome) {
+    /// Records what etcd does not hold any more after a write.
+    fn record_dropped(&self, object: &Object, at_risk: &[Path], outcome: &Outcome) {
         let dropped = match outcome {
             Outcome::Written { .. }
             | Outcome::Followed(_)
@@ -227,20 +235,20 @@ impl Tender<'_> {
             let paths: Vec<_> = at_risk.iter().map(Path::to_string).collect();
             info!(object = %object.identity(), paths = paths.join(" "), "dropped fields that the schema no longer knows");
         }
-        self.drops.clear(&object.identity(), at_risk, dropped);
+        self.dropped.clear(&object.identity(), at_risk, dropped);
     }
 
-    fn passive(&self, object: &Object, plan: Plan) -> Fate {
+    fn state_without_write(&self, object: &Object, plan: Plan) -> ObjectState {
         match plan {
             Plan::Skip(why) => {
                 debug!(object = %object.identity(), why = why.as_str(), "skipped");
-                Fate::Skipped(Skipped { why, lacks: !unproved(object, self.crd).is_empty() })
+                ObjectState::Skipped(Skipped { why, lacks: !unproved(object, self.crd).is_empty() })
             }
             Plan::Hold(held) => {
                 debug!(object = %object.identity(), reason = held.reason.as_str(), "held");
-                Fate::Held(held)
+                ObjectState::Held(held)
             }
-            Plan::Stored | Plan::Write(_) => Fate::Stored,
+            Plan::Stored | Plan::Write(_) => ObjectState::Stored,
         }
     }
 
@@ -250,7 +258,7 @@ impl Tender<'_> {
         object: &Object,
         write: &Write,
         attempt: u32,
-    ) -> Result<Result<Outcome, CallError>, Stop> {
+    ) -> Result<Result<Outcome, CallError>, StopReason> {
         let places = async {
             let own = match self.own_pace {
                 Some(pace) => Some(pace.admit().await),
@@ -289,23 +297,23 @@ impl Tender<'_> {
         Ok(outcome)
     }
 
-    /// Waits until a pause begins or ends, or it is told to end.
-    pub(in crate::controller) async fn stopped(&self) -> Stop {
-        let braked = async {
-            match self.brake {
-                Some(brake) => brake.changed().await,
+    /// Waits until a pause begins or ends, or the work is cancelled.
+    pub(in crate::controller) async fn stopped(&self) -> StopReason {
+        let paused = async {
+            match self.pause_watch {
+                Some(pause_watch) => pause_watch.changed().await,
                 None => std::future::pending().await,
             }
         };
         let ended = async {
-            match self.ended {
+            match self.cancelled {
                 Some(ended) => ended.cancelled().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            () = braked => Stop::Pause,
-            () = ended => Stop::Ended,
+            () = paused => StopReason::Pause,
+            () = ended => StopReason::Ended,
         }
     }
 }
@@ -342,7 +350,7 @@ fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
     }
 }
 
-/// What an outcome says about the server's load.
+/// What an outcome indicates about the server's load.
 fn pressure(outcome: &Result<Outcome, CallError>) -> Pressure {
     match outcome {
         Err(error) if matches!(error.code(), Some(429 | 503 | 504)) => {

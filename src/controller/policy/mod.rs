@@ -1,4 +1,4 @@
-//! What each policy says about itself. Which one governs a CRD, `api` says.
+//! The status of each policy. Which one governs a CRD is decided in `api`.
 //! It must not know what becomes of objects.
 
 mod status;

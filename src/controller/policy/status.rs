@@ -50,13 +50,13 @@ struct Part<'a> {
 pub(in crate::controller) struct Scope<'a> {
     /// All policies.
     pub(in crate::controller) policies: &'a BTreeMap<String, Policy>,
-    /// What those say that count; see [`readable`].
+    /// Those that can be read; see [`readable`].
     pub(in crate::controller) readable: &'a Policies,
     /// A CRD by its name; none where it cannot be read.
     pub(in crate::controller) crd: &'a dyn Fn(&str) -> Option<&'a Crd>,
 }
 
-/// The policies that count: those that can be read, and whoever says `pauseAll`.
+/// The policies that take effect: those that can be read, and those with `pauseAll`.
 pub(in crate::controller) fn readable(policies: &BTreeMap<String, Policy>) -> Policies {
     let counting = policies.iter().filter_map(|(name, policy)| {
         let pauses = || policy.pause_all.then(only_pauses);
@@ -83,7 +83,7 @@ pub(in crate::controller) fn statuses<'a>(
     wanted.filter(|(name, status)| policies[name].status != *status).collect()
 }
 
-/// The places of a policy's `onChange` that none of these CRDs has in a schema. Where there is no CRD, nobody can tell.
+/// The places of a policy's `onChange` that none of these CRDs has in a schema. None where there is no CRD to compare with.
 fn unknown<'a, 'b>(spec: &'a DefaultsPolicySpec, crds: impl Iterator<Item = &'b Crd>) -> Vec<&'a str> {
     if spec.on_change.is_empty() {
         return Vec::new();

@@ -1,5 +1,5 @@
 //! Writing the statuses of policies.
-//! It must not decide what they say.
+//! It must not decide what they contain.
 
 use std::time::Duration;
 

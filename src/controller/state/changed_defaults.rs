@@ -18,14 +18,14 @@ const LISTED: usize = 500;
 
 /// What has changed since the pass before, and what became of it so far.
 #[derive(Debug, Default)]
-pub(in crate::controller) struct Changes {
+pub(in crate::controller) struct ChangedDefaults {
     list: Vec<Change>,
-    told: Mutex<Told>,
+    totals: Mutex<Totals>,
 }
 
 #[derive(Debug, Default)]
-struct Told {
-    /// Whether every object has been seen to since the change.
+struct Totals {
+    /// Whether every object has been processed since the change.
     over: bool,
     followed: u64,
     /// How many objects would follow, if the policies allowed writes.
@@ -37,108 +37,108 @@ struct Told {
     counted: HashSet<u64>,
 }
 
-impl Changes {
+impl ChangedDefaults {
     /// What is due by the last report on the defaults in force, if there is one, and the `previous` ones.
     ///
     /// A change is due until a pass has ended, and again when a policy begins to follow it. What followed stays counted then;
     /// what is kept is counted anew.
     pub(in crate::controller) fn open(
-        noted: Option<&DefaultsReportStatus>,
+        report: Option<&DefaultsReportStatus>,
         previous: &[PreviousDefaults],
         crd: &Crd,
         settings: &Settings,
     ) -> Self {
         let list = changes(&history(previous), crd, &settings.follow);
-        let over = noted.is_some_and(|noted| is_complete(noted) && !begins_to_follow(&list, noted));
-        let mut told = Told { over, ..Told::default() };
-        if let Some(noted) = noted {
-            told.followed = noted.counts.followed;
-            told.kept = if over { noted.counts.kept } else { 0 };
-            let places = noted.changed.iter();
-            told.places = places
+        let over = report.is_some_and(|report| is_complete(report) && !begins_to_follow(&list, report));
+        let mut totals = Totals { over, ..Totals::default() };
+        if let Some(report) = report {
+            totals.followed = report.counts.followed;
+            totals.kept = if over { report.counts.kept } else { 0 };
+            let places = report.changed.iter();
+            totals.places = places
                 .map(|place| (place.path.clone(), (place.followed, if over { place.kept } else { 0 })))
                 .collect();
         }
-        Self { list, told: Mutex::new(told) }
+        Self { list, totals: Mutex::new(totals) }
     }
 
-    /// Whether there are objects to be seen to for a default that has changed.
-    pub(in crate::controller) fn are_due(&self) -> bool {
-        !self.list.is_empty() && !self.told().over
+    /// Whether objects have to be processed for a default that has changed.
+    pub(in crate::controller) fn are_pending(&self) -> bool {
+        !self.list.is_empty() && !self.totals().over
     }
 
-    /// Says that every object has been seen to, apart from those that the record excepts.
-    pub(in crate::controller) fn seen_to(&self) {
-        let mut told = self.told();
-        told.over = true;
-        told.counted = HashSet::new();
+    /// Notes that every object has been processed, apart from those that the record excepts.
+    pub(in crate::controller) fn set_processed(&self) {
+        let mut totals = self.totals();
+        totals.over = true;
+        totals.counted = HashSet::new();
     }
 
-    /// The changes that concern an object: all of them until every object was seen to, and later for those that were not.
+    /// The changes that concern an object: all of them until every object was processed, and later for those that were not.
     /// Whoever sets the old value after that means it.
     pub(in crate::controller) fn for_object(&self, object: &Object, record: &Record) -> &[Change] {
-        let concerned = !self.told().over || record.exceptions.contains(object.uid());
+        let concerned = !self.totals().over || record.exceptions.contains(object.uid());
         if concerned { &self.list } else { &[] }
     }
 
-    /// Counts what became of one object, once; `written` says whether it was written, or only would be.
+    /// Counts what became of one object, once; `written` is whether it was written, or only would be.
     pub(in crate::controller) fn count(&self, uid: &str, moved: &[Path], kept: &[Path], written: bool) {
         if moved.is_empty() && kept.is_empty() {
             return;
         }
         let mut hasher = DefaultHasher::new();
         uid.hash(&mut hasher);
-        let mut told = self.told();
-        if !told.counted.insert(hasher.finish()) {
+        let mut totals = self.totals();
+        if !totals.counted.insert(hasher.finish()) {
             return;
         }
         let followed = u64::from(!moved.is_empty());
         if written {
-            told.followed += followed;
+            totals.followed += followed;
         } else {
-            told.would += followed;
+            totals.would += followed;
         }
-        told.kept += u64::from(!kept.is_empty());
+        totals.kept += u64::from(!kept.is_empty());
         let places =
             |paths: &[Path]| paths.iter().map(|path| path.to_schema().to_string()).collect::<BTreeSet<_>>();
         for place in places(moved).into_iter().filter(|_| written) {
-            told.places.entry(place).or_default().0 += 1;
+            totals.places.entry(place).or_default().0 += 1;
         }
         for place in places(kept) {
-            told.places.entry(place).or_default().1 += 1;
+            totals.places.entry(place).or_default().1 += 1;
         }
     }
 
     /// Puts the numbers into a report.
-    pub(in crate::controller) fn enter(&self, status: &mut DefaultsReportStatus) {
-        let told = self.told();
-        (status.counts.followed, status.counts.kept) = (told.followed, told.kept);
+    pub(in crate::controller) fn add_to_report(&self, status: &mut DefaultsReportStatus) {
+        let totals = self.totals();
+        (status.counts.followed, status.counts.kept) = (totals.followed, totals.kept);
         let counted = |change: &Change| {
             let path = change.path().to_string();
-            let (followed, kept) = told.places.get(&path).copied().unwrap_or_default();
+            let (followed, kept) = totals.places.get(&path).copied().unwrap_or_default();
             ChangedDefault { path, action: action(change), followed, kept }
         };
         status.changed = self.list.iter().take(LISTED).map(counted).collect();
     }
 
     /// The numbers in a sentence; empty where there are none.
-    pub(in crate::controller) fn sentence(&self) -> String {
-        let told = self.told();
+    pub(in crate::controller) fn summary(&self) -> String {
+        let totals = self.totals();
         let mut sentences = Vec::new();
-        if told.followed > 0 {
-            sentences.push(format!("{} followed a changed default", told.followed));
+        if totals.followed > 0 {
+            sentences.push(format!("{} followed a changed default", totals.followed));
         }
-        if told.would > 0 {
-            sentences.push(format!("{} would follow a changed default", told.would));
+        if totals.would > 0 {
+            sentences.push(format!("{} would follow a changed default", totals.would));
         }
-        if told.kept > 0 {
-            sentences.push(format!("{} keep the default of before", told.kept));
+        if totals.kept > 0 {
+            sentences.push(format!("{} keep the default of before", totals.kept));
         }
         sentences.join("; ")
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn totals(&self) -> MutexGuard<'_, Totals> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -146,11 +146,11 @@ fn action(change: &Change) -> ChangeAction {
     if change.is_followed() { ChangeAction::Follow } else { ChangeAction::Keep }
 }
 
-/// Whether a change is to be followed that a report says was not.
-fn begins_to_follow(list: &[Change], noted: &DefaultsReportStatus) -> bool {
+/// Whether a change is to be followed that was not by the report.
+fn begins_to_follow(list: &[Change], report: &DefaultsReportStatus) -> bool {
     list.iter().filter(|change| change.is_followed()).any(|change| {
         let path = change.path().to_string();
-        noted.changed.iter().any(|known| known.path == path && known.action == ChangeAction::Keep)
+        report.changed.iter().any(|known| known.path == path && known.action == ChangeAction::Keep)
     })
 }
 
@@ -231,17 +231,17 @@ mod tests {
     #[test]
     fn a_change_concerns_every_object_until_all_are_seen_to_and_then_those_that_were_not() {
         let previous = [schema("3", Some("7"))];
-        let changes = Changes::open(None, &previous, &crd(json!(5)), &settings());
-        assert!(changes.are_due());
+        let changes = ChangedDefaults::open(None, &previous, &crd(json!(5)), &settings());
+        assert!(changes.are_pending());
         let mut record = Record { through: Some(9), ..Record::default() };
         assert_eq!(changes.for_object(&object(3), &record).len(), 1);
-        changes.seen_to();
-        assert!(!changes.are_due());
+        changes.set_processed();
+        assert!(!changes.are_pending());
         assert_eq!(changes.for_object(&object(3), &record), []);
         record.exceptions.insert("u".to_owned());
         assert_eq!(changes.for_object(&object(3), &record).len(), 1);
         assert!(
-            !Changes::open(None, &previous, &crd(json!(3)), &settings()).are_due(),
+            !ChangedDefaults::open(None, &previous, &crd(json!(3)), &settings()).are_pending(),
             "nothing has changed"
         );
     }
@@ -250,36 +250,36 @@ mod tests {
     fn an_object_is_counted_once_and_a_restart_goes_on_counting() {
         let previous = [schema("3", Some("7"))];
         let crd = crd(json!(5));
-        let changes = Changes::open(None, &previous, &crd, &settings());
+        let changes = ChangedDefaults::open(None, &previous, &crd, &settings());
         let place: Path = ".spec.a".parse().expect("a path");
         changes.count("u", std::slice::from_ref(&place), &[], true);
         changes.count("u", std::slice::from_ref(&place), &[], true);
         changes.count("v", &[], std::slice::from_ref(&place), false);
         changes.count("w", std::slice::from_ref(&place), &[], false);
         let mut status = DefaultsReportStatus::default();
-        changes.enter(&mut status);
+        changes.add_to_report(&mut status);
         let changed =
             ChangedDefault { path: ".spec.a".to_owned(), action: ChangeAction::Follow, followed: 1, kept: 1 };
         assert_eq!((status.counts.followed, status.counts.kept), (1, 1));
         assert_eq!(status.changed, [changed]);
         assert_eq!(
-            changes.sentence(),
+            changes.summary(),
             "1 followed a changed default; 1 would follow a changed default; 1 keep the default of before"
         );
         // In the middle of the pass: what followed is not seen again, what is kept is.
-        let again = Changes::open(Some(&status), &previous, &crd, &settings());
-        assert_eq!(again.sentence(), "1 followed a changed default");
+        let again = ChangedDefaults::open(Some(&status), &previous, &crd, &settings());
+        assert_eq!(again.summary(), "1 followed a changed default");
         again.count("v", &[], std::slice::from_ref(&place), false);
-        assert!(again.are_due());
+        assert!(again.are_pending());
         // After it.
         status.finished =
             Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH));
-        let after = Changes::open(Some(&status), &previous, &crd, &settings());
-        assert_eq!(after.sentence(), "1 followed a changed default; 1 keep the default of before");
-        assert!(!after.are_due());
+        let after = ChangedDefaults::open(Some(&status), &previous, &crd, &settings());
+        assert_eq!(after.summary(), "1 followed a changed default; 1 keep the default of before");
+        assert!(!after.are_pending());
         // When the policy begins to follow what was kept.
         status.changed[0].action = ChangeAction::Keep;
-        assert!(Changes::open(Some(&status), &previous, &crd, &settings()).are_due());
+        assert!(ChangedDefaults::open(Some(&status), &previous, &crd, &settings()).are_pending());
         assert_eq!(status.counts, Counts { followed: 1, kept: 1, ..Counts::default() });
     }
 }

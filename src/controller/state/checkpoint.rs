@@ -5,45 +5,45 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::api::DefaultsReportStatus;
-use crate::controller::crd::pass::Standing;
-use crate::controller::crd::sweep::{Place, Proved, Sweep};
-use crate::controller::state::drops::Drops;
+use crate::controller::crd::pass::PassState;
+use crate::controller::crd::sweep::{ListKey, ObjectVersions, Sweep};
+use crate::controller::state::dropped_fields::DroppedFields;
 use crate::controller::state::report::is_complete;
-use crate::controller::state::tally::{Done, Tally};
+use crate::controller::state::tally::{Tally, WriteCounts};
 use crate::domain::crd::Crd;
 use crate::domain::plan::{Cleared, Record};
 
-/// What a task keeps from one way through to the next.
+/// What a task keeps from one pass to the next.
 #[derive(Debug, Default)]
-pub(in crate::controller) struct Memory {
+pub(in crate::controller) struct Checkpoint {
     /// Which objects need no look.
     pub(in crate::controller) record: Record,
     /// Up to which object that is known; none if of all of them.
-    pub(in crate::controller) upto: Option<Place>,
+    pub(in crate::controller) upto: Option<ListKey>,
     /// States of objects that were proved since.
-    pub(in crate::controller) proved: Proved,
+    pub(in crate::controller) proved: ObjectVersions,
     /// What was written in the course of this pass.
-    pub(in crate::controller) done: Done,
+    pub(in crate::controller) writes: WriteCounts,
 }
 
-impl Memory {
+impl Checkpoint {
     /// What a report keeps for the next run, if it is about these very defaults and complete.
-    pub(in crate::controller) fn recall(status: &DefaultsReportStatus, crd: &Crd) -> Option<Self> {
+    pub(in crate::controller) fn from_report(status: &DefaultsReportStatus, crd: &Crd) -> Option<Self> {
         let digest = crd.compiled().digest().to_string();
         let is_this = |other: &str, version: &str| (other, version) == (&digest, &crd.storage().name);
         if is_this(&status.digest, &status.storage_version) {
             let through = status.through.as_deref()?.parse().ok()?;
-            let troubled = status.held.iter().chain(&status.rejected);
+            let problems = status.held.iter().chain(&status.rejected);
             let record = Record {
                 through: Some(through),
-                exceptions: troubled.map(|problem| problem.uid.clone()).collect(),
+                exceptions: problems.map(|problem| problem.uid.clone()).collect(),
                 // Of a generation that nobody has seen, nobody knows whether it had these defaults.
                 versions_disagree: crd.versions_disagree() || crd.generation() > status.generation + 1,
                 trust_claims: false,
                 cleared: Arc::default(),
             };
-            let done = Done::of_report(status);
-            return is_complete(status).then(|| Self { record, done, ..Self::default() });
+            let writes = WriteCounts::from_report(status);
+            return is_complete(status).then(|| Self { record, writes, ..Self::default() });
         }
         // Defaults that are back: what has not been written since holds them still, and of what has been nothing is known.
         let past = status.previous.iter().find(|past| is_this(&past.digest, &past.storage_version))?;
@@ -58,38 +58,38 @@ impl Memory {
     }
 
     /// What is known before anything is.
-    pub(in crate::controller) fn none(crd: &Crd) -> Self {
+    pub(in crate::controller) fn empty(crd: &Crd) -> Self {
         let record = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
         Self { record, ..Self::default() }
     }
 
-    /// What remains of what was known after a pass; nothing where it does not say which objects were seen to.
-    pub(in crate::controller) fn of(standing: Standing) -> Option<Self> {
-        let Standing { record, proved, tally, .. } = standing;
-        record.through.is_some().then(|| Self { record, proved, upto: None, done: tally.done() })
+    /// What remains of what was known after a pass; none where it is not known which objects were processed.
+    pub(in crate::controller) fn from_pass(pass: PassState) -> Option<Self> {
+        let PassState { record, proved, tally, .. } = pass;
+        record.through.is_some().then(|| Self { record, proved, upto: None, writes: tally.writes() })
     }
 
     /// What is known after a sweep to the end, whose numbers come to be those of the whole pass.
-    pub(in crate::controller) fn after(
+    pub(in crate::controller) fn after_sweep(
         &mut self,
         sweep: &mut Sweep,
         through: Option<u64>,
         crd: &Crd,
     ) -> Self {
-        sweep.tally.credit(&self.done);
+        sweep.tally.add_earlier_writes(&self.writes);
         let mut proved = std::mem::take(&mut self.proved);
         proved.extend(std::mem::take(&mut sweep.proved));
         let record = record_of(&sweep.tally, through, crd, &self.record.cleared);
-        Self { record, upto: None, proved, done: sweep.tally.done() }
+        Self { record, upto: None, proved, writes: sweep.tally.writes() }
     }
 
-    /// Takes in what a sweep has done that did not come to its end; one that did not write has done nothing.
-    pub(in crate::controller) fn interrupted(&mut self, sweep: Sweep, crd: &Crd, writes: bool) {
+    /// Adds what a sweep has done that did not come to its end; one that did not write has done nothing.
+    pub(in crate::controller) fn add_interrupted(&mut self, sweep: Sweep, crd: &Crd, writes: bool) {
         if !writes {
             return;
         }
         self.proved.extend(sweep.proved);
-        self.done.add(&sweep.tally.done());
+        self.writes.add(&sweep.tally.writes());
         let is_further = match &self.upto {
             Some(upto) => sweep.upto.as_ref() > Some(upto),
             None => self.record.through.is_none() && sweep.upto.is_some(),
@@ -101,21 +101,21 @@ impl Memory {
     }
 }
 
-/// What a report says about the objects of a CRD, for those who only read; nothing of which objects hold their defaults if it
+/// What a report records about the objects of a CRD, for those who only read; nothing of which objects hold their defaults if it
 /// is about other defaults, or not complete.
 pub fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Record {
-    let memory = Memory::recall(status, crd).unwrap_or_else(|| Memory::none(crd));
-    Record { cleared: Drops::open(Some(status), crd).cleared(), ..memory.record }
+    let checkpoint = Checkpoint::from_report(status, crd).unwrap_or_else(|| Checkpoint::empty(crd));
+    Record { cleared: DroppedFields::open(Some(status), crd).cleared(), ..checkpoint.record }
 }
 
-/// The record after a sweep that saw to every object, or to every one of those that it is used for.
+/// The record after a sweep that processed every object, or every one of those that it is used for.
 pub(in crate::controller) fn record_of(
     tally: &Tally,
     through: Option<u64>,
     crd: &Crd,
     cleared: &Arc<Cleared>,
 ) -> Record {
-    let exceptions: HashSet<String> = tally.troubles().map(|(identity, _)| identity.uid.clone()).collect();
+    let exceptions: HashSet<String> = tally.problems().map(|(identity, _)| identity.uid.clone()).collect();
     let through = through.filter(|_| !tally.overflows());
     Record {
         through,

@@ -2,8 +2,7 @@
 
 pub(super) mod changed_defaults;
 pub(super) mod checkpoint;
-pub(super) mod drops;
-pub(super) mod problem;
+pub(super) mod dropped_fields;
 pub(super) mod report;
 pub(super) mod skipped;
 pub(super) mod tally;

@@ -1,5 +1,5 @@
-//! What the report on a CRD says, and what it keeps for the next run.
-//! It must not write anything: that is the recorder's work.
+//! The content of the report on a CRD, with what it keeps for the next run.
+//! It must not write anything: that is the status writer's work.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,17 +7,20 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{DefaultPath, DefaultValue, DefaultsReportStatus, PreviousDefaults, Settings};
-use crate::controller::state::drops::Drops;
-use crate::controller::state::problem::Trouble;
+use crate::api::{
+    DefaultPath, DefaultValue, DefaultsReportStatus, ObjectProblem, PreviousDefaults, Settings,
+};
+use crate::controller::state::dropped_fields::DroppedFields;
 use crate::controller::state::tally::Tally;
 use crate::controller::status::writer::now;
 use crate::domain::condition::Reason;
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
+use crate::domain::object::Identity;
+use crate::domain::object_state::{Problem, StateKind};
 use crate::domain::plan::{Since, Skip};
 
-/// How many objects in trouble the report names, and how many that are ignored or being deleted.
+/// How many objects the report names of those that are held, rejected, ignored or being deleted.
 const LISTED: usize = 50;
 /// How many defaults the report lists, at most.
 const DEFAULTS: usize = 500;
@@ -27,9 +30,9 @@ const VALUES: usize = 64 * 1024;
 /// How many earlier schemas it remembers.
 const PREVIOUS: usize = 3;
 
-/// The part of a report that does not depend on what becomes of the objects.
+/// The part of a report that does not depend on the objects.
 #[derive(Clone, Debug, Default)]
-pub(in crate::controller) struct Ledger {
+pub(in crate::controller) struct ReportState {
     policy: String,
     generation: i64,
     storage_version: String,
@@ -38,7 +41,7 @@ pub(in crate::controller) struct Ledger {
     defaults: Vec<DefaultPath>,
     more_defaults: u64,
     previous: Vec<PreviousDefaults>,
-    drops: Arc<Drops>,
+    dropped: Arc<DroppedFields>,
 }
 
 /// The times of a pass.
@@ -48,10 +51,10 @@ pub(in crate::controller) struct Times {
     pub(in crate::controller) finished: Option<Timestamp>,
 }
 
-impl Ledger {
-    /// Goes on from the last report, if there is one. `revision` is the resource version of the CRD as it was read.
+impl ReportState {
+    /// Continues the last report, if there is one. `revision` is the resource version of the CRD as it was read.
     pub(in crate::controller) fn open(
-        noted: Option<&DefaultsReportStatus>,
+        report: Option<&DefaultsReportStatus>,
         crd: &Crd,
         settings: &Settings,
         revision: &str,
@@ -59,22 +62,22 @@ impl Ledger {
         let digest = crd.compiled().digest().to_string();
         let storage_version = crd.storage().name.clone();
         let is_this = |other: &str, version: &str| (other, version) == (&digest, &storage_version);
-        let still = noted.filter(|noted| is_this(&noted.digest, &noted.storage_version));
-        let mut previous = noted.map(|noted| noted.previous.clone()).unwrap_or_default();
+        let still = report.filter(|report| is_this(&report.digest, &report.storage_version));
+        let mut previous = report.map(|report| report.previous.clone()).unwrap_or_default();
         let again = previous.iter().position(|past| is_this(&past.digest, &past.storage_version));
         let again = again.map(|index| previous.remove(index));
-        if let Some(noted) = noted.filter(|noted| still.is_none() && !noted.digest.is_empty()) {
-            previous.insert(0, past(noted));
+        if let Some(report) = report.filter(|report| still.is_none() && !report.digest.is_empty()) {
+            previous.insert(0, past(report));
             previous.truncate(PREVIOUS);
         }
         let first_seen = match (still, &again) {
-            (Some(noted), _) => noted.first_seen.as_ref(),
+            (Some(report), _) => report.first_seen.as_ref(),
             // What has stood its time before need not do so again; what has not, starts afresh.
             (None, Some(past)) => past.first_seen.as_ref().filter(|_| past.finished.is_some()),
             (None, None) => None,
         };
         let (mut defaults, more_defaults) = list(crd);
-        date(&mut defaults, noted, revision);
+        date(&mut defaults, report, revision);
         Self {
             policy: settings.policy.clone(),
             generation: crd.generation(),
@@ -84,18 +87,18 @@ impl Ledger {
             defaults,
             more_defaults,
             previous,
-            drops: Arc::new(Drops::open(noted, crd)),
+            dropped: Arc::new(DroppedFields::open(report, crd)),
         }
     }
 
-    /// Goes on with what was dropped since the report was read first.
-    pub(in crate::controller) fn go_on_with(&mut self, drops: Arc<Drops>) {
-        self.drops = drops;
+    /// Keeps what was dropped since the report was read first.
+    pub(in crate::controller) fn keep_dropped(&mut self, dropped: Arc<DroppedFields>) {
+        self.dropped = dropped;
     }
 
     /// What writes have dropped.
-    pub(in crate::controller) fn drops(&self) -> Arc<Drops> {
-        self.drops.clone()
+    pub(in crate::controller) fn dropped(&self) -> Arc<DroppedFields> {
+        self.dropped.clone()
     }
 
     /// When these defaults were first seen.
@@ -123,20 +126,20 @@ impl Ledger {
         }
     }
 
-    /// The report where no object is looked at, whatever the state says.
+    /// The report where no object is read, whatever the state is.
     pub(in crate::controller) fn idle(&self, state: &str) -> DefaultsReportStatus {
         self.status(state, None, None, Times::default())
     }
 
     /// Whether a report is about these very defaults.
-    pub(in crate::controller) fn is_about(&self, noted: &DefaultsReportStatus) -> bool {
-        (&noted.digest, &noted.storage_version) == (&self.digest, &self.storage_version)
+    pub(in crate::controller) fn is_about(&self, report: &DefaultsReportStatus) -> bool {
+        (&report.digest, &report.storage_version) == (&self.digest, &self.storage_version)
     }
 
-    /// A report on these very defaults with another state: what it says of the objects stays.
-    pub(in crate::controller) fn renewed(
+    /// A report on these very defaults with another state: the part about the objects stays.
+    pub(in crate::controller) fn with_state(
         &self,
-        noted: &DefaultsReportStatus,
+        report: &DefaultsReportStatus,
         state: &str,
     ) -> DefaultsReportStatus {
         let mut status = DefaultsReportStatus {
@@ -144,13 +147,13 @@ impl Ledger {
             policy: self.policy.clone(),
             generation: self.generation,
             settles_at: None,
-            ..noted.clone()
+            ..report.clone()
         };
-        self.drops.enter(&mut status);
+        self.dropped.add_to_report(&mut status);
         status
     }
 
-    /// The report about objects that were seen to up to a resource version.
+    /// The report about objects that were processed up to a resource version.
     pub(in crate::controller) fn status<'a>(
         &self,
         state: &str,
@@ -159,13 +162,15 @@ impl Ledger {
         times: Times,
     ) -> DefaultsReportStatus {
         let tally = tally.into();
-        let problems = |wanted: fn(&Trouble) -> bool| {
-            let all = tally.into_iter().flat_map(Tally::troubles).filter(|(_, trouble)| wanted(trouble));
-            all.map(|(identity, trouble)| trouble.describe(identity)).take(LISTED).collect()
+        let problems = |kind| {
+            let all = tally.into_iter().flat_map(Tally::problems).filter(|(_, state)| state.kind() == kind);
+            all.filter_map(|(identity, state)| Some(object_problem(identity, state.problem()?)))
+                .take(LISTED)
+                .collect()
         };
         let skipped = |why| {
-            let all = tally.into_iter().flat_map(|tally| tally.skipped().describe(why));
-            all.take(LISTED).collect()
+            let all = tally.into_iter().flat_map(|tally| tally.skipped().named(why));
+            all.map(|(identity, skipped)| object_problem(identity, skipped.problem())).take(LISTED).collect()
         };
         let mut status = DefaultsReportStatus {
             state: state.to_owned(),
@@ -188,8 +193,8 @@ impl Ledger {
                 })
                 .collect(),
             more_defaults: self.more_defaults,
-            held: problems(|trouble| matches!(trouble, Trouble::Held(..))),
-            rejected: problems(|trouble| matches!(trouble, Trouble::Rejected(_))),
+            held: problems(StateKind::Held),
+            rejected: problems(StateKind::Rejected),
             ignored: skipped(Skip::Ignored),
             terminating: skipped(Skip::Terminating),
             dropped: Vec::new(),
@@ -197,8 +202,21 @@ impl Ledger {
             changed: Vec::new(),
             previous: self.previous().to_vec(),
         };
-        self.drops.enter(&mut status);
+        self.dropped.add_to_report(&mut status);
         status
+    }
+}
+
+/// One object and what keeps it from storing its defaults, as the report has it.
+pub(in crate::controller) fn object_problem(identity: &Identity, problem: Problem) -> ObjectProblem {
+    let Problem { reason, message, paths } = problem;
+    ObjectProblem {
+        namespace: identity.namespace.clone(),
+        name: identity.name.clone(),
+        uid: identity.uid.clone(),
+        reason: reason.to_owned(),
+        message,
+        paths,
     }
 }
 
@@ -216,11 +234,11 @@ fn list(crd: &Crd) -> (Vec<DefaultPath>, u64) {
     (listed.collect(), more as u64)
 }
 
-/// Says since when each default has stood: as long as the last report knows it with this value, else since now.
-fn date(defaults: &mut [DefaultPath], noted: Option<&DefaultsReportStatus>, revision: &str) {
-    let noted = noted.map(|noted| &noted.defaults[..]).unwrap_or_default();
+/// Sets since when each default has been in the schema: as long as the last report lists it with this value, else since now.
+fn date(defaults: &mut [DefaultPath], report: Option<&DefaultsReportStatus>, revision: &str) {
+    let report = report.map(|report| &report.defaults[..]).unwrap_or_default();
     let known: BTreeMap<&str, &DefaultPath> =
-        noted.iter().map(|known| (known.path.as_str(), known)).collect();
+        report.iter().map(|known| (known.path.as_str(), known)).collect();
     for default in defaults {
         let known = known.get(default.path.as_str()).filter(|known| is_same(known, default));
         default.since = match known {
@@ -236,37 +254,37 @@ fn is_same(one: &DefaultPath, other: &DefaultPath) -> bool {
 }
 
 /// What a report on other defaults becomes.
-fn past(noted: &DefaultsReportStatus) -> PreviousDefaults {
-    let troubled = noted.held.iter().chain(&noted.rejected);
-    let is_complete = is_complete(noted);
+fn past(report: &DefaultsReportStatus) -> PreviousDefaults {
+    let problems = report.held.iter().chain(&report.rejected);
+    let is_complete = is_complete(report);
     PreviousDefaults {
-        digest: noted.digest.clone(),
-        storage_version: noted.storage_version.clone(),
-        generation: noted.generation,
-        first_seen: noted.first_seen.clone(),
-        finished: noted.finished.clone(),
-        through: noted.through.clone().filter(|_| is_complete),
-        exceptions: troubled.map(|problem| problem.uid.clone()).collect(),
-        defaults: noted
+        digest: report.digest.clone(),
+        storage_version: report.storage_version.clone(),
+        generation: report.generation,
+        first_seen: report.first_seen.clone(),
+        finished: report.finished.clone(),
+        through: report.through.clone().filter(|_| is_complete),
+        exceptions: problems.map(|problem| problem.uid.clone()).collect(),
+        defaults: report
             .defaults
             .iter()
             .map(|default| DefaultValue { path: default.path.clone(), value: default.value.clone() })
             .collect(),
-        more_defaults: noted.more_defaults,
+        more_defaults: report.more_defaults,
     }
 }
 
-/// Whether a report tells of a pass for these very defaults that has ended.
-pub(in crate::controller) fn is_finished(noted: &DefaultsReportStatus, crd: &Crd) -> bool {
-    noted.finished.is_some()
-        && noted.digest == crd.compiled().digest().to_string()
-        && noted.storage_version == crd.storage().name
+/// Whether a report is about a finished pass for these very defaults.
+pub(in crate::controller) fn is_finished(report: &DefaultsReportStatus, crd: &Crd) -> bool {
+    report.finished.is_some()
+        && report.digest == crd.compiled().digest().to_string()
+        && report.storage_version == crd.storage().name
 }
 
-/// Whether a report names every object that was not seen to.
-pub(in crate::controller) fn is_complete(noted: &DefaultsReportStatus) -> bool {
-    let troubles = noted.held.len() + noted.rejected.len();
-    noted.finished.is_some()
-        && noted.counts.unknown + noted.counts.due == 0
-        && noted.counts.held + noted.counts.rejected == troubles as u64
+/// Whether a report names every object that was not processed.
+pub(in crate::controller) fn is_complete(report: &DefaultsReportStatus) -> bool {
+    let listed = report.held.len() + report.rejected.len();
+    report.finished.is_some()
+        && report.counts.unknown + report.counts.due == 0
+        && report.counts.held + report.counts.rejected == listed as u64
 }

@@ -4,18 +4,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::api::{Counts, ObjectProblem};
-use crate::controller::state::tally::REMEMBERED;
-use crate::domain::object::{IGNORE_ANNOTATION, Identity};
+use crate::domain::object::Identity;
+use crate::domain::object_state::Skipped;
 use crate::domain::plan::Skip;
 
-/// Why one object is not written, and whether that matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::controller) struct Skipped {
-    pub(in crate::controller) why: Skip,
-    /// Whether etcd lacks a default of it, or may.
-    pub(in crate::controller) lacks: bool,
-}
+/// How many objects are remembered by name: of those that are skipped, of those that are due, and of those that have a problem
+/// and are tried again.
+pub(in crate::controller) const REMEMBERED: usize = 1000;
 
 /// All objects that are not written whatever they lack.
 #[derive(Clone, Debug, Default)]
@@ -28,14 +23,8 @@ pub(in crate::controller) struct SkippedObjects {
 }
 
 impl SkippedObjects {
-    /// Adds one that was not known before, and counts it.
-    pub(in crate::controller) fn insert(
-        &mut self,
-        identity: Identity,
-        skipped: Skipped,
-        counts: &mut Counts,
-    ) {
-        *count(counts, skipped.why) += 1;
+    /// Adds one that was not known before.
+    pub(in crate::controller) fn insert(&mut self, identity: Identity, skipped: Skipped) {
         self.lacking += u64::from(skipped.lacks);
         self.all.insert(hash(&identity), skipped);
         if self.named.len() < REMEMBERED {
@@ -48,13 +37,12 @@ impl SkippedObjects {
         self.all.get(&hash(identity)).copied()
     }
 
-    /// Takes one out, and out of the counts; whether it was there.
-    pub(in crate::controller) fn remove(&mut self, identity: &Identity, counts: &mut Counts) -> bool {
-        let Some(skipped) = self.all.remove(&hash(identity)) else { return false };
-        *count(counts, skipped.why) -= 1;
+    /// Takes one out; what was known of it, if it was there.
+    pub(in crate::controller) fn remove(&mut self, identity: &Identity) -> Option<Skipped> {
+        let skipped = self.all.remove(&hash(identity))?;
         self.lacking -= u64::from(skipped.lacks);
         self.named.remove(identity);
-        true
+        Some(skipped)
     }
 
     /// How many may lack a default in etcd.
@@ -63,48 +51,15 @@ impl SkippedObjects {
     }
 
     /// The first that are skipped for this reason, in order, and whether each may lack a default.
-    pub(in crate::controller) fn named(&self, why: Skip) -> impl Iterator<Item = (&Identity, bool)> {
+    pub(in crate::controller) fn named(&self, why: Skip) -> impl Iterator<Item = (&Identity, Skipped)> {
         let named = self.named.iter().filter(move |(_, skipped)| skipped.why == why);
-        named.map(|(identity, skipped)| (identity, skipped.lacks))
+        named.map(|(identity, skipped)| (identity, *skipped))
     }
 
     /// How many are skipped for this reason and may lack a default.
     pub(in crate::controller) fn lacking_for(&self, why: Skip) -> u64 {
         let lacking = self.all.values().filter(|skipped| skipped.why == why && skipped.lacks);
         lacking.count() as u64
-    }
-
-    /// The first that are skipped for this reason, as the report has them.
-    pub(in crate::controller) fn describe(&self, why: Skip) -> impl Iterator<Item = ObjectProblem> {
-        self.named(why).map(move |(identity, lacks)| describe(identity, why, lacks))
-    }
-}
-
-fn describe(identity: &Identity, why: Skip, lacks: bool) -> ObjectProblem {
-    let (reason, why) = match why {
-        Skip::Ignored => {
-            ("Ignored", format!("its annotation {IGNORE_ANNOTATION} asks Etch to leave it alone"))
-        }
-        Skip::Terminating => ("Terminating", "it is being deleted, and Etch leaves it alone".to_owned()),
-    };
-    let message = match lacks {
-        true => format!("{why}; its defaults are not stored, as far as is known"),
-        false => format!("{why}; it lacks no default"),
-    };
-    ObjectProblem {
-        namespace: identity.namespace.clone(),
-        name: identity.name.clone(),
-        uid: identity.uid.clone(),
-        reason: reason.to_owned(),
-        message,
-        paths: Vec::new(),
-    }
-}
-
-fn count(counts: &mut Counts, why: Skip) -> &mut u64 {
-    match why {
-        Skip::Ignored => &mut counts.ignored,
-        Skip::Terminating => &mut counts.terminating,
     }
 }
 
@@ -117,7 +72,8 @@ fn hash(identity: &Identity) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::state::tally::{Fate, Tally};
+    use crate::controller::state::tally::Tally;
+    use crate::domain::object_state::ObjectState;
     use crate::domain::path::Path;
     use crate::domain::plan::{Held, Hold};
 
@@ -125,8 +81,8 @@ mod tests {
         Identity { namespace: Some("ns".to_owned()), name: name.to_owned(), uid: format!("uid-{name}") }
     }
 
-    fn skipped(why: Skip, lacks: bool) -> Fate {
-        Fate::Skipped(Skipped { why, lacks })
+    fn skipped(why: Skip, lacks: bool) -> ObjectState {
+        ObjectState::Skipped(Skipped { why, lacks })
     }
 
     /// Objects, stored, ignored, terminating, held, and those that may lack a default.
@@ -142,34 +98,35 @@ mod tests {
         tally.add(of("a"), skipped(Skip::Ignored, true), &[]);
         tally.add(of("b"), skipped(Skip::Ignored, false), &[]);
         tally.add(of("c"), skipped(Skip::Terminating, true), &[]);
-        tally.add(of("d"), Fate::Stored, &[]);
-        tally.add(of("e"), Fate::Gone, &[]);
+        tally.add(of("d"), ObjectState::Stored, &[]);
+        tally.add(of("e"), ObjectState::Gone, &[]);
         assert_eq!(numbers(&tally), [4, 1, 2, 1, 0, 2]);
         assert_eq!(tally.skipped().lacking_for(Skip::Ignored), 1);
-        let told: Vec<_> = tally.skipped().describe(Skip::Ignored).collect();
-        assert_eq!((told[0].name.as_str(), told[0].reason.as_str()), ("a", "Ignored"));
-        assert!(told[0].message.contains("etch-operator.io/ignore") && told.len() == 2, "{told:?}");
+        let named: Vec<_> = tally.skipped().named(Skip::Ignored).collect();
+        let ((first, skipped), problem) = (named[0], named[0].1.problem());
+        assert_eq!((first.name.as_str(), skipped.lacks, problem.reason), ("a", true, "Ignored"));
+        assert!(problem.message.contains("etch-operator.io/ignore") && named.len() == 2, "{named:?}");
     }
 
     #[test]
     fn an_object_that_changes_its_state_while_it_is_watched_is_counted_once() {
         let mut tally = Tally::default();
-        tally.add(of("a"), Fate::Stored, &[]);
-        tally.add(of("b"), Fate::Written("9".to_owned()), &[]);
+        tally.add(of("a"), ObjectState::Stored, &[]);
+        tally.add(of("b"), ObjectState::Written { resource_version: "9".to_owned() }, &[]);
         let steps = [
             (skipped(Skip::Ignored, true), true, [2, 1, 1, 0, 0, 1]),
             (skipped(Skip::Ignored, true), false, [2, 1, 1, 0, 0, 1]),
             (skipped(Skip::Ignored, false), true, [2, 1, 1, 0, 0, 0]),
-            (Fate::Stored, true, [2, 2, 0, 0, 0, 0]),
+            (ObjectState::Stored, true, [2, 2, 0, 0, 0, 0]),
             (skipped(Skip::Ignored, true), true, [2, 1, 1, 0, 0, 1]),
-            (Fate::Unknown, true, [2, 1, 0, 0, 0, 1]),
+            (ObjectState::Unknown, true, [2, 1, 0, 0, 0, 1]),
             (skipped(Skip::Ignored, true), true, [2, 1, 1, 0, 0, 1]),
-            (Fate::Held(Held::new(Hold::HiddenFields, vec![Path::root()])), true, [2, 1, 0, 0, 1, 1]),
+            (ObjectState::Held(Held::new(Hold::HiddenFields, vec![Path::root()])), true, [2, 1, 0, 0, 1, 1]),
             (skipped(Skip::Terminating, true), true, [2, 1, 0, 1, 0, 1]),
-            (Fate::Gone, false, [2, 1, 0, 1, 0, 1]),
+            (ObjectState::Gone, false, [2, 1, 0, 1, 0, 1]),
         ];
-        for (index, (fate, is_news, expected)) in steps.into_iter().enumerate() {
-            assert_eq!(tally.settle(&of("a"), fate, &[]), is_news, "step {index}");
+        for (index, (state, is_news, expected)) in steps.into_iter().enumerate() {
+            assert_eq!(tally.update(&of("a"), state, &[]), is_news, "step {index}");
             assert_eq!(numbers(&tally), expected, "step {index}");
         }
         assert!(tally.deleted(&of("a")));
@@ -179,10 +136,10 @@ mod tests {
     #[test]
     fn objects_that_come_and_go_are_counted() {
         let mut tally = Tally::default();
-        tally.add(of("a"), Fate::Stored, &[]);
+        tally.add(of("a"), ObjectState::Stored, &[]);
         assert!(tally.created(&of("b"), skipped(Skip::Ignored, true), &[]));
-        assert!(!tally.created(&of("c"), Fate::Stored, &[]));
-        assert!(!tally.created(&of("d"), Fate::Gone, &[]));
+        assert!(!tally.created(&of("c"), ObjectState::Stored, &[]));
+        assert!(!tally.created(&of("d"), ObjectState::Gone, &[]));
         assert_eq!(numbers(&tally), [3, 2, 1, 0, 0, 1]);
         assert!(tally.deleted(&of("b")));
         assert!(!tally.deleted(&of("c")));

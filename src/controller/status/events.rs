@@ -1,5 +1,5 @@
-//! What is worth an event: the difference between what stood there before and what is said now.
-//! It must not know the clock or the cluster, so that a restart finds nothing new in what was told before.
+//! Which events to publish: the difference between the conditions and reports before and now.
+//! It must not know the clock or the cluster, so that a restart publishes nothing again.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition as PolicyCondition;
 use kube::Resource as _;
@@ -7,16 +7,11 @@ use kube::Resource as _;
 use crate::api::{DefaultsPolicy, DefaultsReportStatus, ObjectProblem};
 use crate::cluster::{Event, Regarding};
 use crate::controller::policy::UNKNOWN_PATHS;
-use crate::controller::status::message::MISSING;
-use crate::domain::condition::{Condition, Reason, list};
+use crate::controller::status::message::MISSING_PERMISSION;
+use crate::domain::condition::{Condition, EventType, Reason, list};
 use crate::domain::crd::Crd;
 
-/// Reasons of `DefaultsPersisted` that say only where things stand on the way, or that there is nothing to do.
-const QUIET: [&str; 4] = ["InProgress", "NoDefaults", "Ignored", "NonStructural"];
-/// Those that are no reason to look.
-const WELL: [&str; 4] = ["AllPersisted", "AuditOnly", "Paused", "Settling"];
-
-/// The events about a CRD when its conditions change from `before` to `said`.
+/// The events about a CRD when its conditions change from `before` to `now`.
 pub(in crate::controller) fn about_crd(
     crd: &Regarding,
     before: &[Condition],
@@ -25,7 +20,9 @@ pub(in crate::controller) fn about_crd(
     // A permission may be missing long before it is needed.
     let settling = Reason::Settling.as_str();
     let lacking = Reason::Forbidden.as_str();
-    let lacks = |condition: &Condition| condition.reason == settling && condition.message.contains(MISSING);
+    let lacks = |condition: &Condition| {
+        condition.reason == settling && condition.message.contains(MISSING_PERMISSION)
+    };
     said.iter()
         .filter_map(|condition| {
             let stood = before.iter().find(|before| before.r#type == condition.r#type);
@@ -34,9 +31,8 @@ pub(in crate::controller) fn about_crd(
                     return Some(about(crd, lacking, true, "PersistDefaults", &condition.message));
                 }
                 let is_new = stood.is_none_or(|stood| stood.reason != condition.reason);
-                let is_told = is_new && !QUIET.contains(&condition.reason.as_str());
-                let warning = !WELL.contains(&condition.reason.as_str());
-                is_told.then_some((&condition.reason, warning, "PersistDefaults"))?
+                let kind = Reason::named(&condition.reason).and_then(Reason::event).filter(|_| is_new)?;
+                (&condition.reason, kind == EventType::Warning, "PersistDefaults")
             } else {
                 let is_new = stood.is_none_or(|stood| stood.status != "True");
                 (is_new && condition.status == "True").then_some((&condition.r#type, true, "CheckSchema"))?
@@ -51,7 +47,7 @@ fn about(crd: &Regarding, reason: &str, warning: bool, action: &'static str, not
     Event { regarding: crd.clone(), warning, reason: reason.to_owned(), action, note: note.to_owned() }
 }
 
-/// The events about a policy when its conditions change from `before` to `said`.
+/// The events about a policy when its conditions change from `before` to `now`.
 pub(in crate::controller) fn about_policy(
     name: &str,
     uid: &str,

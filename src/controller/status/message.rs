@@ -6,29 +6,29 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use crate::api::{Mode, Pause, Settings};
-use crate::cluster::Missing;
-use crate::controller::crd::check::Judged;
-use crate::controller::state::problem::Trouble;
+use crate::cluster::MissingPermissions;
+use crate::controller::crd::check::SchemaFindings;
 use crate::controller::state::tally::Tally;
-use crate::domain::condition::{Reason, Verdict, first, list};
+use crate::domain::condition::{CrdStatus, Reason, first, list};
 use crate::domain::crd::Crd;
+use crate::domain::object_state::{ObjectState, StateKind};
 use crate::domain::plan::{Held, Hold, Skip};
 
 /// How a sentence about missing permissions begins.
-pub(in crate::controller) const MISSING: &str = "a permission is missing";
+pub(in crate::controller) const MISSING_PERMISSION: &str = "a permission is missing";
 
-/// What there is to say where no object needs to be looked at; none where some do, or where there is nothing to say.
+/// The status where no object needs to be read; none where some do, or where there is nothing to report.
 pub(in crate::controller) fn without_objects(
     crd: &Crd,
     settings: &Settings,
-    judged: &Judged,
-) -> Option<Verdict> {
+    findings: &SchemaFindings,
+) -> Option<CrdStatus> {
     let defaults = crd.compiled().has_defaults();
-    let said = |persisted, reason, message: String| Some(verdict(judged, persisted, reason, message));
-    if !judged.non_structural.is_empty() {
-        return Some(unreadable(judged));
+    let said = |persisted, reason, message: String| Some(crd_status(findings, persisted, reason, message));
+    if !findings.non_structural.is_empty() {
+        return Some(unreadable(findings));
     }
-    if !defaults && !judged.invalid_defaults.is_empty() {
+    if !defaults && !findings.invalid_defaults.is_empty() {
         return said(Some(true), Reason::NoDefaults, String::new());
     }
     if !defaults {
@@ -45,19 +45,19 @@ pub(in crate::controller) fn without_objects(
     None
 }
 
-/// What there is to say of a CRD whose schema is not structural, or cannot be read at all.
-pub(in crate::controller) fn unreadable(judged: &Judged) -> Verdict {
+/// The status of a CRD whose schema is not structural, or cannot be read at all.
+pub(in crate::controller) fn unreadable(findings: &SchemaFindings) -> CrdStatus {
     let message = "the API server applies no defaults to the objects of a CRD whose schema is not structural";
-    verdict(judged, Some(false), Reason::NonStructural, message.to_owned())
+    crd_status(findings, Some(false), Reason::NonStructural, message.to_owned())
 }
 
-/// While the schema is given time.
+/// The status while the schema settles.
 pub(in crate::controller) fn settling(
-    judged: &Judged,
+    findings: &SchemaFindings,
     pause: Option<&Pause>,
-    missing: Option<&Missing>,
+    missing: Option<&MissingPermissions>,
     until: Timestamp,
-) -> Verdict {
+) -> CrdStatus {
     let mut message = format!("the schema has changed; objects are written from {until:.0} on");
     if let Some(missing) = missing {
         message.push_str(&format!("; {}", forbidden(missing)));
@@ -65,16 +65,16 @@ pub(in crate::controller) fn settling(
     if let Some(pause) = pause {
         message.push_str(&format!("; {}", paused(pause)));
     }
-    verdict(judged, Some(false), Reason::Settling, message)
+    crd_status(findings, Some(false), Reason::Settling, message)
 }
 
-/// While a pass is under way, or has just been paused. `verified` is the number of objects that were looked at once more.
+/// The status while a pass is under way, or has just been paused. `verified` is the number of objects that were re-checked.
 pub(in crate::controller) fn in_progress(
-    judged: &Judged,
+    findings: &SchemaFindings,
     pause: Option<&Pause>,
     tally: &Tally,
     verified: Option<u64>,
-) -> Verdict {
+) -> CrdStatus {
     let counts = tally.counts();
     let mut message = match counts.objects {
         0 => "the objects are being looked at".to_owned(),
@@ -84,18 +84,18 @@ pub(in crate::controller) fn in_progress(
         message.push_str(&format!("; {verified} looked at once more"));
     }
     match pause {
-        // Nobody can know yet what is due.
+        // What is due is not known yet.
         Some(pause) => {
             let persisted = (counts.due + counts.written > 0).then_some(false);
-            verdict(judged, persisted, Reason::Paused, format!("{}; {message}", paused(pause)))
+            crd_status(findings, persisted, Reason::Paused, format!("{}; {message}", paused(pause)))
         }
-        None => verdict(judged, Some(false), Reason::InProgress, message),
+        None => crd_status(findings, Some(false), Reason::InProgress, message),
     }
 }
 
 /// What is to be done about permissions that are missing.
-pub(in crate::controller) fn forbidden(missing: &Missing) -> String {
-    format!("{MISSING}; add this rule to a role of Etch's: {missing}")
+pub(in crate::controller) fn forbidden(missing: &MissingPermissions) -> String {
+    format!("{MISSING_PERMISSION}; add this rule to a role of Etch's: {missing}")
 }
 
 /// Who has paused writes, and how.
@@ -103,24 +103,21 @@ fn paused(pause: &Pause) -> String {
     format!("writes are paused by {pause}")
 }
 
-/// After every object was seen to.
-pub(in crate::controller) fn of(judged: &Judged, settings: &Settings, tally: &Tally) -> Verdict {
+/// The status after every object was processed.
+pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, tally: &Tally) -> CrdStatus {
     let counts = tally.counts();
     // An audit writes nothing anyhow.
     let pause = settings.pause.as_ref().filter(|_| settings.mode == Mode::Persist).map(paused);
-    let named = |wanted: fn(&Trouble) -> bool| -> Vec<String> {
-        tally
-            .troubles()
-            .filter(|(_, trouble)| wanted(trouble))
-            .map(|(identity, _)| identity.to_string())
-            .collect()
+    let named = |is_wanted: &dyn Fn(&ObjectState) -> bool| -> Vec<String> {
+        let all = tally.problems().filter(|(_, state)| is_wanted(state));
+        all.map(|(identity, _)| identity.to_string()).collect()
     };
-    let rejected = named(|trouble| matches!(trouble, Trouble::Rejected(_)));
-    let hidden = named(|trouble| matches!(trouble, Trouble::Held(Held { reason: Hold::HiddenFields, .. })));
-    let misfit = named(|trouble| matches!(trouble, Trouble::Held(Held { reason: Hold::Misfit, .. })));
-    let invalid =
-        named(|trouble| matches!(trouble, Trouble::Held(Held { reason: Hold::InvalidDefaults, .. })));
-    let unknown = named(|trouble| matches!(trouble, Trouble::Unknown));
+    let held =
+        |reason: Hold| named(&|state| matches!(state, ObjectState::Held(held) if held.reason == reason));
+    let rejected = named(&|state| state.kind() == StateKind::Rejected);
+    let (hidden, misfit, invalid) =
+        (held(Hold::HiddenFields), held(Hold::Misfit), held(Hold::InvalidDefaults));
+    let unknown = named(&|state| state.kind() == StateKind::Unknown);
     let stored = counts.written + counts.already_stored;
     let mut sentences = vec![format!("{stored} of {} objects store their defaults", counts.objects)];
     if counts.due > 0 {
@@ -162,7 +159,7 @@ pub(in crate::controller) fn of(judged: &Judged, settings: &Settings, tally: &Ta
     ] {
         let lacking = tally.skipped().lacking_for(why);
         if lacking > 0 {
-            let named = tally.skipped().named(why).filter(|(_, lacks)| *lacks);
+            let named = tally.skipped().named(why).filter(|(_, skipped)| skipped.lacks);
             let named: Vec<String> = named.map(|(identity, _)| identity.to_string()).collect();
             let named = first(&named, lacking);
             sentences.push(format!("{lacking} {what}, not stored as far as is known ({named})"));
@@ -172,7 +169,7 @@ pub(in crate::controller) fn of(judged: &Judged, settings: &Settings, tally: &Ta
         }
     }
     let reason = match () {
-        // Nothing becomes of the others' troubles either until it ends.
+        // Held and rejected objects wait for its end too.
         () if pause.is_some() => Reason::Paused,
         () if counts.rejected > 0 => Reason::ObjectsRejected,
         () if !hidden.is_empty() => Reason::HiddenFields,
@@ -190,11 +187,11 @@ pub(in crate::controller) fn of(judged: &Judged, settings: &Settings, tally: &Ta
         Reason::Paused if counts.due + counts.rejected + counts.held + counts.unknown == 0 => None,
         _ => Some(false),
     };
-    Verdict {
+    CrdStatus {
         breaking_defaults: places(tally, |held| {
             held.reason == Hold::InvalidDefaults && !held.broken.is_empty()
         }),
-        ..verdict(judged, persisted, reason, sentences.join("; "))
+        ..crd_status(findings, persisted, reason, sentences.join("; "))
     }
 }
 
@@ -207,8 +204,8 @@ fn few_places(places: &[String]) -> String {
 
 /// The places in the schema that objects are held for, where the objects are `wanted`.
 fn places(tally: &Tally, wanted: fn(&Held) -> bool) -> Vec<String> {
-    let held = tally.troubles().filter_map(|(_, trouble)| match trouble {
-        Trouble::Held(held) if wanted(held) => Some(&held.paths),
+    let held = tally.problems().filter_map(|(_, state)| match state {
+        ObjectState::Held(held) if wanted(held) => Some(&held.paths),
         _ => None,
     });
     let places: BTreeSet<String> = held.flatten().map(|path| path.to_schema().to_string()).collect();
@@ -216,15 +213,15 @@ fn places(tally: &Tally, wanted: fn(&Held) -> bool) -> Vec<String> {
 }
 
 /// What is wrong with the CRD itself, and this about its objects.
-pub(in crate::controller) fn verdict(
-    judged: &Judged,
+pub(in crate::controller) fn crd_status(
+    findings: &SchemaFindings,
     persisted: Option<bool>,
     reason: Reason,
     message: String,
-) -> Verdict {
-    Verdict {
-        non_structural: judged.non_structural.clone(),
-        invalid_defaults: judged.invalid_defaults.clone(),
+) -> CrdStatus {
+    CrdStatus {
+        non_structural: findings.non_structural.clone(),
+        invalid_defaults: findings.invalid_defaults.clone(),
         breaking_defaults: Vec::new(),
         persisted,
         reason,
@@ -237,16 +234,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::controller::state::skipped::Skipped;
-    use crate::controller::state::tally::Fate;
     use crate::domain::object::Identity;
+    use crate::domain::object_state::Skipped;
     use crate::domain::plan::Terms;
 
-    fn said(fates: Vec<(&str, Fate)>) -> (Option<bool>, String) {
+    fn said(states: Vec<(&str, ObjectState)>) -> (Option<bool>, String) {
         let mut tally = Tally::default();
-        for (name, fate) in fates {
+        for (name, state) in states {
             let (namespace, name) = (Some("default".to_owned()), name.to_owned());
-            tally.add(Identity { namespace, uid: name.clone(), name }, fate, &[]);
+            tally.add(Identity { namespace, uid: name.clone(), name }, state, &[]);
         }
         let settings = Settings {
             policy: "default".to_owned(),
@@ -258,22 +254,22 @@ mod tests {
             pause: None,
             follow: Vec::new(),
         };
-        let verdict = of(&Judged::default(), &settings, &tally);
-        (verdict.persisted, format!("{}: {}", verdict.reason.as_str(), verdict.message))
+        let crd_status = of(&SchemaFindings::default(), &settings, &tally);
+        (crd_status.persisted, format!("{}: {}", crd_status.reason.as_str(), crd_status.message))
     }
 
-    fn skipped(why: Skip, lacks: bool) -> Fate {
-        Fate::Skipped(Skipped { why, lacks })
+    fn skipped(why: Skip, lacks: bool) -> ObjectState {
+        ObjectState::Skipped(Skipped { why, lacks })
     }
 
     #[test]
     fn what_managed_fields_only_suggest_is_said_as_a_suggestion_with_the_fields() {
         let held = |paths: &[&str]| {
             let paths = paths.iter().map(|path| path.parse().expect("a path"));
-            Fate::Held(Held::new(Hold::HiddenFields, paths.collect()))
+            ObjectState::Held(Held::new(Hold::HiddenFields, paths.collect()))
         };
         assert_eq!(
-            said(vec![("a", held(&[".spec.legacy"])), ("b", held(&[".spec.legacy", ".spec.old"])), ("c", Fate::Stored)]),
+            said(vec![("a", held(&[".spec.legacy"])), ("b", held(&[".spec.legacy", ".spec.old"])), ("c", ObjectState::Stored)]),
             (
                 Some(false),
                 "HiddenFields: 1 of 3 objects store their defaults; 2 held, for they may hold fields that the schema no \
@@ -287,7 +283,7 @@ mod tests {
     fn who_is_ignored_or_being_deleted_is_named_and_not_said_to_be_stored() {
         let ignored = || skipped(Skip::Ignored, true);
         assert_eq!(
-            said(vec![("a", ignored()), ("b", ignored()), ("c", Fate::Stored)]),
+            said(vec![("a", ignored()), ("b", ignored()), ("c", ObjectState::Stored)]),
             (
                 Some(true),
                 "AllPersisted: 1 of 3 objects store their defaults; 2 ignored by annotation, not stored as far as is known \

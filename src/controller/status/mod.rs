@@ -1,4 +1,4 @@
-//! What Etch says about a CRD: messages, events, conditions and the report.
+//! The status of a CRD: messages, events, conditions and the report.
 
 pub(super) mod events;
 pub(super) mod message;

@@ -1,5 +1,5 @@
-//! Saying on the CRD and in its report what was found and done.
-//! It must not say anything twice: what stands there already is not written again.
+//! Writes a CRD's conditions and its report, and publishes events about them.
+//! It must not write what stands there already.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use tracing::{debug, warn};
 use crate::api::DefaultsReportStatus;
 use crate::cluster::{Backoff, CallError, Cluster, Events, Regarding};
 use crate::controller::status::events;
-use crate::domain::condition::{self, Condition, Reason, Verdict, same};
+use crate::domain::condition::{self, Condition, CrdStatus, Reason, same};
 use crate::domain::crd::Crd;
 
-/// How long after a change of our conditions they are looked at.
+/// How long after a change of our conditions they are checked.
 const RECHECK: Duration = Duration::from_secs(10);
 
 /// Which CRD, in which state, is written about.
@@ -40,130 +40,132 @@ impl Subject {
     }
 }
 
-/// The pen of one CRD's task.
-pub(in crate::controller) struct Recorder {
+/// Writes the conditions and the report of one CRD.
+pub(in crate::controller) struct StatusWriter {
     cluster: Cluster,
     events: Events,
     subject: Subject,
     /// Our conditions as the CRD was last known to carry them.
     present: Vec<Condition>,
     /// Changes when somebody may have changed them.
-    touched: watch::Receiver<()>,
+    conditions_changed: watch::Receiver<()>,
     /// When to look whether everything stands there as it should.
     recheck: Option<Instant>,
     /// How long to wait after nothing could be written.
-    patience: Backoff,
-    said: Said,
-    /// The conditions as they were last said; those that stood there before are in the CRD.
+    write_backoff: Backoff,
+    conditions: Desired,
+    /// The conditions as they were last set; those from before are in the CRD.
     last: Option<Vec<Condition>>,
     /// Whether the report is known to be there, and about this CRD: one of that name may be left from an earlier CRD.
     opened: bool,
     /// The report as it was last read or written.
-    noted: Option<DefaultsReportStatus>,
+    report: Option<DefaultsReportStatus>,
     /// A report that could not be written.
     unwritten: Option<DefaultsReportStatus>,
 }
 
-/// What was last said in conditions.
+/// The conditions that the CRD should carry.
 #[derive(Clone)]
-enum Said {
-    /// Not a word: what stands there is not ours to judge yet.
-    Nothing,
+enum Desired {
+    /// Not known yet: what stands there stays.
+    Unknown,
     /// This.
-    Verdict(Verdict),
-    /// That there is nothing to say.
-    Silence,
+    Status(CrdStatus),
+    /// None.
+    None,
 }
 
-impl Recorder {
+impl StatusWriter {
     pub(in crate::controller) fn new(
         cluster: Cluster,
         events: Events,
         subject: Subject,
         present: Vec<Condition>,
-        touched: watch::Receiver<()>,
+        conditions_changed: watch::Receiver<()>,
     ) -> Self {
-        let patience = Backoff::new(RECHECK, Duration::from_secs(300));
+        let write_backoff = Backoff::new(RECHECK, Duration::from_secs(300));
         Self {
             cluster,
             events,
             subject,
             present,
-            touched,
+            conditions_changed,
             recheck: None,
-            patience,
-            said: Said::Nothing,
+            write_backoff,
+            conditions: Desired::Unknown,
             last: None,
             opened: false,
-            noted: None,
+            report: None,
             unwritten: None,
         }
     }
 
     /// Reads the report of an earlier run; none if there is none for this CRD.
-    pub(in crate::controller) async fn recall(&mut self) -> Result<Option<DefaultsReportStatus>, CallError> {
+    pub(in crate::controller) async fn read_report(
+        &mut self,
+    ) -> Result<Option<DefaultsReportStatus>, CallError> {
         let report = self.cluster.report(&self.subject.name, &self.subject.uid).await?;
         self.opened = report.is_some();
-        self.noted = report.and_then(|report| report.status);
-        Ok(self.noted.clone())
+        self.report = report.and_then(|report| report.status);
+        Ok(self.report.clone())
     }
 
-    /// Gives the report another state, if there is one. With `forget`, it does not count as done any more.
-    pub(in crate::controller) async fn restate(
+    /// Gives the report another state, if there is one. With `forget`, it is no record any more.
+    pub(in crate::controller) async fn set_report_state(
         &mut self,
         state: &str,
         policy: &str,
         forget: bool,
     ) -> Result<(), CallError> {
-        let Some(noted) = self.recall().await? else { return Ok(()) };
+        let Some(report) = self.read_report().await? else { return Ok(()) };
         let status = DefaultsReportStatus {
             state: state.to_owned(),
             policy: policy.to_owned(),
             generation: self.subject.generation,
             settles_at: None,
-            through: noted.through.clone().filter(|_| !forget),
-            ..noted
+            through: report.through.clone().filter(|_| !forget),
+            ..report
         };
-        self.note(status).await;
+        self.write_report(status).await;
         Ok(())
     }
 
     /// The report as it was last read or written.
-    pub(in crate::controller) fn noted(&self) -> Option<&DefaultsReportStatus> {
-        self.noted.as_ref()
+    pub(in crate::controller) fn report(&self) -> Option<&DefaultsReportStatus> {
+        self.report.as_ref()
     }
 
     /// Puts the conditions on the CRD, unless they stand there already.
-    pub(in crate::controller) async fn say(&mut self, verdict: Verdict) {
-        self.cluster.metrics().state(&self.subject.name, verdict.reason.as_str());
+    pub(in crate::controller) async fn set_conditions(&mut self, crd_status: CrdStatus) {
+        self.cluster.metrics().state(&self.subject.name, crd_status.reason.as_str());
         let present = self.present.clone();
-        let conditions = verdict.conditions(self.subject.generation, &present, &now().to_string());
-        self.said = Said::Verdict(verdict);
+        let conditions = crd_status.conditions(self.subject.generation, &present, &now().to_string());
+        self.conditions = Desired::Status(crd_status);
         let before = self.last.get_or_insert_with(|| present.clone());
         let news = events::about_crd(&self.subject.regarding(), before, &conditions);
         before.clone_from(&conditions);
         if !same(&conditions, &present) {
             self.put(&conditions).await;
         }
-        news.into_iter().for_each(|event| self.events.tell(event));
+        news.into_iter().for_each(|event| self.events.publish(event));
     }
 
     /// The last reason that was given.
     pub(in crate::controller) fn reason(&self) -> Option<Reason> {
-        match &self.said {
-            Said::Verdict(verdict) => Some(verdict.reason),
-            Said::Nothing | Said::Silence => None,
+        match &self.conditions {
+            Desired::Status(crd_status) => Some(crd_status.reason),
+            Desired::Unknown | Desired::None => None,
         }
     }
 
     /// Whether the CRD carries this reason.
-    pub(in crate::controller) fn stands(&self, reason: Reason) -> bool {
+    pub(in crate::controller) fn has_reason(&self, reason: Reason) -> bool {
         self.present.iter().any(|condition| condition.reason == reason.as_str())
     }
 
     /// Takes our conditions off the CRD, if there are any.
-    pub(in crate::controller) async fn unsay(&mut self) {
-        self.said = Said::Silence;
+    pub(in crate::controller) async fn remove_conditions(&mut self) {
+        self.conditions = Desired::None;
         self.cluster.metrics().forget(&self.subject.name);
         self.last = None;
         if !self.present.is_empty() {
@@ -171,32 +173,32 @@ impl Recorder {
         }
     }
 
-    /// Waits until what was said has to be checked: some time after somebody may have changed the CRD's conditions, for
+    /// Waits until our conditions have to be checked: some time after somebody may have changed the CRD's conditions, for
     /// nobody is fought over them, or after they could not be written.
     ///
     /// This future may be dropped at any time: what is due stays due.
-    pub(in crate::controller) async fn due(&mut self) {
+    pub(in crate::controller) async fn recheck_due(&mut self) {
         let due = match self.recheck {
             Some(due) => due,
-            None if self.touched.changed().await.is_err() => return std::future::pending().await,
+            None if self.conditions_changed.changed().await.is_err() => return std::future::pending().await,
             None => *self.recheck.insert(Instant::now() + RECHECK),
         };
         tokio::time::sleep_until(due).await;
     }
 
-    /// How long until what was said has to be checked; none while nothing asks for it.
-    pub(in crate::controller) fn due_in(&mut self) -> Option<Duration> {
-        if self.recheck.is_none() && self.touched.has_changed().unwrap_or_default() {
-            self.touched.mark_unchanged();
+    /// How long until our conditions have to be checked; none while nothing asks for it.
+    pub(in crate::controller) fn recheck_in(&mut self) -> Option<Duration> {
+        if self.recheck.is_none() && self.conditions_changed.has_changed().unwrap_or_default() {
+            self.conditions_changed.mark_unchanged();
             self.recheck = Some(Instant::now() + RECHECK);
         }
         self.recheck.map(|due| due.saturating_duration_since(Instant::now()))
     }
 
-    /// Says again what was said, where it does not stand there.
-    pub(in crate::controller) async fn repeat(&mut self) {
+    /// Reads the conditions and sets them again where they are missing.
+    pub(in crate::controller) async fn recheck(&mut self) {
         self.recheck = None;
-        self.touched.mark_unchanged();
+        self.conditions_changed.mark_unchanged();
         match self.cluster.crd(&self.subject.name).await {
             Ok(Some(document)) if document["metadata"]["uid"] == self.subject.uid.as_str() => {
                 self.present = condition::present(&document);
@@ -207,20 +209,20 @@ impl Recorder {
                 return self.recheck_later();
             }
         }
-        match self.said.clone() {
-            Said::Nothing => {}
-            Said::Verdict(verdict) => self.say(verdict).await,
-            Said::Silence => self.unsay().await,
+        match self.conditions.clone() {
+            Desired::Unknown => {}
+            Desired::Status(crd_status) => self.set_conditions(crd_status).await,
+            Desired::None => self.remove_conditions().await,
         }
         if let Some(status) = self.unwritten.take() {
-            self.note(status).await;
+            self.write_report(status).await;
         }
     }
 
-    /// Replaces the report, unless it says the same already.
-    pub(in crate::controller) async fn note(&mut self, status: DefaultsReportStatus) {
+    /// Replaces the report, unless it is the same already.
+    pub(in crate::controller) async fn write_report(&mut self, status: DefaultsReportStatus) {
         self.unwritten = None;
-        if self.noted.as_ref() == Some(&status) {
+        if self.report.as_ref() == Some(&status) {
             return;
         }
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
@@ -234,9 +236,9 @@ impl Recorder {
             };
             match answer {
                 Ok(()) => {
-                    self.announce(&status);
-                    self.noted = Some(status);
-                    self.patience.succeeded();
+                    self.emit_events(&status);
+                    self.report = Some(status);
+                    self.write_backoff.succeeded();
                     return;
                 }
                 Err(error) => {
@@ -249,13 +251,13 @@ impl Recorder {
         self.recheck_later();
     }
 
-    /// Tells the objects of a new report what it says of them, and the CRD what was dropped.
-    fn announce(&self, status: &DefaultsReportStatus) {
-        let drops = events::about_drops(&self.subject.regarding(), self.noted.as_ref(), status);
-        drops.into_iter().for_each(|event| self.events.tell(event));
+    /// Publishes events about the objects that a new report names, and about what was dropped.
+    fn emit_events(&self, status: &DefaultsReportStatus) {
+        let dropped = events::about_drops(&self.subject.regarding(), self.report.as_ref(), status);
+        dropped.into_iter().for_each(|event| self.events.publish(event));
         let Some(crd) = &self.subject.crd else { return };
-        let news = events::about_objects(crd, self.noted.as_ref(), status);
-        news.into_iter().for_each(|event| self.events.tell(event));
+        let news = events::about_objects(crd, self.report.as_ref(), status);
+        news.into_iter().for_each(|event| self.events.publish(event));
     }
 
     /// Writes the report. One that is left from an earlier CRD of this name is made this one's first.
@@ -273,7 +275,7 @@ impl Recorder {
             match self.cluster.set_conditions(&self.subject.name, &self.subject.uid, conditions).await {
                 Ok(()) => {
                     self.present = conditions.to_vec();
-                    self.patience.succeeded();
+                    self.write_backoff.succeeded();
                     return;
                 }
                 Err(error) if matches!(error.code(), Some(404 | 409)) => {
@@ -291,7 +293,7 @@ impl Recorder {
 
     fn recheck_later(&mut self) {
         if self.recheck.is_none() {
-            self.recheck = Some(Instant::now() + self.patience.failed(None));
+            self.recheck = Some(Instant::now() + self.write_backoff.failed(None));
         }
     }
 }

@@ -7,8 +7,8 @@ use super::*;
 const BEFORE: &str = "2026-01-01T00:00:00Z";
 const NOW: &str = "2026-02-02T00:00:00Z";
 
-fn verdict() -> Verdict {
-    Verdict {
+fn crd_status() -> CrdStatus {
+    CrdStatus {
         non_structural: Vec::new(),
         invalid_defaults: Vec::new(),
         breaking_defaults: Vec::new(),
@@ -18,22 +18,22 @@ fn verdict() -> Verdict {
     }
 }
 
-fn said(verdict: &Verdict, present: &[Condition]) -> Vec<String> {
-    let conditions = verdict.conditions(3, present, NOW);
+fn said(crd_status: &CrdStatus, present: &[Condition]) -> Vec<String> {
+    let conditions = crd_status.conditions(3, present, NOW);
     conditions.iter().map(|it| format!("{}={} {}: {}", it.r#type, it.status, it.reason, it.message)).collect()
 }
 
 #[test]
 fn the_three_are_always_said_together() {
     assert_eq!(
-        said(&verdict(), &[]),
+        said(&crd_status(), &[]),
         [
             "NonStructural=False Structural: ",
             "InvalidDefaults=False Valid: ",
             "DefaultsPersisted=True AllPersisted: 7 of 7 objects store their defaults",
         ]
     );
-    let broken = Verdict {
+    let broken = CrdStatus {
         non_structural: vec!["spec.a: Required value".to_owned()],
         invalid_defaults: vec![".spec.b".to_owned(), ".spec.c".to_owned()],
         breaking_defaults: Vec::new(),
@@ -49,47 +49,47 @@ fn the_three_are_always_said_together() {
             "DefaultsPersisted=False NonStructural: ",
         ]
     );
-    let breaking = Verdict { breaking_defaults: vec![".spec.d".to_owned()], ..verdict() };
+    let breaking = CrdStatus { breaking_defaults: vec![".spec.d".to_owned()], ..crd_status() };
     assert_eq!(
         said(&breaking, &[])[1],
         "InvalidDefaults=True InvalidDefaults: defaults make objects invalid: .spec.d"
     );
-    let both = Verdict { breaking_defaults: vec![".spec.d".to_owned()], ..broken };
+    let both = CrdStatus { breaking_defaults: vec![".spec.d".to_owned()], ..broken };
     assert!(said(&both, &[])[1].ends_with(".spec.b, .spec.c; defaults make objects invalid: .spec.d"));
-    let unknown = Verdict { persisted: None, reason: Reason::Ignored, ..verdict() };
+    let unknown = CrdStatus { persisted: None, reason: Reason::Ignored, ..crd_status() };
     assert!(said(&unknown, &[])[2].starts_with("DefaultsPersisted=Unknown Ignored"));
 }
 
 #[test]
 fn every_condition_is_about_the_generation_that_was_judged() {
-    assert!(verdict().conditions(3, &[], NOW).iter().all(|it| it.observed_generation == Some(3)));
+    assert!(crd_status().conditions(3, &[], NOW).iter().all(|it| it.observed_generation == Some(3)));
 }
 
 #[test]
 fn the_transition_time_moves_only_when_the_status_flips() {
-    let times = |verdict: &Verdict, present: &[Condition]| -> Vec<String> {
-        let conditions = verdict.conditions(4, present, NOW);
+    let times = |crd_status: &CrdStatus, present: &[Condition]| -> Vec<String> {
+        let conditions = crd_status.conditions(4, present, NOW);
         conditions.into_iter().map(|it| it.last_transition_time.expect("always given")).collect()
     };
-    let before = verdict().conditions(3, &[], BEFORE);
-    assert_eq!(times(&verdict(), &before), [BEFORE; 3]);
-    let other_words = Verdict { reason: Reason::NoDefaults, message: "another".to_owned(), ..verdict() };
+    let before = crd_status().conditions(3, &[], BEFORE);
+    assert_eq!(times(&crd_status(), &before), [BEFORE; 3]);
+    let other_words = CrdStatus { reason: Reason::NoDefaults, message: "another".to_owned(), ..crd_status() };
     assert_eq!(times(&other_words, &before), [BEFORE; 3], "reason and message are no status");
-    let flipped = Verdict { persisted: Some(false), ..verdict() };
+    let flipped = CrdStatus { persisted: Some(false), ..crd_status() };
     assert_eq!(times(&flipped, &before), [BEFORE, BEFORE, NOW]);
-    let unknown = Verdict { persisted: None, ..verdict() };
+    let unknown = CrdStatus { persisted: None, ..crd_status() };
     assert_eq!(times(&unknown, &before), [BEFORE, BEFORE, NOW], "unknown is a status of its own");
-    assert_eq!(times(&verdict(), &before[..1]), [BEFORE, NOW, NOW]);
+    assert_eq!(times(&crd_status(), &before[..1]), [BEFORE, NOW, NOW]);
     let without_time: Vec<_> =
         before.into_iter().map(|it| Condition { last_transition_time: None, ..it }).collect();
-    assert_eq!(times(&verdict(), &without_time), [NOW; 3]);
+    assert_eq!(times(&crd_status(), &without_time), [NOW; 3]);
 }
 
 #[test]
 fn messages_end_at_a_whole_character_within_a_kibibyte() {
     let message = |text: String| {
-        let verdict = Verdict { message: text, ..verdict() };
-        verdict.conditions(1, &[], NOW).pop().expect("three conditions").message
+        let crd_status = CrdStatus { message: text, ..crd_status() };
+        crd_status.conditions(1, &[], NOW).pop().expect("three conditions").message
     };
     assert_eq!(message("a".repeat(1024)), "a".repeat(1024));
     assert_eq!(message("a".repeat(1025)), format!("{}…", "a".repeat(1021)));
@@ -102,7 +102,7 @@ fn messages_end_at_a_whole_character_within_a_kibibyte() {
             assert!(text.starts_with(cut.strip_suffix('…').expect("a sign that it was cut")));
         }
     }
-    let many = Verdict { invalid_defaults: vec![".spec.x".repeat(100); 9], ..verdict() };
+    let many = CrdStatus { invalid_defaults: vec![".spec.x".repeat(100); 9], ..crd_status() };
     assert!(many.conditions(1, &[], NOW).iter().all(|it| it.message.len() <= MAX_MESSAGE));
 }
 
@@ -116,8 +116,8 @@ fn the_first_few_of_many_are_named() {
 
 #[test]
 fn what_stands_there_already_is_the_same() {
-    let present = verdict().conditions(3, &[], BEFORE);
-    let again = verdict().conditions(3, &[], NOW);
+    let present = crd_status().conditions(3, &[], BEFORE);
+    let again = crd_status().conditions(3, &[], NOW);
     assert!(same(&again, &present), "times do not count");
     let mut shuffled = present.clone();
     shuffled.reverse();

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use crate::domain::json::Json;
 use crate::domain::path::Path;
+use crate::domain::words::words;
 
 pub use breach::Broken;
 pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten, skip, unproved, writes_store};
@@ -45,13 +46,15 @@ pub enum Plan {
     Write(Write),
 }
 
-/// Why an object is not written, whatever it lacks. Nothing that is on record covers such an object: nobody made sure of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Skip {
-    /// It carries the annotation that asks for it.
-    Ignored,
-    /// It has a deletionTimestamp.
-    Terminating,
+words! {
+    /// Why an object is not written, whatever it lacks. Nothing that is on record covers such an object: nobody made sure of it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Skip {
+        /// It carries the annotation that asks for it.
+        Ignored,
+        /// It has a deletionTimestamp.
+        Terminating,
+    }
 }
 
 /// Why an object is held, and where.
@@ -101,16 +104,6 @@ pub enum Strategy {
     Rewrite,
     /// A JSON patch that moves old defaults which nobody owns to the new ones, and our entry for them removed after it.
     Follow,
-}
-
-impl Skip {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Terminating => "Terminating",
-            Self::Ignored => "Ignored",
-        }
-    }
 }
 
 impl Held {

@@ -1,5 +1,5 @@
-//! Whether the objects of a CRD may be written at this moment, as the policies say it.
-//! It must not decide what a pause means: it only notices that one has begun or ended.
+//! Notices that a policy pauses or resumes writes while work is under way.
+//! It must not decide what a pause means.
 
 use tokio::sync::watch;
 
@@ -7,12 +7,12 @@ use crate::api::Pause;
 
 /// The pause as it was when some work began, and as it is now.
 #[derive(Clone, Debug)]
-pub(in crate::controller) struct Brake {
+pub(in crate::controller) struct PauseWatch {
     now: watch::Receiver<Option<Pause>>,
     then: Option<Pause>,
 }
 
-impl Brake {
+impl PauseWatch {
     /// For work that began under the pause `then`.
     pub(in crate::controller) fn new(now: watch::Receiver<Option<Pause>>, then: Option<Pause>) -> Self {
         Self { now, then }
@@ -28,7 +28,7 @@ impl Brake {
         let mut now = self.now.clone();
         let found = now.wait_for(|now| *now != self.then).await.is_ok();
         if !found {
-            // Whoever could say so is gone, and ends this task too.
+            // The sender is dropped: this task ends with it.
             std::future::pending().await
         }
     }
@@ -44,8 +44,8 @@ mod tests {
     fn a_brake_tells_what_was_from_what_is() {
         let pause = Some(Pause { paused: Some("default".to_owned()), ..Pause::default() });
         let policies = watch::Sender::new(None);
-        let writing = Brake::new(policies.subscribe(), None);
-        let paused = Brake::new(policies.subscribe(), pause.clone());
+        let writing = PauseWatch::new(policies.subscribe(), None);
+        let paused = PauseWatch::new(policies.subscribe(), pause.clone());
         assert!(!writing.has_changed() && writing.changed().now_or_never().is_none());
         assert!(paused.has_changed(), "a pause that has ended before the work began to wait is not missed");
         policies.send_replace(pause);

@@ -1,5 +1,5 @@
-//! Fields that the schema no longer knows and that writes of ours have dropped, as the policy says.
-//! It must not hold a value of an object, nor say that etcd held what managedFields only name.
+//! Fields that the schema no longer knows and that writes have dropped under `hiddenFields: Drop`.
+//! It must not hold a value of an object, nor count as held in etcd what managedFields only name.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,10 +18,10 @@ const LISTED: usize = 50;
 
 /// What was dropped so far, and which objects are known to be without it.
 #[derive(Debug, Default)]
-pub(in crate::controller) struct Drops(Mutex<Told>);
+pub(in crate::controller) struct DroppedFields(Mutex<Totals>);
 
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct Totals {
     objects: u64,
     /// In how many objects a field was dropped, by its place in the schema.
     places: BTreeMap<String, u64>,
@@ -29,83 +29,85 @@ struct Told {
     cleared: BTreeMap<Identity, BTreeSet<Path>>,
     /// Hashes of the uids of objects that are counted, and of each field: there may be more than are remembered by name.
     counted: HashSet<u64>,
-    is_news: bool,
+    is_unreported: bool,
 }
 
-impl Drops {
-    /// What a report says.
+impl DroppedFields {
+    /// Reads a report.
     ///
     /// A field that was dropped cannot come back while no version of the CRD knows it. Of a generation that nobody has seen,
     /// nobody knows whether it did.
-    pub(in crate::controller) fn open(noted: Option<&DefaultsReportStatus>, crd: &Crd) -> Self {
-        let Some(noted) = noted else { return Self::default() };
-        let is_gapless = crd.generation() <= noted.generation + 1;
+    pub(in crate::controller) fn open(report: Option<&DefaultsReportStatus>, crd: &Crd) -> Self {
+        let Some(report) = report else { return Self::default() };
+        let is_gapless = crd.generation() <= report.generation + 1;
         let still_unknown =
             |path: &Path| !crd.versions().iter().any(|version| version.schema.knows(path.steps()));
-        let cleared = noted.cleared.iter().filter(|_| is_gapless).filter_map(|object| {
+        let cleared = report.cleared.iter().filter(|_| is_gapless).filter_map(|object| {
             let paths = object.paths.iter().filter_map(|path| path.parse().ok()).filter(still_unknown);
             let paths: BTreeSet<Path> = paths.collect();
             let ClearedObject { namespace, name, uid, .. } = object.clone();
             (!paths.is_empty()).then_some((Identity { namespace, name, uid }, paths))
         });
-        Self(Mutex::new(Told {
-            objects: noted.counts.dropped,
-            places: noted.dropped.iter().map(|field| (field.path.clone(), field.objects)).collect(),
+        Self(Mutex::new(Totals {
+            objects: report.counts.dropped,
+            places: report.dropped.iter().map(|field| (field.path.clone(), field.objects)).collect(),
             cleared: cleared.collect(),
             counted: HashSet::new(),
-            is_news: false,
+            is_unreported: false,
         }))
     }
 
     /// Which objects are known to be without which of these fields.
     pub(in crate::controller) fn cleared(&self) -> Arc<Cleared> {
-        let told = self.told();
-        Arc::new(told.cleared.iter().map(|(identity, paths)| (identity.uid.clone(), paths.clone())).collect())
+        let totals = self.totals();
+        Arc::new(
+            totals.cleared.iter().map(|(identity, paths)| (identity.uid.clone(), paths.clone())).collect(),
+        )
     }
 
     /// Those of the fields of an object that are not known to be gone.
     pub(in crate::controller) fn at_risk(&self, identity: &Identity, mut paths: Vec<Path>) -> Vec<Path> {
-        if let Some(cleared) = self.told().cleared.get(identity) {
+        if let Some(cleared) = self.totals().cleared.get(identity) {
             paths.retain(|path| !cleared.contains(&path.to_schema()));
         }
         paths
     }
 
-    /// Takes down that a write has left an object without these fields. `dropped` says whether the object was changed: then
+    /// Records that a write has left an object without these fields. `dropped` is whether the object was changed: then
     /// etcd may have held them until then.
     pub(in crate::controller) fn clear(&self, identity: &Identity, paths: &[Path], dropped: bool) {
         if paths.is_empty() {
             return;
         }
-        let mut told = self.told();
-        told.is_news = true;
+        let mut totals = self.totals();
+        totals.is_unreported = true;
         if dropped {
-            told.objects += u64::from(told.counted.insert(hash(identity, "")));
+            totals.objects += u64::from(totals.counted.insert(hash(identity, "")));
             let places: BTreeSet<String> = paths.iter().map(|path| path.to_schema().to_string()).collect();
             for place in places {
-                let is_first = told.counted.insert(hash(identity, &place));
-                *told.places.entry(place).or_default() += u64::from(is_first);
+                let is_first = totals.counted.insert(hash(identity, &place));
+                *totals.places.entry(place).or_default() += u64::from(is_first);
             }
         }
-        if told.cleared.len() < CLEARED || told.cleared.contains_key(identity) {
-            told.cleared.entry(identity.clone()).or_default().extend(paths.iter().map(Path::to_schema));
+        if totals.cleared.len() < CLEARED || totals.cleared.contains_key(identity) {
+            totals.cleared.entry(identity.clone()).or_default().extend(paths.iter().map(Path::to_schema));
         }
     }
 
     /// Whether there is something that no report has been made of yet.
-    pub(in crate::controller) fn is_news(&self) -> bool {
-        self.told().is_news
+    pub(in crate::controller) fn has_unreported(&self) -> bool {
+        self.totals().is_unreported
     }
 
     /// Puts it all into a report.
-    pub(in crate::controller) fn enter(&self, status: &mut DefaultsReportStatus) {
-        let mut told = self.told();
-        told.is_news = false;
-        status.counts.dropped = told.objects;
-        let places = told.places.iter().take(LISTED);
+    pub(in crate::controller) fn add_to_report(&self, status: &mut DefaultsReportStatus) {
+        let mut totals = self.totals();
+        totals.is_unreported = false;
+        status.counts.dropped = totals.objects;
+        let places = totals.places.iter().take(LISTED);
         status.dropped =
             places.map(|(path, objects)| DroppedField { path: path.clone(), objects: *objects }).collect();
-        let cleared = told.cleared.iter().map(|(identity, paths)| ClearedObject {
+        let cleared = totals.cleared.iter().map(|(identity, paths)| ClearedObject {
             namespace: identity.namespace.clone(),
             name: identity.name.clone(),
             uid: identity.uid.clone(),
@@ -114,7 +116,7 @@ impl Drops {
         status.cleared = cleared.collect();
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn totals(&self) -> MutexGuard<'_, Totals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -161,42 +163,42 @@ mod tests {
         path(".spec.ports").join(Step::Index(index)).join(Step::Field("old".to_owned()))
     }
 
-    fn noted(drops: &Drops, generation: i64) -> DefaultsReportStatus {
+    fn report(dropped: &DroppedFields, generation: i64) -> DefaultsReportStatus {
         let mut status = DefaultsReportStatus { generation, ..DefaultsReportStatus::default() };
-        drops.enter(&mut status);
+        dropped.add_to_report(&mut status);
         status
     }
 
     #[test]
     fn what_was_dropped_is_counted_by_place_and_what_was_not_there_is_known_to_be_gone_too() {
-        let drops = Drops::open(None, &crd(1, &[]));
-        drops.clear(&of("a"), &[path(".spec.legacy"), in_port(0), in_port(1)], true);
-        drops.clear(&of("b"), &[path(".spec.legacy")], true);
-        drops.clear(&of("c"), &[path(".spec.legacy")], false);
-        drops.clear(&of("d"), &[], true);
-        assert!(drops.is_news());
-        let status = noted(&drops, 1);
-        assert!(!drops.is_news());
+        let dropped = DroppedFields::open(None, &crd(1, &[]));
+        dropped.clear(&of("a"), &[path(".spec.legacy"), in_port(0), in_port(1)], true);
+        dropped.clear(&of("b"), &[path(".spec.legacy")], true);
+        dropped.clear(&of("c"), &[path(".spec.legacy")], false);
+        dropped.clear(&of("d"), &[], true);
+        assert!(dropped.has_unreported());
+        let status = report(&dropped, 1);
+        assert!(!dropped.has_unreported());
         let places: Vec<_> =
             status.dropped.iter().map(|field| (field.path.as_str(), field.objects)).collect();
         assert_eq!((status.counts.dropped, places), (2, vec![(".spec.legacy", 2), (".spec.ports[].old", 1)]));
         let names: Vec<_> = status.cleared.iter().map(|object| object.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "c"]);
-        assert_eq!(drops.at_risk(&of("a"), vec![in_port(2)]), []);
-        let left = drops.at_risk(&of("c"), vec![path(".spec.legacy"), path(".spec.other")]);
+        assert_eq!(dropped.at_risk(&of("a"), vec![in_port(2)]), []);
+        let left = dropped.at_risk(&of("c"), vec![path(".spec.legacy"), path(".spec.other")]);
         assert_eq!(left, [path(".spec.other")]);
     }
 
     #[test]
     fn what_was_dropped_stays_known_while_no_schema_could_bring_it_back() {
-        let drops = Drops::default();
-        drops.clear(&of("a"), &[path(".spec.legacy")], true);
-        let status = noted(&drops, 3);
-        let known = |crd: &Crd| Drops::open(Some(&status), crd).cleared().contains_key("a");
+        let dropped = DroppedFields::default();
+        dropped.clear(&of("a"), &[path(".spec.legacy")], true);
+        let status = report(&dropped, 3);
+        let known = |crd: &Crd| DroppedFields::open(Some(&status), crd).cleared().contains_key("a");
         assert!(known(&crd(3, &["name"])) && known(&crd(4, &["name"])));
         assert!(!known(&crd(5, &["name"])), "nobody has seen generation 4");
         assert!(!known(&crd(4, &["name", "legacy"])), "it may be set again");
-        let counted = noted(&Drops::open(Some(&status), &crd(5, &[])), 5);
+        let counted = report(&DroppedFields::open(Some(&status), &crd(5, &[])), 5);
         assert_eq!((counted.counts.dropped, counted.dropped), (1, status.dropped.clone()));
     }
 }
