@@ -163,7 +163,7 @@ async fn a_changed_default_moves_what_nobody_owns_over_a_crash_and_not_again() -
     for name in ["cleared", "ignored"] {
         assert_eq!(raw(cluster, name).await?["spec"], spec(3), "{name}");
     }
-    assert!(said.message.contains(" followed a changed default; 44 keep the default of before"), "{said:?}");
+    assert!(said.message.contains(" followed a changed default; 44 keep the previous default"), "{said:?}");
     // Others set what they like, at once.
     let mut mine = widget("many-01");
     mine["spec"] = json!({ "size": 9, "ports": [{ "name": "x", "keep": 9 }] });

@@ -212,7 +212,7 @@ async fn a_release_that_is_taken_back_leaves_nothing(scene: &Scene) -> Result<()
     let settling = report_when(scene, name, |status| status["state"] == "Settling").await?;
     ensure!(settling["settlesAt"].is_string(), "{settling}");
     let condition = cluster.persisted(name, "Settling", SOON).await?;
-    ensure!(condition.message.contains("objects are written from"), "{condition:?}");
+    ensure!(condition.message.contains("writing starts at"), "{condition:?}");
     cluster.apply_crd(&version(old)).await?;
     let report = report_when(scene, name, |status| status["state"] == "NoDefaults").await?;
     ensure!(report["defaults"] == json!([]) && report["settlesAt"].is_null(), "{report}");

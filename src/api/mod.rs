@@ -16,10 +16,7 @@ use kube::CustomResourceExt;
 
 pub use assign::{Assignment, Pause, Policies, assign, counting, only_pauses, pause};
 pub use change::{ChangeAction, ChangeRule};
-pub use policy::{
-    DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, HiddenFieldsPolicy, Mode, OwnershipPolicy,
-    PolicyConflict, Settings,
-};
+pub use policy::{DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, PolicyConflict, Settings};
 pub use report::{
     ChangedDefault, ClearedObject, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
     DefaultsReportStatus, DroppedField, ObjectProblem, PreviousDefaults,

@@ -65,9 +65,9 @@ pub struct DefaultsPolicySpec {
     /// What is done for their objects: `Persist` (the default), `Audit` or `Ignore`.
     pub mode: Option<Mode>,
     /// Whether stored defaults become fields of the manager `etch`: `None` (the default) or `Own`.
-    pub ownership: Option<OwnershipPolicy>,
+    pub ownership: Option<Ownership>,
     /// What is done about objects that hold fields which the schema no longer knows: `Hold` (the default) or `Drop`.
-    pub hidden_fields: Option<HiddenFieldsPolicy>,
+    pub hidden_fields: Option<HiddenFields>,
     /// How long a changed schema must stand before objects are written, such as `10s` or `24h`. The operator's `--settle`
     /// applies if this is not set.
     #[schemars(
@@ -111,26 +111,6 @@ pub enum Mode {
     Ignore,
 }
 
-/// Who owns stored defaults.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum OwnershipPolicy {
-    /// Nobody.
-    #[default]
-    None,
-    /// The manager `etch`.
-    Own,
-}
-
-/// What is done about objects with hidden fields.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum HiddenFieldsPolicy {
-    /// They are left alone and reported.
-    #[default]
-    Hold,
-    /// They are written, which destroys the hidden fields.
-    Drop,
-}
-
 /// A policy's word for one CRD, with everything that it leaves open filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -161,14 +141,8 @@ impl DefaultsPolicySpec {
             policy: policy.to_owned(),
             mode: self.mode.unwrap_or_default(),
             terms: Terms {
-                ownership: match self.ownership.unwrap_or_default() {
-                    OwnershipPolicy::None => Ownership::None,
-                    OwnershipPolicy::Own => Ownership::Own,
-                },
-                hidden_fields: match self.hidden_fields.unwrap_or_default() {
-                    HiddenFieldsPolicy::Hold => HiddenFields::Hold,
-                    HiddenFieldsPolicy::Drop => HiddenFields::Drop,
-                },
+                ownership: self.ownership.unwrap_or_default(),
+                hidden_fields: self.hidden_fields.unwrap_or_default(),
             },
             settle: self
                 .settle

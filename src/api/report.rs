@@ -1,4 +1,4 @@
-//! `DefaultsReport`: what Etch did for one CRD, and what it remembers between restarts.
+//! `DefaultsReport`: what Etch did for one CRD, and the checkpoint for the next start.
 //! It must not hold a value of any object.
 
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type and a path of its own")]
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::change::ChangeAction;
 
-/// Tells what Etch did for the objects of one CRD. It is named like the CRD and goes when the CRD goes.
+/// Reports what Etch did for the objects of one CRD. It is named like the CRD and is deleted with it.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "etch-operator.io",
@@ -74,7 +74,7 @@ pub struct DefaultsReportStatus {
     pub started: Option<Time>,
     /// When it ended; not set while it is under way.
     pub finished: Option<Time>,
-    /// The resource version up to which every object was seen to, apart from those listed below.
+    /// The resource version up to which every object was processed, apart from those listed below.
     pub through: Option<String>,
     /// How many objects there were, and what became of them.
     #[serde(default)]
@@ -88,7 +88,7 @@ pub struct DefaultsReportStatus {
     /// Objects that were not written because it would do harm: the first 50 of `counts.held`.
     #[serde(default)]
     pub held: Vec<ObjectProblem>,
-    /// Objects whose write was refused: the first 50 of `counts.rejected`.
+    /// Objects whose write was rejected: the first 50 of `counts.rejected`.
     #[serde(default)]
     pub rejected: Vec<ObjectProblem>,
     /// Objects that are left alone because their annotation asks for it: the first 50 of `counts.ignored`.
@@ -118,7 +118,7 @@ pub struct DefaultsReportStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
-    /// Objects that were looked at.
+    /// Objects that were processed.
     #[serde(default)]
     pub objects: u64,
     /// Objects whose defaults a write of Etch has stored.
@@ -135,7 +135,7 @@ pub struct Counts {
     /// Objects that were not written because it would do harm.
     #[serde(default)]
     pub held: u64,
-    /// Objects whose write was refused.
+    /// Objects whose write was rejected.
     #[serde(default)]
     pub rejected: u64,
     /// Objects whose annotation `etch-operator.io/ignore` asks for them to be left alone: they are not stored, as far as is
@@ -145,7 +145,7 @@ pub struct Counts {
     /// Objects that are being deleted: they are left alone, and not stored, as far as is known.
     #[serde(default)]
     pub terminating: u64,
-    /// Objects of which it is not known yet.
+    /// Objects that changed and have not been processed since.
     #[serde(default)]
     pub unknown: u64,
     /// Objects that a write has rid of fields that the schema no longer knows, as the policy says, since there is this report.
@@ -195,7 +195,7 @@ pub struct PreviousDefaults {
     pub first_seen: Option<Time>,
     /// When the pass that stored them ended; not set if none did.
     pub finished: Option<Time>,
-    /// The resource version up to which every object was seen to, apart from `exceptions`.
+    /// The resource version up to which every object was processed, apart from `exceptions`.
     pub through: Option<String>,
     /// The uids of the objects that were held or rejected then.
     #[serde(default)]

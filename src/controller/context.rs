@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::sync::{Mutex, Notify, Semaphore, mpsc, watch};
 use tracing::{info_span, warn};
 
-use super::Options;
 use super::crd::check::{Checked, SchemaFindings, check};
 use super::crd::retry::Retries;
 use super::crd::slot::{Phase, RunningTask, Slot, Target};
 use super::crd::task::{CrdTask, permission_backoff};
 use super::error::Error;
 use super::index::Index;
-use super::state::report::ReportState;
+use super::options::Options;
+use super::state::open_report::OpenReport;
 use super::status::writer::{StatusWriter, Subject};
 use crate::api::Settings;
 use crate::cluster::{Backoff, Cluster, Events, Pace, Permissions};
@@ -159,8 +159,7 @@ impl Context {
             findings,
             status_writer,
             revision,
-            report_state: ReportState::default(),
-            changes: None,
+            open: None,
             retries: Retries::new(),
             permissions: Permissions::of(&self.permissions),
             checkpoint: None,
@@ -172,12 +171,12 @@ impl Context {
     }
 
     /// Starts a task; when it ends, its CRD is reconciled again.
-    pub(super) fn start_task(&self, name: &str, task: Box<CrdTask>) -> Phase {
+    pub(super) fn start_task(&self, name: &str, task: Box<CrdTask>, open: Arc<OpenReport>) -> Phase {
         let (ended, name) = (self.ended.clone(), name.to_owned());
         // Not `name`: that is what a span is called in JSON.
         let span = info_span!("reconcile", crd = name);
         // Where nobody listens any more, the operator is about to end.
-        Phase::Running(RunningTask::start(task, span, move || drop(ended.send(name))))
+        Phase::Running(RunningTask::start(task, open, span, move || drop(ended.send(name))))
     }
 
     /// How long to wait after an error.

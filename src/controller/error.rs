@@ -17,9 +17,9 @@ pub(in crate::controller) enum TaskError {
     Forbidden(MissingPermissions),
     #[error(transparent)]
     Interrupted(#[from] SweepError),
-    #[error("more objects could not be written yet than are remembered")]
+    #[error("too many pending objects to track; rescanning")]
     Incomplete,
-    #[error("more objects are in trouble than are remembered by name; all are looked at again")]
+    #[error("more objects failed than are tracked by name; rescanning")]
     Overflow,
     #[error("the CRD has no defaults any more, and no object waits for what they left behind")]
     NothingLeft,
@@ -86,7 +86,8 @@ impl TaskError {
                     "objects cannot be read: etcd holds some at a version that the CRD no longer has";
                 say(Reason::ConversionFailed, message.to_owned())
             }
-            other => say(Reason::InProgress, format!("{other}; tried again by itself")),
+            Self::Incomplete => say(Reason::InProgress, self.to_string()),
+            other => say(Reason::InProgress, format!("{other}; retrying")),
         }
     }
 }

@@ -19,6 +19,7 @@ mod error;
 mod foretell;
 mod index;
 mod object;
+mod options;
 mod persist;
 mod policy;
 mod spans;
@@ -48,8 +49,10 @@ use policy::PolicyStatus;
 use status::events;
 use status::writer::now;
 
+pub use crd::sweep::is_left_out;
 pub use foretell::{DueChanges, due_changes};
-pub use persist::{Pass, Passed, Progress, Stopped, is_left_out, persist};
+pub use options::Options;
+pub use persist::{Pass, Passed, Progress, Stopped, persist};
 pub use spans::TRACED;
 pub use state::checkpoint::on_record;
 
@@ -57,19 +60,6 @@ pub use state::checkpoint::on_record;
 const GATHER: Duration = Duration::from_secs(1);
 /// Changes that may wait for a slow listener; one that falls further behind reconciles everything.
 const BEHIND: usize = 1024;
-
-/// What the operator is started with.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// How long a changed schema must stand before objects are written, where the policy does not set it.
-    pub settle: Duration,
-    /// Writes under way at once, at most.
-    pub max_in_flight: usize,
-    /// Writes begun per second, at most; none for no limit.
-    pub max_writes_per_second: Option<u32>,
-    /// The name of this process in its events.
-    pub instance: String,
-}
 
 /// What every replica does, leader or not: it watches CRDs and policies and keeps their index.
 pub struct Operator {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
 use crate::cluster::{Cluster, Pace, Scope};
-use crate::controller::crd::sweep::{Sweep, SweepError, SweepInput, list_key, lock};
+use crate::controller::crd::sweep::{Sweep, SweepError, SweepInput, lock};
 use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::checkpoint::Checkpoint;
@@ -17,7 +17,6 @@ use crate::controller::state::dropped_fields::DroppedFields;
 use crate::controller::state::report::object_problem;
 use crate::controller::state::tally::Tally;
 use crate::domain::crd::Crd;
-use crate::domain::object::Object;
 use crate::domain::plan::{Record, Since, Skip, Terms};
 
 /// How often a sweep that wrote something is verified by another, at most.
@@ -53,7 +52,7 @@ pub struct Passed {
     pub left_out: u64,
     /// Whether nothing was left out, and a last sweep over what was written had nothing to do.
     pub verified: bool,
-    /// Objects that were held, refused, could not be findings, or are ignored or being deleted; not more than are remembered.
+    /// Objects that were held or rejected, were not answered about, or are ignored or being deleted; not more than are remembered.
     pub problems: Vec<ObjectProblem>,
     /// The fields that the schema no longer knows and that were dropped, as far as they are named.
     pub dropped: Vec<DroppedField>,
@@ -144,11 +143,6 @@ pub async fn persist(
         last = again;
     }
     Ok(passed(&last, &dropped, verified))
-}
-
-/// Whether an object is left out of a pass that goes on behind `after`.
-pub fn is_left_out(object: &Object, after: Option<&String>) -> bool {
-    after.is_some_and(|after| list_key(object) <= *after)
 }
 
 /// What a sweep came to.

@@ -4,13 +4,13 @@
 //! All of these end soon, unlike the span of a CRD's task, so that each can be exported when it has ended. They are of level
 //! debug: the log has them where it is asked for that much.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use tracing::{Span, debug_span, field::Empty};
 
 use crate::api::Counts;
 use crate::cluster::CallError;
-use crate::controller::error::TaskError;
 use crate::domain::condition::Reason;
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
@@ -49,7 +49,7 @@ pub(in crate::controller) fn finish(pass: &Span, counts: Counts, reason: Option<
 }
 
 /// Ends a pass that could not be finished.
-pub(in crate::controller) fn fail_pass(pass: &Span, error: &TaskError) {
+pub(in crate::controller) fn fail_pass(pass: &Span, error: &dyn Display) {
     pass.record("outcome", "Halted");
     fail(pass, &error.to_string());
 }

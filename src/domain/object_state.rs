@@ -109,7 +109,8 @@ impl ObjectState {
             }),
             Self::Unknown => Some(Problem {
                 reason: StateKind::Unknown.as_str(),
-                message: "the API server could not be asked about it; tried again by itself".to_owned(),
+                message: "not processed since its last change: the API server did not answer; retrying"
+                    .to_owned(),
                 paths: Vec::new(),
             }),
         }
@@ -161,8 +162,8 @@ impl Skipped {
     /// Why it is not written, and whether that matters.
     pub fn problem(self) -> Problem {
         let why = match self.why {
-            Skip::Ignored => format!("its annotation {IGNORE_ANNOTATION} asks Etch to leave it alone"),
-            Skip::Terminating => "it is being deleted, and Etch leaves it alone".to_owned(),
+            Skip::Ignored => format!("ignored by its annotation {IGNORE_ANNOTATION}"),
+            Skip::Terminating => "it is being deleted".to_owned(),
         };
         let message = match self.lacks {
             true => format!("{why}; its defaults are not stored, as far as is known"),
@@ -181,7 +182,7 @@ fn harm(held: &Held) -> String {
                 .to_owned()
         }
         Hold::Misfit => {
-            "these values have another type than the schema says; a write would make the server forget who owns what"
+            "these values have another type than the schema says; a write would remove entries of managedFields"
                 .to_owned()
         }
         Hold::InvalidDefaults if held.broken.is_empty() => {

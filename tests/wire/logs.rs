@@ -130,7 +130,7 @@ async fn every_line_is_read_strictly_and_numbers_are_numbers() {
         "pass ends",
         "stored defaults",
         "followed changed defaults",
-        "write refused",
+        "write rejected",
         "deciding again",
         "cannot read again",
         "given up for now",

@@ -70,7 +70,7 @@ async fn writes_that_the_server_cannot_answer_are_repeated_a_few_times_and_then_
     assert!(world.persisted().starts_with("False InProgress"), "{}", world.persisted());
     world.heals();
     world.operate(MINUTE).await;
-    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 object stores its defaults");
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,7 +138,7 @@ async fn what_cannot_be_said_now_is_said_later() {
     assert!(tries <= 250, "{tries} tries in ten minutes");
     world.heals();
     tokio::time::sleep(6 * MINUTE).await;
-    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 object stores its defaults");
     assert_eq!(world.report("things.example.com").expect("a report")["status"]["state"], "AllPersisted");
     operator.await.expect("it ends by itself");
     assert_eq!(log.count(is_write), 1, "and the object was written but once");
@@ -233,7 +233,7 @@ async fn a_permission_that_is_taken_away_is_noticed_although_the_watch_stays_ope
     let (cluster, log) = world.serve();
     let operator = tokio::spawn(super::world::operate(cluster, HOUR));
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 object stores its defaults");
     let watches = log.count(|request| request.is_watch() && is_about_objects(request));
     world.fails(|request| {
         let others = serde_json::json!([{ "verbs": ["get"], "apiGroups": ["other.io"], "resources": ["*"] }]);
@@ -251,7 +251,7 @@ async fn a_permission_that_is_taken_away_is_noticed_although_the_watch_stays_ope
     assert_eq!(log.count(|request| request.is_watch() && is_about_objects(request)), watches);
     world.heals();
     tokio::time::sleep(MINUTE).await;
-    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 object stores its defaults");
     operator.abort();
 }
 

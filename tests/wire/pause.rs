@@ -88,7 +88,7 @@ async fn objects_that_change_while_writes_are_paused_wait_for_its_end() {
     assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
     world.put(POLICIES, switch(true, 1));
     tokio::time::sleep(MINUTE).await;
-    assert!(world.persisted().starts_with("Unknown Paused: 1 of 1 objects"), "{}", world.persisted());
+    assert!(world.persisted().starts_with("Unknown Paused: 1 of 1 object "), "{}", world.persisted());
     let before = log.count(is_write);
     world.put_unfilled(THINGS, "late");
     tokio::time::sleep(MINUTE).await;

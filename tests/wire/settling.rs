@@ -42,8 +42,8 @@ async fn a_permission_that_is_missing_is_told_at_the_start_and_forgotten_when_it
     let operator = tokio::spawn(operate(cluster, 26 * HOUR));
     tokio::time::sleep(MINUTE).await;
     let said = world.persisted();
-    assert!(said.starts_with("False Settling: the schema has changed; objects are written from "), "{said}");
-    let rule = r#"a permission is missing; add this rule to a role of Etch's: {apiGroups: ["example.com"], resources: ["things"], verbs: ["watch", "patch"]}"#;
+    assert!(said.starts_with("False Settling: the schema changed; writing starts at "), "{said}");
+    let rule = r#"a permission is missing; add this rule to Etch's ClusterRole: {apiGroups: ["example.com"], resources: ["things"], verbs: ["watch", "patch"]}"#;
     assert!(said.contains(rule), "{said}");
     let told: Vec<_> = world.events().into_iter().filter(|(event, _)| event.contains("Forbidden")).collect();
     let [(event, 1)] = &told[..] else { panic!("{told:?}") };

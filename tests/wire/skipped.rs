@@ -115,6 +115,6 @@ async fn a_restart_says_nothing_new_of_what_is_skipped_unless_it_changed() {
     // What is not there any more is not counted any more, in either place.
     world.remove(THINGS, "a");
     world.operate(SOON).await;
-    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 object stores its defaults");
     assert_eq!(status(&world)["counts"]["objects"], 1);
 }

@@ -133,7 +133,7 @@ async fn an_audit_writes_nothing_and_counts_what_persisting_then_writes() {
     assert_eq!(log.count(is_write), 0);
     let said = world.persisted();
     assert!(
-        said.starts_with("False AuditOnly: 1 of 4 objects store their defaults; 3 would be written"),
+        said.starts_with("False AuditOnly: 1 of 4 objects stores its defaults; 3 would be written"),
         "{said}"
     );
     let audit = status(&world);
@@ -195,7 +195,7 @@ async fn a_default_that_is_taken_back_before_it_has_settled_leaves_nothing_behin
     set_default(&world, 2, Some(5));
     tokio::time::sleep(HOUR).await;
     let said = world.persisted();
-    assert!(said.starts_with("False Settling: the schema has changed; objects are written from 2"), "{said}");
+    assert!(said.starts_with("False Settling: the schema changed; writing starts at 2"), "{said}");
     let settling = status(&world);
     assert!(settling["settlesAt"].is_string() && settling["firstSeen"].is_string(), "{settling}");
     assert_eq!(settling["previous"][0]["digest"], before["digest"]);
@@ -277,7 +277,7 @@ async fn a_held_object_that_is_deleted_while_the_pass_is_verified_is_not_counted
     tokio::time::sleep(Duration::from_secs(2)).await;
     world.remove(THINGS, "hiding");
     operator.await.expect("it ends by itself");
-    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 object stores its defaults");
     assert_eq!(status(&world)["counts"]["held"], 0);
 }
 

@@ -198,7 +198,7 @@ fn conditioned(plan: &Plan, said: &Said, truths: &BTreeMap<String, Truth>, note:
     for (key, words) in [
         ("ignored", "ignored by annotation"),
         ("terminating", "being deleted"),
-        ("rejected", "refused"),
+        ("rejected", "rejected"),
         ("due", "would be written"),
     ] {
         let said: i64 = before_each(&condition.message, words).iter().sum();

@@ -5,6 +5,7 @@ pub(super) mod pass;
 pub(super) mod queue;
 pub(super) mod reconcile;
 pub(super) mod retry;
+pub(super) mod run;
 pub(super) mod slot;
 pub(super) mod sweep;
 pub(super) mod task;

@@ -9,11 +9,11 @@ use tracing::{Instrument as _, info};
 
 use crate::api::{Counts, DefaultsReportStatus, Mode};
 use crate::controller::crd::sweep::{ObjectVersions, Sweep, SweepError, SweepInput, lock};
-use crate::controller::crd::task::{CrdTask, UPDATES, reconciler};
+use crate::controller::crd::task::{CrdTask, UPDATES};
 use crate::controller::error::TaskError;
-use crate::controller::object::reconcile::ObjectReconciler;
 use crate::controller::spans;
 use crate::controller::state::checkpoint::Checkpoint;
+use crate::controller::state::open_report::OpenReport;
 use crate::controller::state::report::{Times, is_finished};
 use crate::controller::state::tally::Tally;
 use crate::controller::status::message;
@@ -25,7 +25,7 @@ use crate::domain::plan::Record;
 const VERIFICATIONS: u32 = 3;
 
 /// Whether two reports agree on how many objects there are, and on which are not stored.
-fn tells_the_same(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> bool {
+fn is_same(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> bool {
     let numbers = |counts: Counts| {
         let Counts { objects, due, held, rejected, ignored, terminating, unknown, .. } = counts;
         [objects, due, held, rejected, ignored, terminating, unknown]
@@ -47,6 +47,14 @@ pub(in crate::controller) struct PassState {
     pub(in crate::controller) finished_through: Option<u64>,
 }
 
+impl PassState {
+    /// What remains of it for the next pass; none where it is not known which objects were processed.
+    pub(in crate::controller) fn into_checkpoint(self) -> Option<Checkpoint> {
+        let Self { record, proved, tally, .. } = self;
+        record.through.is_some().then(|| Checkpoint { record, proved, upto: None, writes: tally.writes() })
+    }
+}
+
 /// Where a sweep has its place in a pass.
 #[derive(Clone, Copy)]
 struct Stage<'a> {
@@ -59,11 +67,6 @@ struct Stage<'a> {
 }
 
 impl CrdTask {
-    /// Whether objects may be written.
-    pub(in crate::controller) fn writes(&self) -> bool {
-        self.settings.mode == Mode::Persist && self.settings.pause.is_none()
-    }
-
     /// Whether it is for a pause that nothing is written.
     fn is_paused(&self) -> bool {
         self.settings.mode == Mode::Persist && self.settings.pause.is_some()
@@ -73,6 +76,7 @@ impl CrdTask {
     /// is left in `checkpoint`.
     pub(in crate::controller) async fn pass(
         &mut self,
+        open: &OpenReport,
         checkpoint: &mut Checkpoint,
         report: Option<&DefaultsReportStatus>,
     ) -> Result<PassState, TaskError> {
@@ -90,7 +94,7 @@ impl CrdTask {
         if begins {
             self.status_writer.set_conditions(self.in_progress(&Tally::default(), None)).await;
         }
-        let (mut last, ended) = self.sweep(Stage { checkpoint, earlier: None, quiet, times }).await;
+        let (mut last, ended) = self.sweep(open, Stage { checkpoint, earlier: None, quiet, times }).await;
         if let Err(interruption) = ended {
             checkpoint.add_interrupted(last, &self.crd, self.writes());
             return Err(interruption.into());
@@ -105,7 +109,7 @@ impl CrdTask {
             while left > 0 {
                 left -= 1;
                 let stage = Stage { checkpoint: &verified, earlier: Some(&last), quiet: false, times };
-                let (mut again, ended) = self.sweep(stage).await;
+                let (mut again, ended) = self.sweep(open, stage).await;
                 if let Err(interruption) = ended {
                     verified.proved.extend(std::mem::take(&mut again.proved));
                     *checkpoint = verified;
@@ -129,12 +133,12 @@ impl CrdTask {
         }
         let counts = last.tally.counts();
         if last.tally.overflows() && counts.unknown > 0 {
-            self.status_writer.write_report(self.status(Reason::InProgress, &last.tally, None, times)).await;
+            self.status_writer.write_report(open.status(Reason::InProgress, &last.tally, None, times)).await;
             *checkpoint = verified;
             return Err(TaskError::Incomplete);
         }
-        let told = self.report_state.status("", &last.tally, None, times);
-        let unchanged = report.filter(|report| asked == 0 && tells_the_same(&told, report));
+        let now_known = open.state.status("", &last.tally, None, times);
+        let unchanged = report.filter(|report| asked == 0 && is_same(&now_known, report));
         let finished_through = if unchanged.is_some() { covered } else { through };
         if let Some(through) = finished_through {
             verified.record.through = verified.record.through.map(|_| through);
@@ -148,8 +152,8 @@ impl CrdTask {
             finished_through,
         };
         match unchanged {
-            Some(report) => self.confirm(&pass, report).await,
-            None => self.publish(&pass).await,
+            Some(report) => self.confirm(open, &pass, report).await,
+            None => self.publish(open, &pass).await,
         }
         self.cluster.metrics().pass_duration.observe(began.elapsed().as_secs_f64());
         log_end(counts, asked);
@@ -157,17 +161,11 @@ impl CrdTask {
     }
 
     /// One sweep, and how it ended; conditions and report follow it at a bounded rate.
-    async fn sweep(&mut self, stage: Stage<'_>) -> (Sweep, Result<(), SweepError>) {
+    async fn sweep(&mut self, open: &OpenReport, stage: Stage<'_>) -> (Sweep, Result<(), SweepError>) {
         let Stage { checkpoint, earlier, .. } = stage;
-        let (cluster, pace, crd) = (self.cluster.clone(), self.pace.clone(), self.crd.clone());
-        let own_pace = self.own_pace.clone();
-        let since = self.report_state.since();
-        let changes = self.changes.clone().unwrap_or_default();
-        let (pause_watch, dropped) = (self.pause_watch(), self.report_state.dropped());
-        let reconciler = ObjectReconciler {
-            pause_watch: Some(&pause_watch),
-            ..reconciler(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes, &dropped)
-        };
+        let crd = self.crd.clone();
+        let parts = self.reconciler_parts(open);
+        let reconciler = parts.reconciler();
         let tally = Mutex::new(Tally::default());
         let cleared = checkpoint.record.cleared.clone();
         let beyond = Record { versions_disagree: crd.versions_disagree(), cleared, ..Record::default() };
@@ -192,14 +190,14 @@ impl CrdTask {
                     ended = &mut work => break ended,
                     () = sleep_until(next) => {}
                     // A pause is reported before the writes under way have ended.
-                    () = pause_watch.changed(), if !paused => paused = true,
+                    () = parts.pause_watch.changed(), if !paused => paused = true,
                 }
                 let so_far = lock(&tally).clone();
-                let mut telling = pin!(self.tell(&so_far, stage));
+                let mut reporting = pin!(self.report_progress(open, &so_far, stage));
                 let mut ended = None;
                 loop {
                     tokio::select! {
-                        () = &mut telling => break,
+                        () = &mut reporting => break,
                         // What is under way holds places that other CRDs wait for.
                         end = &mut work, if ended.is_none() => ended = Some(end),
                     }
@@ -213,17 +211,22 @@ impl CrdTask {
         sweep.tally = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         spans::count(&span, sweep.tally.counts());
         if ended.is_err() {
-            self.tell(&sweep.tally, stage).await;
+            self.report_progress(open, &sweep.tally, stage).await;
         }
         (sweep, ended)
     }
 
     /// Reports how far a sweep has come.
-    async fn tell(&mut self, so_far: &Tally, Stage { checkpoint, earlier, quiet, times }: Stage<'_>) {
+    async fn report_progress(
+        &mut self,
+        open: &OpenReport,
+        so_far: &Tally,
+        Stage { checkpoint, earlier, quiet, times }: Stage<'_>,
+    ) {
         let counts = so_far.counts();
         let pause_changed = self.settings.pause != *self.pause.borrow();
-        let told_before = quiet && counts.written + counts.rejected + counts.unknown == 0;
-        if !pause_changed && (counts.objects == 0 || told_before) {
+        let is_known = quiet && counts.written + counts.rejected + counts.unknown == 0;
+        if !pause_changed && (counts.objects == 0 || is_known) {
             return;
         }
         let shown = match earlier {
@@ -238,7 +241,7 @@ impl CrdTask {
         let crd_status = self.in_progress(&shown, verified);
         let reason = crd_status.reason;
         self.status_writer.set_conditions(crd_status).await;
-        let status = self.status(reason, &shown, None, times);
+        let status = open.status(reason, &shown, None, times);
         self.status_writer.write_report(status).await;
     }
 
@@ -249,27 +252,21 @@ impl CrdTask {
     }
 
     /// Keeps a finished report as it is, save for the CRD and policy that it names.
-    async fn confirm(&mut self, pass: &PassState, report: &DefaultsReportStatus) {
+    async fn confirm(&mut self, open: &OpenReport, pass: &PassState, report: &DefaultsReportStatus) {
         self.count_phantoms(pass);
-        let crd_status = self.crd_status(pass);
-        let state = crd_status.reason.as_str();
-        let mut status = self.report_state.with_state(report, state);
-        if let Some(changes) = &self.changes {
-            changes.add_to_report(&mut status);
-        }
-        self.status_writer.write_report(status).await;
+        let crd_status = self.crd_status(open, pass);
+        self.status_writer.write_report(open.confirmed(report, crd_status.reason)).await;
         self.status_writer.set_conditions(crd_status).await;
     }
 
     /// Publishes what is known now.
-    pub(in crate::controller) async fn publish(&mut self, pass: &PassState) {
+    pub(in crate::controller) async fn publish(&mut self, open: &OpenReport, pass: &PassState) {
         self.count_phantoms(pass);
-        let crd_status = self.crd_status(pass);
+        let crd_status = self.crd_status(open, pass);
         // Conditions of a CRD without defaults are about to go.
-        let nothing_left = self.has_nothing_left(pass);
+        let nothing_left = self.has_nothing_left(&pass.tally);
         let reason = if nothing_left { Reason::NoDefaults } else { crd_status.reason };
-        let (through, times) = (pass.finished_through, pass.times);
-        let status = self.status(reason, &pass.tally, through, times);
+        let status = open.status(reason, &pass.tally, pass.finished_through, pass.times);
         // The report comes first: whoever waits for the condition finds it there.
         self.status_writer.write_report(status).await;
         if !nothing_left {
@@ -278,27 +275,13 @@ impl CrdTask {
     }
 
     /// The status of the CRD, with what became of the values of changed defaults.
-    fn crd_status(&self, pass: &PassState) -> CrdStatus {
+    fn crd_status(&self, open: &OpenReport, pass: &PassState) -> CrdStatus {
         let mut crd_status = message::of(&self.findings, &self.settings, &pass.tally);
-        let changes = self.changes.as_ref().map(|changes| changes.summary()).unwrap_or_default();
+        let changes = open.changes.summary();
         if !changes.is_empty() {
             crd_status.message = format!("{}; {changes}", crd_status.message);
         }
         crd_status
-    }
-
-    fn status(
-        &self,
-        reason: Reason,
-        tally: &Tally,
-        through: Option<u64>,
-        times: Times,
-    ) -> DefaultsReportStatus {
-        let mut status = self.report_state.status(reason.as_str(), tally, through, times);
-        if let Some(changes) = &self.changes {
-            changes.add_to_report(&mut status);
-        }
-        status
     }
 
     fn count_phantoms(&self, pass: &PassState) {

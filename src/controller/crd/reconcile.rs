@@ -15,8 +15,9 @@ use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use tracing::{error, warn};
 
+use super::run::Next;
 use super::slot::{ASK_AGAIN, Phase, Slot, Target, WaitReason};
-use super::task::{CrdTask, Next};
+use super::task::CrdTask;
 use crate::cluster::CrdMeta;
 use crate::controller::context::Context;
 use crate::controller::error::Error;
@@ -99,7 +100,7 @@ async fn proceed(slot: &mut Slot, name: &str, context: &Arc<Context>) -> Result<
                 let check = recheck_if_due(&mut status_writer).await;
                 (Phase::Idle(status_writer), Some(check.map_or(Action::await_change(), Action::requeue)))
             }
-            Phase::Waiting(mut task, mut wait) => match wait.left(&mut task, context).await {
+            Phase::Waiting(mut task, mut wait) => match wait.left(&mut task, &context.cluster).await {
                 Some(left) => {
                     let check = recheck_if_due(&mut task.status_writer).await;
                     let next = check.map_or(left, |check| check.min(left));
@@ -113,7 +114,7 @@ async fn proceed(slot: &mut Slot, name: &str, context: &Arc<Context>) -> Result<
                     Err(error) => task.handle_error(&error).await,
                 };
                 match next {
-                    Next::Run => (context.start_task(name, task), Some(Action::await_change())),
+                    Next::Run(open) => (context.start_task(name, task, open), Some(Action::await_change())),
                     next => (after(task, next), None),
                 }
             }
@@ -137,7 +138,7 @@ async fn proceed(slot: &mut Slot, name: &str, context: &Arc<Context>) -> Result<
 /// The phase for a task's next step.
 fn after(task: Box<CrdTask>, next: Next) -> Phase {
     match next {
-        Next::Run => Phase::Ready(task),
+        Next::Run(_) => Phase::Ready(task),
         Next::Idle => Phase::Idle(Box::new(task.status_writer)),
         Next::Wait(wait) => Phase::waiting(task, wait, WaitReason::Backoff),
         Next::Settle(wait) => Phase::waiting(task, wait, WaitReason::Settling),

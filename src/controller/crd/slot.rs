@@ -3,6 +3,7 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -10,11 +11,12 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::task::{CrdTask, Next};
+use super::run::Next;
+use super::task::CrdTask;
 use crate::api::{Pause, Settings};
-use crate::cluster::Backoff;
-use crate::controller::context::Context;
+use crate::cluster::{Backoff, Cluster};
 use crate::controller::error::Error;
+use crate::controller::state::open_report::OpenReport;
 use crate::controller::status::writer::StatusWriter;
 use crate::domain::rbac::Verb;
 
@@ -171,7 +173,7 @@ impl Phase {
 
 impl Wait {
     /// How long it lasts still; none where it is over.
-    pub(super) async fn left(&mut self, task: &mut CrdTask, context: &Context) -> Option<Duration> {
+    pub(super) async fn left(&mut self, task: &mut CrdTask, cluster: &Cluster) -> Option<Duration> {
         if task.pause_watch().has_changed() {
             return None;
         }
@@ -186,7 +188,7 @@ impl Wait {
         // The others are asked about by whoever goes on.
         let WaitReason::Permission(verbs) = &self.why else { return None };
         let first = &verbs[..verbs.len().min(1)];
-        if let Ok(None) = context.cluster.missing(&task.crd.resource(), first).await {
+        if let Ok(None) = cluster.missing(&task.crd.resource(), first).await {
             return None;
         }
         self.until = Instant::now() + ASK_AGAIN;
@@ -198,6 +200,7 @@ impl RunningTask {
     /// Starts a task; `ended` is called when it has ended.
     pub(in crate::controller) fn start(
         mut task: Box<CrdTask>,
+        open: Arc<OpenReport>,
         span: tracing::Span,
         ended: impl FnOnce() + Send + 'static,
     ) -> Self {
@@ -205,7 +208,7 @@ impl RunningTask {
         let (sender, outcome) = oneshot::channel();
         let work = async move {
             let worked = AssertUnwindSafe(async {
-                let next = task.run().await;
+                let next = task.run(&open).await;
                 (task, next)
             });
             // Nobody listens where the task was stopped.

@@ -12,7 +12,6 @@ use tracing::{Instrument as _, Span};
 use crate::cluster::{CallError, Page};
 use crate::controller::object::pause::PauseWatch;
 use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
-use crate::controller::persist::is_left_out;
 use crate::controller::spans;
 use crate::controller::state::tally::Tally;
 use crate::domain::object::Object;
@@ -67,7 +66,7 @@ pub enum SweepError {
     #[error(transparent)]
     Stop(#[from] StopReason),
     /// The policy's limit of rejected objects is reached.
-    #[error("stopped after {0} rejected objects, as the policy says")]
+    #[error("stopped after {0} rejected objects (stopAfterRejected)")]
     TooManyRejected(u64),
 }
 
@@ -226,6 +225,11 @@ pub(in crate::controller) fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally>
 /// Where an object stands.
 pub(in crate::controller) fn list_key(object: &Object) -> ListKey {
     format!("{}/{}", object.namespace().unwrap_or_default(), object.name())
+}
+
+/// Whether an object is left out of a pass that resumes after `after`.
+pub fn is_left_out(object: &Object, after: Option<&String>) -> bool {
+    after.is_some_and(|after| list_key(object) <= *after)
 }
 
 /// Processes the objects of a page; `finished` marks those that are done, whatever came of them.

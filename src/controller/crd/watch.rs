@@ -11,11 +11,12 @@ use crate::cluster::{CallError, Follow, News};
 use crate::controller::crd::pass::PassState;
 use crate::controller::crd::queue::{Completed, InTally, ObjectQueue};
 use crate::controller::crd::sweep::SweepError;
-use crate::controller::crd::task::{CrdTask, UPDATES, reconciler};
+use crate::controller::crd::task::{CrdTask, UPDATES};
 use crate::controller::error::TaskError;
-use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
+use crate::controller::object::reconcile::StopReason;
 use crate::controller::spans::seconds;
 use crate::controller::state::checkpoint::record_of;
+use crate::controller::state::open_report::OpenReport;
 use crate::controller::status::writer::now;
 use crate::domain::object_state::ObjectState;
 
@@ -26,24 +27,18 @@ impl CrdTask {
     /// Watches, and reconciles what changes.
     pub(in crate::controller) async fn watch_objects(
         &mut self,
+        open: &OpenReport,
         pass: &mut PassState,
     ) -> Result<Infallible, TaskError> {
-        let (cluster, pace, crd) = (self.cluster.clone(), self.pace.clone(), self.crd.clone());
-        let own_pace = self.own_pace.clone();
-        let since = self.report_state.since();
-        let changes = self.changes.clone().unwrap_or_default();
-        let (pause_watch, dropped) = (self.pause_watch(), self.report_state.dropped());
-        let reconciler = ObjectReconciler {
-            pause_watch: Some(&pause_watch),
-            ..reconciler(&cluster, &pace, &own_pace, &crd, &self.settings, &since, &changes, &dropped)
-        };
+        let parts = self.reconciler_parts(open);
+        let reconciler = parts.reconciler();
         let mut queue = ObjectQueue::new(reconciler, pass.record.clone());
-        let mut follow = Follow::new(cluster.clone(), crd.resource(), pass.watch_from.clone());
+        let mut follow = Follow::new(self.cluster.clone(), self.crd.resource(), pass.watch_from.clone());
         self.retries.arm(&pass.tally);
         let mut updates = Updates::default();
         loop {
             tokio::select! {
-                () = pause_watch.changed() => {
+                () = parts.pause_watch.changed() => {
                     let crd_status = self.in_progress(&pass.tally, None);
                     queue.drive_while(self.status_writer.set_conditions(crd_status)).await;
                     queue.drain().await;
@@ -76,7 +71,7 @@ impl CrdTask {
                         }
                         updates.want();
                     }
-                    if self.report_state.dropped().has_unreported() {
+                    if open.state.dropped().has_unreported() {
                         updates.want();
                     }
                     if let Some(object) = queue.take_changed().filter(|object| !pass.proved.take(object)) {
@@ -89,8 +84,8 @@ impl CrdTask {
                 () = self.permissions.changed() => queue.drive_while(self.check_permissions()).await?,
                 () = updates.due() => {
                     pass.times.finished = Some(now());
-                    queue.drive_while(self.publish(pass)).await;
-                    if self.has_nothing_left(pass) {
+                    queue.drive_while(self.publish(open, pass)).await;
+                    if self.has_nothing_left(&pass.tally) {
                         return Err(TaskError::NothingLeft);
                     }
                     updates.made();

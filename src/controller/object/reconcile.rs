@@ -165,12 +165,12 @@ impl ObjectReconciler<'_> {
                 }
                 Ok(Outcome::Gone) => ObjectState::Gone,
                 Ok(Outcome::Rejected(rejection)) if write.strategy == Strategy::Follow => {
-                    warn!(object = %object.identity(), reason = %rejection.message, "following refused");
+                    warn!(object = %object.identity(), reason = %rejection.message, "following rejected");
                     following.rejected(rejection);
                     continue;
                 }
                 Ok(Outcome::Rejected(rejection)) => {
-                    warn!(object = %object.identity(), reason = %rejection.message, "write refused");
+                    warn!(object = %object.identity(), reason = %rejection.message, "write rejected");
                     ObjectState::Rejected(rejection)
                 }
                 Ok(Outcome::Forbidden { verb }) => {

@@ -131,9 +131,7 @@ fn status(
     let count = part.governs.len();
     let selects = part.outranked + part.ties.values().map(Vec::len).sum::<usize>();
     let ready = match (&policy.spec, count) {
-        (None, _) => {
-            ("False", "Unreadable", "this version of Etch does not know all that the policy says".to_owned())
-        }
+        (None, _) => ("False", "Unreadable", "spec has values that this version does not support".to_owned()),
         (Some(_), 0) if selects > 0 => {
             ("True", "Outranked", "other policies govern every CRD that this one selects".to_owned())
         }

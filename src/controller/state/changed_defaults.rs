@@ -132,7 +132,8 @@ impl ChangedDefaults {
             sentences.push(format!("{} would follow a changed default", totals.would));
         }
         if totals.kept > 0 {
-            sentences.push(format!("{} keep the default of before", totals.kept));
+            let verb = if totals.kept == 1 { "keeps" } else { "keep" };
+            sentences.push(format!("{} {verb} the previous default", totals.kept));
         }
         sentences.join("; ")
     }
@@ -264,7 +265,7 @@ mod tests {
         assert_eq!(status.changed, [changed]);
         assert_eq!(
             changes.summary(),
-            "1 followed a changed default; 1 would follow a changed default; 1 keep the default of before"
+            "1 followed a changed default; 1 would follow a changed default; 1 keeps the previous default"
         );
         // In the middle of the pass: what followed is not seen again, what is kept is.
         let again = ChangedDefaults::open(Some(&status), &previous, &crd, &settings());
@@ -275,7 +276,7 @@ mod tests {
         status.finished =
             Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH));
         let after = ChangedDefaults::open(Some(&status), &previous, &crd, &settings());
-        assert_eq!(after.summary(), "1 followed a changed default; 1 keep the default of before");
+        assert_eq!(after.summary(), "1 followed a changed default; 1 keeps the previous default");
         assert!(!after.are_pending());
         // When the policy begins to follow what was kept.
         status.changed[0].action = ChangeAction::Keep;

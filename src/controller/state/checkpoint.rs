@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::api::DefaultsReportStatus;
-use crate::controller::crd::pass::PassState;
 use crate::controller::crd::sweep::{ListKey, ObjectVersions, Sweep};
 use crate::controller::state::dropped_fields::DroppedFields;
 use crate::controller::state::report::is_complete;
@@ -61,12 +60,6 @@ impl Checkpoint {
     pub(in crate::controller) fn empty(crd: &Crd) -> Self {
         let record = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
         Self { record, ..Self::default() }
-    }
-
-    /// What remains of what was known after a pass; none where it is not known which objects were processed.
-    pub(in crate::controller) fn from_pass(pass: PassState) -> Option<Self> {
-        let PassState { record, proved, tally, .. } = pass;
-        record.through.is_some().then(|| Self { record, proved, upto: None, writes: tally.writes() })
     }
 
     /// What is known after a sweep to the end, whose numbers come to be those of the whole pass.

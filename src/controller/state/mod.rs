@@ -3,6 +3,7 @@
 pub(super) mod changed_defaults;
 pub(super) mod checkpoint;
 pub(super) mod dropped_fields;
+pub(super) mod open_report;
 pub(super) mod report;
 pub(super) mod skipped;
 pub(super) mod tally;

@@ -113,7 +113,7 @@ pub(in crate::controller) fn about_drops(
         warning: true,
         reason: "HiddenFieldsDropped".to_owned(),
         action: "PersistDefaults",
-        note: list(&news, "fields that the schema no longer knows were dropped, as the policy says"),
+        note: list(&news, "dropped fields that the schema no longer knows (hiddenFields: Drop)"),
     })
 }
 
@@ -237,11 +237,11 @@ mod tests {
         let now = report(&[(".spec.legacy", 3), (".spec.old", 1)]);
         let note =
             |before: Option<&DefaultsReportStatus>| about_drops(&crd(), before, &now).map(|event| event.note);
-        let all = "fields that the schema no longer knows were dropped, as the policy says: 3 objects: .spec.legacy, \
+        let all = "dropped fields that the schema no longer knows (hiddenFields: Drop): 3 objects: .spec.legacy, \
                    1 object: .spec.old";
         assert_eq!(note(None).as_deref(), Some(all));
         let more = note(Some(&report(&[(".spec.legacy", 1), (".spec.old", 1)]))).expect("news");
-        assert!(more.ends_with("says: 2 objects: .spec.legacy"), "{more}");
+        assert!(more.ends_with("Drop): 2 objects: .spec.legacy"), "{more}");
         assert_eq!(note(Some(&now)), None);
     }
 

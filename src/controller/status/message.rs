@@ -11,6 +11,7 @@ use crate::controller::crd::check::SchemaFindings;
 use crate::controller::state::tally::Tally;
 use crate::domain::condition::{CrdStatus, Reason, first, list};
 use crate::domain::crd::Crd;
+use crate::domain::object::Identity;
 use crate::domain::object_state::{ObjectState, StateKind};
 use crate::domain::plan::{Held, Hold, Skip};
 
@@ -35,7 +36,7 @@ pub(in crate::controller) fn without_objects(
         return None;
     }
     if settings.mode == Mode::Ignore {
-        let message = format!("DefaultsPolicy {} says that these objects are left alone", settings.policy);
+        let message = format!("DefaultsPolicy {} has mode: Ignore", settings.policy);
         return said(None, Reason::Ignored, message);
     }
     if !crd.storage().served {
@@ -58,7 +59,7 @@ pub(in crate::controller) fn settling(
     missing: Option<&MissingPermissions>,
     until: Timestamp,
 ) -> CrdStatus {
-    let mut message = format!("the schema has changed; objects are written from {until:.0} on");
+    let mut message = format!("the schema changed; writing starts at {until:.0}");
     if let Some(missing) = missing {
         message.push_str(&format!("; {}", forbidden(missing)));
     }
@@ -77,11 +78,11 @@ pub(in crate::controller) fn in_progress(
 ) -> CrdStatus {
     let counts = tally.counts();
     let mut message = match counts.objects {
-        0 => "the objects are being looked at".to_owned(),
-        objects => format!("{objects} objects looked at, {} written", counts.written),
+        0 => "scanning objects".to_owned(),
+        count => format!("{} processed, {} written", objects(count), counts.written),
     };
     if let Some(verified) = verified {
-        message.push_str(&format!("; {verified} looked at once more"));
+        message.push_str(&format!("; {verified} re-checked"));
     }
     match pause {
         // What is due is not known yet.
@@ -95,7 +96,7 @@ pub(in crate::controller) fn in_progress(
 
 /// What is to be done about permissions that are missing.
 pub(in crate::controller) fn forbidden(missing: &MissingPermissions) -> String {
-    format!("{MISSING_PERMISSION}; add this rule to a role of Etch's: {missing}")
+    format!("{MISSING_PERMISSION}; add this rule to Etch's ClusterRole: {missing}")
 }
 
 /// Who has paused writes, and how.
@@ -108,18 +109,10 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
     let counts = tally.counts();
     // An audit writes nothing anyhow.
     let pause = settings.pause.as_ref().filter(|_| settings.mode == Mode::Persist).map(paused);
-    let named = |is_wanted: &dyn Fn(&ObjectState) -> bool| -> Vec<String> {
-        let all = tally.problems().filter(|(_, state)| is_wanted(state));
-        all.map(|(identity, _)| identity.to_string()).collect()
-    };
-    let held =
-        |reason: Hold| named(&|state| matches!(state, ObjectState::Held(held) if held.reason == reason));
-    let rejected = named(&|state| state.kind() == StateKind::Rejected);
-    let (hidden, misfit, invalid) =
-        (held(Hold::HiddenFields), held(Hold::Misfit), held(Hold::InvalidDefaults));
-    let unknown = named(&|state| state.kind() == StateKind::Unknown);
+    let rejected = tally.problems().filter_map(|(identity, state)| with_fields(identity, state));
+    let rejected: Vec<String> = rejected.collect();
     let stored = counts.written + counts.already_stored;
-    let mut sentences = vec![format!("{stored} of {} objects store their defaults", counts.objects)];
+    let mut sentences = vec![stored_of(stored, counts.objects)];
     if counts.due > 0 {
         let why = pause.as_deref().unwrap_or("the policy asks for an audit only");
         let due: Vec<String> = tally.due().map(ToString::to_string).collect();
@@ -128,55 +121,19 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
         sentences.extend(pause.clone());
     }
     if counts.rejected > 0 {
-        sentences.push(list(&rejected, &format!("{} refused", counts.rejected)));
+        sentences.push(list(&rejected, &format!("{} rejected", counts.rejected)));
     }
-    if !hidden.is_empty() {
-        let alone = invalid.is_empty() && misfit.is_empty();
-        let number = if alone { counts.held } else { hidden.len() as u64 };
-        let named = first(&hidden, number);
-        sentences.push(format!(
-            "{number} held, for they may hold fields that the schema no longer knows: managedFields (or last-applied) still name \
-             {} ({named})",
-            few_places(&places(tally, |held| held.reason == Hold::HiddenFields)),
-        ));
-    }
-    if !invalid.is_empty() {
-        let others = hidden.len() + misfit.len();
-        let number = if others == 0 { counts.held } else { invalid.len() as u64 };
-        let places = few_places(&places(tally, |held| held.reason == Hold::InvalidDefaults));
-        let what = format!("{number} held, since they would be invalid with their defaults at {places}");
-        sentences.push(list(&invalid, &what));
-    }
-    if !misfit.is_empty() {
-        sentences.push(list(&misfit, "held for values of another type than the schema's"));
-    }
-    if !unknown.is_empty() {
-        sentences.push(list(&unknown, "could not be seen to since they changed, and are tried again"));
-    }
-    for (why, count, what) in [
-        (Skip::Ignored, counts.ignored, "ignored by annotation"),
-        (Skip::Terminating, counts.terminating, "being deleted"),
-    ] {
-        let lacking = tally.skipped().lacking_for(why);
-        if lacking > 0 {
-            let named = tally.skipped().named(why).filter(|(_, skipped)| skipped.lacks);
-            let named: Vec<String> = named.map(|(identity, _)| identity.to_string()).collect();
-            let named = first(&named, lacking);
-            sentences.push(format!("{lacking} {what}, not stored as far as is known ({named})"));
-        }
-        if count > lacking {
-            sentences.push(format!("{} {what}, lacking no default", count - lacking));
-        }
-    }
+    let held: Vec<(Hold, String)> =
+        Hold::ALL.iter().filter_map(|reason| Some((*reason, held(tally, *reason)?))).collect();
+    sentences.extend(held.iter().map(|(_, sentence)| sentence.clone()));
+    sentences.extend(unknown(tally));
+    sentences.extend(Skip::ALL.iter().flat_map(|why| skipped(tally, *why)));
     let reason = match () {
         // Held and rejected objects wait for its end too.
         () if pause.is_some() => Reason::Paused,
         () if counts.rejected > 0 => Reason::ObjectsRejected,
-        () if !hidden.is_empty() => Reason::HiddenFields,
-        () if !misfit.is_empty() => Reason::Misfit,
-        () if !invalid.is_empty() => Reason::InvalidDefaults,
         // Of more objects than are remembered, some are held for whatever reason.
-        () if counts.held > 0 => Reason::HiddenFields,
+        () if counts.held > 0 => held.first().map_or(Reason::HiddenFields, |(hold, _)| held_reason(*hold)),
         () if counts.unknown > 0 => Reason::InProgress,
         () if settings.mode == Mode::Audit || counts.due > 0 => Reason::AuditOnly,
         () => Reason::AllPersisted,
@@ -195,6 +152,107 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
     }
 }
 
+/// The reason of a CRD for objects that are held.
+fn held_reason(hold: Hold) -> Reason {
+    match hold {
+        Hold::HiddenFields => Reason::HiddenFields,
+        Hold::Misfit => Reason::Misfit,
+        Hold::InvalidDefaults => Reason::InvalidDefaults,
+    }
+}
+
+/// The objects that are held for one reason, with the first fields; none where none is.
+fn held(tally: &Tally, reason: Hold) -> Option<String> {
+    let all: Vec<(&Identity, &Held)> = tally.problems().filter_map(held_of).collect();
+    let names: Vec<String> = all
+        .iter()
+        .filter(|(_, held)| held.reason == reason)
+        .map(|(identity, _)| identity.to_string())
+        .collect();
+    if names.is_empty() {
+        return None;
+    }
+    // More may be held than are remembered; where all that are have one reason, so may the others.
+    let number = if names.len() == all.len() { tally.counts().held } else { names.len() as u64 };
+    let places = few_places(&places(tally, |held| held.reason == reason));
+    let why = match reason {
+        Hold::HiddenFields => {
+            format!("managedFields (or last-applied) name fields that the schema no longer knows: {places}")
+        }
+        Hold::Misfit => format!("values of another type than the schema's at {places}"),
+        Hold::InvalidDefaults => {
+            let them = if number == 1 { "it" } else { "them" };
+            format!("the defaults at {places} would make {them} invalid")
+        }
+    };
+    Some(format!("{number} held: {why} ({})", first(&names, number)))
+}
+
+fn held_of<'a>((identity, state): (&'a Identity, &'a ObjectState)) -> Option<(&'a Identity, &'a Held)> {
+    match state {
+        ObjectState::Held(held) => Some((identity, held)),
+        ObjectState::Stored
+        | ObjectState::AlreadyStored
+        | ObjectState::Written { .. }
+        | ObjectState::Skipped(_)
+        | ObjectState::Gone
+        | ObjectState::Rejected(_)
+        | ObjectState::Due
+        | ObjectState::Unknown => None,
+    }
+}
+
+/// The objects that changed and have not been processed since; none where there are none.
+fn unknown(tally: &Tally) -> Option<String> {
+    let number = tally.counts().unknown;
+    let names = tally.problems().filter(|(_, state)| state.kind() == StateKind::Unknown);
+    let names: Vec<String> = names.map(|(identity, _)| identity.to_string()).collect();
+    let their = if number == 1 { "its" } else { "their" };
+    let named = first(&names, number);
+    (number > 0).then(|| format!("{number} not processed since {their} last change; retrying ({named})"))
+}
+
+/// The objects that are skipped for one reason: those that may lack a default, and the others.
+fn skipped(tally: &Tally, why: Skip) -> Vec<String> {
+    let counts = tally.counts();
+    let (count, what) = match why {
+        Skip::Ignored => (counts.ignored, "ignored by annotation"),
+        Skip::Terminating => (counts.terminating, "being deleted"),
+    };
+    let lacking = tally.skipped().lacking_for(why);
+    let mut sentences = Vec::new();
+    if lacking > 0 {
+        let named = tally.skipped().named(why).filter(|(_, skipped)| skipped.lacks);
+        let named: Vec<String> = named.map(|(identity, _)| identity.to_string()).collect();
+        let named = first(&named, lacking);
+        sentences.push(format!("{lacking} {what}, not stored as far as is known ({named})"));
+    }
+    if count > lacking {
+        sentences.push(format!("{} {what}, lacking no default", count - lacking));
+    }
+    sentences
+}
+
+/// How many objects store their defaults.
+fn stored_of(stored: u64, all: u64) -> String {
+    let verb = if stored == 1 || all == 1 { "stores its defaults" } else { "store their defaults" };
+    format!("{stored} of {} {verb}", objects(all))
+}
+
+/// A number of objects.
+fn objects(count: u64) -> String {
+    format!("{count} {}", if count == 1 { "object" } else { "objects" })
+}
+
+/// An object that was rejected, with the first fields that the rejection is about.
+fn with_fields(identity: &Identity, state: &ObjectState) -> Option<String> {
+    let ObjectState::Rejected(rejection) = state else { return None };
+    Some(match &rejection.fields[..] {
+        [] => identity.to_string(),
+        fields => format!("{identity} ({})", few_places(fields)),
+    })
+}
+
 /// The first few of them.
 fn few_places(places: &[String]) -> String {
     const SHOWN: usize = 3;
@@ -202,12 +260,10 @@ fn few_places(places: &[String]) -> String {
     format!("{}{more}", places[..places.len().min(SHOWN)].join(", "))
 }
 
-/// The places in the schema that objects are held for, where the objects are `wanted`.
-fn places(tally: &Tally, wanted: fn(&Held) -> bool) -> Vec<String> {
-    let held = tally.problems().filter_map(|(_, state)| match state {
-        ObjectState::Held(held) if wanted(held) => Some(&held.paths),
-        _ => None,
-    });
+/// The places in the schema that objects are held for, where `is_wanted`.
+fn places(tally: &Tally, is_wanted: impl Fn(&Held) -> bool) -> Vec<String> {
+    let held = tally.problems().filter_map(held_of).filter(|(_, held)| is_wanted(held));
+    let held = held.map(|(_, held)| &held.paths);
     let places: BTreeSet<String> = held.flatten().map(|path| path.to_schema().to_string()).collect();
     places.into_iter().collect()
 }
@@ -234,7 +290,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::domain::object::Identity;
     use crate::domain::object_state::Skipped;
     use crate::domain::plan::Terms;
 
@@ -272,8 +327,8 @@ mod tests {
             said(vec![("a", held(&[".spec.legacy"])), ("b", held(&[".spec.legacy", ".spec.old"])), ("c", ObjectState::Stored)]),
             (
                 Some(false),
-                "HiddenFields: 1 of 3 objects store their defaults; 2 held, for they may hold fields that the schema no \
-                 longer knows: managedFields (or last-applied) still name .spec.legacy, .spec.old (default/a, default/b)"
+                "HiddenFields: 1 of 3 objects stores its defaults; 2 held: managedFields (or last-applied) name fields that \
+                 the schema no longer knows: .spec.legacy, .spec.old (default/a, default/b)"
                     .to_owned()
             )
         );
@@ -286,7 +341,7 @@ mod tests {
             said(vec![("a", ignored()), ("b", ignored()), ("c", ObjectState::Stored)]),
             (
                 Some(true),
-                "AllPersisted: 1 of 3 objects store their defaults; 2 ignored by annotation, not stored as far as is known \
+                "AllPersisted: 1 of 3 objects stores its defaults; 2 ignored by annotation, not stored as far as is known \
                  (default/a, default/b)"
                     .to_owned()
             )

@@ -18,6 +18,9 @@ mod rewrite;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::domain::json::Json;
 use crate::domain::path::Path;
 use crate::domain::words::words;
@@ -68,15 +71,17 @@ pub struct Held {
     pub broken: Vec<Broken>,
 }
 
-/// What harm a write would do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Hold {
-    /// It would destroy fields that etcd still holds and the schema no longer knows (facts R4, W12).
-    HiddenFields,
-    /// The object does not fit the storage version's schema by type, and the server would forget its owners (fact W16).
-    Misfit,
-    /// It would get a default that is itself invalid, or that makes the object invalid which is valid without it (facts B2, D7).
-    InvalidDefaults,
+words! {
+    /// What harm a write would do.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Hold {
+        /// It would destroy fields that etcd still holds and the schema no longer knows (facts R4, W12).
+        HiddenFields,
+        /// The object does not fit the storage version's schema by type, and the server would forget its owners (fact W16).
+        Misfit,
+        /// It would get a default that is itself invalid, or that makes the object invalid which is valid without it (facts B2, D7).
+        InvalidDefaults,
+    }
 }
 
 /// One write, as the body that is sent. Every one names the uid, so that it can neither create nor bring back an object.
@@ -123,17 +128,6 @@ impl Held {
     }
 }
 
-impl Hold {
-    /// The reason in one word, as reports have it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::HiddenFields => "HiddenFields",
-            Self::Misfit => "Misfit",
-            Self::InvalidDefaults => "InvalidDefaults",
-        }
-    }
-}
-
 impl Strategy {
     /// The word for it.
     pub fn as_str(self) -> &'static str {
@@ -156,7 +150,7 @@ pub struct Terms {
 }
 
 /// Who owns the defaults that Etch has stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Ownership {
     /// Nobody: whoever sets the field next meets no conflict.
     #[default]
@@ -166,7 +160,7 @@ pub enum Ownership {
 }
 
 /// What is done about objects with hidden fields.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum HiddenFields {
     /// They are left alone and reported.
     #[default]
@@ -178,9 +172,9 @@ pub enum HiddenFields {
 /// What is on record about the objects of a CRD, from a pass for the digest that is in force.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
-    /// The resource version up to which every object was seen to; none while no pass is on record.
+    /// The resource version up to which every object was processed; none while no pass is on record.
     pub through: Option<u64>,
-    /// The uids of objects that were not seen to: held or rejected.
+    /// The uids of objects that were not processed: held or rejected.
     pub exceptions: HashSet<String>,
     /// Whether a write since then may have been made without the defaults: a served version does not have them (W10).
     pub versions_disagree: bool,

@@ -52,7 +52,7 @@ impl Change {
     }
 }
 
-/// The past of the defaults that come after `defaults`, by what is on record about these: whether objects were seen to for
+/// The past of the defaults that come after `defaults`, by what is on record about these: whether objects were processed for
 /// them, and what their own past was.
 ///
 /// Where they were, nothing older is left to be moved. Where not, objects may hold values of either: other writers store what

@@ -1,0 +1,246 @@
+//! How the task of a CRD runs: from its report to a pass and to its watch, and what follows an error.
+//! It must not list, watch or reconcile objects itself.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::{Instrument as _, debug, info, warn};
+
+use crate::api::{DefaultsReportStatus, Mode};
+use crate::controller::crd::pass::PassState;
+use crate::controller::crd::sweep::SweepError;
+use crate::controller::crd::task::CrdTask;
+use crate::controller::error::TaskError;
+use crate::controller::object::reconcile::StopReason;
+use crate::controller::spans;
+use crate::controller::state::checkpoint::Checkpoint;
+use crate::controller::state::open_report::OpenReport;
+use crate::controller::status::message;
+use crate::controller::status::writer::now;
+use crate::domain::condition::Reason;
+use crate::domain::rbac::Verb;
+
+/// The same where none is missing: what is taken away later is noticed by [`Permissions`] as long as anything goes on.
+const ASK_WHILE_IDLE: Duration = Duration::from_secs(6 * 3600);
+/// The longest wait for a conversion webhook: it is asked through a server that is well.
+const CONVERT_AGAIN: Duration = Duration::from_secs(30);
+/// What is to be done next about a CRD.
+#[derive(Debug)]
+pub(in crate::controller) enum Next {
+    /// A pass over its objects, and the watch after it, from the report as it was read.
+    Run(Arc<OpenReport>),
+    /// The same, when this has passed.
+    Wait(Duration),
+    /// The same, when this has passed or permissions have changed.
+    Settle(Duration),
+    /// The same, when these verbs are permitted.
+    Permission(Vec<Verb>),
+    /// Nothing, until the CRD or its policy changes.
+    Idle,
+}
+
+impl CrdTask {
+    /// Reads the report and sets what conditions do not depend on the objects.
+    ///
+    /// # Errors
+    /// Where the report cannot be read.
+    pub(in crate::controller) async fn prepare(&mut self) -> Result<Next, TaskError> {
+        self.settings.pause = self.pause.borrow_and_update().clone();
+        let at_rest = message::without_objects(&self.crd, &self.settings, &self.findings);
+        let state = at_rest.as_ref().map(|crd_status| crd_status.reason);
+        if let Some(crd_status) = at_rest {
+            self.status_writer.set_conditions(crd_status).await;
+        }
+        let report = self.status_writer.read_report().await?;
+        let before = self.open.as_deref();
+        let open = OpenReport::new(report.as_ref(), &self.crd, &self.settings, &self.revision, before);
+        let open = self.open.insert(Arc::new(open)).clone();
+        let has_defaults = self.crd.compiled().has_defaults();
+        if (state.is_some() || !has_defaults) && self.is_idle(state, &open) {
+            self.report_idle(&open, state, report).await;
+            return Ok(Next::Idle);
+        }
+        let checkpoint =
+            self.checkpoint.take().or_else(|| Checkpoint::from_report(report.as_ref()?, &self.crd));
+        // Where no default is left and none is followed, nothing is written: what is only counted need not settle.
+        let may_write = has_defaults || !self.settings.follow.is_empty();
+        if checkpoint.is_none()
+            && may_write
+            && let Some(left) = self.settle(&open).await?
+        {
+            return Ok(Next::Settle(left));
+        }
+        self.checkpoint = checkpoint;
+        Ok(Next::Run(open))
+    }
+
+    /// Makes a pass over the objects and then watches them, until something ends it; returns what to do next.
+    pub(in crate::controller) async fn run(&mut self, open: &OpenReport) -> Next {
+        let Err(error) = self.pass_and_watch(open).await;
+        self.handle_error(&error).await
+    }
+
+    /// Reports why it cannot go on; returns what to do next.
+    pub(in crate::controller) async fn handle_error(&mut self, error: &TaskError) -> Next {
+        let next = match error {
+            TaskError::Forbidden(missing)
+            | TaskError::Interrupted(SweepError::Stop(StopReason::Forbidden(missing))) => {
+                info!(reason = %error, "waiting for the permission");
+                Next::Permission(missing.verbs.clone())
+            }
+            TaskError::Interrupted(
+                SweepError::TooManyRejected(_) | SweepError::Stop(StopReason::OwnersLost { .. }),
+            ) => {
+                warn!(reason = %error, "stopped");
+                Next::Idle
+            }
+            TaskError::Call(failed)
+            | TaskError::Watch(failed)
+            | TaskError::Interrupted(SweepError::List(failed)) => {
+                let wait = self.backoff.failed(failed.retry_after());
+                Next::Wait(if error.is_failed_conversion() { wait.min(CONVERT_AGAIN) } else { wait })
+            }
+            // Nobody cancels a sweep of the operator's: its task is dropped.
+            TaskError::Incomplete | TaskError::Interrupted(SweepError::Stop(StopReason::Ended)) => {
+                Next::Wait(self.backoff.failed(None))
+            }
+            TaskError::Interrupted(SweepError::Stop(StopReason::Pause)) => {
+                // What follows a changed default is counted anew from the report.
+                self.open = None;
+                info!(reason = %error, "beginning again");
+                return Next::Wait(Duration::ZERO);
+            }
+            // The wait is over already.
+            TaskError::Overflow | TaskError::NothingLeft => Next::Wait(Duration::ZERO),
+        };
+        if let Next::Wait(wait) = &next {
+            info!(reason = %error, retry_in_seconds = spans::seconds(*wait), "beginning again");
+        }
+        self.report_error(error).await;
+        next
+    }
+
+    async fn pass_and_watch(&mut self, open: &OpenReport) -> Result<Infallible, TaskError> {
+        let report = self.status_writer.report().cloned();
+        let mut checkpoint = self.checkpoint.take().unwrap_or_else(|| Checkpoint::empty(&self.crd));
+        checkpoint.record.cleared = open.state.dropped().cleared();
+        let passed = self.traced_pass(open, &mut checkpoint, report.as_ref()).await;
+        let mut pass = match passed {
+            Ok(pass) => pass,
+            Err(error) => {
+                self.checkpoint = Some(checkpoint);
+                return Err(error);
+            }
+        };
+        open.changes.set_processed();
+        self.backoff.works();
+        if self.has_nothing_left(&pass.tally) {
+            return Err(TaskError::NothingLeft);
+        }
+        let Err(error) = self.watch_objects(open, &mut pass).await;
+        // Who does not write learns nothing about what is stored, and keeps what was known before.
+        self.checkpoint = if self.writes() { pass.into_checkpoint() } else { Some(checkpoint) };
+        Err(error)
+    }
+
+    /// Checks permissions and makes a pass, within one span.
+    async fn traced_pass(
+        &mut self,
+        open: &OpenReport,
+        checkpoint: &mut Checkpoint,
+        report: Option<&DefaultsReportStatus>,
+    ) -> Result<PassState, TaskError> {
+        let span = spans::pass(&self.crd, &self.settings.policy);
+        let pass = async {
+            self.check_permissions().await?;
+            self.pass(open, checkpoint, report).await
+        };
+        let ended = pass.instrument(span.clone()).await;
+        match &ended {
+            Ok(pass) => spans::finish(&span, pass.tally.counts(), self.status_writer.reason()),
+            Err(error) => spans::fail_pass(&span, error),
+        }
+        ended
+    }
+
+    /// Whether nothing is to be done, though objects may be there. Where the last defaults were taken back, one more pass has
+    /// to count what becomes of their values.
+    fn is_idle(&self, state: Option<Reason>, open: &OpenReport) -> bool {
+        let may_look = self.settings.mode != Mode::Ignore && self.crd.storage().served;
+        state.is_some() || !may_look || !open.changes.are_pending()
+    }
+
+    /// Reports that there is nothing to do.
+    async fn report_idle(
+        &mut self,
+        open: &OpenReport,
+        state: Option<Reason>,
+        report: Option<DefaultsReportStatus>,
+    ) {
+        if state.is_none() {
+            self.status_writer.remove_conditions().await;
+        }
+        let status = match (state, report) {
+            // A CRD without defaults has no report, unless it had defaults once.
+            (None, None) => None,
+            // What became of the values when the last defaults were taken back.
+            (None, Some(report)) if open.state.is_about(&report) => {
+                Some(open.state.with_state(&report, Reason::NoDefaults.as_str()))
+            }
+            (None, Some(_)) => Some(open.state.idle(Reason::NoDefaults.as_str())),
+            // These defaults are in force still, and what is known of the objects stays true.
+            (Some(Reason::Ignored), Some(report)) if open.state.is_about(&report) => {
+                Some(open.state.with_state(&report, Reason::Ignored.as_str()))
+            }
+            (Some(state), _) => Some(open.state.idle(state.as_str())),
+        };
+        if let Some(status) = status {
+            self.status_writer.write_report(status).await;
+        }
+    }
+
+    /// How long the schema must stay unchanged before objects are written, which it reports; none where it has been long enough.
+    /// What is missing until then is found out now, and not when it is too late to be granted in time.
+    async fn settle(&mut self, open: &OpenReport) -> Result<Option<Duration>, TaskError> {
+        let stood = Duration::try_from(now().duration_since(open.state.first_seen())).unwrap_or_default();
+        let left = self.settings.settle.saturating_sub(stood);
+        // The wall clock is asked once: it may be set, and other machines' clocks differ.
+        let end = *self.settled_at.get_or_insert_with(|| Instant::now() + left);
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        let until = open.state.first_seen().saturating_add(self.settings.settle);
+        let until = until.unwrap_or(jiff::Timestamp::MAX);
+        match self.check_permissions().await {
+            Ok(()) => self.missing = None,
+            Err(TaskError::Forbidden(found)) => self.missing = Some(found),
+            Err(error) => debug!(%error, "the permissions are not known"),
+        }
+        let pause = self.settings.pause.as_ref().filter(|_| self.settings.mode == Mode::Persist);
+        self.status_writer
+            .set_conditions(message::settling(&self.findings, pause, self.missing.as_ref(), until))
+            .await;
+        self.status_writer.write_report(open.state.settling(until)).await;
+        let ask_again =
+            if self.missing.is_some() { self.permission_backoff.failed(None) } else { ASK_WHILE_IDLE };
+        Ok(Some(left.min(ask_again)))
+    }
+
+    /// Reports why it does not go on.
+    async fn report_error(&mut self, error: &TaskError) {
+        let Some(crd_status) = error.crd_status(&self.findings) else { return };
+        let state = crd_status.reason.as_str();
+        self.status_writer.set_conditions(crd_status).await;
+        // A report that could not be read is not replaced.
+        let Some(open) = self.open.clone() else { return };
+        let about_this = self.status_writer.report().filter(|report| open.state.is_about(report));
+        let status = match about_this {
+            Some(report) => open.state.with_state(report, state),
+            None => open.state.idle(state),
+        };
+        self.status_writer.write_report(status).await;
+    }
+}

@@ -1,0 +1,69 @@
+//! The report on a CRD as it was read, with what continues it: nothing is done for the objects before there is one.
+//! It must not write anything.
+
+use std::sync::Arc;
+
+use crate::api::{DefaultsReportStatus, Settings};
+use crate::controller::state::changed_defaults::ChangedDefaults;
+use crate::controller::state::report::{ReportState, Times};
+use crate::controller::state::tally::Tally;
+use crate::domain::condition::Reason;
+use crate::domain::crd::Crd;
+
+/// A report that was read.
+#[derive(Debug)]
+pub(in crate::controller) struct OpenReport {
+    /// The part of the report that does not depend on what becomes of the objects.
+    pub(in crate::controller) state: ReportState,
+    /// The defaults that have changed.
+    pub(in crate::controller) changes: Arc<ChangedDefaults>,
+}
+
+impl OpenReport {
+    /// Continues the last report, if there is one. `revision` is the resource version of the CRD as it was read; `before` is
+    /// the report as this run has opened it before: it knows more than the report lists yet.
+    pub(in crate::controller) fn new(
+        report: Option<&DefaultsReportStatus>,
+        crd: &Crd,
+        settings: &Settings,
+        revision: &str,
+        before: Option<&Self>,
+    ) -> Self {
+        let mut state = ReportState::open(report, crd, settings, revision);
+        let changes = match before {
+            Some(before) => {
+                state.keep_dropped(before.state.dropped());
+                before.changes.clone()
+            }
+            None => {
+                let about_this = report.filter(|report| state.is_about(report));
+                Arc::new(ChangedDefaults::open(about_this, state.previous(), crd, settings))
+            }
+        };
+        Self { state, changes }
+    }
+
+    /// The report about objects that were processed up to a resource version.
+    pub(in crate::controller) fn status(
+        &self,
+        reason: Reason,
+        tally: &Tally,
+        through: Option<u64>,
+        times: Times,
+    ) -> DefaultsReportStatus {
+        let mut status = self.state.status(reason.as_str(), tally, through, times);
+        self.changes.add_to_report(&mut status);
+        status
+    }
+
+    /// A finished report with another state, and what became of changed defaults since.
+    pub(in crate::controller) fn confirmed(
+        &self,
+        report: &DefaultsReportStatus,
+        reason: Reason,
+    ) -> DefaultsReportStatus {
+        let mut status = self.state.with_state(report, reason.as_str());
+        self.changes.add_to_report(&mut status);
+        status
+    }
+}
