@@ -60,23 +60,23 @@ impl TaskError {
 
     /// The conditions meanwhile; none where it is retried at once.
     pub(in crate::controller) fn crd_status(&self, findings: &SchemaFindings) -> Option<CrdStatus> {
-        let say = |reason, message: String| Some(crd_status(findings, Some(false), reason, message));
+        let status = |reason, message: String| Some(crd_status(findings, Some(false), reason, message));
         match self {
             Self::Forbidden(missing)
             | Self::Interrupted(SweepError::Stop(StopReason::Forbidden(missing))) => {
-                say(Reason::Forbidden, forbidden(missing))
+                status(Reason::Forbidden, forbidden(missing))
             }
             Self::Interrupted(SweepError::Stop(lost @ StopReason::OwnersLost { .. })) => {
-                say(Reason::ObjectsRejected, lost.to_string())
+                status(Reason::ObjectsRejected, lost.to_string())
             }
             Self::Interrupted(SweepError::TooManyRejected(_)) => {
-                say(Reason::ObjectsRejected, self.to_string())
+                status(Reason::ObjectsRejected, self.to_string())
             }
             Self::Overflow | Self::NothingLeft => None,
             Self::Watch(error) if error.is_expired() => None,
             failed if failed.is_failed_conversion() => {
                 let message = "objects cannot be read at the storage version: the conversion webhook does not answer, or fails";
-                say(Reason::ConversionFailed, message.to_owned())
+                status(Reason::ConversionFailed, message.to_owned())
             }
             Self::Interrupted(SweepError::List(CallError::Refused(refusal)))
             | Self::Watch(CallError::Refused(refusal))
@@ -84,10 +84,10 @@ impl TaskError {
             {
                 let message =
                     "objects cannot be read: etcd holds some at a version that the CRD no longer has";
-                say(Reason::ConversionFailed, message.to_owned())
+                status(Reason::ConversionFailed, message.to_owned())
             }
-            Self::Incomplete => say(Reason::InProgress, self.to_string()),
-            other => say(Reason::InProgress, format!("{other}; retrying")),
+            Self::Incomplete => status(Reason::InProgress, self.to_string()),
+            other => status(Reason::InProgress, format!("{other}; retrying")),
         }
     }
 }

@@ -243,8 +243,8 @@ fn renew_policy_statuses(
         index.policy_statuses(&assignments, &crd, now())
     };
     for PolicyStatus { name, uid, status } in &statuses {
-        let told = wanted.borrow().iter().find(|told| told.name == *name).map(|told| told.status.clone());
-        let before = told.or_else(|| index.policy_status(name).cloned()).unwrap_or_default();
+        let sent = wanted.borrow().iter().find(|sent| sent.name == *name).map(|sent| sent.status.clone());
+        let before = sent.or_else(|| index.policy_status(name).cloned()).unwrap_or_default();
         let news = events::about_policy(name, uid, &before.conditions, &status.conditions);
         news.into_iter().for_each(|event| context.events.publish(event));
     }

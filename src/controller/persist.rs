@@ -22,7 +22,7 @@ use crate::domain::plan::{Record, Since, Skip, Terms};
 /// How often a sweep that wrote something is verified by another, at most.
 const VERIFICATIONS: u32 = 3;
 /// How often progress is reported.
-const TELL: Duration = Duration::from_millis(100);
+const PROGRESS: Duration = Duration::from_millis(100);
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -185,7 +185,7 @@ async fn sweep(
         stop_after_rejected: None,
     };
     let mut sweep = Sweep::default();
-    let mut tell = || {
+    let mut report = || {
         let tally = lock(&tally);
         progress(Progress {
             counts: tally.counts(),
@@ -196,15 +196,15 @@ async fn sweep(
     };
     let ended = {
         let mut work = pin!(sweep.run(reconciler, input));
-        let mut ticks = tokio::time::interval(TELL);
+        let mut ticks = tokio::time::interval(PROGRESS);
         loop {
             tokio::select! {
                 ended = &mut work => break ended,
-                _ = ticks.tick() => tell(),
+                _ = ticks.tick() => report(),
             }
         }
     };
-    tell();
+    report();
     sweep.tally = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     (sweep, ended)
 }

@@ -55,7 +55,7 @@ impl Ended {
 }
 
 /// A webhook that refuses `b`, and somebody who is quicker than the first write to `c`.
-fn troubles() -> impl FnMut(&Request) -> Option<Answer> + Send + 'static {
+fn faults() -> impl FnMut(&Request) -> Option<Answer> + Send + 'static {
     let mut is_first = true;
     move |request| match request.path.rsplit('/').next() {
         Some("b") if is_write(request) => {
@@ -72,7 +72,7 @@ fn troubles() -> impl FnMut(&Request) -> Option<Answer> + Send + 'static {
 #[tokio::test(start_paused = true)]
 async fn a_pass_tells_of_its_sweeps_pages_and_writes() {
     let world = World::with(&["a", "b", "c"]);
-    world.fails(troubles());
+    world.fails(faults());
     let traced = trace(&world, || ()).await;
 
     let passes = traced("pass");

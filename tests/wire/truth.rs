@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::server::{Answer, Request};
-use super::world::{CRDS, POLICIES, THINGS, World, crd_named, is_about_objects, is_write, thing};
+use super::world::{
+    CRDS, POLICIES, THINGS, World, crd_named, filled, is_about_objects, is_write, operate, thing,
+};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -291,4 +293,35 @@ async fn the_report_on_an_earlier_crd_of_the_name_becomes_the_new_ones() {
     assert_eq!(report["spec"]["crdUid"], "crd-things");
     let log = world.operate(MINUTE).await;
     assert_eq!(log.count(|request| request.method == "PATCH"), 0, "and it is known after a restart");
+}
+
+#[tokio::test(start_paused = true)]
+async fn totals_that_change_without_other_news_are_told_within_five_minutes_and_once() {
+    let world = World::with(&["a"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 object stores its defaults");
+    let told = |request: &Request| request.method == "PATCH" && !is_write(request);
+    let before = log.count(told);
+    for name in ["b", "c", "d"] {
+        world.put(THINGS, filled(&thing(name)));
+    }
+    tokio::time::sleep(5 * MINUTE).await;
+    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+    assert_eq!(status(&world)["counts"]["objects"], 4);
+    assert_eq!(log.count(told) - before, 2, "one report and one condition");
+    world.remove(THINGS, "c");
+    tokio::time::sleep(5 * MINUTE).await;
+    assert_eq!(world.persisted(), "True AllPersisted: 3 of 3 objects store their defaults");
+    assert_eq!(status(&world)["counts"]["objects"], 3);
+
+    // What comes and goes in the meantime leaves the totals as they were.
+    let before = log.count(told);
+    world.put(THINGS, filled(&thing("e")));
+    tokio::time::sleep(MINUTE).await;
+    world.remove(THINGS, "e");
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(log.count(told), before, "nothing has changed, and nothing is written");
+    operator.abort();
 }

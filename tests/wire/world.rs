@@ -116,9 +116,11 @@ impl World {
     /// Deletes something, as a user would.
     pub(crate) fn remove(&self, plural: &'static str, name: &str) {
         let mut state = self.lock();
-        let Some(object) = state.stored.remove(&(plural, name.to_owned())) else { return };
+        let Some(mut object) = state.stored.remove(&(plural, name.to_owned())) else { return };
         state.revision += 1;
         let revision = state.revision;
+        // As a server has it: a watch that goes on from here is not told again.
+        object["metadata"]["resourceVersion"] = json!(revision.to_string());
         state.history.push((revision, plural, event("DELETED", object)));
         drop(state);
         self.changed.send_replace(revision);

@@ -25,7 +25,7 @@ const PROBES: usize = 4;
 /// What was rejected is retried ever more seldom. What nobody answered about is probed steadily, a few at a time and each in
 /// turn; once one is answered, all others are tried at once.
 pub(in crate::controller) struct Retries {
-    refused: Timer,
+    rejected: Timer,
     unanswered: Timer,
     /// The last that was probed.
     probed: Option<Identity>,
@@ -42,7 +42,7 @@ struct Timer {
 impl Retries {
     pub(in crate::controller) fn new() -> Self {
         Self {
-            refused: Timer { backoff: Backoff::new(RETRY_FIRST, RETRY_LAST), at: None },
+            rejected: Timer { backoff: Backoff::new(RETRY_FIRST, RETRY_LAST), at: None },
             unanswered: Timer { backoff: Backoff::new(PROBE_FIRST, PROBE_LAST), at: None },
             probed: None,
             answered: false,
@@ -50,7 +50,7 @@ impl Retries {
     }
 
     pub(in crate::controller) fn arm(&mut self, tally: &Tally) {
-        self.refused.arm(Duration::MAX, !tally.rejected().is_empty() || tally.overflows());
+        self.rejected.arm(Duration::MAX, !tally.rejected().is_empty() || tally.overflows());
         self.unanswered.arm(longest_probe(tally), !tally.unanswered().is_empty());
     }
 
@@ -62,7 +62,7 @@ impl Retries {
 
     /// Waits until it is time; may be dropped at any time.
     pub(in crate::controller) async fn due(&self) {
-        match self.refused.at.into_iter().chain(self.unanswered.at).min() {
+        match self.rejected.at.into_iter().chain(self.unanswered.at).min() {
             Some(at) => tokio::time::sleep_until(at).await,
             None => std::future::pending().await,
         }
@@ -70,13 +70,13 @@ impl Retries {
 
     /// What is to be retried now; none where all objects are, since not all that failed are remembered.
     pub(in crate::controller) fn take(&mut self, tally: &Tally) -> Option<Vec<Identity>> {
-        let refused = self.refused.is_over(Duration::MAX);
+        let rejected = self.rejected.is_over(Duration::MAX);
         let unanswered = self.unanswered.is_over(longest_probe(tally));
         let answered = unanswered && std::mem::take(&mut self.answered);
-        if tally.overflows() && (refused || answered) {
+        if tally.overflows() && (rejected || answered) {
             return None;
         }
-        let mut taken = if refused { tally.rejected() } else { Vec::new() };
+        let mut taken = if rejected { tally.rejected() } else { Vec::new() };
         if answered {
             taken.extend(tally.unanswered());
         } else if unanswered {
@@ -131,10 +131,10 @@ mod tests {
     use crate::domain::object_state::ObjectState;
     use crate::domain::plan::{Rejection, RejectionKind};
 
-    /// A tally of this many objects that were refused, and as many that a webhook did not answer for.
-    fn troubled(refused: usize, unavailable: usize) -> Tally {
+    /// A tally of this many objects that were rejected, and as many that a webhook did not answer for.
+    fn rejected_and_unanswered(rejected: usize, unavailable: usize) -> Tally {
         let mut tally = Tally::default();
-        let all = (0..refused).map(|index| (format!("refused-{index}"), RejectionKind::Admission));
+        let all = (0..rejected).map(|index| (format!("rejected-{index}"), RejectionKind::Admission));
         let away = (0..unavailable).map(|index| (format!("away-{index}"), RejectionKind::Unavailable));
         for (name, kind) in all.chain(away) {
             let rejection = Rejection { kind, message: String::new(), fields: Vec::new() };
@@ -152,13 +152,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_refused_is_tried_ever_more_seldom_and_at_least_about_every_hour() {
-        let (tally, mut retries) = (troubled(2, 0), Retries::new());
+    async fn what_was_rejected_is_retried_ever_more_seldom_and_at_least_about_every_hour() {
+        let (tally, mut retries) = (rejected_and_unanswered(2, 0), Retries::new());
         retries.arm(&tally);
         let mut last = Duration::ZERO;
         for _ in 0..12 {
             let (waited, taken) = next(&mut retries, &tally).await;
-            assert_eq!(taken.expect("names"), ["refused-0", "refused-1"]);
+            assert_eq!(taken.expect("names"), ["rejected-0", "rejected-1"]);
             assert!(waited > last || waited >= RETRY_LAST, "{waited:?} after {last:?}");
             last = waited;
         }
@@ -166,8 +166,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_nobody_could_judge_is_probed_in_turn_until_one_is_judged() {
-        let (tally, mut retries) = (troubled(0, 6), Retries::new());
+    async fn what_nobody_answered_about_is_probed_in_turn_until_there_is_an_answer() {
+        let (tally, mut retries) = (rejected_and_unanswered(0, 6), Retries::new());
         retries.arm(&tally);
         let mut probed = std::collections::BTreeSet::new();
         for _ in 0..20 {
@@ -183,8 +183,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn of_more_than_are_remembered_everything_is_tried_again_once_one_is_judged() {
-        let (tally, mut retries) = (troubled(0, 1001), Retries::new());
+    async fn of_more_than_are_remembered_everything_is_tried_again_once_there_is_an_answer() {
+        let (tally, mut retries) = (rejected_and_unanswered(0, 1001), Retries::new());
         retries.arm(&tally);
         retries.answered();
         assert_eq!(next(&mut retries, &tally).await.1, None);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::debug;
 
+use crate::api::Counts;
 use crate::cluster::{CallError, Follow, News};
 use crate::controller::crd::pass::PassState;
 use crate::controller::crd::queue::{Completed, InTally, ObjectQueue};
@@ -20,6 +21,8 @@ use crate::controller::state::open_report::OpenReport;
 use crate::controller::status::writer::now;
 use crate::domain::object_state::ObjectState;
 
+/// Changes of the totals alone, by objects that are created or deleted with their defaults stored, are gathered for this long.
+const TOTALS: Duration = Duration::from_secs(240);
 /// Changes of the status are gathered for this long.
 const GATHER: Duration = Duration::from_millis(500);
 
@@ -35,7 +38,7 @@ impl CrdTask {
         let mut queue = ObjectQueue::new(reconciler, pass.record.clone());
         let mut follow = Follow::new(self.cluster.clone(), self.crd.resource(), pass.watch_from.clone());
         self.retries.arm(&pass.tally);
-        let mut updates = Updates::default();
+        let mut updates = Updates::after(pass.tally.counts());
         loop {
             tokio::select! {
                 () = parts.pause_watch.changed() => {
@@ -52,6 +55,7 @@ impl CrdTask {
                         if queue.deleted(&object) && pass.tally.deleted(&object.identity()) {
                             updates.want();
                         }
+                        updates.want_totals(pass.tally.counts());
                     }
                     News::Failed(error, _) if is_blinding(&error) => return Err(TaskError::Watch(error)),
                     News::Failed(error, again_in) => {
@@ -71,6 +75,7 @@ impl CrdTask {
                         }
                         updates.want();
                     }
+                    updates.want_totals(pass.tally.counts());
                     if open.state.dropped().has_unreported() {
                         updates.want();
                     }
@@ -83,12 +88,14 @@ impl CrdTask {
                 }
                 () = self.permissions.changed() => queue.drive_while(self.check_permissions()).await?,
                 () = updates.due() => {
-                    pass.times.finished = Some(now());
-                    queue.drive_while(self.publish(open, pass)).await;
-                    if self.has_nothing_left(&pass.tally) {
-                        return Err(TaskError::NothingLeft);
+                    if updates.take(pass.tally.counts()) {
+                        pass.times.finished = Some(now());
+                        queue.drive_while(self.publish(open, pass)).await;
+                        if self.has_nothing_left(&pass.tally) {
+                            return Err(TaskError::NothingLeft);
+                        }
+                        updates.made();
                     }
-                    updates.made();
                 },
                 () = self.status_writer.recheck_due() => queue.drive_while(self.status_writer.recheck()).await,
             }
@@ -136,17 +143,33 @@ fn is_blinding(error: &CallError) -> bool {
     }
 }
 
-/// When to update the status: soon after a change, and at a bounded rate.
-#[derive(Default)]
+/// When to update the status: soon after a change of what it says, some minutes after a change of its totals alone, and both
+/// at a bounded rate.
 struct Updates {
     at: Option<Instant>,
     last: Option<Instant>,
+    /// Whether more than the totals has changed.
+    is_news: bool,
+    /// The totals as they were last published.
+    published: Counts,
 }
 
 impl Updates {
+    fn after(published: Counts) -> Self {
+        Self { at: None, last: None, is_news: false, published }
+    }
+
     fn want(&mut self) {
         let soon = Instant::now() + GATHER;
-        self.at.get_or_insert(self.last.map_or(soon, |last| soon.max(last + UPDATES)));
+        let soon = self.last.map_or(soon, |last| soon.max(last + UPDATES));
+        self.is_news = true;
+        self.at = Some(self.at.map_or(soon, |at| at.min(soon)));
+    }
+
+    fn want_totals(&mut self, counts: Counts) {
+        if counts != self.published {
+            self.at.get_or_insert_with(|| Instant::now() + TOTALS);
+        }
     }
 
     /// Waits until it is time; may be dropped at any time.
@@ -157,8 +180,14 @@ impl Updates {
         }
     }
 
+    /// Whether there is something to publish: objects may have come and gone, and the totals be what they were.
+    fn take(&mut self, counts: Counts) -> bool {
+        let is_needed = self.is_news || counts != self.published;
+        (self.at, self.is_news, self.published) = (None, false, counts);
+        is_needed
+    }
+
     fn made(&mut self) {
-        self.at = None;
         self.last = Some(Instant::now());
     }
 }

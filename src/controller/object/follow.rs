@@ -18,7 +18,7 @@ pub(in crate::controller) struct FollowChanges<'a> {
     kept: Vec<Path>,
     /// The resource version after the last move.
     resource_version: Option<String>,
-    refused: Option<Rejection>,
+    rejection: Option<Rejection>,
     /// Why what would be moved is not: it would make the object invalid.
     held: Option<Held>,
 }
@@ -35,7 +35,7 @@ impl<'a> FollowChanges<'a> {
             moved: Vec::new(),
             kept: Vec::new(),
             resource_version: None,
-            refused: None,
+            rejection: None,
             held: None,
         }
     }
@@ -83,7 +83,7 @@ impl<'a> FollowChanges<'a> {
 
     /// Notes that a move was rejected; there will be no other.
     pub(in crate::controller) fn rejected(&mut self, rejection: Rejection) {
-        self.refused = Some(rejection);
+        self.rejection = Some(rejection);
         self.list = &[];
     }
 
@@ -96,15 +96,15 @@ impl<'a> FollowChanges<'a> {
 
     /// What became of the object in the end, by what became of it apart from changed defaults. It is counted.
     pub(in crate::controller) fn finish(self, state: ObjectState) -> ObjectState {
-        let Self { changes, uid, moved, kept, resource_version, refused, held, .. } = self;
-        if !matches!(state, ObjectState::Unknown) && refused.is_none() {
+        let Self { changes, uid, moved, kept, resource_version, rejection, held, .. } = self;
+        if !matches!(state, ObjectState::Unknown) && rejection.is_none() {
             changes.count(&uid, &moved, &kept, resource_version.is_some());
         }
         let state = match held {
             Some(held) if state.is_stored() => ObjectState::Held(held),
             _ => state,
         };
-        match (refused, resource_version) {
+        match (rejection, resource_version) {
             (Some(rejection), _) if state.is_stored() => ObjectState::Rejected(rejection),
             (None, Some(resource_version)) if state.kind() == StateKind::Stored => {
                 ObjectState::Written { resource_version }

@@ -113,14 +113,14 @@ impl ObjectReconciler<'_> {
         let is_audit = self.mode == Mode::Audit;
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
         let mut missing = Vec::new();
-        let mut refused: Option<Write> = None;
+        let mut needs_rewrite: Option<Write> = None;
         // A write of ours that changed the object and did not prove that its defaults are stored.
         let mut unproved = false;
         for attempt in 1..=ATTEMPTS {
             let plan = decide(&object, self.crd, &self.terms, record);
             let plan = following.plan(plan, &object, self.crd, &self.terms, is_audit);
-            let write = match (refused.take(), plan) {
-                (Some(refused), Plan::Write(_)) => rewritten(&object, self.crd, &self.terms, &refused),
+            let write = match (needs_rewrite.take(), plan) {
+                (Some(write), Plan::Write(_)) => rewritten(&object, self.crd, &self.terms, &write),
                 (None, Plan::Write(write)) => write,
                 (_, plan) => {
                     return Ok(Reconciled { state: self.state_without_write(&object, plan), missing });
@@ -187,7 +187,7 @@ impl ObjectReconciler<'_> {
                 again @ (Ok(Outcome::Conflict | Outcome::Unproved | Outcome::NeedsRewrite) | Err(_)) => {
                     unproved |= matches!(again, Ok(Outcome::Unproved));
                     if let Ok(Outcome::NeedsRewrite) = again {
-                        refused = Some(write);
+                        needs_rewrite = Some(write);
                     }
                     let error = again.as_ref().err();
                     let reason = error.map(ToString::to_string);

@@ -7,3 +7,6 @@ pub(super) mod open_report;
 pub(super) mod report;
 pub(super) mod skipped;
 pub(super) mod tally;
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ use crate::domain::crd::Crd;
 pub(in crate::controller) fn about_crd(
     crd: &Regarding,
     before: &[Condition],
-    said: &[Condition],
+    now: &[Condition],
 ) -> Vec<Event> {
     // A permission may be missing long before it is needed.
     let settling = Reason::Settling.as_str();
@@ -23,7 +23,7 @@ pub(in crate::controller) fn about_crd(
     let lacks = |condition: &Condition| {
         condition.reason == settling && condition.message.contains(MISSING_PERMISSION)
     };
-    said.iter()
+    now.iter()
         .filter_map(|condition| {
             let stood = before.iter().find(|before| before.r#type == condition.r#type);
             let (reason, warning, action) = if condition.r#type == "DefaultsPersisted" {
@@ -52,10 +52,10 @@ pub(in crate::controller) fn about_policy(
     name: &str,
     uid: &str,
     before: &[PolicyCondition],
-    said: &[PolicyCondition],
+    now: &[PolicyCondition],
 ) -> Vec<Event> {
     let warned =
-        said.iter().filter(|condition| condition.type_ == UNKNOWN_PATHS && condition.status == "True");
+        now.iter().filter(|condition| condition.type_ == UNKNOWN_PATHS && condition.status == "True");
     let is_new = |condition: &&PolicyCondition| {
         let stood = before.iter().find(|before| before.type_ == condition.type_);
         stood.is_none_or(|stood| (&stood.status, &stood.message) != (&condition.status, &condition.message))
@@ -161,35 +161,38 @@ mod tests {
         }
     }
 
-    fn told(before: &[Condition], said: &[Condition]) -> Vec<String> {
-        let events = about_crd(&crd(), before, said);
+    fn published(before: &[Condition], now: &[Condition]) -> Vec<String> {
+        let events = about_crd(&crd(), before, now);
         events.iter().map(|event| format!("{} {} {}", event.warning, event.reason, event.note)).collect()
     }
 
     #[test]
     fn a_crd_has_an_event_for_each_new_reason_that_is_no_mere_step() {
         let persisted = |reason| [condition("DefaultsPersisted", "False", reason)];
-        assert_eq!(told(&[], &persisted("InProgress")), [""; 0]);
+        assert_eq!(published(&[], &persisted("InProgress")), [""; 0]);
         assert_eq!(
-            told(&persisted("InProgress"), &persisted("Forbidden")),
+            published(&persisted("InProgress"), &persisted("Forbidden")),
             ["true Forbidden Forbidden it is"]
         );
-        assert_eq!(told(&persisted("Forbidden"), &persisted("Forbidden")), [""; 0]);
-        assert_eq!(told(&[], &persisted("AllPersisted")), ["false AllPersisted AllPersisted it is"]);
+        assert_eq!(published(&persisted("Forbidden"), &persisted("Forbidden")), [""; 0]);
+        assert_eq!(published(&[], &persisted("AllPersisted")), ["false AllPersisted AllPersisted it is"]);
     }
 
     #[test]
-    fn settling_is_told_and_so_is_a_permission_that_is_missing_meanwhile() {
+    fn settling_has_an_event_and_so_has_a_permission_that_is_missing_meanwhile() {
         let settling = |message: &str| {
             [Condition { message: message.to_owned(), ..condition("DefaultsPersisted", "False", "Settling") }]
         };
         let (well, lacking) =
             (settling("until then"), settling("until then; a permission is missing; add it"));
-        assert_eq!(told(&[], &well), ["false Settling until then"]);
-        assert_eq!(told(&well, &lacking), ["true Forbidden until then; a permission is missing; add it"]);
-        assert_eq!(told(&[], &lacking), ["true Forbidden until then; a permission is missing; add it"]);
-        assert_eq!(told(&lacking, &lacking), [""; 0], "nor after a restart");
-        assert_eq!(told(&lacking, &well), [""; 0]);
+        assert_eq!(published(&[], &well), ["false Settling until then"]);
+        assert_eq!(
+            published(&well, &lacking),
+            ["true Forbidden until then; a permission is missing; add it"]
+        );
+        assert_eq!(published(&[], &lacking), ["true Forbidden until then; a permission is missing; add it"]);
+        assert_eq!(published(&lacking, &lacking), [""; 0], "nor after a restart");
+        assert_eq!(published(&lacking, &well), [""; 0]);
     }
 
     #[test]
@@ -202,28 +205,28 @@ mod tests {
             observed_generation: None,
             last_transition_time: Time(jiff::Timestamp::UNIX_EPOCH),
         };
-        let told = |before: &[PolicyCondition], said: PolicyCondition| -> Vec<String> {
-            let events = about_policy("p", "u", before, &[said]);
+        let published = |before: &[PolicyCondition], now: PolicyCondition| -> Vec<String> {
+            let events = about_policy("p", "u", before, &[now]);
             events
                 .into_iter()
                 .map(|event| format!("{} {}: {}", event.regarding.kind, event.reason, event.note))
                 .collect()
         };
         let (none, one) = (unknown("False", ""), unknown("True", ".spec.a"));
-        assert_eq!(told(&[], one.clone()), ["DefaultsPolicy NoSuchField: .spec.a"]);
-        assert_eq!(told(std::slice::from_ref(&none), one.clone()).len(), 1);
-        assert_eq!(told(std::slice::from_ref(&one), one.clone()), [""; 0]);
-        assert_eq!(told(&[one], unknown("True", ".spec.b")), ["DefaultsPolicy NoSuchField: .spec.b"]);
-        assert_eq!(told(&[], none), [""; 0]);
+        assert_eq!(published(&[], one.clone()), ["DefaultsPolicy NoSuchField: .spec.a"]);
+        assert_eq!(published(std::slice::from_ref(&none), one.clone()).len(), 1);
+        assert_eq!(published(std::slice::from_ref(&one), one.clone()), [""; 0]);
+        assert_eq!(published(&[one], unknown("True", ".spec.b")), ["DefaultsPolicy NoSuchField: .spec.b"]);
+        assert_eq!(published(&[], none), [""; 0]);
     }
 
     #[test]
     fn what_is_wrong_with_a_crd_is_told_when_it_becomes_so() {
         let invalid = |status| [condition("InvalidDefaults", status, "Any")];
-        assert_eq!(told(&invalid("False"), &invalid("True")), ["true InvalidDefaults Any it is"]);
-        assert_eq!(told(&[], &invalid("True")), ["true InvalidDefaults Any it is"]);
-        assert_eq!(told(&invalid("True"), &invalid("True")), [""; 0]);
-        assert_eq!(told(&invalid("True"), &invalid("False")), [""; 0]);
+        assert_eq!(published(&invalid("False"), &invalid("True")), ["true InvalidDefaults Any it is"]);
+        assert_eq!(published(&[], &invalid("True")), ["true InvalidDefaults Any it is"]);
+        assert_eq!(published(&invalid("True"), &invalid("True")), [""; 0]);
+        assert_eq!(published(&invalid("True"), &invalid("False")), [""; 0]);
     }
 
     #[test]
@@ -273,16 +276,16 @@ mod tests {
             vec![problem("a", "HiddenFields")],
             vec![problem("a", "Invalid"), problem("b", "Invalid")],
         );
-        let told = |before| -> Vec<_> {
+        let published = |before| -> Vec<_> {
             about_objects(&crd, before, &now)
                 .into_iter()
                 .map(|event| (event.regarding.uid, event.reason))
                 .collect()
         };
         let both = [("a".to_owned(), "Invalid".to_owned()), ("b".to_owned(), "Invalid".to_owned())];
-        assert_eq!(told(Some(&before)), both);
-        assert_eq!(told(None).len(), 3);
-        assert_eq!(told(Some(&now)), []);
+        assert_eq!(published(Some(&before)), both);
+        assert_eq!(published(None).len(), 3);
+        assert_eq!(published(Some(&now)), []);
         let event = &about_objects(&crd, Some(&before), &now)[0];
         assert_eq!(event.note, "its defaults are not stored: no: .spec.a");
         assert_eq!(

@@ -25,23 +25,23 @@ pub(in crate::controller) fn without_objects(
     findings: &SchemaFindings,
 ) -> Option<CrdStatus> {
     let defaults = crd.compiled().has_defaults();
-    let said = |persisted, reason, message: String| Some(crd_status(findings, persisted, reason, message));
+    let status = |persisted, reason, message: String| Some(crd_status(findings, persisted, reason, message));
     if !findings.non_structural.is_empty() {
         return Some(unreadable(findings));
     }
     if !defaults && !findings.invalid_defaults.is_empty() {
-        return said(Some(true), Reason::NoDefaults, String::new());
+        return status(Some(true), Reason::NoDefaults, String::new());
     }
     if !defaults {
         return None;
     }
     if settings.mode == Mode::Ignore {
         let message = format!("DefaultsPolicy {} has mode: Ignore", settings.policy);
-        return said(None, Reason::Ignored, message);
+        return status(None, Reason::Ignored, message);
     }
     if !crd.storage().served {
         let message = format!("the storage version {} is not served", crd.storage().name);
-        return said(Some(false), Reason::NotServed, message);
+        return status(Some(false), Reason::NotServed, message);
     }
     None
 }
@@ -293,7 +293,7 @@ mod tests {
     use crate::domain::object_state::Skipped;
     use crate::domain::plan::Terms;
 
-    fn said(states: Vec<(&str, ObjectState)>) -> (Option<bool>, String) {
+    fn status(states: Vec<(&str, ObjectState)>) -> (Option<bool>, String) {
         let mut tally = Tally::default();
         for (name, state) in states {
             let (namespace, name) = (Some("default".to_owned()), name.to_owned());
@@ -324,7 +324,7 @@ mod tests {
             ObjectState::Held(Held::new(Hold::HiddenFields, paths.collect()))
         };
         assert_eq!(
-            said(vec![("a", held(&[".spec.legacy"])), ("b", held(&[".spec.legacy", ".spec.old"])), ("c", ObjectState::Stored)]),
+            status(vec![("a", held(&[".spec.legacy"])), ("b", held(&[".spec.legacy", ".spec.old"])), ("c", ObjectState::Stored)]),
             (
                 Some(false),
                 "HiddenFields: 1 of 3 objects stores its defaults; 2 held: managedFields (or last-applied) name fields that \
@@ -338,7 +338,7 @@ mod tests {
     fn who_is_ignored_or_being_deleted_is_named_and_not_said_to_be_stored() {
         let ignored = || skipped(Skip::Ignored, true);
         assert_eq!(
-            said(vec![("a", ignored()), ("b", ignored()), ("c", ObjectState::Stored)]),
+            status(vec![("a", ignored()), ("b", ignored()), ("c", ObjectState::Stored)]),
             (
                 Some(true),
                 "AllPersisted: 1 of 3 objects stores its defaults; 2 ignored by annotation, not stored as far as is known \
@@ -347,12 +347,12 @@ mod tests {
             )
         );
         assert_eq!(
-            said(vec![("a", skipped(Skip::Terminating, true)), ("b", skipped(Skip::Ignored, false))]).1,
+            status(vec![("a", skipped(Skip::Terminating, true)), ("b", skipped(Skip::Ignored, false))]).1,
             "AllPersisted: 0 of 2 objects store their defaults; 1 ignored by annotation, lacking no default; 1 being deleted, \
              not stored as far as is known (default/a)"
         );
         let names: Vec<String> = (0..9).map(|index| format!("o{index}")).collect();
-        let many = said(names.iter().map(|name| (name.as_str(), ignored())).collect()).1;
+        let many = status(names.iter().map(|name| (name.as_str(), ignored())).collect()).1;
         assert!(
             many.ends_with("(default/o0, default/o1, default/o2, default/o3, default/o4 and 4 more)"),
             "{many}"

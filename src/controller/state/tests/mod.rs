@@ -1,0 +1,322 @@
+//! The cases of `cases/`: what became of objects, how it is counted, what the condition says, and what the report keeps.
+//! Each case is also held against the laws: sums agree, nothing grows without bound, no value is shown.
+
+mod laws;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::checkpoint::{Checkpoint, record_of};
+use super::report::{ReportState, Times, object_problem};
+use super::tally::Tally;
+use crate::api::{Counts, DefaultsReportStatus, Mode, Pause, Settings};
+use crate::controller::crd::check::SchemaFindings;
+use crate::controller::status::message;
+use crate::domain::crd::Crd;
+use crate::domain::object::Identity;
+use crate::domain::object_state::{ObjectState, Skipped, StateKind};
+use crate::domain::path::Path;
+use crate::domain::plan::{Broken, Held, Hold, Rejection, RejectionKind, Skip, Terms};
+
+/// One object of a case.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Object {
+    name: String,
+    state: String,
+    /// Of a state `Held`.
+    hold: Option<String>,
+    /// Of a state `Held`.
+    #[serde(default)]
+    paths: Vec<String>,
+    /// Of a state `Held` for what the object would break.
+    #[serde(default)]
+    broken: Vec<String>,
+    /// Of a state `Rejected`.
+    #[serde(default)]
+    fields: Vec<String>,
+    /// Of a state `Rejected`: whether nobody has answered.
+    #[serde(default)]
+    unavailable: bool,
+    /// Of a state `Ignored` or `Terminating`.
+    #[serde(default)]
+    lacks: bool,
+    /// The defaults that were missing.
+    #[serde(default)]
+    missing: Vec<String>,
+}
+
+impl Object {
+    fn identity(&self) -> Identity {
+        identity(&self.name)
+    }
+
+    fn missing(&self) -> Vec<Path> {
+        self.missing.iter().map(|path| path.parse().expect("a path")).collect()
+    }
+
+    fn state(&self) -> ObjectState {
+        let paths = || self.paths.iter().map(|path| path.parse().expect("a path")).collect();
+        let broken = self.broken.iter().map(|field| Broken {
+            field: field.clone(),
+            requirement: "must be less than the limit".to_owned(),
+        });
+        match self.state.as_str() {
+            "Stored" => ObjectState::Stored,
+            "AlreadyStored" => ObjectState::AlreadyStored,
+            "Written" => ObjectState::Written { resource_version: "9".to_owned() },
+            "Ignored" => ObjectState::Skipped(Skipped { why: Skip::Ignored, lacks: self.lacks }),
+            "Terminating" => ObjectState::Skipped(Skipped { why: Skip::Terminating, lacks: self.lacks }),
+            "Gone" => ObjectState::Gone,
+            "Held" => {
+                let hold = Hold::ALL.iter().find(|hold| Some(hold.as_str()) == self.hold.as_deref());
+                let reason = *hold.expect("a reason to hold");
+                ObjectState::Held(Held { reason, paths: paths(), broken: broken.collect() })
+            }
+            "Rejected" => ObjectState::Rejected(Rejection {
+                kind: if self.unavailable { RejectionKind::Unavailable } else { RejectionKind::Admission },
+                message: "webhook v.example.com refused it".to_owned(),
+                fields: self.fields.clone(),
+            }),
+            "Due" => ObjectState::Due,
+            "Unknown" => ObjectState::Unknown,
+            other => panic!("no state: {other}"),
+        }
+    }
+}
+
+fn identity(name: &str) -> Identity {
+    Identity { namespace: Some("ns".to_owned()), name: name.to_owned(), uid: format!("uid-{name}") }
+}
+
+fn tally_of(objects: &[Object]) -> Tally {
+    let mut tally = Tally::default();
+    objects.iter().for_each(|object| tally.add(object.identity(), object.state(), &object.missing()));
+    tally
+}
+
+fn settings(mode: Mode, pause: Option<Pause>) -> Settings {
+    Settings {
+        policy: "default".to_owned(),
+        mode,
+        terms: Terms::default(),
+        settle: Duration::ZERO,
+        max_writes_per_second: None,
+        stop_after_rejected: None,
+        pause,
+        follow: Vec::new(),
+    }
+}
+
+/// A CRD with the default `.spec.size`.
+fn crd() -> Crd {
+    let size = json!({ "type": "integer", "default": 1 });
+    let spec = json!({ "type": "object", "properties": { "size": size } });
+    let schema = json!({ "type": "object", "properties": { "spec": spec } });
+    let document = json!({
+        "metadata": { "name": "things.example.com", "uid": "crd", "generation": 1 },
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": { "kind": "Thing", "plural": "things" },
+            "versions": [
+                { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } },
+            ],
+        },
+    });
+    Crd::read(&document.into()).expect("a CRD")
+}
+
+/// The report after a pass up to a resource version, as it comes back from the API server.
+fn reported(tally: &Tally, through: u64) -> DefaultsReportStatus {
+    let state = ReportState::open(None, &crd(), &settings(Mode::Persist, None), "5");
+    let times = Times { started: Some(Timestamp::UNIX_EPOCH), finished: Some(Timestamp::UNIX_EPOCH) };
+    let status = state.status("AllPersisted", tally, Some(through), times);
+    let sent = serde_json::to_string(&status).expect("JSON");
+    serde_json::from_str(&sent).expect("a report")
+}
+
+/// The counts that are not zero, by name.
+fn numbers(counts: Counts) -> BTreeMap<String, u64> {
+    let all: BTreeMap<String, u64> =
+        serde_json::from_value(serde_json::to_value(counts).expect("JSON")).expect("numbers");
+    all.into_iter().filter(|(_, count)| *count > 0).collect()
+}
+
+/// What an object's state is called, and what keeps it from storing its defaults.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StateCase {
+    object: Object,
+    kind: String,
+    /// Whether the state is the end of a request.
+    request: bool,
+    /// `Reason: message: paths`; none where there is no problem.
+    problem: Option<String>,
+}
+
+#[test]
+fn every_state_has_its_word_its_reason_and_its_sentence() {
+    let cases: Vec<StateCase> = serde_json::from_str(include_str!("../cases/states.json")).expect("cases");
+    let mut seen = Vec::new();
+    for StateCase { object, kind, request, problem } in cases {
+        let state = object.state();
+        laws::of_a_state(&state);
+        assert_eq!((state.kind().as_str(), state.took_request()), (&*kind, request), "{object:?}");
+        let found = state.problem().map(|found| {
+            let found = object_problem(&object.identity(), found);
+            format!("{}: {}: {}", found.reason, found.message, found.paths.join(" "))
+        });
+        assert_eq!(found, problem, "{object:?}");
+        seen.push(state.kind());
+    }
+    assert!(StateKind::ALL.iter().all(|kind| seen.contains(kind)), "a state has no case: {seen:?}");
+}
+
+/// What happens to the objects of a CRD one after the other.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TallyCase {
+    name: String,
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    add: Option<Object>,
+    update: Option<Object>,
+    create: Option<Object>,
+    delete: Option<String>,
+    /// Whether the status changes with it; not asked where it is added.
+    news: Option<bool>,
+    counts: BTreeMap<String, u64>,
+    #[serde(default)]
+    phantoms: u64,
+}
+
+#[test]
+fn what_becomes_of_objects_is_counted() {
+    let cases: Vec<TallyCase> = serde_json::from_str(include_str!("../cases/tally.json")).expect("cases");
+    for TallyCase { name, steps } in cases {
+        let mut tally = Tally::default();
+        for (index, step) in steps.iter().enumerate() {
+            let news = match step {
+                Step { add: Some(object), .. } => {
+                    tally.add(object.identity(), object.state(), &object.missing());
+                    None
+                }
+                Step { update: Some(object), .. } => {
+                    Some(tally.update(&object.identity(), object.state(), &object.missing()))
+                }
+                Step { create: Some(object), .. } => {
+                    Some(tally.created(&object.identity(), object.state(), &object.missing()))
+                }
+                Step { delete: Some(name), .. } => Some(tally.deleted(&identity(name))),
+                step => panic!("{name}: nothing happens in {step:?}"),
+            };
+            let context = format!("{name}, step {index}");
+            assert_eq!(news, step.news, "{context}");
+            assert_eq!(numbers(tally.counts()), step.counts, "{context}");
+            assert_eq!(tally.phantoms(), step.phantoms, "{context}");
+            laws::of_a_tally(&tally);
+        }
+    }
+}
+
+/// What the condition says after a pass.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MessageCase {
+    objects: Vec<Object>,
+    #[serde(default)]
+    audit: bool,
+    #[serde(default)]
+    paused: bool,
+    condition: String,
+}
+
+#[test]
+fn the_condition_says_how_many_and_why_and_where() {
+    let cases: Vec<MessageCase> =
+        serde_json::from_str(include_str!("../cases/messages.json")).expect("cases");
+    for MessageCase { mut objects, audit, paused, condition } in cases {
+        let mode = if audit { Mode::Audit } else { Mode::Persist };
+        let pause = paused.then(|| Pause { paused: Some("default".to_owned()), ..Pause::default() });
+        let settings = settings(mode, pause);
+        let said = |objects: &[Object]| {
+            let tally = tally_of(objects);
+            laws::of_a_tally(&tally);
+            let status = message::of(&SchemaFindings::default(), &settings, &tally);
+            let condition =
+                status.conditions(1, &[], "2026-01-01T00:00:00Z").pop().expect("three conditions");
+            laws::of_a_condition(&condition);
+            format!("{} {}: {}", condition.status, condition.reason, condition.message)
+        };
+        assert_eq!(said(&objects), condition);
+        objects.reverse();
+        assert_eq!(said(&objects), condition, "the order of the objects does not count");
+    }
+}
+
+/// What the next run knows from the report.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckpointCase {
+    name: String,
+    objects: Vec<Object>,
+    /// The uids of the objects that the record excepts; none where nothing is on record.
+    exceptions: Option<Vec<String>>,
+}
+
+#[test]
+fn the_next_run_knows_what_the_report_keeps() {
+    let cases: Vec<CheckpointCase> =
+        serde_json::from_str(include_str!("../cases/checkpoints.json")).expect("cases");
+    for CheckpointCase { name, objects, exceptions } in cases {
+        let (tally, crd) = (tally_of(&objects), crd());
+        let report = reported(&tally, 77);
+        laws::of_a_report(&report);
+        let known = Checkpoint::from_report(&report, &crd);
+        let found = known.as_ref().map(|known| {
+            let mut uids: Vec<String> = known.record.exceptions.iter().cloned().collect();
+            uids.sort();
+            uids
+        });
+        assert_eq!(found, exceptions, "{name}");
+        if let Some(known) = known {
+            let expected = record_of(&tally, Some(77), &crd, &known.record.cleared);
+            assert_eq!(known.record, expected, "{name}: what is read back is what was known");
+        }
+        let another: Value =
+            serde_json::from_str(&serde_json::to_string(&report).expect("JSON")).expect("JSON");
+        assert_eq!(another["through"], "77", "{name}");
+    }
+}
+
+#[test]
+fn a_report_is_bounded_whatever_becomes_of_objects() {
+    let long = "n".repeat(200);
+    let objects = |state: &str| -> Vec<Object> {
+        (0..3000)
+            .map(|index| {
+                let held = (state == "Held").then_some("HiddenFields");
+                let object = json!({
+                    "name": format!("{index:05}{long}"), "state": state, "hold": held, "paths": [format!(".spec.f{index}")],
+                    "fields": [format!("spec.f{index}")], "lacks": true,
+                });
+                serde_json::from_value(object).expect("an object")
+            })
+            .collect()
+    };
+    for kind in StateKind::ALL {
+        let tally = tally_of(&objects(kind.as_str()));
+        laws::of_a_tally(&tally);
+        laws::of_a_report(&reported(&tally, 1));
+        let status = message::of(&SchemaFindings::default(), &settings(Mode::Persist, None), &tally);
+        let conditions = status.conditions(1, &[], "2026-01-01T00:00:00Z");
+        conditions.iter().for_each(laws::of_a_condition);
+    }
+}
