@@ -1,4 +1,4 @@
-//! What can be typed, and how it is told from what it means.
+//! The command line: commands, global options, and usage errors in one line.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,9 +21,9 @@ use crate::commands::rbac::Rbac;
 use crate::commands::run::Run;
 use crate::commands::version::Version;
 
-/// Makes the defaults of Kubernetes CRDs stored facts
+/// Store the defaults of Kubernetes CRDs in etcd
 ///
-/// Exit status: 0 where all is well, 1 where something was found, 2 where the command failed.
+/// Exit status: 0 if all is well, 1 if something was found, 2 if the command failed.
 #[derive(Debug, Parser)]
 #[command(name = "etch", version, propagate_version = true, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -54,10 +54,10 @@ impl Command {
     pub(crate) fn has_no_scope(&self) -> Option<&'static str> {
         match self {
             Self::Impact(_) | Self::Audit(_) | Self::Explain(_) | Self::Persist(_) => None,
-            Self::Run(_) => Some("the operator works on all namespaces, and policies select the CRDs"),
-            Self::Clean(_) | Self::Rbac(_) => Some("the command is about CRDs, which are in no namespace"),
+            Self::Run(_) => Some("the operator works in all namespaces, and policies select the CRDs"),
+            Self::Clean(_) | Self::Rbac(_) => Some("CRDs are cluster-scoped"),
             Self::Lint(_) | Self::Fill(_) | Self::Crds(_) | Self::Completions(_) | Self::Version(_) => {
-                Some("the command is about nothing in a namespace")
+                Some("the command reads no objects in a namespace")
             }
         }
     }

@@ -107,7 +107,7 @@ async fn nothing_is_left(scene: &Scene) -> Result<()> {
     assert_eq!(done, shown.replace("would be removed", "removed"));
     assert_eq!(conditions().await?, 0);
     assert_eq!(scene.cluster.get(reports).await?["items"], json!([]));
-    assert_eq!(etch(scene, &["clean"])?, "nothing of Etch's is there\n");
+    assert_eq!(etch(scene, &["clean"])?, "No conditions or reports of Etch found.\n");
     Ok(())
 }
 

@@ -111,28 +111,29 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn all_reports(&self) -> Result<Vec<Object>, CallError> {
-        self.all_of(&reports()).await
+        self.all_of(&reports()).await.map(Option::unwrap_or_default)
     }
 
-    /// All policies; none where their CRD is gone.
+    /// All policies; `None` where their CRD is not installed.
     ///
     /// # Errors
     /// See [`CallError`].
-    pub async fn all_policies(&self) -> Result<Vec<Object>, CallError> {
+    pub async fn all_policies(&self) -> Result<Option<Vec<Object>>, CallError> {
         self.all_of(&policies()).await
     }
 
-    async fn all_of(&self, resource: &Resource) -> Result<Vec<Object>, CallError> {
+    /// All objects of a resource; `None` where there is no such resource.
+    async fn all_of(&self, resource: &Resource) -> Result<Option<Vec<Object>>, CallError> {
         let (mut found, mut next) = (Vec::new(), None);
         loop {
             let page = match self.page(resource, next.as_deref()).await {
-                Err(error) if error.code() == Some(404) => return Ok(found),
+                Err(error) if error.code() == Some(404) => return Ok(None),
                 page => page?,
             };
             found.extend(page.objects);
             next = page.next;
             if next.is_none() {
-                return Ok(found);
+                return Ok(Some(found));
             }
         }
     }

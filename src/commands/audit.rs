@@ -2,37 +2,40 @@
 
 mod print;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use anyhow::bail;
 use clap::Args;
 use etch::cluster::etcd::{Etcd, Snapshot, decode, definition, identity_of, prefix_of};
 use etch::cluster::{Cluster, Scan, Scope, crds};
-use etch::domain::audit::{Evidence, Exact, Missing, State, Totals, by_view, held, overall, schema_time};
+use etch::controller::DueChanges;
+use etch::domain::audit::{Evidence, Exact, Missing, State, Totals, by_view, overall, schema_time};
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
 use etch::domain::json::Json;
 use etch::domain::object::{Identity, Object};
 use etch::domain::path::Path;
-use etch::domain::plan::{Held, Record, Skip, Terms, skip};
+use etch::domain::plan::{Foretold, Held, Record, Skip, foretell, skip};
 use etch::domain::schema::rules::crd::judge;
 use etch::report;
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
-use super::etcd::{Bytes, EtcdArgs, narrowed, on_its_record};
+use super::etcd::{Bytes, EtcdArgs, narrowed, recorded, report_on};
 use super::exact::{CONVERSIONS, converted, known};
+use super::explain::due;
+use super::policy::{Known, PolicyArg, Rules, labels};
 use super::sample::{LimitArg, Sample};
 use super::{crds_named, failure, scope};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
-/// Tells which defaults etcd holds, and which are only shown
+/// Show which defaults etcd holds, and which the API server only fills in
 ///
-/// A phantom default is shown whenever an object is read, and etcd does not hold it. What the API shows does not tell the two
-/// apart: a default is called stored only where a write after the last change of the CRD is known, and possible where it is
-/// not. With access to etcd or to a snapshot of it every answer is exact.
+/// A phantom default is one that the API server fills in on each read and etcd does not hold. The API shows both alike: a
+/// default counts as stored only if the object was written after the CRD last changed, and as possible otherwise. With access
+/// to etcd or to a snapshot of it, every answer is exact.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch audit
@@ -40,20 +43,22 @@ use crate::commands::outcome::Outcome;
   etch audit -o json --etcd-endpoints https://127.0.0.1:2379 --etcd-cacert ca.crt --etcd-cert etcd.crt --etcd-key etcd.key
   etch audit --etcd-snapshot backup.db
 
-Exit status: 0 where all defaults are stored, 1 where some are not or may not be, 2 where the command failed.")]
+Exit status: 0 if all defaults are stored, 1 if some are not or may not be, 2 if the command failed.")]
 pub(crate) struct Audit {
-    /// The CRDs to look at, as kubectl takes types [default: all that have defaults]
+    /// The CRDs to audit, named as for kubectl [default: all that have defaults]
     #[arg(value_name = "CRD")]
     crds: Vec<String>,
-    /// Name the objects
+    /// List the objects by name
     #[arg(long)]
     objects: bool,
     #[command(flatten)]
+    policy: PolicyArg,
+    #[command(flatten)]
     limit: LimitArg,
-    /// Take a value that an owner names for stored, although claims outlive their fields
+    /// Treat owned values as stored (managedFields may be stale)
     #[arg(long)]
     trust_owners: bool,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
     #[command(flatten)]
@@ -71,6 +76,10 @@ struct Audited {
     keep_details: bool,
     /// What is on record of the CRD; nothing where only a snapshot is looked at.
     record: Record,
+    /// How the operator treats the objects.
+    rules: Rules,
+    /// The changed defaults whose old values are still to be looked for.
+    due: Option<DueChanges>,
 }
 
 /// An object that is not, or not for certain, as it should be.
@@ -78,6 +87,8 @@ struct Detail {
     missing: Vec<Missing>,
     held: Option<Held>,
     skipped: Option<Skip>,
+    /// Values that move to a changed default.
+    follows: Vec<Path>,
     hidden: Vec<Path>,
     unreadable: Option<String>,
 }
@@ -85,13 +96,23 @@ struct Detail {
 impl Audit {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let scope = global.scope()?;
+        let policies = self.policy.read(&mut io::stdin().lock())?;
         let bytes = Bytes::open(&self.etcd).await?;
         let all = match bytes.as_ref().and_then(Bytes::snapshot) {
-            Some(snapshot) => self.snapshot(snapshot, &scope)?,
+            Some(snapshot) => self.snapshot(snapshot, &scope, &policies.unwrap_or_default())?,
             None => {
                 let cluster = Cluster::connect(&global.target()).await?;
                 scope::exists(&cluster, &scope).await?;
-                self.live(&cluster, bytes.as_ref().and_then(Bytes::etcd), &scope).await?
+                let policies = match policies {
+                    Some(policies) => policies,
+                    None => Known::of(&cluster).await?,
+                };
+                let all =
+                    self.live(&cluster, bytes.as_ref().and_then(Bytes::etcd), &scope, &policies).await?;
+                if all.iter().any(|audited| !audited.is_nothing()) {
+                    policies.announce()?;
+                }
+                all
             }
         };
         // Where nothing at all was read there are no numbers either.
@@ -120,6 +141,7 @@ impl Audit {
         cluster: &Cluster,
         etcd: Option<(&Etcd, &str)>,
         scope: &Scope,
+        policies: &Known,
     ) -> anyhow::Result<Vec<Audited>> {
         let mut all = Vec::new();
         for name in crds_named(cluster, &self.crds).await? {
@@ -152,8 +174,10 @@ impl Audit {
                 }
                 continue;
             }
-            let mut audited = self.begun(&crd);
-            audited.record = on_its_record(cluster, &crd).await;
+            let mut audited = self.begun(&crd, policies.rules(&crd, &labels(&document)));
+            let report = report_on(cluster, &crd).await;
+            audited.record = recorded(report.as_ref(), &crd);
+            audited.due = due(report.as_ref(), &crd, &audited.rules);
             let ended = match etcd {
                 Some((etcd, registry)) => audited.compare(cluster, etcd, registry, &crd, scope).await,
                 None => self.views(cluster, &document, &crd, scope, &mut audited).await,
@@ -188,23 +212,26 @@ impl Audit {
     }
 
     /// Looks at what a snapshot holds: its CRDs, and their objects.
-    fn snapshot(&self, snapshot: &Snapshot, scope: &Scope) -> anyhow::Result<Vec<Audited>> {
+    fn snapshot(&self, snapshot: &Snapshot, scope: &Scope, policies: &Known) -> anyhow::Result<Vec<Audited>> {
         let mut all: Vec<(Option<Crd>, Audited)> = Vec::new();
         let crds = prefix_of(&self.etcd.etcd_prefix, &crds());
         snapshot.each(&|key| key.starts_with(crds.as_bytes()), &mut |value| {
             let name = identity_of(&crds, &value.key).map_or("", |(_, name)| name);
             let is_asked_for = self.crds.is_empty() || self.crds.iter().any(|asked| asked == name);
             if is_asked_for {
-                let crd = match decode(&value.bytes) {
-                    Ok(document) => Crd::read(&definition(document)).map_err(|error| error.to_string()),
+                let crd = match decode(&value.bytes).map(definition) {
+                    Ok(document) => {
+                        let crd = Crd::read(&document).map_err(|error| error.to_string());
+                        crd.map(|crd| (crd, labels(&document)))
+                    }
                     Err(opaque) => Err(opaque.to_string()),
                 };
                 match crd {
                     Err(error) => all.push((None, self.failed(name, error))),
-                    Ok(crd) if self.crds.is_empty() && !crd.compiled().has_defaults() => {}
-                    Ok(crd) if self.crds.is_empty() && !scope::reaches(scope, &crd) => {}
-                    Ok(crd) => {
-                        let audited = self.begun(&crd);
+                    Ok((crd, _)) if self.crds.is_empty() && !crd.compiled().has_defaults() => {}
+                    Ok((crd, _)) if self.crds.is_empty() && !scope::reaches(scope, &crd) => {}
+                    Ok((crd, labels)) => {
+                        let audited = self.begun(&crd, policies.rules(&crd, &labels));
                         all.push((Some(crd), audited));
                     }
                 }
@@ -243,7 +270,7 @@ impl Audit {
         Ok(all.into_iter().map(|(_, audited)| audited).collect())
     }
 
-    fn begun(&self, crd: &Crd) -> Audited {
+    fn begun(&self, crd: &Crd, rules: Rules) -> Audited {
         Audited {
             crd: crd.name().to_owned(),
             storage_version: Some(crd.storage().name.clone()),
@@ -252,6 +279,8 @@ impl Audit {
             error: None,
             keep_details: self.objects,
             record: Record::default(),
+            rules,
+            due: None,
         }
     }
 
@@ -264,6 +293,8 @@ impl Audit {
             error: Some(error),
             keep_details: false,
             record: Record::default(),
+            rules: Rules::Assumed,
+            due: None,
         }
     }
 }
@@ -282,17 +313,28 @@ impl Audited {
     }
 
     fn add(&mut self, crd: &Crd, object: &Object, missing: Vec<Missing>, hidden: Vec<Path>) {
-        let held = match missing.is_empty() {
-            true => None,
-            false => held(object, crd, &Terms::default(), &self.record),
-        };
+        let foretold = self.foretold(crd, object, missing.is_empty());
+        let held = foretold.as_ref().and_then(|foretold| foretold.held().cloned());
+        let follows = foretold.map(|foretold| foretold.moved).unwrap_or_default();
+        self.totals.following += u64::from(!follows.is_empty());
         let skipped = skip(object);
         self.totals.add(&missing, held.is_some(), skipped);
         self.totals.hidden += u64::from(!hidden.is_empty());
-        if self.keep_details && !(missing.is_empty() && hidden.is_empty() && skipped.is_none()) {
-            let detail = Detail { missing, held, skipped, hidden, unreadable: None };
+        let is_plain = missing.is_empty() && hidden.is_empty() && follows.is_empty();
+        if self.keep_details && !(is_plain && held.is_none() && skipped.is_none()) {
+            let detail = Detail { missing, held, skipped, follows, hidden, unreadable: None };
             self.details.add(object.identity(), detail);
         }
+    }
+
+    /// What the operator does with an object, as far as it looks at it; none where there is nothing to decide. Of the record only
+    /// what is known to be gone counts.
+    fn foretold(&self, crd: &Crd, object: &Object, is_stored: bool) -> Option<Foretold> {
+        let changes = self.due.as_ref().map_or(&[][..], |due| due.of(object));
+        if self.rules.is_ignored() || is_stored && changes.is_empty() {
+            return None;
+        }
+        Some(foretell(object, crd, &self.rules.terms(), &self.record.of_cleared(), changes))
     }
 
     /// Looks at what a running etcd holds of all objects.
@@ -346,6 +388,7 @@ impl Audited {
                     missing: Vec::new(),
                     held: None,
                     skipped: None,
+                    follows: Vec::new(),
                     hidden: Vec::new(),
                     unreadable: Some(unreadable),
                 };
@@ -364,12 +407,14 @@ impl Audited {
             held,
             ignored,
             terminating,
+            following,
             hidden,
             paths,
         } = &self.totals;
         let mut document = json!({
             "crd": self.crd,
             "storageVersion": self.storage_version,
+            "policy": self.rules.document(),
             "objects": objects,
             "stored": stored,
             "phantom": phantom,
@@ -377,6 +422,7 @@ impl Audited {
             "held": held,
             "ignored": ignored,
             "terminating": terminating,
+            "following": following,
             "hidden": hidden,
             "unreadable": unreadable,
             "paths": paths
@@ -408,7 +454,7 @@ impl Detail {
 
     fn document(&self, identity: &Identity) -> Value {
         let Identity { namespace, name, uid: _ } = identity;
-        let Self { missing, held, skipped, hidden, unreadable } = self;
+        let Self { missing, held, skipped, follows, hidden, unreadable } = self;
         let texts = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>();
         json!({
             "namespace": namespace,
@@ -424,6 +470,7 @@ impl Detail {
             })),
             "ignored": *skipped == Some(Skip::Ignored),
             "terminating": *skipped == Some(Skip::Terminating),
+            "follows": texts(follows),
             "hidden": texts(hidden),
             "unreadable": unreadable,
         })

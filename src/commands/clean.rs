@@ -1,4 +1,4 @@
-//! `etch clean`: takes back what Etch has said in a cluster.
+//! `etch clean`: removes Etch's conditions and reports from a cluster.
 
 use std::io::Write;
 
@@ -10,16 +10,16 @@ use etch::domain::condition;
 use super::each;
 use crate::commands::outcome::Outcome;
 
-/// Removes the conditions that Etch has put on CRDs, and its reports
+/// Remove Etch's conditions from CRDs, and its reports
 ///
-/// For an uninstallation: stop the operator first, or it says everything again. Objects are not touched, and the defaults
-/// that they store are their own.
+/// Use it to uninstall Etch: stop the operator first, or it sets them again. Objects do not change: the defaults that they
+/// store stay.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch clean --dry-run
   etch clean")]
 pub(crate) struct Clean {
-    /// Only show what would be removed
+    /// Show what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -53,7 +53,7 @@ impl Clean {
             found += 1;
         }
         if found == 0 {
-            writeln!(out, "nothing of Etch's is there")?;
+            writeln!(out, "No conditions or reports of Etch found.")?;
         }
         Ok(Outcome::Clean)
     }

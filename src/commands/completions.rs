@@ -7,14 +7,14 @@ use clap_complete::{Shell, generate};
 
 use crate::commands::outcome::Outcome;
 
-/// Prints a script that completes command lines of etch in a shell
+/// Print a completion script for a shell
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   source <(etch completions bash)
   etch completions zsh > ~/.zfunc/_etch
   etch completions fish > ~/.config/fish/completions/etch.fish")]
 pub(crate) struct Completions {
-    /// The shell
+    /// The shell to complete for
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -10,13 +10,13 @@ use serde_json::json;
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 
-/// Prints the CRDs that Etch needs, ready to be applied
+/// Print Etch's own CRDs, for kubectl apply
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch crds | kubectl apply -f -
   etch crds -o json")]
 pub(crate) struct Crds {
-    /// How to print them
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use etch::api::DefaultsReportStatus;
 use etch::cluster::etcd::{
     After, Endpoint, Etcd, EtcdTarget, REGISTRY, RawValue, Snapshot, decode, definition, identity_of,
     prefix_of,
@@ -22,7 +23,7 @@ use etch::domain::plan::Record;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Access to etcd")]
 pub(crate) struct EtcdArgs {
-    /// Compare with what etcd holds: URLs, or hosts with ports, separated by commas
+    /// Read etcd directly: URLs, or hosts with ports, separated by commas
     #[arg(long, value_name = "ENDPOINT", value_delimiter = ',')]
     pub(crate) etcd_endpoints: Vec<Endpoint>,
     /// The certificate authority of etcd, in PEM
@@ -34,10 +35,10 @@ pub(crate) struct EtcdArgs {
     /// The client key for etcd, in PEM
     #[arg(long, value_name = "FILE", requires_all = ["etcd_endpoints", "etcd_cert"])]
     etcd_key: Option<PathBuf>,
-    /// Compare with a snapshot of etcd, as `etcdctl snapshot save` writes it
+    /// Read a snapshot of etcd, as `etcdctl snapshot save` writes it
     #[arg(long, value_name = "FILE", conflicts_with = "etcd_endpoints")]
     pub(crate) etcd_snapshot: Option<PathBuf>,
-    /// Under which prefix the API server keeps its keys
+    /// The prefix of the API server's keys
     #[arg(long, value_name = "PREFIX", default_value = REGISTRY)]
     pub(crate) etcd_prefix: String,
 }
@@ -57,13 +58,13 @@ const MAX_PEM_BYTES: u64 = 1 << 20;
 fn holds_pem(path: &Path, label: &str) -> anyhow::Result<()> {
     let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
     if !metadata.is_file() || metadata.len() > MAX_PEM_BYTES {
-        bail!("{}: is no file in PEM", path.display());
+        bail!("{}: not a PEM file", path.display());
     }
     let text = fs::read(path).with_context(|| path.display().to_string())?;
     let begins =
         |line: &str| line.starts_with("-----BEGIN ") && line.trim_end().ends_with(&format!("{label}-----"));
     if !String::from_utf8_lossy(&text).lines().any(begins) {
-        bail!("{}: holds no {} in PEM", path.display(), label.to_lowercase());
+        bail!("{}: no {} in PEM", path.display(), label.to_lowercase());
     }
     Ok(())
 }
@@ -209,7 +210,16 @@ fn of_snapshot(snapshot: &Snapshot, key: &str) -> anyhow::Result<Option<RawValue
 
 /// What Etch has on record of a CRD; nothing where it is not installed.
 pub(crate) async fn on_its_record(cluster: &Cluster, crd: &Crd) -> Record {
-    let report = cluster.report(crd.name(), crd.uid()).await.ok().flatten();
+    recorded(report_on(cluster, crd).await.as_ref(), crd)
+}
+
+/// The report on a CRD; none where there is none, or it cannot be read.
+pub(crate) async fn report_on(cluster: &Cluster, crd: &Crd) -> Option<DefaultsReportStatus> {
+    cluster.report(crd.name(), crd.uid()).await.ok().flatten()?.status
+}
+
+/// What is on record by the report on a CRD.
+pub(crate) fn recorded(report: Option<&DefaultsReportStatus>, crd: &Crd) -> Record {
     let nothing = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
-    report.and_then(|report| report.status).map_or(nothing, |status| on_record(&status, crd))
+    report.map_or(nothing, |report| on_record(report, crd))
 }

@@ -1,48 +1,53 @@
 //! `etch explain`: of one object, each default that applies, and what is known of it.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use etch::api::DefaultsReportStatus;
 use etch::cluster::Cluster;
 use etch::cluster::etcd::decode;
-use etch::domain::audit::{Account, Evidence, by_bytes, by_view, explain, schema_time};
+use etch::controller::{DueChanges, due_changes};
+use etch::domain::audit::{self, Account, Evidence, State, by_bytes, by_view, explain, schema_time};
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
 use etch::domain::json::Json;
 use etch::domain::object::{IGNORE_ANNOTATION, Object};
-use etch::domain::plan::{Skip, Terms, skip};
+use etch::domain::plan::{Skip, skip};
 use etch::report::{self, Align, Cell, Table, Tone};
 use serde_json::{Value, json};
 
 use super::audit::why_skipped;
-use super::etcd::{Bytes, EtcdArgs, on_its_record};
+use super::etcd::{Bytes, EtcdArgs, recorded, report_on};
 use super::names::is_object;
+use super::policy::{Known, PolicyArg, Rules, labels, write_all};
 use super::scope;
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
-/// Explains each default that applies to one object
+/// Explain each default of one object
 ///
-/// For each it is told where the value comes from, who owns it, whether etcd holds it, and why Etch will or will not store it.
-/// Without access to etcd that is not always known; then the state is `possible`.
+/// Show where each value comes from, who owns it, whether etcd holds it, and why Etch stores it or not. Without access to etcd
+/// the state can be unknown: it is then `possible`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch explain certificates my-cert -n web
   etch explain certificates/my-cert -n web
   etch explain clusterissuer main -o json
 
-Exit status: 0 where all defaults are stored, 1 where some are not or may not be, 2 where the command failed.")]
+Exit status: 0 if all defaults are stored, 1 if some are not or may not be, 2 if the command failed.")]
 pub(crate) struct Explain {
-    /// The type, as kubectl takes it: plural, singular, short name, kind, or plural.group; or TYPE/NAME
+    /// The type, named as for kubectl: plural, singular, short name, kind, or plural.group; or TYPE/NAME
     #[arg(value_name = "TYPE")]
     kind: String,
-    /// The object's name, where it is not named behind the type
+    /// The object's name, unless given as TYPE/NAME
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
+    #[command(flatten)]
+    policy: PolicyArg,
     #[command(flatten)]
     etcd: EtcdArgs,
 }
@@ -50,10 +55,11 @@ pub(crate) struct Explain {
 impl Explain {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let (kind, name) = self.typed()?;
+        let policies = self.policy.read(&mut io::stdin().lock())?;
         let bytes = Bytes::open(&self.etcd).await?;
         let cluster = Cluster::connect(&global.target()).await?;
         let crd = cluster.resolve(kind).await?;
-        let document = cluster.crd(&crd).await?.with_context(|| format!("the CRD {crd} is gone"))?;
+        let document = cluster.crd(&crd).await?.with_context(|| format!("CRD {crd} was deleted"))?;
         let crd = Crd::read(&document).with_context(|| format!("the CRD {crd}"))?;
         scope::covers(&global.scope()?, &crd, true)?;
         let namespace = global.namespace_of_one(&cluster)?;
@@ -62,7 +68,14 @@ impl Explain {
             .object_named(&crd.resource(), namespace, name)
             .await?
             .with_context(|| format!("there is no {} {name:?}{}", crd.kind(), within(namespace)))?;
-        let evidence = evidence(&cluster, &document, &crd).await;
+        let policies = match policies {
+            Some(policies) => policies,
+            None => Known::of(&cluster).await?,
+        };
+        let rules = policies.rules(&crd, &labels(&document));
+        let report = report_on(&cluster, &crd).await;
+        let record = recorded(report.as_ref(), &crd);
+        let evidence = Evidence { record, schema_time: schema_time(&document), trust_owners: false };
         let (missing, exact) = match stored(bytes.as_ref(), &crd, namespace, name).await? {
             Some((stored, revision)) => {
                 let exact = by_bytes(&stored, &crd, &Decoder::new(&crd)).context("what etcd holds of it")?;
@@ -75,8 +88,17 @@ impl Explain {
             }
             None => (by_view(&object, &crd, &evidence), false),
         };
-        let accounts = explain(&object, &crd, &Terms::default(), &evidence.record, &missing, exact);
-        self.print(global, out, &crd, &object, &accounts)?;
+        let due = due(report.as_ref(), &crd, &rules);
+        let idle = rules.idle();
+        let deciding = audit::Rules {
+            terms: &rules.terms(),
+            record: &evidence.record,
+            changes: due.as_ref().map_or(&[], |due| due.of(&object)),
+            idle: idle.as_deref(),
+        };
+        let accounts = explain(&object, &crd, &deciding, &missing, exact);
+        policies.announce()?;
+        self.print(global, out, &crd, &object, &accounts, &rules)?;
         Ok(if missing.is_empty() { Outcome::Clean } else { Outcome::Findings })
     }
 
@@ -86,10 +108,10 @@ impl Explain {
             (None, Some(name)) => (self.kind.as_str(), name.as_str()),
             (Some((kind, name)), None) => (kind, name),
             (None, None) => bail!("the object's name is missing: give TYPE NAME, or TYPE/NAME"),
-            (Some(_), Some(_)) => bail!("one object is explained at a time: give TYPE NAME, or TYPE/NAME"),
+            (Some(_), Some(_)) => bail!("explain takes one object: give TYPE NAME, or TYPE/NAME"),
         };
         if !is_object(name) {
-            bail!("no object is called {name:?}; its namespace is given with --namespace");
+            bail!("{name:?} is not a valid object name; give the namespace with --namespace");
         }
         Ok((kind, name))
     }
@@ -101,25 +123,30 @@ impl Explain {
         crd: &Crd,
         object: &Object,
         accounts: &[Account],
+        rules: &Rules,
     ) -> anyhow::Result<()> {
         let skipped = skip(object);
         let document = || {
             json!({
                 "object": format!("{}/{}", crd.name(), object.identity()),
+                "policy": rules.document(),
                 "ignored": skipped == Some(Skip::Ignored),
                 "terminating": skipped == Some(Skip::Terminating),
                 "defaults": accounts.iter().map(account).collect::<Vec<_>>(),
             })
         };
+        if self.output == Output::Table {
+            write_all(out, std::iter::once((crd.name(), rules)))?;
+        }
         if let (Output::Table, Some(why)) = (self.output, skipped) {
             let remedy = match why {
-                Skip::Ignored => format!("; to have its defaults stored, take away {IGNORE_ANNOTATION}"),
+                Skip::Ignored => format!("; to have its defaults stored, remove {IGNORE_ANNOTATION}"),
                 Skip::Terminating => String::new(),
             };
-            writeln!(out, "Etch leaves this object alone: {}{remedy}.", why_skipped(why))?;
+            writeln!(out, "Etch skips this object: {}{remedy}.", why_skipped(why))?;
         }
         match self.output {
-            Output::Table if accounts.is_empty() => writeln!(out, "No default applies.")?,
+            Output::Table if accounts.is_empty() => writeln!(out, "No default applies to this object.")?,
             Output::Table => {
                 let left = |name| (name, Align::Left);
                 let mut table = Table::new([
@@ -130,11 +157,7 @@ impl Explain {
                     left("REASON"),
                 ]);
                 for account in accounts {
-                    let tone = if account.state == etch::domain::audit::State::Stored {
-                        Tone::Good
-                    } else {
-                        Tone::Warning
-                    };
+                    let tone = if account.state == State::Stored { Tone::Good } else { Tone::Warning };
                     table.row([
                         account.path.to_string().into(),
                         Cell::new(account.state.as_str(), tone),
@@ -160,12 +183,10 @@ fn account(account: &Account) -> Value {
     })
 }
 
-async fn evidence(cluster: &Cluster, document: &Json, crd: &Crd) -> Evidence {
-    Evidence {
-        record: on_its_record(cluster, crd).await,
-        schema_time: schema_time(document),
-        trust_owners: false,
-    }
+/// The changed defaults whose old values the operator has still to look for, by the last report.
+pub(crate) fn due(report: Option<&DefaultsReportStatus>, crd: &Crd, rules: &Rules) -> Option<DueChanges> {
+    let settings = rules.settings().filter(|_| !rules.is_ignored())?;
+    Some(due_changes(report?, crd, settings))
 }
 
 fn within(namespace: Option<&str>) -> String {

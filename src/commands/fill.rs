@@ -22,11 +22,11 @@ use super::{failure, none_of, one_stdin};
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 
-/// Prints objects as the API server would read them
+/// Print objects as the API server reads them
 ///
-/// Unknown fields and nulls are dropped, and defaults filled in. The schema is that of the version in the object's apiVersion;
-/// nothing is converted. Built-in types are read with their published defaults: those that the server sets in Go code, such
-/// as a Deployment's replicas, are in no document.
+/// Drop unknown fields and nulls, and fill in defaults, by the schema of the version in the object's apiVersion; nothing is
+/// converted. Built-in types get their published defaults only: those that the server sets in Go code, such as a Deployment's
+/// replicas, are in no document.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch fill --crd crds.yaml object.yaml
@@ -38,16 +38,16 @@ pub(crate) struct Fill {
     /// The objects: files, folders, or - for standard input
     #[arg(value_name = "OBJECT", required = true)]
     objects: Vec<PathBuf>,
-    /// A file or folder with CRDs; may be given more than once
+    /// A file or folder with CRDs; may be given several times
     #[arg(long, value_name = "FILE", required_unless_present = "openapi")]
     crd: Vec<PathBuf>,
-    /// An OpenAPI v3 document of an API server; may be given more than once
+    /// An OpenAPI v3 document of an API server; may be given several times
     #[arg(long, value_name = "FILE")]
     openapi: Vec<PathBuf>,
-    /// Mark what came from the schema, and name what was dropped. As JSON, each object comes as {object, defaults, dropped}
+    /// Mark the values that came from the schema, and list the dropped fields. In JSON, print {object, defaults, dropped}
     #[arg(long)]
     show_defaults: bool,
-    /// How to print the objects
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }

@@ -1,4 +1,4 @@
-//! What every command understands: which cluster is meant, and how to print.
+//! Options of every command: which cluster, which namespace, how to print.
 //! It must not connect, nor print.
 
 use std::io::{self, IsTerminal};
@@ -18,19 +18,19 @@ pub(crate) struct Global {
     /// The kubeconfig context to use
     #[arg(long, global = true)]
     context: Option<String>,
-    /// The kubeconfig file, instead of those that KUBECONFIG names
+    /// The kubeconfig file to use instead of KUBECONFIG
     #[arg(long, global = true, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The namespace; objects of others are neither read nor written
+    /// Read and write objects in this namespace only
     #[arg(short, long, global = true, value_parser = namespace)]
     namespace: Option<String>,
-    /// All namespaces, as without --namespace; `explain` alone takes that of the context then
+    /// All namespaces: the default, except for `explain`, which uses the namespace of the context
     #[arg(short = 'A', long, global = true)]
     all_namespaces: bool,
-    /// When output has colours; NO_COLOR is honoured
+    /// When to use colours; NO_COLOR turns them off
     #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
     color: ColorChoice,
-    /// How logs are written
+    /// Log format
     #[arg(long, global = true, env = "ETCH_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
 }
@@ -74,7 +74,7 @@ impl Global {
     /// Which objects are meant: those of a namespace that was named, or all. The context's namespace does not count.
     pub(crate) fn scope(&self) -> anyhow::Result<Scope> {
         match &self.namespace {
-            Some(_) if self.all_namespaces => bail!("--namespace and --all-namespaces exclude each other"),
+            Some(_) if self.all_namespaces => bail!("--namespace and --all-namespaces cannot be combined"),
             Some(namespace) => Ok(Scope::Namespace(namespace.clone())),
             None => Ok(Scope::All),
         }
@@ -83,7 +83,7 @@ impl Global {
     /// The namespace of one object: the one that was named, or that of the context.
     pub(crate) fn namespace_of_one<'a>(&'a self, cluster: &'a Cluster) -> anyhow::Result<&'a str> {
         if self.all_namespaces {
-            bail!("one object is in one namespace: give it with --namespace instead of --all-namespaces");
+            bail!("an object is in one namespace: use --namespace instead of --all-namespaces");
         }
         Ok(self.namespace.as_deref().unwrap_or_else(|| cluster.default_namespace()))
     }
@@ -95,7 +95,7 @@ impl Global {
             (None, true) => "--all-namespaces",
             (None, false) => return Ok(()),
         };
-        bail!("{cannot}: leave out {named}")
+        bail!("{cannot}: remove {named}")
     }
 
     /// The options that lead to the same cluster and the same scope, as they can be typed.
@@ -137,5 +137,5 @@ impl Global {
 
 /// A namespace as it can be called: anything else could be taken for a part of a path.
 fn namespace(text: &str) -> Result<String, &'static str> {
-    if is_namespace(text) { Ok(text.to_owned()) } else { Err("no namespace has such a name") }
+    if is_namespace(text) { Ok(text.to_owned()) } else { Err("not a valid namespace name") }
 }

@@ -9,30 +9,35 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
+use etch::api::DefaultsReportStatus;
 use etch::cluster::{Cluster, Scan, Scope};
+use etch::controller::due_changes;
 use etch::domain::audit::{Evidence, schema_time};
 use etch::domain::crd::{Crd, Version};
 use etch::domain::impact::{Kind, Upgrade};
+use etch::domain::json::Json;
 use etch::domain::object::Object;
+use etch::domain::plan::{changes, past_of};
 use etch::domain::schema::DEEPEST;
 use etch::{report, source};
 
 use self::told::Told;
-use super::etcd::{Bytes, EtcdArgs, on_its_record};
+use super::etcd::{Bytes, EtcdArgs, recorded, report_on};
+use super::policy::{Known, Labels, PolicyArg, Rules, labels};
 use super::sample::LimitArg;
 use super::{none_of, one_stdin, scope};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
-/// Tells what an upgrade of CRDs will do to their objects
+/// Show what an upgrade of CRDs changes
 ///
-/// The defaults and fields of the storage versions are compared. Of each object it is told which values appear, which change
-/// or disappear because etcd never held them, which are hidden because the new schema does not know them, and what would be
-/// invalid.
+/// Compare the defaults and fields of the storage versions, and show for each object which values appear, which change or
+/// disappear because etcd never held them, which are hidden because the new schema does not have them, and what becomes
+/// invalid. What Etch does after the upgrade depends on the DefaultsPolicy that governs the CRD.
 ///
-/// With access to etcd, or to a snapshot of it, every answer is exact. Without, what etcd holds of an object that a server
-/// returned is judged by its managedFields: a default that nobody owns is taken not to be stored, unless the object was written
-/// since the CRD last changed. An object that no server returned is taken to be stored as it stands in its file.
+/// With access to etcd, or to a snapshot of it, every answer is exact. Without it, managedFields decide: a default without an
+/// owner counts as not stored, unless the object was written after the CRD last changed. Objects from files count as stored
+/// as they are.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch impact -f new.yaml --old old.yaml
@@ -41,7 +46,7 @@ use crate::commands::outcome::Outcome;
   etch impact -f new.yaml --live --fail-on changes
   etch impact -f new.yaml --etcd-snapshot backup.db
 
-Exit status: 0 where nothing happens that --fail-on names, 1 where something does, 2 where the command failed.")]
+Exit status: 0 if nothing happens that --fail-on names, 1 if something does, 2 if the command failed.")]
 pub(crate) struct Impact {
     /// The CRDs after the upgrade: files, folders, or - for standard input
     #[arg(short = 'f', long = "filename", value_name = "NEW", required = true)]
@@ -49,18 +54,20 @@ pub(crate) struct Impact {
     /// The CRDs before the upgrade [default: those of the cluster]
     #[arg(long, value_name = "OLD")]
     old: Vec<PathBuf>,
-    /// Objects to look at: files, folders, or - for standard input
+    /// The objects to check: files, folders, or - for standard input
     #[arg(long, value_name = "FILE", conflicts_with = "live", num_args = 1..)]
     objects: Vec<PathBuf>,
-    /// Look at all objects of the cluster
+    /// Check all objects in the cluster
     #[arg(long)]
     live: bool,
     /// What makes the exit status 1
     #[arg(long, value_name = "WHAT", value_enum, ignore_case = true, default_value_t)]
     fail_on: FailOn,
     #[command(flatten)]
+    policy: PolicyArg,
+    #[command(flatten)]
     limit: LimitArg,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
     #[command(flatten)]
@@ -70,12 +77,12 @@ pub(crate) struct Impact {
 /// What makes the exit status 1, in the schemas or on objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum FailOn {
-    /// Anything, additions too
+    /// Anything, including additions
     #[default]
     Any,
-    /// Defaults and values that change or go, fields that go, and objects that become invalid
+    /// Defaults and values that change or disappear, fields that are removed, and objects that become invalid
     Changes,
-    /// Defaults, fields and values that go, and objects that become invalid
+    /// Defaults, fields and values that disappear, and objects that become invalid
     Losses,
 }
 
@@ -94,15 +101,16 @@ impl Impact {
         let scope = global.scope()?;
         if scope.namespace().is_some() && !self.has_objects() {
             bail!(
-                "--namespace narrows objects, and only schemas are compared: add --live, --objects or access to etcd"
+                "--namespace selects objects, and no objects are checked: add --live, --objects or access to etcd"
             );
         }
-        one_stdin([&self.new, &self.old, &self.objects].into_iter().flatten())?;
+        one_stdin([&self.new, &self.old, &self.objects, &self.policy.files].into_iter().flatten())?;
         let mut stdin = io::stdin().lock();
         let mut new = crds(&self.new, &mut stdin).context("-f")?;
         left_out(&mut new, &scope)?;
         let old = crds(&self.old, &mut stdin).context("--old")?;
         let mut objects = objects(&self.objects, &new, &scope, &mut stdin).context("--objects")?;
+        let policies = self.policy.read(&mut stdin)?;
         drop(stdin);
         let is_asked = self.live || self.old.is_empty() && self.etcd.etcd_snapshot.is_none();
         let cluster = match is_asked {
@@ -113,8 +121,13 @@ impl Impact {
             scope::exists(cluster, &scope).await?;
         }
         let bytes = Bytes::open(&self.etcd).await?;
+        let policies = match (policies, &cluster) {
+            (Some(policies), _) => policies,
+            (None, Some(cluster)) if self.has_objects() => Known::of(cluster).await?,
+            (None, _) => Known::default(),
+        };
         let mut all = Vec::new();
-        for (name, new) in &new {
+        for (name, Given { crd: new, labels }) in &new {
             let present = match (&cluster, &bytes) {
                 (Some(cluster), _) => cluster.crd(name).await.with_context(|| format!("the CRD {name}"))?,
                 (None, Some(bytes)) if self.old.is_empty() => bytes.crd(name)?,
@@ -122,13 +135,19 @@ impl Impact {
             };
             let read = present.as_ref().map(Crd::read).transpose();
             let read = read.with_context(|| format!("the CRD {name}"))?;
-            let given = old.get(name);
+            let given = old.get(name).map(|given| &given.crd);
+            let labels = labels_after(present.as_ref(), labels);
             let document = present.filter(|_| self.old.is_empty());
             let old = if self.old.is_empty() { read.as_ref() } else { given };
-            let mut told = Told::new(name, old, new, self.limit.of(self.output));
+            let rules = policies.rules(old.unwrap_or(new), &labels);
+            let mut told = Told::new(name, old, new, self.limit.of(self.output), rules);
             told.in_cluster = !self.live || read.is_some();
             if let Some(old) = old {
-                let upgrade = Upgrade::new(old, new);
+                let report = match (&cluster, &read) {
+                    (Some(cluster), Some(present)) => report_on(cluster, present).await,
+                    _ => None,
+                };
+                let upgrade = under(Upgrade::new(old, new), old, new, &told.rules, report.as_ref());
                 for object in objects.remove(name).unwrap_or_default() {
                     let identity = object.identity();
                     told.add(identity, upgrade.object(&object), false, Some((&object, old)));
@@ -144,7 +163,7 @@ impl Impact {
                     (None, Some(cluster), Some(served)) => {
                         is_served(old, served)?;
                         let evidence = Evidence {
-                            record: on_its_record(cluster, old).await,
+                            record: recorded(report.as_ref(), old),
                             schema_time: document.as_ref().and_then(schema_time),
                             trust_owners: false,
                         };
@@ -165,6 +184,7 @@ impl Impact {
             }
             all.push(told);
         }
+        policies.announce()?;
         match self.output {
             Output::Table => {
                 scope::write(out, &scope)?;
@@ -185,6 +205,31 @@ impl Impact {
     }
 }
 
+/// The labels that a CRD has after the upgrade: those of the cluster stay, save where the upgrade has others.
+fn labels_after(present: Option<&Json>, new: &Labels) -> Labels {
+    let mut labels = present.map(labels).unwrap_or_default();
+    labels.extend(new.clone());
+    labels
+}
+
+/// An upgrade under the policy of its CRD. Which defaults have changed goes by the last report where that is about the CRD as it
+/// is, as for the operator.
+fn under<'a>(
+    upgrade: Upgrade<'a>,
+    old: &Crd,
+    new: &Crd,
+    rules: &Rules,
+    report: Option<&DefaultsReportStatus>,
+) -> Upgrade<'a> {
+    let Some(settings) = rules.settings() else { return upgrade };
+    let is_about_old = |report: &&DefaultsReportStatus| report.digest == old.compiled().digest().to_string();
+    let changes = match report.filter(is_about_old) {
+        Some(report) => due_changes(report, new, settings).of(&Object::default()).to_vec(),
+        None => changes(&past_of(old), new, &settings.follow),
+    };
+    upgrade.under(settings.terms, changes, rules.writes())
+}
+
 /// Makes sure that the cluster serves objects in the terms of the old CRD, where that came from a file.
 fn is_served(old: &Crd, served: &Crd) -> anyhow::Result<()> {
     let version = &old.storage().name;
@@ -198,8 +243,14 @@ fn is_served(old: &Crd, served: &Crd) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A CRD from a file.
+struct Given {
+    crd: Crd,
+    labels: Labels,
+}
+
 /// The CRDs among the documents, by name.
-fn crds(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap<String, Crd>> {
+fn crds(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap<String, Given>> {
     let mut found = BTreeMap::new();
     let documents = source::documents(paths, stdin)?;
     for document in documents.iter().filter(|document| document.is_crd()) {
@@ -213,9 +264,10 @@ fn crds(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap<
             );
         }
         if found.contains_key(crd.name()) {
-            bail!("{}: {} was given before", document.origin, crd.name());
+            bail!("{}: CRD {} was given before", document.origin, crd.name());
         }
-        found.insert(crd.name().to_owned(), crd);
+        let labels = labels(&document.json);
+        found.insert(crd.name().to_owned(), Given { crd, labels });
     }
     if found.is_empty() && !paths.is_empty() {
         bail!(none_of("CustomResourceDefinition", paths, documents.first().map(source::Document::what)));
@@ -224,8 +276,8 @@ fn crds(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap<
 }
 
 /// Takes out the CRDs that have no objects in the scope.
-fn left_out(crds: &mut BTreeMap<String, Crd>, scope: &Scope) -> anyhow::Result<()> {
-    let beyond = crds.extract_if(.., |_, crd| !scope::reaches(scope, crd));
+fn left_out(crds: &mut BTreeMap<String, Given>, scope: &Scope) -> anyhow::Result<()> {
+    let beyond = crds.extract_if(.., |_, given| !scope::reaches(scope, &given.crd));
     let beyond: Vec<String> = beyond.map(|(name, _)| name).collect();
     if beyond.is_empty() {
         return Ok(());
@@ -237,7 +289,7 @@ fn left_out(crds: &mut BTreeMap<String, Crd>, scope: &Scope) -> anyhow::Result<(
             scope::in_words(scope).trim_start_matches("in ")
         );
     }
-    writeln!(io::stderr(), "note: left out, because their objects are in no namespace: {beyond}")?;
+    writeln!(io::stderr(), "note: skipped, because they are cluster-scoped: {beyond}")?;
     Ok(())
 }
 
@@ -245,7 +297,7 @@ fn left_out(crds: &mut BTreeMap<String, Crd>, scope: &Scope) -> anyhow::Result<(
 /// come to be in any.
 fn objects(
     paths: &[PathBuf],
-    crds: &BTreeMap<String, Crd>,
+    crds: &BTreeMap<String, Given>,
     scope: &Scope,
     stdin: &mut dyn io::Read,
 ) -> anyhow::Result<BTreeMap<String, Vec<Object>>> {
@@ -253,7 +305,10 @@ fn objects(
     let mut other = None;
     for document in source::documents(paths, stdin)? {
         let group = document.api_version().split_once('/').map_or("", |(group, _)| group);
-        let crd = crds.values().find(|crd| crd.group() == group && crd.kind() == document.kind());
+        let crd = crds
+            .values()
+            .map(|given| &given.crd)
+            .find(|crd| crd.group() == group && crd.kind() == document.kind());
         match crd {
             Some(crd) => {
                 let object = document.into_object()?.1;

@@ -15,6 +15,7 @@ pub(crate) mod lint;
 mod names;
 pub(crate) mod outcome;
 pub(crate) mod persist;
+mod policy;
 pub(crate) mod rbac;
 pub(crate) mod run;
 mod sample;

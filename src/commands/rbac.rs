@@ -17,10 +17,10 @@ use super::{each, none_of};
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 
-/// Prints the ClusterRole that lets Etch see to the objects of CRDs
+/// Print the ClusterRole that Etch needs for the objects of CRDs
 ///
-/// The rules are exactly what Etch needs: get, list, watch and patch, for these resources. A label makes them part of the
-/// role etch-custom-resources, which the installation binds to Etch.
+/// The rules allow exactly what Etch needs: get, list, watch and patch on these resources. A label adds them to the ClusterRole
+/// etch-custom-resources, which the installation binds to Etch.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch rbac | kubectl apply -f -
@@ -34,16 +34,16 @@ pub(crate) struct Rbac {
     /// The CRDs of the cluster, as without files
     #[arg(long, conflicts_with = "files")]
     live: bool,
-    /// Only what a DefaultsPolicy selects: a file, or the name of one in the cluster
+    /// Only the CRDs that this DefaultsPolicy selects: a file, or the name of one in the cluster
     #[arg(long, value_name = "FILE|NAME")]
     policy: Option<String>,
-    /// No permission to write: enough for reports
+    /// Leave out the permission to write: enough for reports
     #[arg(long)]
     read_only: bool,
-    /// The name of the role
+    /// The name of the ClusterRole
     #[arg(long, default_value = "etch-crds")]
     name: String,
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }

@@ -17,25 +17,25 @@ use tracing::info;
 use crate::commands::outcome::Outcome;
 use crate::commands::values::{duration, in_flight};
 
-/// Runs the operator: watches CRDs and has their defaults stored
+/// Run the operator: watch CRDs, and store their defaults
 #[derive(Args, Debug)]
 pub(crate) struct Run {
-    /// How long a changed schema must stand before objects are written
+    /// How long to wait after a schema changed before objects are written
     #[arg(long, env = "ETCH_SETTLE", value_name = "TIME", default_value = "10s", value_parser = duration)]
     settle: Duration,
-    /// How many writes may be under way at once
+    /// How many writes may be in flight at once
     #[arg(long, env = "ETCH_MAX_IN_FLIGHT", value_name = "NUMBER", default_value_t = 16, value_parser = in_flight)]
     max_in_flight: usize,
-    /// How many writes may begin per second [default: no limit]
+    /// How many writes may start per second [default: no limit]
     #[arg(long, env = "ETCH_MAX_WRITES_PER_SECOND", value_parser = clap::value_parser!(u32).range(1..))]
     max_writes_per_second: Option<u32>,
-    /// Whether to wait until no other replica is at work
+    /// Elect a leader, so that only one replica writes
     #[arg(long, env = "ETCH_LEADER_ELECT", default_value_t = true, action = ArgAction::Set)]
     leader_elect: bool,
-    /// The namespace of the Lease by which replicas agree on who is at work
+    /// The namespace of the Lease for leader election
     #[arg(long, env = "ETCH_LEASE_NAMESPACE", default_value = "etch-system")]
     lease_namespace: String,
-    /// Where health and metrics are served
+    /// The address to serve health and metrics on
     #[arg(long, env = "ETCH_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
 }

@@ -15,7 +15,7 @@ const LIMIT: usize = 10;
 /// How many objects are named.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct LimitArg {
-    /// Name at most this many objects of each CRD in a table; 0 names all. JSON and YAML always name all
+    /// List at most this many objects of each CRD in a table; 0 lists all. JSON and YAML always list all
     #[arg(long, value_name = "NUMBER", default_value_t = LIMIT)]
     limit: usize,
 }
@@ -79,7 +79,7 @@ impl<T> Default for Sample<T> {
 
 /// Says below the objects that are named how many there are beside them; nothing where there are none.
 pub(crate) fn write_left(out: &mut dyn Write, left: u64) -> io::Result<()> {
-    if left == 0 { Ok(()) } else { writeln!(out, "and {left} more; --limit 0 names all") }
+    if left == 0 { Ok(()) } else { writeln!(out, "and {left} more; --limit 0 lists all") }
 }
 
 #[cfg(test)]
@@ -107,7 +107,7 @@ mod tests {
         write_left(&mut out, 0).expect("memory");
         assert!(out.is_empty());
         write_left(&mut out, 3).expect("memory");
-        assert_eq!(String::from_utf8_lossy(&out), "and 3 more; --limit 0 names all\n");
+        assert_eq!(String::from_utf8_lossy(&out), "and 3 more; --limit 0 lists all\n");
     }
 
     #[test]

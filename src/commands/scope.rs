@@ -13,7 +13,7 @@ pub(crate) async fn exists(cluster: &Cluster, scope: &Scope) -> anyhow::Result<(
     if let Some(namespace) = scope.namespace()
         && !cluster.has_namespace(namespace).await?
     {
-        bail!("there is no namespace {namespace:?}");
+        bail!("namespace {namespace:?} not found");
     }
     Ok(())
 }
@@ -25,10 +25,7 @@ pub(crate) async fn exists(cluster: &Cluster, scope: &Scope) -> anyhow::Result<(
 pub(crate) fn covers(scope: &Scope, crd: &Crd, is_named: bool) -> anyhow::Result<bool> {
     match scope.namespace() {
         Some(namespace) if !crd.is_namespaced() && is_named => {
-            bail!(
-                "{} is cluster-scoped: its objects are in no namespace, so --namespace {namespace} cannot apply",
-                crd.name()
-            )
+            bail!("{} is cluster-scoped: remove --namespace {namespace}", crd.name())
         }
         _ => Ok(reaches(scope, crd)),
     }

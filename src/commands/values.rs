@@ -5,14 +5,14 @@ use std::time::Duration;
 /// A time, as `settle` of a policy has it.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     // The parser's own words count bytes; an example says it better.
-    humantime::parse_duration(text).map_err(|_| "a time is written 10s, 5m or 24h".to_owned())
+    humantime::parse_duration(text).map_err(|_| "expected a time such as 10s, 5m or 24h".to_owned())
 }
 
 /// How many writes may be under way at once: at least one.
 pub(crate) fn in_flight(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if (1..=MOST_IN_FLIGHT).contains(&number) => Ok(number),
-        _ => Err(format!("a number from 1 to {MOST_IN_FLIGHT} is expected")),
+        _ => Err(format!("expected a number from 1 to {MOST_IN_FLIGHT}")),
     }
 }
 
@@ -27,7 +27,7 @@ mod tests {
     fn times_are_written_with_units() {
         assert_eq!(duration("1h 30m"), Ok(Duration::from_secs(5400)));
         for wrong in ["abc", "", "10", "-5s", "1e9s", "99999999999999999999y", "10 parsecs"] {
-            assert_eq!(duration(wrong), Err("a time is written 10s, 5m or 24h".to_owned()), "{wrong}");
+            assert_eq!(duration(wrong), Err("expected a time such as 10s, 5m or 24h".to_owned()), "{wrong}");
         }
     }
 

@@ -9,13 +9,13 @@ use serde_json::json;
 use crate::commands::global::Output;
 use crate::commands::outcome::Outcome;
 
-/// Prints the version, and the versions of Kubernetes that it supports
+/// Print the version, and the supported versions of Kubernetes
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch version
   etch version -o json")]
 pub(crate) struct Version {
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 }

@@ -210,7 +210,7 @@ fn many_objects_are_summed_up(stage: &Stage) -> Result<()> {
     for says in [
         "60 objects, 60 affected:\nOBJECTS   EFFECT    WHERE\n     60   changes   .spec.a\n",
         "OBJECT           EFFECT    WHERE\ndefault/w-0000   changes   .spec.a\n",
-        "and 50 more; --limit 0 names all\n",
+        "and 50 more; --limit 0 lists all\n",
         "`etch persist widgets.stable.example.com` before the upgrade keeps values of 60 objects as they are.",
     ] {
         ensure!(ended.out.contains(says), "{says:?}: {}", ended.out);
@@ -224,7 +224,7 @@ fn many_objects_are_summed_up(stage: &Stage) -> Result<()> {
     let ended = stage.etch(&["persist", "widgets", "--dry-run"])?;
     for says in [
         "OBJECTS   ACTION   WHERE\nwidgets.stable.example.com        60   apply    .spec.a\n",
-        "and 50 more; --limit 0 names all\n",
+        "and 50 more; --limit 0 lists all\n",
         "60 objects of 1 CRD: 60 to be written.",
     ] {
         ensure!(ended.out.contains(says), "{says:?}: {}", ended.out);
@@ -232,7 +232,7 @@ fn many_objects_are_summed_up(stage: &Stage) -> Result<()> {
     ensure!(ended.out.lines().count() < 20, "{}", ended.out);
     let ended = stage.etch(&["audit", "widgets", "--objects", "--limit", "4"])?;
     let named = ended.out.lines().filter(|line| line.contains("default/w-")).count();
-    ensure!(named == 4 && ended.out.ends_with("and 56 more; --limit 0 names all\n"), "{}", ended.out);
+    ensure!(named == 4 && ended.out.ends_with("and 56 more; --limit 0 lists all\n"), "{}", ended.out);
     // Nothing is to be noted of any CRD.
     ensure!(!ended.out.contains("NOTE"), "{}", ended.out);
     for (line, list) in [

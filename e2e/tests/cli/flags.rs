@@ -52,6 +52,11 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
             ("nonsense.yaml", "nonsense.yaml: is not text in UTF-8"),
             ("nobody", "KUBECONFIG"),
         ],
+        "policies" => &[
+            ("missing.yaml", "--policy: missing.yaml: cannot be read: No such file"),
+            ("deployment.yaml", "no DefaultsPolicy: found Deployment of apps/v1"),
+            ("nonsense.yaml", "nonsense.yaml: is not text in UTF-8"),
+        ],
         "kubeconfig" => &[
             ("missing.yaml", "missing.yaml"),
             ("deployment.yaml", "deployment.yaml"),
@@ -61,7 +66,7 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
         "context" => &[("nobody", "the kubeconfig context \"nobody\" cannot be used")],
         "certificate" => &[
             ("missing.pem", "missing.pem: No such file"),
-            (".", "is no file in PEM"),
+            (".", "not a PEM file"),
             ("nonsense.yaml", "in PEM"),
         ],
         "snapshot" => &[
@@ -81,9 +86,9 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
         "number" => &[("abc", "invalid digit"), ("-1", "'-1'"), ("", "empty string")],
         "positive" => &[("abc", "abc"), ("0", "'0'"), ("-1", "-1"), ("99999999999999999999999", "9999")],
         "time" => &[
-            ("abc", "a time is written 10s, 5m or 24h"),
-            ("10", "a time is written 10s, 5m or 24h"),
-            ("", "a time is written"),
+            ("abc", "expected a time such as 10s, 5m or 24h"),
+            ("10", "expected a time such as 10s, 5m or 24h"),
+            ("", "expected a time"),
         ],
         "address" => &[("abc", "invalid socket address"), ("1.2.3.4:99999", "invalid socket address")],
         "rule" => &[("ETCH999", "no rule is called ETCH999")],

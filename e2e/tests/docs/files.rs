@@ -89,5 +89,10 @@ pub(crate) fn write(folder: &Path) -> Result<()> {
         "cert-manager/Chart.yaml",
         &json!({ "apiVersion": "v2", "name": "cert-manager", "version": "1.0.0" }),
     )?;
+    let policy = json!({
+        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": { "name": "default" },
+        "spec": { "mode": "Audit" },
+    });
+    write("policies.yaml", &policy)?;
     write("cert-manager/templates/crds.yaml", &certificates(Some("Never")))
 }

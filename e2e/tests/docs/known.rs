@@ -46,6 +46,8 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     // upgrades
     ("helm template cert-manager | etch impact -f - --live", LOOKED),
     ("etch impact -f new.yaml --old old.yaml --objects backup/", LOOKED),
+    ("etch impact -f new.yaml --old old.yaml --objects backup/ --policy policies.yaml", LOOKED),
+    ("etch audit --policy policies.yaml", LOOKED),
     ("etch audit certificates.cert-manager.io --objects --etcd-snapshot backup.db", LOOKED),
     ("etch explain TYPE/NAME", LOOKED),
     ("etch persist certificates.cert-manager.io --max-writes-per-second 20", LOOKED),

@@ -22,15 +22,15 @@ async fn what_a_policy_says_against_it_is_said() -> Result<()> {
     ensure!(!empty.err.contains("warning") && empty.first()?["warnings"].is_null(), "{empty:?}");
     for (spec, expected) in [
         (json!({ "mode": "Persist" }), None),
-        (json!({ "mode": "Ignore" }), Some("DefaultsPolicy default says mode: Ignore")),
-        (json!({ "mode": "Audit" }), Some("DefaultsPolicy default says mode: Audit")),
-        (json!({ "paused": true }), Some("writes are paused by DefaultsPolicy default (paused)")),
+        (json!({ "mode": "Ignore" }), Some("DefaultsPolicy default has mode: Ignore")),
+        (json!({ "mode": "Audit" }), Some("DefaultsPolicy default has mode: Audit")),
+        (json!({ "paused": true }), Some("DefaultsPolicy default (paused) has paused writes")),
         (
             json!({ "selector": { "groups": ["other.io"] }, "pauseAll": true }),
             Some("no DefaultsPolicy selects it"),
         ),
         (json!({ "selector": { "exclude": ["things.*"] } }), Some("no DefaultsPolicy selects it")),
-        (json!({ "ownership": "Own" }), Some("says ownership: Own")),
+        (json!({ "ownership": "Own" }), Some("has ownership: Own")),
     ] {
         set(&hand, &spec).await?;
         let told = hand.etch(&plan)?;
@@ -46,7 +46,7 @@ async fn what_a_policy_says_against_it_is_said() -> Result<()> {
     set(&hand, &json!({ "mode": "Ignore" })).await?;
     let written = hand.etch(&["persist", "things", "-o", "json"])?;
     ensure!(written.code == Some(0) && written.first()?["written"] == 3, "{written:?}");
-    ensure!(written.err.contains("says mode: Ignore"), "{written:?}");
+    ensure!(written.err.contains("has mode: Ignore"), "{written:?}");
     Ok(())
 }
 

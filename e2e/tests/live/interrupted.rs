@@ -73,9 +73,11 @@ async fn told(hand: &Hand, ended: &Ended) -> Result<String> {
     let stored = hand.stored().await?;
     ensure!(written == stored.len() as u64, "{written} are told to be written, {} are stored", stored.len());
     ensure!(told["objects"].as_u64() == Some(written) && told["verified"] == false, "{told:#}");
+    let totals = &ended.json()?["totals"];
+    ensure!(totals["crds"] == 1 && totals["crdsNotCompleted"] == 1, "{totals:#}");
     let resume = told["resume"].as_str().context("a command")?;
     let said = ended.err.lines().last().unwrap_or_default();
-    ensure!(said.contains("things.hand.example.com: interrupted; to go on: "), "{said}");
+    ensure!(said.contains("things.hand.example.com: interrupted; to resume: "), "{said}");
     ensure!(said.ends_with(resume), "{said}, and {resume}");
     for option in ["--max-writes-per-second=20", "--max-in-flight=4", "--ownership=Own", "--namespace=web"] {
         ensure!(resume.contains(option), "{option} is lost: {resume}");

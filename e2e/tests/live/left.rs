@@ -69,7 +69,7 @@ async fn what_is_skipped_is_never_said_to_be_stored(scene: &Scene) -> Result<()>
             "{explained:#}"
         );
         let reason = default["reason"].as_str().unwrap_or_default();
-        ensure!(reason.contains("Etch leaves the object alone"), "{reason}");
+        ensure!(reason.contains("Etch skips the object"), "{reason}");
     }
     let (code, persisted) = etch(scene, &["persist", THINGS])?;
     let crd = &persisted["crds"][0];

@@ -4,6 +4,7 @@
 mod behind;
 mod converted;
 mod foresight;
+mod governed;
 mod hand;
 mod heeded;
 mod interrupted;

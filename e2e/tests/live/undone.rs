@@ -25,7 +25,7 @@ async fn asked(hand: &Hand) -> Result<()> {
     for answer in ["n", "", "no", "things"] {
         let refused = on_terminal(hand, &["persist"], answer)?;
         ensure!(
-            refused.code == Some(2) && refused.out.contains("not confirmed: nothing was written"),
+            refused.code == Some(2) && refused.out.contains("not confirmed; nothing was written"),
             "{refused:?}"
         );
         ensure!(

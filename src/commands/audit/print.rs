@@ -5,8 +5,9 @@ use std::io::Write;
 
 use etch::domain::audit::Totals;
 use etch::domain::path::Path;
-use etch::report::{Align, Cell, Style, Table, Tone};
+use etch::report::{Align, Cell, Style, Table, Tone, counted};
 
+use super::super::policy::write_all;
 use super::super::sample::write_left;
 use super::{Audited, why_skipped};
 
@@ -70,7 +71,14 @@ pub(super) fn table(
     if objects {
         write_objects(out, style, all)?;
     }
-    Ok(())
+    writeln!(out)?;
+    let following: u64 = all.iter().map(|audited| audited.totals.following).sum();
+    if following > 0 {
+        let objects = counted(following, "object");
+        writeln!(out, "Values of {objects} are old defaults that follow the new one (onChange: Follow).")?;
+    }
+    let read = all.iter().filter(|audited| !audited.is_nothing());
+    write_all(out, read.map(|audited| (audited.crd.as_str(), &audited.rules)))
 }
 
 fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io::Result<()> {
@@ -90,6 +98,10 @@ fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io
                 told.push(format!("held: {}{why}", held.reason.as_str()));
             }
             told.extend(detail.skipped.map(|why| why_skipped(why).to_owned()));
+            if !detail.follows.is_empty() {
+                let follows: Vec<_> = detail.follows.iter().map(Path::to_string).collect();
+                told.push(format!("follows: {}", follows.join(" ")));
+            }
             if !detail.hidden.is_empty() {
                 let hidden: Vec<_> = detail.hidden.iter().map(Path::to_string).collect();
                 told.push(format!("only etcd holds {}", hidden.join(" ")));

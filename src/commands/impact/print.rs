@@ -8,14 +8,14 @@ use etch::domain::impact::{Changed, Effect, Kind, SchemaChanges};
 use etch::domain::json::Json;
 use etch::domain::object::IGNORE_ANNOTATION;
 use etch::domain::path::Path;
-use etch::domain::plan::Skip;
+use etch::domain::plan::{HiddenFields, Ownership, Skip, Terms};
 use etch::report::{self, Align, Cell, Style, Table, Tone, counted};
 use serde_json::{Value, json};
 
 use super::super::audit::why_skipped;
 use super::super::sample::write_left;
 use super::super::scope;
-use super::told::{Counts, Detail, Told, Word};
+use super::told::{Counts, Detail, Told, Word, by_word};
 
 /// Everything that is told, as JSON.
 pub(super) fn document(all: &[Told], scope: &Scope) -> Value {
@@ -30,6 +30,9 @@ fn crd(told: &Told) -> Value {
         changing,
         losing,
         hidden,
+        following,
+        dropped,
+        held,
         invalid,
         protected,
         ignored,
@@ -38,6 +41,7 @@ fn crd(told: &Told) -> Value {
     } = told.counts;
     let mut document = json!({
         "crd": told.crd,
+        "policy": told.rules.document(),
         "storageVersion": { "old": told.old_version, "new": told.new_version },
         "kinds": words(told.kinds()),
         "defaultsAdded": list(defaults_added, |(path, value)| json!({ "path": path.to_string(), "value": value })),
@@ -48,7 +52,7 @@ fn crd(told: &Told) -> Value {
         "fieldsRemoved": texts(fields_removed),
         "objects": {
             "total": total, "gaining": gaining, "changing": changing, "losing": losing,
-            "hidden": hidden, "invalid": invalid, "protectedByPersist": protected,
+            "hidden": hidden, "following": following, "dropped": dropped, "held": held, "invalid": invalid, "protectedByPersist": protected,
             "ignored": ignored, "terminating": terminating,
         },
         "summary": told
@@ -62,7 +66,8 @@ fn crd(told: &Told) -> Value {
             .details
             .iter()
             .map(|(identity, Detail { effect, exact, skipped })| {
-                let Effect { appears, changes, disappears, hidden, protected, problems } = effect;
+                let Effect { appears, changes, disappears, hidden, follows, protected, dropped, held, problems } =
+                    effect;
                 json!({
                     "namespace": identity.namespace,
                     "name": identity.name,
@@ -74,6 +79,9 @@ fn crd(told: &Told) -> Value {
                     "changes": texts(changes),
                     "disappears": texts(disappears),
                     "hidden": texts(hidden),
+                    "follows": texts(follows),
+                    "dropped": dropped,
+                    "held": held.as_ref().map(|held| held.reason.as_str()),
                     "protectedByPersist": texts(protected),
                     "problems": list(problems, |problem| Value::from(problem.to_string())),
                 })
@@ -107,7 +115,10 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, told: &Told) -> io::Resu
     };
     writeln!(out, "{} ({version})", style.paint(Tone::Strong, report::plain(&told.crd)))?;
     if !told.in_cluster {
-        writeln!(out, "The cluster does not have this CRD, and no objects of it.")?;
+        writeln!(out, "The cluster does not have this CRD, so there are no objects to check.")?;
+    }
+    if told.counts.total > 0 {
+        writeln!(out, "Policy: {}", report::plain(&told.rules.in_words()))?;
     }
     if told.kinds().is_empty() {
         let objects = match told.counts.total {
@@ -151,7 +162,7 @@ fn objects(out: &mut dyn Write, style: &Style, told: &Told) -> io::Result<()> {
     }
     let total = counted(told.counts.total, "object");
     if told.details.all() == 0 {
-        return writeln!(out, "{total}; nothing changes for any of them.");
+        return writeln!(out, "{total}; nothing changes for them.");
     }
     writeln!(out, "{total}, {} affected:", told.details.all())?;
     let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
@@ -164,17 +175,11 @@ fn objects(out: &mut dyn Write, style: &Style, told: &Told) -> io::Result<()> {
     writeln!(out)?;
     let mut table = Table::new([left("OBJECT"), left("EFFECT"), left("WHERE")]);
     for (identity, Detail { effect, exact: _, skipped }) in told.details.iter() {
-        let Effect { appears, changes, disappears, hidden, protected: _, problems } = effect;
         let name = match skipped {
             Some(why) => format!("{identity} ({})", why_skipped(*why)),
             None => identity.to_string(),
         };
-        for (word, paths) in [
-            (Word::Appears, appears),
-            (Word::Changes, changes),
-            (Word::Disappears, disappears),
-            (Word::Hidden, hidden),
-        ] {
+        for (word, paths) in by_word(effect) {
             if !paths.is_empty() {
                 let paths: Vec<_> = paths.iter().map(Path::to_string).collect();
                 table.row([
@@ -184,31 +189,48 @@ fn objects(out: &mut dyn Write, style: &Style, told: &Told) -> io::Result<()> {
                 ]);
             }
         }
-        for problem in problems {
+        for problem in &effect.problems {
             let word = Cell::new(Word::Problem.as_str(), tone(Word::Problem));
             table.row([name.as_str().into(), word, problem.to_string().into()]);
         }
     }
     table.write(out, style)?;
     write_left(out, told.details.left())?;
+    if told.counts.held > 0 {
+        let held = counted(told.counts.held, "object");
+        writeln!(out, "\nAfter the upgrade Etch holds {held}; -o json has the reason for each.")?;
+    }
     if told.counts.protected > 0 {
         let (crd, kept) = (report::plain(&told.crd), counted(told.counts.protected, "object"));
-        writeln!(out, "\n`etch persist {crd}` before the upgrade keeps values of {kept} as they are.")?;
+        let flags = persist_flags(&told.rules.terms());
+        writeln!(
+            out,
+            "\n`etch persist {crd}{flags}` before the upgrade keeps values of {kept} as they are."
+        )?;
     }
     if told.counts.unprotected > 0 {
-        let ignored = match told.counts.unprotected {
-            1 => "1 object is ignored by annotation, and `etch persist` leaves it alone".to_owned(),
-            more => format!("{more} objects are ignored by annotation, and `etch persist` leaves them alone"),
+        let (ignored, whose) = match told.counts.unprotected {
+            1 => ("1 object is ignored by annotation, and `etch persist` skips it".to_owned(), "its"),
+            more => {
+                (format!("{more} objects are ignored by annotation, and `etch persist` skips them"), "their")
+            }
         };
-        writeln!(out, "\n{ignored}. To keep their values, take away {IGNORE_ANNOTATION} first.")?;
+        writeln!(out, "\n{ignored}. To keep {whose} values, remove {IGNORE_ANNOTATION} first.")?;
     }
     Ok(())
+}
+
+/// The flags with which `etch persist` goes by the same terms as the policy.
+fn persist_flags(terms: &Terms) -> String {
+    let own = if terms.ownership == Ownership::Own { " --ownership Own" } else { "" };
+    let drop = if terms.hidden_fields == HiddenFields::Drop { " --hidden-fields Drop" } else { "" };
+    format!("{own}{drop}")
 }
 
 fn tone(word: Word) -> Tone {
     match word {
         Word::Appears => Tone::Plain,
-        Word::Changes | Word::Disappears => Tone::Warning,
-        Word::Hidden | Word::Problem => Tone::Bad,
+        Word::Changes | Word::Follows | Word::Disappears => Tone::Warning,
+        Word::Hidden | Word::Dropped | Word::Problem => Tone::Bad,
     }
 }

@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use etch::cluster::etcd::decode;
-use etch::domain::audit::held;
 use etch::domain::crd::Crd;
 use etch::domain::impact::{Effect, Kind, Problem, SchemaChanges, Upgrade, compare};
 use etch::domain::object::{Identity, Object};
 use etch::domain::path::Path;
-use etch::domain::plan::{Record, Skip, Terms, skip};
+use etch::domain::plan::{Plan, Record, Skip, decide, skip};
 use etch::domain::schema::Schema;
 
+use crate::commands::policy::Rules;
 use crate::commands::sample::Sample;
 
 /// What is told of one CRD.
@@ -20,6 +20,8 @@ pub(super) struct Told {
     pub(super) old_version: Option<String>,
     pub(super) new_version: String,
     pub(super) schemas: SchemaChanges,
+    /// How the operator treats the objects.
+    pub(super) rules: Rules,
     /// Whether the cluster has the CRD, as far as it was asked.
     pub(super) in_cluster: bool,
     pub(super) counts: Counts,
@@ -41,8 +43,10 @@ pub(super) struct Place {
 pub(super) enum Word {
     Appears,
     Changes,
+    Follows,
     Disappears,
     Hidden,
+    Dropped,
     Problem,
 }
 
@@ -61,6 +65,9 @@ pub(super) struct Counts {
     pub(super) changing: u64,
     pub(super) losing: u64,
     pub(super) hidden: u64,
+    pub(super) following: u64,
+    pub(super) dropped: u64,
+    pub(super) held: u64,
     pub(super) invalid: u64,
     pub(super) protected: u64,
     pub(super) ignored: u64,
@@ -70,7 +77,7 @@ pub(super) struct Counts {
 }
 
 impl Told {
-    pub(super) fn new(name: &str, old: Option<&Crd>, new: &Crd, limit: Option<usize>) -> Self {
+    pub(super) fn new(name: &str, old: Option<&Crd>, new: &Crd, limit: Option<usize>, rules: Rules) -> Self {
         let nothing = Schema::default();
         let old_schema = old.map_or(&nothing, |old| &old.storage().schema);
         let schemas = compare(old_schema, &new.storage().schema);
@@ -80,6 +87,7 @@ impl Told {
             new_version: new.storage().name.clone(),
             kinds: schemas.kinds(),
             schemas,
+            rules,
             in_cluster: true,
             counts: Counts::default(),
             summary: BTreeMap::new(),
@@ -119,7 +127,8 @@ impl Told {
         // What `etch persist` does not write it does not protect.
         if !effect.protected.is_empty() {
             let is_held = read.is_some_and(|(object, old)| {
-                held(object, old, &Terms::default(), &Record::default()).is_some()
+                let plan = decide(object, old, &self.rules.terms(), &Record::default());
+                matches!(plan, Plan::Hold(_))
             });
             if skipped.is_some() || is_held {
                 effect.protected.clear();
@@ -131,6 +140,9 @@ impl Told {
             (&mut counts.changing, !effect.changes.is_empty()),
             (&mut counts.losing, !effect.disappears.is_empty()),
             (&mut counts.hidden, !effect.hidden.is_empty()),
+            (&mut counts.following, !effect.follows.is_empty()),
+            (&mut counts.dropped, effect.dropped),
+            (&mut counts.held, effect.held.is_some()),
             (&mut counts.invalid, !effect.problems.is_empty()),
             (&mut counts.protected, !effect.protected.is_empty()),
         ] {
@@ -157,26 +169,35 @@ impl Word {
         match self {
             Self::Appears => "appears",
             Self::Changes => "changes",
+            Self::Follows => "follows",
             Self::Disappears => "disappears",
             Self::Hidden => "hidden",
+            Self::Dropped => "dropped",
             Self::Problem => "problem",
         }
     }
 }
 
+/// The places of an effect by what happens there, the mildest first.
+pub(super) fn by_word(effect: &Effect) -> [(Word, &[Path]); 5] {
+    let hidden = if effect.dropped { Word::Dropped } else { Word::Hidden };
+    [
+        (Word::Appears, &effect.appears),
+        (Word::Changes, &effect.changes),
+        (Word::Follows, &effect.follows),
+        (Word::Disappears, &effect.disappears),
+        (hidden, &effect.hidden),
+    ]
+}
+
 /// The places of an effect, each once: their number does not grow with the items and keys that an object has.
 fn places(effect: &Effect) -> BTreeSet<Place> {
-    let Effect { appears, changes, disappears, hidden, protected: _, problems } = effect;
-    let paths = [
-        (Word::Appears, appears),
-        (Word::Changes, changes),
-        (Word::Disappears, disappears),
-        (Word::Hidden, hidden),
-    ];
     let of = |word, path: &Path| Place { word, text: path.to_schema().to_string() };
-    let mut places: BTreeSet<Place> =
-        paths.into_iter().flat_map(|(word, paths)| paths.iter().map(move |path| of(word, path))).collect();
-    places.extend(problems.iter().map(|problem| {
+    let mut places: BTreeSet<Place> = by_word(effect)
+        .into_iter()
+        .flat_map(|(word, paths)| paths.iter().map(move |path| of(word, path)))
+        .collect();
+    places.extend(effect.problems.iter().map(|problem| {
         let problem = match problem.clone() {
             Problem::Invalid { field, kind, before } => {
                 Problem::Invalid { field: without_indices(&field), kind, before }

@@ -1,4 +1,4 @@
-//! `etch lint`: rules about defaults, over CRDs from files or a cluster.
+//! `etch lint`: rules about defaults, for CRDs from files or a cluster.
 
 mod place;
 mod sarif;
@@ -21,10 +21,10 @@ use super::{asynchronous, each, failure, none_of};
 use crate::commands::global::Global;
 use crate::commands::outcome::Outcome;
 
-/// Checks CRDs for defaults that are wrong, surprise, or could be said better
+/// Check CRDs for defaults that are wrong or surprising
 ///
-/// Exit status: 0 where nothing but infos was found, 1 where there are warnings or errors, 2 where something could not be
-/// read; what could be read is checked all the same.
+/// Exit status: 0 if there are only infos, 1 if there are warnings or errors, 2 if something cannot be read; the rest is
+/// checked all the same.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch lint crds.yaml
@@ -37,19 +37,19 @@ pub(crate) struct Lint {
     /// Files, folders, or - for standard input
     #[arg(value_name = "FILE", required_unless_present_any = ["live", "explain"], conflicts_with = "live")]
     files: Vec<PathBuf>,
-    /// Check the CRDs of the cluster instead
+    /// Check the CRDs in the cluster
     #[arg(long)]
     live: bool,
-    /// The least severity that is shown and counted [default: info; in a table warning]
+    /// The lowest severity to show and count [default: warning in tables, else info]
     #[arg(long, value_enum)]
     severity: Option<Level>,
-    /// A rule that is not applied, by code or name; may be given more than once
+    /// Skip this rule, by code or name; may be given several times
     #[arg(long, value_name = "CODE", value_parser = rule)]
     allow: Vec<&'static Rule>,
     /// Explain a rule, by code or name, and check nothing; `all` lists the rules
     #[arg(long, value_name = "CODE", conflicts_with_all = ["files", "live"])]
     explain: Option<String>,
-    /// How to print the findings
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 }

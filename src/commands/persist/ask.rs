@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use anyhow::bail;
 use etch::cluster::Scope;
-use etch::report;
+use etch::report::{self, counted};
 
 use super::choose::Chosen;
 use super::{Persist, heed};
@@ -21,8 +21,8 @@ impl Persist {
         let what = match chosen {
             [] => return Ok(()),
             [Chosen { name, .. }] => report::plain(name).to_string(),
-            all if self.crds.is_empty() => format!("all {} CRDs that have defaults", all.len()),
-            all => format!("{} CRDs", all.len()),
+            all if self.crds.is_empty() => format!("all {} with defaults", counted(all.len() as u64, "CRD")),
+            all => counted(all.len() as u64, "CRD"),
         };
         let verb = if self.dry_run { "Planning for" } else { "Storing defaults of" };
         writeln!(err, "{verb} {what}, {}.", scope::in_words(scope))?;
@@ -36,7 +36,7 @@ impl Persist {
             let mut answer = String::new();
             io::stdin().lock().read_line(&mut answer)?;
             if !matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
-                bail!("not confirmed: nothing was written");
+                bail!("not confirmed; nothing was written");
             }
         }
         Ok(())

@@ -3,11 +3,12 @@
 
 use std::io::{self, Write};
 
-use etch::api::Policies;
 use etch::cluster::{Cluster, Scope};
 use etch::domain::crd::{Crd, Resource};
+use etch::report;
 
 use super::{Persist, heed};
+use crate::commands::policy::{Known, Unread, labels};
 use crate::commands::{crds_named, scope};
 
 /// A CRD that is to be processed.
@@ -27,10 +28,15 @@ impl Persist {
     /// One that was named is none, or cannot have objects in the scope: nothing is to be done at all then.
     pub(super) async fn choose(&self, cluster: &Cluster, scope: &Scope) -> anyhow::Result<Vec<Chosen>> {
         let is_named = !self.crds.is_empty();
-        let (policies, unread) = match heed::policies(cluster).await {
-            Ok(policies) => (policies, None),
-            Err(error) => (Policies::default(), Some(error)),
+        let (known, unread) = match Known::of(cluster).await {
+            Ok(known) => match known.unread() {
+                Some(Unread::Refused(error)) => (Known::default(), Some(error.clone())),
+                _ => (known, None),
+            },
+            Err(error) => (Known::default(), Some(format!("{error:#}"))),
         };
+        // A cluster without any policy is one that Etch has not been set up in.
+        let has_policies = known.policies().is_some_and(|policies| !policies.is_empty());
         let mut chosen = Vec::new();
         for name in crds_named(cluster, &self.crds).await? {
             let document = cluster.crd(&name).await.ok().flatten();
@@ -42,13 +48,14 @@ impl Persist {
             if !is_named && !crd.compiled().has_defaults() || !scope::covers(scope, &crd, is_named)? {
                 continue;
             }
-            let warnings = heed::against(&policies, &document, &self.terms());
+            let rules = known.rules(&crd, &labels(&document));
+            let warnings = if has_policies { heed::against(&rules, &self.terms()) } else { Vec::new() };
             let (resource, is_namespaced) = (Some(crd.resource()), crd.is_namespaced());
             chosen.push(Chosen { name, resource, is_namespaced, warnings });
         }
         // Where nothing else can be read either, the error says it.
         if let Some(error) = unread.filter(|_| chosen.iter().any(|chosen| chosen.resource.is_some())) {
-            writeln!(io::stderr(), "note: the policies of the cluster cannot be read: {error}")?;
+            writeln!(io::stderr(), "note: DefaultsPolicies cannot be read: {}", report::plain(&error))?;
         }
         Ok(chosen)
     }

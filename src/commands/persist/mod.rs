@@ -36,52 +36,52 @@ use crate::commands::values::in_flight;
 /// How many writes may be under way at once, unless it is said.
 const MAX_IN_FLIGHT: usize = 16;
 
-/// Has the defaults of existing objects stored, once
+/// Store the defaults of existing objects, once
 ///
-/// This is one pass of the operator's, by the same laws: no value that is there is changed, no object is created, no field
-/// changes hands, and what would do harm is left alone and named. A pass that was interrupted can be gone on with.
+/// Make one pass, by the same rules as the operator: no existing value changes, no object is created, no field changes its
+/// owner, and objects that a write would harm are held and listed. An interrupted pass can be resumed.
 ///
-/// All namespaces are processed unless --namespace names one; that of the context does not count. On a terminal, a pass over
-/// all CRDs is begun only when a question is answered with yes.
+/// The pass covers all namespaces unless --namespace names one; the namespace of the context does not count. On a terminal, a
+/// pass over all CRDs asks for confirmation.
 ///
-/// What an earlier pass with --ownership Own has made fields of the manager `etch` is released by a pass without: the values
-/// stay, and nobody owns them.
+/// A pass without --ownership Own releases the fields that an earlier pass with it made fields of the manager `etch`: the
+/// values stay, and nobody owns them.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch persist --dry-run
   etch persist certificates.cert-manager.io
   etch persist crontabs -n web --max-writes-per-second 20 --after web/nightly
 
-Exit status: 0 where all defaults are stored, 1 where some objects are left, or would be written, 2 where the command failed.")]
+Exit status: 0 if all defaults are stored, 1 if some are not or --dry-run would write, 2 if the command failed.")]
 pub(crate) struct Persist {
-    /// The CRDs to process, as kubectl takes types [default: all that have defaults]
+    /// The CRDs to process, named as for kubectl [default: all that have defaults]
     #[arg(value_name = "CRD")]
     crds: Vec<String>,
-    /// Print what would be done to each object, and write nothing
+    /// Show what would be done to each object, and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask before all CRDs are processed
+    /// Do not ask for confirmation before processing all CRDs
     #[arg(short, long)]
     yes: bool,
-    /// Leave out this object of the first CRD and all before it, by namespace and name: nothing is known of them then.
-    /// NAMESPACE/NAME, or NAME where there are no namespaces
+    /// Resume after this object of the first CRD: NAMESPACE/NAME, or NAME for a cluster-scoped one. It and all objects before
+    /// it are not checked
     #[arg(long, value_name = "OBJECT", requires = "crds")]
     after: Option<String>,
     /// Who owns the defaults that are stored
     #[arg(long, value_enum, ignore_case = true, default_value_t)]
     ownership: OwnershipArg,
-    /// What is done about objects with fields that only etcd holds
+    /// What to do with objects that have fields that only etcd holds
     #[arg(long, value_enum, ignore_case = true, default_value_t)]
     hidden_fields: HiddenFieldsArg,
-    /// How many writes may be under way at once
+    /// How many writes may be in flight at once
     #[arg(long, value_name = "NUMBER", default_value_t = MAX_IN_FLIGHT, value_parser = in_flight)]
     max_in_flight: usize,
-    /// How many writes may begin per second [default: no limit]
+    /// How many writes may start per second [default: no limit]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     max_writes_per_second: Option<u32>,
     #[command(flatten)]
     limit: LimitArg,
-    /// How to print the result
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 }
@@ -89,7 +89,7 @@ pub(crate) struct Persist {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 enum OwnershipArg {
-    /// Nobody; what the manager `etch` owns is released
+    /// Nobody; fields that the manager `etch` owns are released
     #[default]
     None,
     /// The manager `etch`
@@ -99,10 +99,10 @@ enum OwnershipArg {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 enum HiddenFieldsArg {
-    /// They are left alone and named
+    /// Hold them, and list them
     #[default]
     Hold,
-    /// They are written, which destroys the hidden fields
+    /// Write them, which destroys the hidden fields
     Drop,
 }
 
@@ -163,10 +163,12 @@ impl Persist {
         if !all.is_empty() && all.iter().all(|told| told.is_nothing()) {
             return Err(failure(failures));
         }
+        let not_begun = (chosen.len() - all.len()) as u64;
+        let document = || print::document(&all, not_begun, &work.scope, self.dry_run);
         match self.output {
-            Output::Table => print::table(out, &global.style(), &all, self.dry_run)?,
-            Output::Json => report::write_json(out, &print::document(&all, &work.scope, self.dry_run))?,
-            Output::Yaml => report::write_yaml(out, &print::document(&all, &work.scope, self.dry_run))?,
+            Output::Table => print::table(out, &global.style(), &all, not_begun, self.dry_run)?,
+            Output::Json => report::write_json(out, &document())?,
+            Output::Yaml => report::write_yaml(out, &document())?,
         }
         if !failures.is_empty() {
             out.flush()?;
@@ -184,14 +186,13 @@ impl Persist {
     ) -> anyhow::Result<Option<String>> {
         let (Some(after), Some(first)) = (&self.after, first) else { return Ok(None) };
         let Some(resource) = &first.resource else {
-            bail!("--after {after}: the CRD {} cannot be read", first.name);
+            bail!("--after {after}: CRD {} cannot be read", first.name);
         };
         let place = place::place(after, first.is_namespaced, scope)?;
         let (namespace, name) = place::parts(&place);
         // Where it may not be read, it is not needed either.
         if let Ok(None) = cluster.object_named(resource, namespace, name).await {
-            let behind = "going on behind the place where it would be";
-            writeln!(io::stderr(), "note: --after {after}: there is no such object; {behind}")?;
+            writeln!(io::stderr(), "note: --after {after}: no such object; resuming after that name")?;
         }
         Ok(Some(place))
     }
@@ -201,10 +202,10 @@ impl Persist {
         if work.signals.ended.is_cancelled() {
             told.is_ended = true;
             told.resume = Some(self.resume(work.global, left, told.after.as_deref()));
-            bail!("interrupted before it was begun");
+            bail!("interrupted before it started");
         }
         let name = &told.crd;
-        let document = work.cluster.crd(name).await?.with_context(|| format!("the CRD {name} is gone"))?;
+        let document = work.cluster.crd(name).await?.with_context(|| format!("CRD {name} was deleted"))?;
         let crd = Crd::read(&document)?;
         scope::covers(&work.scope, &crd, true)?;
         if let Some(message) = judge(&document["spec"]).message() {
@@ -260,7 +261,7 @@ impl Persist {
                 told.passed =
                     Passed { counts: reached.counts, left_out: reached.left_out, ..Passed::default() };
                 told.resume = Some(self.resume(work.global, left, told.after.as_deref()));
-                bail!("interrupted; writes that were under way may have been carried out")
+                bail!("interrupted; writes in flight may have completed")
             }
         }
     }
@@ -294,7 +295,7 @@ impl Told {
     /// Why it was not completed, and how to go on.
     fn failure(&self) -> Option<String> {
         let error = self.error.as_ref()?;
-        let resume = self.resume.as_ref().map(|resume| format!("; to go on: {resume}"));
+        let resume = self.resume.as_ref().map(|resume| format!("; to resume: {resume}"));
         Some(format!("{}: {error}{}", self.crd, resume.unwrap_or_default()))
     }
 }

@@ -17,14 +17,14 @@ pub(super) fn place(text: &str, is_namespaced: bool, scope: &Scope) -> anyhow::R
     };
     match (is_namespaced, namespace, scope.namespace()) {
         (true, Some(namespace), Some(scope)) if namespace != scope && is_namespace(namespace) => {
-            bail!("--after {text}: it is not in namespace {scope}, and nothing outside it is processed")
+            bail!("--after {text}: not in namespace {scope}, and no other is processed")
         }
         (true, Some(namespace), _) if is_namespace(namespace) && is_object(name) => Ok(text.to_owned()),
         (true, None, Some(scope)) if is_object(name) => Ok(format!("{scope}/{name}")),
         (false, None | Some(""), _) if is_object(name) => Ok(format!("/{name}")),
-        (true, ..) => bail!("--after {text}: no object is called so; give it as NAMESPACE/NAME"),
+        (true, ..) => bail!("--after {text}: not a valid object name; give NAMESPACE/NAME"),
         (false, ..) => {
-            bail!("--after {text}: no object is called so; give its NAME, as it is in no namespace")
+            bail!("--after {text}: not a valid object name; the type is cluster-scoped, so give NAME")
         }
     }
 }

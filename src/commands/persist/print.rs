@@ -19,7 +19,7 @@ type Count = (&'static str, fn(&Counts) -> u64, &'static str);
 const COUNTS: [Count; 8] = [
     ("written", |counts| counts.written, "written"),
     ("due", |counts| counts.due, "to be written"),
-    ("alreadyStored", |counts| counts.already_stored, "stored already"),
+    ("alreadyStored", |counts| counts.already_stored, "already stored"),
     ("held", |counts| counts.held, "held"),
     ("rejected", |counts| counts.rejected, "rejected"),
     ("ignored", |counts| counts.ignored, "ignored by annotation"),
@@ -27,10 +27,10 @@ const COUNTS: [Count; 8] = [
     ("unknown", |counts| counts.unknown, "unknown"),
 ];
 
-pub(super) fn document(all: &[Told], scope: &Scope, dry_run: bool) -> Value {
+pub(super) fn document(all: &[Told], not_begun: u64, scope: &Scope, dry_run: bool) -> Value {
     let document = json!({
         "crds": all.iter().map(|told| told.document(dry_run)).collect::<Vec<_>>(),
-        "totals": totals(all),
+        "totals": totals(all, not_begun),
     });
     in_document(document, scope)
 }
@@ -43,8 +43,18 @@ fn left_out(all: &[Told]) -> u64 {
     all.iter().map(|told| told.passed.left_out).sum()
 }
 
-fn totals(all: &[Told]) -> Value {
-    let mut totals = json!({ "objects": sum(all, |counts| counts.objects), "notLookedAt": left_out(all) });
+/// How many CRDs were not processed to the end: those that failed or were interrupted, and those that were not begun.
+fn not_completed(all: &[Told], not_begun: u64) -> u64 {
+    all.iter().filter(|told| told.error.is_some()).count() as u64 + not_begun
+}
+
+fn totals(all: &[Told], not_begun: u64) -> Value {
+    let mut totals = json!({
+        "objects": sum(all, |counts| counts.objects),
+        "notLookedAt": left_out(all),
+        "crds": all.len() as u64 + not_begun,
+        "crdsNotCompleted": not_completed(all, not_begun),
+    });
     for (key, count, _) in COUNTS {
         totals[key] = sum(all, count).into();
     }
@@ -52,24 +62,36 @@ fn totals(all: &[Told]) -> Value {
 }
 
 /// The totals in a sentence.
-fn summary(all: &[Told]) -> String {
+fn summary(all: &[Told], not_begun: u64) -> String {
     let objects = counted(sum(all, |counts| counts.objects), "object");
     let mut parts: Vec<String> = COUNTS
         .iter()
         .filter_map(|(_, count, what)| Some((sum(all, count), what)).filter(|(number, _)| *number > 0))
         .map(|(number, what)| format!("{number} {what}"))
         .collect();
-    if parts.is_empty() {
+    let (left_out, left) = (left_out(all), not_completed(all, not_begun));
+    if parts.is_empty() && left == 0 {
         parts.push("nothing to do".to_owned());
     }
-    let more = match left_out(all) {
-        0 => String::new(),
-        left_out => format!("; {left_out} more not looked at"),
-    };
-    format!("{objects} of {}: {}{more}.", counted(all.len() as u64, "CRD"), parts.join(", "))
+    let mut sentences: Vec<String> =
+        Some(parts.join(", ")).filter(|parts| !parts.is_empty()).into_iter().collect();
+    if left_out > 0 {
+        sentences.push(format!("{left_out} not checked"));
+    }
+    let crds = counted(all.len() as u64 + not_begun, "CRD");
+    if left > 0 {
+        sentences.push(format!("{left} of {crds} not completed"));
+    }
+    format!("{objects} of {crds}: {}.", sentences.join("; "))
 }
 
-pub(super) fn table(out: &mut dyn Write, style: &Style, all: &[Told], dry_run: bool) -> io::Result<()> {
+pub(super) fn table(
+    out: &mut dyn Write,
+    style: &Style,
+    all: &[Told],
+    not_begun: u64,
+    dry_run: bool,
+) -> io::Result<()> {
     if all.is_empty() {
         return writeln!(out, "No CRD has defaults.");
     }
@@ -79,7 +101,7 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, all: &[Told], dry_run: b
         numbers(out, style, all)?;
         problems(out, style, all)?;
     }
-    writeln!(out, "\n{}", summary(all))
+    writeln!(out, "\n{}", summary(all, not_begun))
 }
 
 fn numbers(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> {
@@ -157,7 +179,7 @@ fn plans(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> {
         }
     }
     if numbers.is_empty() {
-        return write!(out, "Nothing is to be done.");
+        return write!(out, "Nothing to do.");
     }
     numbers.write(out, style)?;
     if objects.is_empty() {
@@ -178,10 +200,10 @@ impl Told {
         match (&self.error, &self.after) {
             (Some(error), _) => Cell::new(error, Tone::Bad),
             (None, Some(after)) if left_out > 0 => {
-                let text = format!("{left_out} up to {} not looked at", after.trim_start_matches('/'));
+                let text = format!("{left_out} up to {} not checked", after.trim_start_matches('/'));
                 Cell::new(text, Tone::Warning)
             }
-            _ if !self.passed.verified => Cell::new("not verified: run it again", Tone::Warning),
+            _ if !self.passed.verified => Cell::new("not verified; run it again", Tone::Warning),
             _ => Cell::default(),
         }
     }
@@ -218,5 +240,33 @@ impl Told {
             }
         }
         document
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use etch::controller::Passed;
+
+    use super::*;
+
+    fn told(written: u64, error: Option<&str>) -> Told {
+        let counts = Counts { objects: written, written, ..Counts::default() };
+        let passed = Passed { counts, ..Passed::default() };
+        Told { passed, error: error.map(str::to_owned), ..Told::default() }
+    }
+
+    #[test]
+    fn totals_name_what_was_not_completed() {
+        let done = [told(1, None), told(0, None)];
+        assert_eq!(summary(&done, 0), "1 object of 2 CRDs: 1 written.");
+        assert_eq!(summary(&[told(0, None)], 0), "0 objects of 1 CRD: nothing to do.");
+        let ended = [told(7, None), told(3, Some("interrupted"))];
+        assert_eq!(summary(&ended, 2), "10 objects of 4 CRDs: 10 written; 3 of 4 CRDs not completed.");
+        assert_eq!(
+            summary(&[told(0, Some("interrupted"))], 0),
+            "0 objects of 1 CRD: 1 of 1 CRD not completed."
+        );
+        let totals = totals(&ended, 2);
+        assert_eq!((&totals["crds"], &totals["crdsNotCompleted"]), (&json!(4), &json!(3)));
     }
 }

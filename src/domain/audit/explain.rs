@@ -1,4 +1,4 @@
-//! Each default that applies to an object, with what is known of it and what Etch will do about it.
+//! Each default that applies to an object, with what is known of it and what Etch does about it.
 //! It must not hold a value of the object.
 
 use std::collections::BTreeSet;
@@ -8,7 +8,10 @@ use crate::domain::crd::Crd;
 use crate::domain::object::{IGNORE_ANNOTATION, Object};
 use crate::domain::ownership::{is_named, owners};
 use crate::domain::path::{Path, Trail};
-use crate::domain::plan::{Hold, Plan, Record, Skip, Strategy, Terms, decide};
+use crate::domain::plan::{
+    Change, Foretold, Held, HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, foretell,
+    hidden,
+};
 
 /// What is known of one default of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,25 +24,38 @@ pub struct Account {
     pub origin: &'static str,
     /// The managers that own it, or something in it, each once.
     pub owners: Vec<String>,
-    /// What Etch will do about it, and why.
+    /// What Etch does about it, and why.
     pub reason: String,
 }
 
-/// Tells of each default of the storage version that applies, in the order of their places, what is known of it.
+/// What the operator goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// What writes may do.
+    pub terms: &'a Terms,
+    /// What is on record. Only what is known to be gone counts.
+    pub record: &'a Record,
+    /// The changed defaults that concern the object.
+    pub changes: &'a [Change],
+    /// Why the operator writes to no object; none where it writes.
+    pub idle: Option<&'a str>,
+}
+
+/// Explains each default of the storage version that applies, in the order of their places; and behind them each value that
+/// goes with a default that is gone.
 ///
-/// `missing` is what was found by the view or, where `exact` is set, by the bytes. Of the record only what is known to be gone
-/// counts.
+/// `missing` is what was found by the view or, where `exact` is set, by the bytes.
 pub fn explain(
     object: &Object,
     crd: &Crd,
-    terms: &Terms,
-    record: &Record,
+    rules: &Rules<'_>,
     missing: &[Missing],
     exact: bool,
 ) -> Vec<Account> {
     let mut filled = Vec::new();
     crd.compiled().filled(object.json(), &mut |at: &Trail<'_>, _: &_| filled.push(at.to_path()));
-    let plan = decide(object, crd, terms, &record.of_cleared());
+    let foretold = foretell(object, crd, rules.terms, &rules.record.of_cleared(), rules.changes);
+    let intention = Intention { object, crd, rules, foretold: &foretold };
     let account = |path: Path| {
         let found =
             missing.iter().find(|missing| missing.path.contains(&path) || path.contains(&missing.path));
@@ -55,16 +71,27 @@ pub fn explain(
         };
         let owners = owners_of(object, crd, &path);
         let reason = match state {
+            State::Stored if let Some(reason) = intention.of_old_value(&path) => reason,
             State::Stored if !is_default => {
-                "the value is another than the default, so somebody wrote it".to_owned()
+                "the value differs from the default, so somebody wrote it".to_owned()
             }
             State::Stored if exact => "etcd holds it".to_owned(),
-            State::Stored => "it was written since the default is in the schema".to_owned(),
-            _ => intention(&plan, state, !owners.is_empty()),
+            State::Stored => "the object was written after the schema had the default".to_owned(),
+            _ => intention.of_missing(state, !owners.is_empty()),
         };
         Account { path, state, origin, owners, reason }
     };
-    places(object.json(), crd).into_iter().map(account).collect()
+    let mut accounts: Vec<Account> = places(object.json(), crd).into_iter().map(account).collect();
+    let is_told = |path: &Path| accounts.iter().any(|account| account.path == *path);
+    let gone: Vec<Path> = foretold.moved.iter().filter(|path| !is_told(path)).cloned().collect();
+    accounts.extend(gone.into_iter().map(|path| Account {
+        reason: intention.of_old_value(&path).unwrap_or_default(),
+        owners: owners_of(object, crd, &path),
+        state: State::Stored,
+        origin: "object",
+        path,
+    }));
+    accounts
 }
 
 fn owners_of(object: &Object, crd: &Crd, path: &Path) -> Vec<String> {
@@ -74,50 +101,96 @@ fn owners_of(object: &Object, crd: &Crd, path: &Path) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// What Etch will do about a default that is not stored, or may not be.
-fn intention(plan: &Plan, state: State, is_owned: bool) -> String {
-    let known = match state {
-        State::Gap => "the object is stored at a version without it",
-        State::Phantom => "etcd does not hold it",
-        _ if is_owned => "it has an owner, so etcd probably holds it, but a claim may outlive its field",
-        _ => "what is shown does not tell whether etcd holds it",
-    };
-    let intention = match plan {
-        Plan::Skip(Skip::Terminating) => "Etch leaves the object alone: it is being deleted".to_owned(),
-        Plan::Skip(Skip::Ignored) => {
-            format!("Etch leaves the object alone: its annotation {IGNORE_ANNOTATION} asks for it")
+/// What Etch does with an object, and with one default of it.
+struct Intention<'a> {
+    object: &'a Object,
+    crd: &'a Crd,
+    rules: &'a Rules<'a>,
+    foretold: &'a Foretold,
+}
+
+impl Intention<'_> {
+    /// What Etch does about a value that is what its default gave before; none where it is not.
+    fn of_old_value(&self, path: &Path) -> Option<String> {
+        let known = "the value is what the default was before it changed";
+        if self.foretold.moved.contains(path) {
+            let is_gone = self
+                .rules
+                .changes
+                .iter()
+                .any(|change| *change.path() == path.to_schema() && change.present().is_none());
+            let what = if is_gone { "removes it" } else { "replaces it with the new default" };
+            return Some(match self.rules.idle {
+                None => format!("{known}, and nobody owns it; Etch {what} (onChange: Follow)"),
+                Some(idle) => format!("{known}, and nobody owns it; Etch does not write: {idle}"),
+            });
         }
-        Plan::Hold(held) => {
-            let why = match held.reason {
-                Hold::HiddenFields => {
-                    "a write may destroy fields that the schema no longer knows and managedFields (or last-applied) still name"
-                        .to_owned()
-                }
-                Hold::Misfit => {
-                    "a write would make the server forget who owns what, for a type does not fit the schema"
-                        .to_owned()
-                }
-                Hold::InvalidDefaults if held.broken.is_empty() => "the default is itself invalid".to_owned(),
-                Hold::InvalidDefaults => {
-                    format!("with its defaults it would be invalid: {}", held.broken_in_short())
-                }
-            };
-            let paths: Vec<_> = held.paths.iter().map(Path::to_string).collect();
-            format!("Etch leaves the object alone: {why} ({})", paths.join(", "))
+        self.foretold.kept.contains(path).then(|| match self.foretold.held() {
+            Some(held) => format!("{known}; Etch keeps it: {}", why_held(held)),
+            None => format!("{known}; Etch keeps it"),
+        })
+    }
+
+    /// What Etch does about a default that is not stored, or may not be.
+    fn of_missing(&self, state: State, is_owned: bool) -> String {
+        let known = match state {
+            State::Gap => "the object is stored at a version without it",
+            State::Phantom => "etcd does not hold it",
+            _ if is_owned => "it has an owner, so etcd probably holds it; managedFields can be stale",
+            _ => "the API does not show whether etcd holds it",
+        };
+        format!("{known}; {}", self.of_object())
+    }
+
+    fn of_object(&self) -> String {
+        let write = match (&self.foretold.plan, self.rules.idle) {
+            (Plan::Skip(Skip::Terminating), _) => {
+                return "Etch skips the object: it is being deleted".to_owned();
+            }
+            (Plan::Skip(Skip::Ignored), _) => {
+                return format!("Etch skips the object: it has the annotation {IGNORE_ANNOTATION}");
+            }
+            (_, Some(idle)) => return format!("Etch does not write: {idle}"),
+            (Plan::Hold(held), None) => return format!("Etch holds the object: {}", why_held(held)),
+            (Plan::Stored, None) => return "Etch counts it as stored".to_owned(),
+            (Plan::Write(write), None) => write,
+        };
+        let how = match (write.strategy, self.rules.terms.ownership) {
+            (Strategy::Apply, Ownership::None) => "with a server-side apply that names only the object",
+            (Strategy::Apply, Ownership::Own) => "with a server-side apply, and owns it (ownership: Own)",
+            (Strategy::Merge, _) => "with an empty merge patch, because the object has no managedFields",
+            (Strategy::Rewrite, _) => "with a patch that moves managedFields entries to the storage version",
+            (Strategy::Follow, _) => "with the new default",
+        };
+        let dropped = self.dropped();
+        let dropped = match dropped.is_empty() {
+            true => String::new(),
+            false => format!(", and drops {} (hiddenFields: Drop)", dropped.join(", ")),
+        };
+        format!("Etch stores it {how}{dropped}")
+    }
+
+    /// The hidden fields that a write drops, as the policy says. Those that are known to be gone are none.
+    fn dropped(&self) -> Vec<String> {
+        let Rules { terms, record, .. } = self.rules;
+        if terms.hidden_fields == HiddenFields::Hold {
+            return Vec::new();
         }
-        Plan::Write(write) => match write.strategy {
-            Strategy::Apply => {
-                "Etch has it stored by a server-side apply that names the object alone".to_owned()
-            }
-            Strategy::Merge => {
-                "Etch has it stored by an empty merge patch, for nobody owns anything".to_owned()
-            }
-            Strategy::Follow => "Etch replaces it, as its policy says".to_owned(),
-            Strategy::Rewrite => {
-                "Etch has it stored by a patch that names the owners anew at the storage version".to_owned()
-            }
-        },
-        Plan::Stored => "Etch counts it as stored".to_owned(),
+        let cleared = record.cleared.get(self.object.uid());
+        let is_there = |path: &&Path| cleared.is_none_or(|cleared| !cleared.contains(&path.to_schema()));
+        hidden(self.object, self.crd).iter().filter(is_there).map(Path::to_string).collect()
+    }
+}
+
+fn why_held(held: &Held) -> String {
+    let why = match held.reason {
+        Hold::HiddenFields => {
+            "a write may destroy fields that the schema no longer has and managedFields or last-applied still name".to_owned()
+        }
+        Hold::Misfit => "a field has another type than the schema, so a write would clear managedFields".to_owned(),
+        Hold::InvalidDefaults if held.broken.is_empty() => "the default itself is invalid".to_owned(),
+        Hold::InvalidDefaults => format!("its defaults would make it invalid: {}", held.broken_in_short()),
     };
-    format!("{known}; {intention}")
+    let paths: Vec<_> = held.paths.iter().map(Path::to_string).collect();
+    format!("{why} ({})", paths.join(", "))
 }

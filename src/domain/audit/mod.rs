@@ -11,13 +11,10 @@ mod view;
 
 use std::fmt;
 
-use crate::domain::crd::Crd;
-use crate::domain::object::Object;
 use crate::domain::path::Path;
-use crate::domain::plan::{Held, Plan, Record, Terms, decide};
 
 pub use exact::{Exact, Unreadable, by_bytes};
-pub use explain::{Account, explain};
+pub use explain::{Account, Rules, explain};
 pub use places::places;
 pub use totals::Totals;
 pub use view::{Evidence, by_view, schema_time};
@@ -47,15 +44,6 @@ pub struct Missing {
 /// The state of an object, from that of its defaults: the worst of them.
 pub fn overall(missing: &[Missing]) -> State {
     missing.iter().map(|missing| missing.state).max().unwrap_or(State::Stored)
-}
-
-/// Why Etch would leave an object alone in which something is missing; none where it would write. Of the record only what is
-/// known to be gone counts.
-pub fn held(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Option<Held> {
-    match decide(object, crd, terms, &record.of_cleared()) {
-        Plan::Hold(held) => Some(held),
-        _ => None,
-    }
 }
 
 impl State {

@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::domain::crd::Crd;
 use crate::domain::decode::Decoder;
 use crate::domain::json::Json;
-use crate::domain::plan::Skip;
+use crate::domain::object::Object;
+use crate::domain::plan::{Change, HiddenFields, Ownership, Past, Record, Skip, Terms, changes};
 
 const CHANGED: &str = "2026-01-01T12:00:00Z";
 
@@ -164,11 +166,93 @@ fn what_is_skipped_is_explained() {
     let object = Object::from(document);
     let record = Record { through: Some(7), ..Record::default() };
     let missing = by_view(&object, &crd, &Evidence { record, ..evidence() });
-    let accounts = explain(&object, &crd, &Terms::default(), &Record::default(), &missing, false);
-    let told: Vec<_> = accounts.iter().map(|account| (account.state, account.reason.as_str())).collect();
-    let reason = "what is shown does not tell whether etcd holds it; Etch leaves the object alone: its annotation \
-                  etch-operator.io/ignore asks for it";
-    assert_eq!(told, [(State::Possible, reason)]);
+    let reason = "the API does not show whether etcd holds it; Etch skips the object: it has the annotation \
+                  etch-operator.io/ignore";
+    assert_eq!(
+        explained(&object, &crd, &Terms::default(), &[], None, &missing),
+        [format!(".spec.a possible: {reason}")]
+    );
+}
+
+/// What is said of each default under these rules.
+fn explained(
+    object: &Object,
+    crd: &Crd,
+    terms: &Terms,
+    changes: &[Change],
+    idle: Option<&str>,
+    missing: &[Missing],
+) -> Vec<String> {
+    let rules = Rules { terms, record: &Record::default(), changes, idle };
+    let accounts = explain(object, crd, &rules, missing, false);
+    accounts.iter().map(|account| format!("{} {}: {}", account.path, account.state, account.reason)).collect()
+}
+
+#[test]
+fn what_is_done_depends_on_the_policy() {
+    let crd = one_version();
+    let mut document =
+        object(json!({ "a": 1 }), json!({ "f:gone": {} }), "2025-12-01T00:00:00Z").json().clone();
+    let missing = [Missing { path: ".spec.a".parse().expect("a path"), state: State::Phantom }];
+    let said = |document: &Json, terms: Terms, idle: Option<&str>| {
+        let object = Object::from(document.clone());
+        let said = explained(&object, &crd, &terms, &[], idle, &missing);
+        said[0].strip_prefix(".spec.a phantom: etcd does not hold it; ").expect("what is known").to_owned()
+    };
+    let drop = Terms { hidden_fields: HiddenFields::Drop, ..Terms::default() };
+    let own = Terms { ownership: Ownership::Own, ..drop };
+    let held = said(&document, Terms::default(), None);
+    assert!(
+        held.starts_with("Etch holds the object: a write may destroy fields")
+            && held.ends_with("(.spec.gone)"),
+        "{held}"
+    );
+    assert_eq!(
+        said(&document, drop, None),
+        "Etch stores it with a server-side apply that names only the object, and drops .spec.gone (hiddenFields: Drop)"
+    );
+    assert!(said(&document, own, None).contains("and owns it (ownership: Own), and drops .spec.gone"));
+    let idle = "DefaultsPolicy default has mode: Audit";
+    assert_eq!(said(&document, drop, Some(idle)), format!("Etch does not write: {idle}"));
+    document["metadata"]["managedFields"] = json!([]);
+    assert!(said(&document, Terms::default(), None).ends_with("because the object has no managedFields"));
+}
+
+#[test]
+fn an_old_default_is_explained_where_it_follows_and_where_it_stays() {
+    let crd = one_version();
+    let path: Path = ".spec.a".parse().expect("a path");
+    let past = [Past { path: path.clone(), values: vec![json!(7).into()] }];
+    let free = object(json!({ "a": 7 }), json!({ "f:l": {} }), "2026-02-01T00:00:00Z");
+    let owned = object(json!({ "a": 7 }), json!({ "f:a": {} }), "2026-02-01T00:00:00Z");
+    let followed = changes(&past, &crd, std::slice::from_ref(&path));
+    let said = |object: &Object, changes: &[Change], idle: Option<&str>| {
+        explained(object, &crd, &Terms::default(), changes, idle, &[]).join("\n")
+    };
+    let known = ".spec.a stored: the value is what the default was before it changed";
+    assert_eq!(
+        said(&free, &followed, None),
+        format!("{known}, and nobody owns it; Etch replaces it with the new default (onChange: Follow)")
+    );
+    let idle = "DefaultsPolicy default (paused) has paused writes";
+    assert_eq!(
+        said(&free, &followed, Some(idle)),
+        format!("{known}, and nobody owns it; Etch does not write: {idle}")
+    );
+    assert_eq!(said(&owned, &followed, None), format!("{known}; Etch keeps it"));
+    assert_eq!(said(&free, &changes(&past, &crd, &[]), None), format!("{known}; Etch keeps it"));
+    assert_eq!(
+        said(&free, &[], None),
+        ".spec.a stored: the value differs from the default, so somebody wrote it"
+    );
+    let past = [Past { path: ".spec.gone".parse().expect("a path"), values: vec![json!(7).into()] }];
+    let gone = changes(&past, &crd, &[".spec.gone".parse().expect("a path")]);
+    let object = object(json!({ "a": 2, "gone": 7 }), json!({ "f:l": {} }), "2026-02-01T00:00:00Z");
+    assert!(
+        said(&object, &gone, None).ends_with("Etch removes it (onChange: Follow)"),
+        "{}",
+        said(&object, &gone, None)
+    );
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub struct Totals {
     pub ignored: u64,
     /// Objects that Etch does not write because they are being deleted; each is counted above as well.
     pub terminating: u64,
+    /// Objects with a value that Etch moves to a changed default, as the policy says.
+    pub following: u64,
     /// Objects with fields that only etcd holds, where the bytes were looked at.
     pub hidden: u64,
     /// Places in the schema, and in how many objects a default is missing there or may be.

@@ -50,7 +50,7 @@ impl Effect {
         let is_known = |problem: &Problem| matches!(problem, Problem::Invalid { before: true, .. });
         present([
             (Kind::Addition, !self.appears.is_empty()),
-            (Kind::Change, !self.changes.is_empty()),
+            (Kind::Change, !self.changes.is_empty() || !self.follows.is_empty()),
             (Kind::Loss, !self.disappears.is_empty() || !self.hidden.is_empty()),
             (Kind::Problem, self.problems.iter().any(|problem| !is_known(problem))),
             (Kind::Known, self.problems.iter().any(is_known)),
@@ -83,6 +83,7 @@ mod tests {
             (Effect::default(), &[][..]),
             (Effect { appears: place(), ..Effect::default() }, &[Kind::Addition]),
             (Effect { changes: place(), ..Effect::default() }, &[Kind::Change]),
+            (Effect { follows: place(), ..Effect::default() }, &[Kind::Change]),
             (Effect { disappears: place(), ..Effect::default() }, &[Kind::Loss]),
             (Effect { hidden: place(), ..Effect::default() }, &[Kind::Loss]),
             (Effect { problems: vec![opaque], ..Effect::default() }, &[Kind::Problem]),

@@ -16,7 +16,7 @@ use crate::domain::finding::Finding;
 use crate::domain::json::{Json, copy};
 use crate::domain::object::Object;
 use crate::domain::path::Path;
-use crate::domain::plan::has_gap;
+use crate::domain::plan::{Change, Foretold, Held, Record, Terms, foretell, has_gap};
 use crate::domain::validate::Validator;
 use difference::{Difference, difference};
 
@@ -33,6 +33,9 @@ pub struct Upgrade<'a> {
     decoder: Decoder<'a>,
     before: Validator<'a>,
     after: Validator<'a>,
+    terms: Terms,
+    changes: Vec<Change>,
+    writes: bool,
 }
 
 /// What an upgrade does to one object. Places are the object's own, the topmost ones, in order.
@@ -46,8 +49,14 @@ pub struct Effect {
     pub disappears: Vec<Path>,
     /// Values that it no longer shows and that etcd goes on holding, until the next write destroys them (facts R4, W12).
     pub hidden: Vec<Path>,
+    /// Stored values that are the old default, and that Etch then moves to the new one, or removes with a default that is gone.
+    pub follows: Vec<Path>,
     /// Those of `changes` and `disappears` that would stay as they are if the present defaults were stored first.
     pub protected: Vec<Path>,
+    /// Whether Etch then writes the object, which destroys what is `hidden`.
+    pub dropped: bool,
+    /// Why Etch then holds the object.
+    pub held: Option<Held>,
     /// What makes it invalid afterwards, without values.
     pub problems: Vec<Problem>,
 }
@@ -101,15 +110,19 @@ impl Effect {
         self.appears.is_empty()
             && self.changes.is_empty()
             && self.disappears.is_empty()
+            && self.follows.is_empty()
             && self.hidden.is_empty()
             && self.problems.is_empty()
     }
 }
 
 impl<'a> Upgrade<'a> {
-    /// An upgrade from `old` to `new`, which are two states of one CRD.
+    /// An upgrade from `old` to `new`, which are two states of one CRD, in a cluster in which nobody writes to objects.
     pub fn new(old: &'a Crd, new: &'a Crd) -> Self {
         Self {
+            terms: Terms::default(),
+            changes: Vec::new(),
+            writes: false,
             old,
             new,
             old_decoder: Decoder::new(old),
@@ -117,6 +130,12 @@ impl<'a> Upgrade<'a> {
             before: Validator::new(&old.storage().schema),
             after: Validator::new(&new.storage().schema),
         }
+    }
+
+    /// The same upgrade in a cluster with a policy: what writes may do, the `changes` of defaults that come with the upgrade, and
+    /// whether the operator `writes` to objects at all.
+    pub fn under(self, terms: Terms, changes: Vec<Change>, writes: bool) -> Self {
+        Self { terms, changes, writes, ..self }
     }
 
     /// What changes in the schema of the storage version.
@@ -198,7 +217,24 @@ impl<'a> Upgrade<'a> {
             true => self.problems(view, &after),
             false => vec![Problem::NotJudged { version: stored.version.clone() }],
         };
-        Effect { appears, changes, disappears, hidden, protected, problems }
+        let effect =
+            Effect { appears, changes, disappears, hidden, protected, problems, ..Effect::default() };
+        match self.written(after) {
+            Some(written) => Effect {
+                dropped: !effect.hidden.is_empty() && written.is_written(),
+                held: written.held().cloned(),
+                follows: written.moved,
+                ..effect
+            },
+            None => effect,
+        }
+    }
+
+    /// What the operator does with an object after the upgrade; none where it writes to none.
+    fn written(&self, after: Json) -> Option<Foretold> {
+        let has_work = self.new.compiled().has_defaults() || !self.changes.is_empty();
+        let written = || foretell(&after.into(), self.new, &self.terms, &Record::default(), &self.changes);
+        (self.writes && has_work).then(written)
     }
 
     fn difference(&self, before: &Value, after: &Value) -> Difference {
@@ -214,8 +250,9 @@ impl<'a> Upgrade<'a> {
             return Vec::new();
         };
         let left = self.difference(view, &after);
+        let follows = self.written(after).map(|written| written.moved).unwrap_or_default();
         let is_lost = |path: &&Path| {
-            let mut lost = left.changes.iter().chain(&left.disappears).chain(&hidden);
+            let mut lost = left.changes.iter().chain(&left.disappears).chain(&hidden).chain(&follows);
             !lost.any(|lost| lost.contains(path) || path.contains(lost))
         };
         let mut protected: Vec<Path> = changes.iter().chain(disappears).filter(is_lost).cloned().collect();

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::domain::plan::{HiddenFields, changes, past_of};
 
 fn crd(versions: &[(&str, bool, Value)]) -> Crd {
     let versions: Vec<Value> = versions
@@ -48,9 +49,12 @@ fn told(effect: &Effect) -> Vec<String> {
     [
         ("appears", paths(&effect.appears)),
         ("changes", paths(&effect.changes)),
+        ("follows", paths(&effect.follows)),
         ("disappears", paths(&effect.disappears)),
         ("hidden", paths(&effect.hidden)),
         ("protected", paths(&effect.protected)),
+        ("dropped", if effect.dropped { "yes".to_owned() } else { String::new() }),
+        ("held", effect.held.as_ref().map(|held| held.reason.as_str().to_owned()).unwrap_or_default()),
         ("problems", problems.join("; ")),
     ]
     .iter()
@@ -76,6 +80,57 @@ fn what_is_stored_stays_and_what_is_not_follows_the_default() {
     assert_eq!(effect(old.clone(), new, &other), [""; 0]);
     let gone = json!({ "a": { "type": "integer" } });
     assert_eq!(effect(old, gone, &phantom), ["disappears .spec.a", "protected .spec.a"]);
+}
+
+/// The effect on an object all of which is stored, in a cluster whose policy has these terms and follows `.spec.a`, or does not write.
+fn governed(old: Value, new: Value, object: &Object, terms: Terms, writes: bool) -> Vec<String> {
+    let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
+    let followed = [".spec.a".parse().expect("a path")];
+    let changes = changes(&past_of(&old), &new, &followed);
+    told(&Upgrade::new(&old, &new).under(terms, changes, writes).proved(object))
+}
+
+#[test]
+fn what_a_policy_follows_changes_although_it_is_stored() {
+    let integer = |default: Value| json!({ "a": { "type": "integer", "default": default } });
+    let (old, new) = (integer(json!(1)), integer(json!(5)));
+    let stored = tab(json!({ "a": 1 }), json!({}));
+    let owned = tab(json!({ "a": 1 }), json!({ "f:a": {} }));
+    let terms = Terms::default();
+    assert_eq!(governed(old.clone(), new.clone(), &stored, terms, true), ["follows .spec.a"]);
+    assert_eq!(governed(old.clone(), new.clone(), &stored, terms, false), [""; 0], "nobody writes");
+    assert_eq!(governed(old.clone(), new.clone(), &owned, terms, true), [""; 0], "it has an owner");
+    let gone = json!({ "a": { "type": "integer" } });
+    assert_eq!(governed(old.clone(), gone, &stored, terms, true), ["follows .spec.a"], "with the default");
+    // What would follow once it were stored, `etch persist` does not protect.
+    let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
+    let changes = changes(&past_of(&old), &new, &[".spec.a".parse().expect("a path")]);
+    let phantom = tab(json!({ "a": 1 }), json!({}));
+    let upgrade = Upgrade::new(&old, &new).under(terms, changes, true);
+    assert_eq!(told(&upgrade.object(&phantom)), ["changes .spec.a"]);
+}
+
+#[test]
+fn what_a_field_that_goes_costs_depends_on_the_policy() {
+    let old = json!({ "b": { "type": "integer" } });
+    let new = json!({ "a": { "type": "integer", "default": 1 } });
+    let drop = Terms { hidden_fields: HiddenFields::Drop, ..Terms::default() };
+    let owned = tab(json!({ "b": 1 }), json!({ "f:b": {} }));
+    let effect = |object: &Object, terms, writes| governed(old.clone(), new.clone(), object, terms, writes);
+    assert_eq!(
+        effect(&owned, Terms::default(), true),
+        ["appears .spec.a", "hidden .spec.b", "held HiddenFields"]
+    );
+    assert_eq!(effect(&owned, drop, true), ["appears .spec.a", "hidden .spec.b", "dropped yes"]);
+    assert_eq!(effect(&owned, drop, false), ["appears .spec.a", "hidden .spec.b"]);
+    let unowned = tab(json!({ "b": 1 }), json!({}));
+    assert_eq!(
+        effect(&unowned, Terms::default(), true),
+        ["appears .spec.a", "hidden .spec.b", "dropped yes"],
+        "nobody names the field, so the write that destroys it is made"
+    );
+    let no_default = json!({ "a": { "type": "integer" } });
+    assert_eq!(governed(old, no_default, &owned, drop, true), ["hidden .spec.b"], "nothing is to be stored");
 }
 
 #[test]
