@@ -1,4 +1,4 @@
-//! What a policy says about defaults that change.
+//! The `onChange` rules of a policy.
 //! It must not know which defaults a CRD has: a rule for one that is not there waits for it.
 
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::path::Path;
 
-/// What is done when one default changes or is taken back.
+/// What happens to stored values when one default changes or is removed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -25,17 +25,18 @@ pub struct ChangeRule {
     /// The default's place in the schema: `.spec.foo[].bar{}.baz`, `[]` being any item of a list, `{}` any value of a map.
     #[schemars(length(min = 2, max = 1024))]
     pub path: String,
-    /// `Keep` (as for every default without a rule) or `Follow`.
+    /// `Keep`: stored values stay, as for every default without a rule. `Follow`: values that are the old default and that
+    /// nobody owns change to the new default, or are removed with it.
     pub action: ChangeAction,
 }
 
-/// What is done with values that a default gave and gives no more.
+/// What happens to values that are an old default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ChangeAction {
     /// They stay.
     #[default]
     Keep,
-    /// Those that nobody owns become what the default gives now, or go with it.
+    /// Those that nobody owns change to the new default, or are removed with it.
     Follow,
 }
 

@@ -42,8 +42,8 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
 
 /// Takes out of a derived schema what would do harm in a cluster.
 ///
-/// Defaults: Etch would see to its own reports, and each of its notes would be news to it. Formats of Rust's: the API
-/// server warns of those that it does not know.
+/// Defaults: Etch would process its own reports, and each of its writes would cause another. Formats of Rust's: the API server
+/// warns of those that it does not know.
 fn simplify(schema: &mut JSONSchemaProps) {
     schema.default = None;
     if schema.format.as_deref().is_some_and(|format| format.starts_with("uint")) {

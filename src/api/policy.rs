@@ -1,4 +1,4 @@
-//! `DefaultsPolicy`: which CRDs Etch cares for, and how.
+//! `DefaultsPolicy`: which CRDs Etch processes, and how.
 //! It must not select anything itself; see `selector`.
 
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type and a path of its own")]
@@ -16,7 +16,7 @@ use super::selector::CrdSelector;
 use crate::domain::path::Path;
 use crate::domain::plan::{HiddenFields, Ownership, Terms};
 
-/// Says which CRDs Etch cares for, and how. A CRD that no policy selects is left alone.
+/// Selects CRDs, and sets how Etch processes their objects. Etch ignores a CRD that no policy selects.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "etch-operator.io",
@@ -55,21 +55,23 @@ use crate::domain::plan::{HiddenFields, Ownership, Terms};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultsPolicySpec {
-    /// Which CRDs this policy is for; all of them if it is empty. One policy governs a CRD: of those that select it, the most
-    /// specific one. A policy with the CRD's name in `names` comes before one that reaches it by a pattern in `names`, and that
-    /// before one without `names`; where that is equal, one with `matchLabels` before one without; where that is equal too, one
-    /// with the group in `groups` before one with a pattern in `groups`, and that before one without `groups`. Of several that
-    /// are equal in all of this the first by name governs, and the condition `Conflicting` of each tells.
+    /// The CRDs that this policy selects; all of them if it is empty. One policy governs a CRD: the most specific one of those
+    /// that select it. Compare in this order: 1. `names`: the exact name beats a pattern, and a pattern beats no `names`;
+    /// 2. `matchLabels`: given beats not given; 3. `groups`: the exact group beats a pattern, and a pattern beats no `groups`.
+    /// For example, `names: [certificates.cert-manager.io]` beats `matchLabels: {tier: gold}`, and that beats
+    /// `groups: [cert-manager.io]`. In a tie the first policy by name governs, and the condition `Conflicting` of each is
+    /// `True`.
     #[serde(default)]
     pub selector: CrdSelector,
-    /// What is done for their objects: `Persist` (the default), `Audit` or `Ignore`.
+    /// What Etch does with their objects: `Persist` (the default) stores defaults, `Audit` only reports, `Ignore` does nothing.
     pub mode: Option<Mode>,
-    /// Whether stored defaults become fields of the manager `etch`: `None` (the default) or `Own`.
+    /// Who owns stored defaults: `None` (nobody; the default) or `Own` (the manager `etch`).
     pub ownership: Option<Ownership>,
-    /// What is done about objects that hold fields which the schema no longer knows: `Hold` (the default) or `Drop`.
+    /// What Etch does with objects that have fields which the schema no longer has: `Hold` (the default) does not write them,
+    /// `Drop` writes them and destroys these fields.
     pub hidden_fields: Option<HiddenFields>,
-    /// How long a changed schema must stand before objects are written, such as `10s` or `24h`. The operator's `--settle`
-    /// applies if this is not set.
+    /// How long to wait after a schema changed before objects are written, such as `10s` or `24h`. If not set, the operator's
+    /// `--settle` applies.
     #[schemars(
         length(max = 32),
         extend("x-kubernetes-validations" = [{
@@ -84,13 +86,12 @@ pub struct DefaultsPolicySpec {
     /// Stop a CRD's pass after this many objects were rejected.
     #[schemars(range(min = 1))]
     pub stop_after_rejected: Option<u32>,
-    /// Stop writing to the objects of the CRDs that this policy governs, until this is taken back. CRDs for which a more
-    /// specific policy is in force go on; `pauseAll` stops those too.
+    /// Pause writes to the objects of the CRDs that this policy governs. Writes go on for CRDs that a more specific policy
+    /// governs; `pauseAll` pauses those too.
     pub paused: Option<bool>,
-    /// Stop writing to the objects of every CRD, whichever policy governs it, until this is taken back. It counts on any
-    /// policy, whatever that selects: the one switch that stops all writes.
+    /// Pause all writes to objects, whichever policy governs their CRD. It works on any policy, whatever that selects.
     pub pause_all: Option<bool>,
-    /// What is done when a default changes or is taken back. Values of defaults that are not named here stay.
+    /// What happens to stored values when their default changes or is removed. Values of defaults that are not listed stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 200),
@@ -99,41 +100,41 @@ pub struct DefaultsPolicySpec {
     pub on_change: Vec<ChangeRule>,
 }
 
-/// What is done for the objects of a CRD.
+/// What Etch does with the objects of a CRD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Mode {
     /// Defaults are stored.
     #[default]
     Persist,
-    /// Everything is computed and reported, nothing is written to objects.
+    /// Objects are checked and reported, and not written.
     Audit,
-    /// Nothing is done.
+    /// Objects are not checked.
     Ignore,
 }
 
-/// A policy's word for one CRD, with everything that it leaves open filled in.
+/// What a policy sets for one CRD, with a value for everything that it leaves open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The policy's name.
     pub policy: String,
-    /// What is done.
+    /// What Etch does.
     pub mode: Mode,
     /// What writes may do.
     pub terms: Terms,
-    /// How long a changed schema must stand first.
+    /// How long to wait after a schema changed.
     pub settle: Duration,
     /// Writes per second; none for no limit of its own.
     pub max_writes_per_second: Option<u32>,
     /// Rejections after which a pass stops; none for never.
     pub stop_after_rejected: Option<u32>,
-    /// Who has stopped writing for now; none while objects may be written.
+    /// Which policies have paused writes; none while objects may be written.
     pub pause: Option<Pause>,
     /// The places of defaults whose changes are followed.
     pub follow: Vec<Path>,
 }
 
 impl DefaultsPolicySpec {
-    /// What this policy alone says for a CRD that it selects; `settle` is the operator's own.
+    /// What this policy sets for a CRD that it selects; `settle` is the operator's own.
     ///
     /// A `settle` that cannot be read counts as the operator's: the CRD's schema refuses it before it gets here.
     pub(super) fn settings(&self, policy: &str, settle: Duration) -> Settings {
@@ -159,23 +160,23 @@ impl DefaultsPolicySpec {
 }
 
 impl Settings {
-    /// Whether another policy's word comes to the same, but for a pause.
+    /// Whether other settings are the same, apart from a pause.
     pub(crate) fn same_apart_from_pause(&self, other: &Self) -> bool {
         *self == Self { pause: self.pause.clone(), ..other.clone() }
     }
 }
 
-/// What a policy does at present.
+/// What a policy does now.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultsPolicyStatus {
-    /// The generation of the policy that this is about.
+    /// The generation of the policy that this status is for.
     #[serde(default)]
     pub observed_generation: i64,
-    /// What is done for the objects of its CRDs, with what the spec leaves open filled in.
+    /// What Etch does with the objects of its CRDs, with the default where the spec has no `mode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// How many CRDs fall under it. Of those, only CRDs with defaults have reports.
+    /// How many CRDs it governs. Of those, only CRDs with defaults have reports.
     #[serde(default)]
     pub crds: u64,
     /// The first of them, by name.
@@ -184,9 +185,9 @@ pub struct DefaultsPolicyStatus {
     /// Other policies that select a CRD as specifically as this one.
     #[serde(default)]
     pub conflicts: Vec<PolicyConflict>,
-    /// `Ready`: whether it can be read and its selector matches a CRD. `Conflicting`: whether there are `conflicts`. `Paused`:
-    /// whether this or another policy has paused writes to its CRDs' objects. `UnknownPaths`: whether `onChange` names fields
-    /// that no schema of its CRDs has.
+    /// `Ready`: this version can read the policy, and its selector matches a CRD. `Conflicting`: there are `conflicts`. `Paused`:
+    /// this or another policy has paused writes to the objects of its CRDs. `UnknownPaths`: `onChange` names fields that no
+    /// schema of its CRDs has.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -198,9 +199,9 @@ pub struct DefaultsPolicyStatus {
 pub struct PolicyConflict {
     /// The other policy.
     pub policy: String,
-    /// The policy that the CRDs fall under.
+    /// The policy that governs the CRDs.
     pub winner: String,
-    /// How many CRDs it is about.
+    /// How many CRDs both select.
     #[serde(default)]
     pub crds: u64,
     /// The first of them, by name.

@@ -150,7 +150,7 @@ async fn read_policy(policy: &str, target: &Target) -> anyhow::Result<DefaultsPo
     };
     let [document] = &documents[..] else {
         bail!(
-            "--policy {policy}: {} policies there; name a file with one DefaultsPolicy, or one of the cluster",
+            "--policy {policy}: found {} instead of one; name a file with one DefaultsPolicy, or one in the cluster",
             documents.len()
         );
     };

@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use etch::controller::Progress;
-use etch::report;
+use etch::report::{self, counted};
 
 /// One line on a terminal that is written over; nothing elsewhere.
 pub(super) struct Line {
@@ -39,10 +39,14 @@ impl Line {
 
 fn text(progress: &Progress) -> String {
     let Progress { counts, left_out, expected, verifies } = progress;
-    let of =
-        expected.map(|expected| format!(" of {}", expected.saturating_sub(*left_out))).unwrap_or_default();
+    let objects = match expected {
+        Some(expected) => {
+            format!("{} of {}", counts.objects, counted(expected.saturating_sub(*left_out), "object"))
+        }
+        None => counted(counts.objects, "object"),
+    };
     let doing = if *verifies { "verified" } else { "processed" };
-    format!("{}{of} objects {doing}, {} written", counts.objects, counts.written)
+    format!("{objects} {doing}, {} written", counts.written)
 }
 
 #[cfg(test)]
@@ -52,11 +56,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_total_is_told_where_it_is_known() {
+    fn a_total_is_shown_where_it_is_known() {
         let counts = Counts { objects: 70, written: 60, ..Counts::default() };
         let mut progress = Progress { counts, left_out: 20, expected: Some(120), verifies: false };
         assert_eq!(text(&progress), "70 of 100 objects processed, 60 written");
         (progress.expected, progress.verifies) = (None, true);
         assert_eq!(text(&progress), "70 objects verified, 60 written");
+        progress = Progress { expected: Some(1), ..Progress::default() };
+        assert_eq!(text(&progress), "0 of 1 object processed, 0 written");
     }
 }
