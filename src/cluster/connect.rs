@@ -45,7 +45,7 @@ pub enum ConnectError {
         source: Box<kube::config::KubeconfigError>,
     },
     /// A server that is named without a scheme, or without a host.
-    #[error("the kubeconfig names the server {server:?}, which is no URL such as https://127.0.0.1:6443")]
+    #[error("the kubeconfig names the server {server:?}, which is not a URL such as https://127.0.0.1:6443")]
     Server {
         /// The server as it was named.
         server: String,

@@ -110,7 +110,7 @@ impl Dispatch {
                 Ok(()) => self.failing = false,
                 Err(error) if self.failing => debug!(%error, "an event cannot be sent"),
                 Err(error) => {
-                    warn!(%error, "events cannot be sent; conditions and reports tell the same");
+                    warn!(%error, "cannot send events; conditions and reports show the same");
                     self.failing = true;
                 }
             }

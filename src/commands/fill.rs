@@ -112,7 +112,7 @@ impl Fill {
         for path in &filled.dropped {
             writeln!(
                 out,
-                "# dropped, for the schema does not know it: {}",
+                "# dropped, because the schema does not have it: {}",
                 report::plain(&path.to_string())
             )?;
         }

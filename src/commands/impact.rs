@@ -101,7 +101,7 @@ impl Impact {
         let scope = global.scope()?;
         if scope.namespace().is_some() && !self.has_objects() {
             bail!(
-                "--namespace selects objects, and no objects are checked: add --live, --objects or access to etcd"
+                "--namespace selects objects, but only schemas are compared: add --live, --objects or access to etcd"
             );
         }
         one_stdin([&self.new, &self.old, &self.objects, &self.policy.files].into_iter().flatten())?;
@@ -184,7 +184,9 @@ impl Impact {
             }
             all.push(told);
         }
-        policies.announce()?;
+        if all.iter().any(|told| told.counts.total > 0) {
+            policies.announce()?;
+        }
         match self.output {
             Output::Table => {
                 scope::write(out, &scope)?;

@@ -164,7 +164,7 @@ fn read_spec(spec: &Value) -> anyhow::Result<DefaultsPolicySpec> {
     let known = serde_json::to_value(&read)?;
     // An empty list is left out when it is written.
     match fields.keys().find(|field| known.get(field).is_none() && *field != "onChange") {
-        Some(field) => bail!("spec.{field}: there is no such field"),
+        Some(field) => bail!("spec.{field}: unknown field"),
         None => Ok(read),
     }
 }
@@ -392,7 +392,7 @@ mod tests {
     fn a_file_has_policies_that_can_be_read() {
         let twice = policy("a", "{}") + &policy("a", "{}");
         for (text, error) in [
-            (policy("a", "{hiddenField: Drop}"), "--policy: stdin: spec.hiddenField: there is no such field"),
+            (policy("a", "{hiddenField: Drop}"), "--policy: stdin: spec.hiddenField: unknown field"),
             (policy("a", "{mode: Dream}"), "--policy: stdin: spec cannot be read: unknown variant `Dream`"),
             (policy("''", "{}"), "--policy: stdin: metadata.name is missing"),
             (twice, "--policy: stdin, document 2: DefaultsPolicy a was given before"),

@@ -57,7 +57,7 @@ impl Run {
         let listening = listener.local_addr()?;
         let ready = Arc::new(Readiness::default());
         let server = tokio::spawn(server::serve(listener, cluster.metrics().clone(), ready.clone()));
-        info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch begins");
+        info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch starts");
         let operator = Operator::start(cluster.clone(), options, ready.clone());
         if self.leader_elect {
             self.lead(&cluster, &operator, &ready, &ended).await;

@@ -124,7 +124,7 @@ impl Composer<'_, '_> {
 
     fn begin(&mut self, holder: Holder, anchor: usize) -> Flow {
         if let Some(Holder::Mapping { key: None, .. }) = self.frames.last().map(|frame| &frame.holder) {
-            return Err(Failure::Wrong("a key is no scalar".to_owned()));
+            return Err(Failure::Wrong("a key is not a scalar".to_owned()));
         }
         if self.frames.len() >= DEPTH {
             return Err(Failure::Exceeded(Reason::TooDeep));
@@ -210,7 +210,7 @@ fn merge(fields: &mut Json, mut source: Json) -> Result<(), Failure> {
             let sources: Vec<_> = std::mem::take(sources).into_iter().map(Json::from).collect();
             sources.into_iter().try_for_each(|source| merge(fields, source))
         }
-        _ => Err(Failure::Wrong("what `<<` merges is no mapping".to_owned())),
+        _ => Err(Failure::Wrong("`<<` merges something other than a mapping".to_owned())),
     }
 }
 

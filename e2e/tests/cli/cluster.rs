@@ -104,7 +104,36 @@ async fn a_cluster_is_asked_for_what_it_has() -> Result<()> {
     etcd_is_named_as_for_etcdctl(&stage)?;
     a_crd_that_is_not_there_has_no_objects(&stage)?;
     what_fails_is_what_was_asked_for(&stage)?;
-    many_objects_are_summed_up(&stage)
+    many_objects_are_summed_up(&stage)?;
+    the_policy_is_named(&stage)
+}
+
+/// Under which policy a command decides: none where Etch is not installed, or those of a file.
+fn the_policy_is_named(stage: &Stage) -> Result<()> {
+    let policy = json!({
+        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": { "name": "all" },
+        "spec": { "mode": "Audit" },
+    });
+    stage.file("policies.json", &policy)?;
+    for line in [
+        &["audit", "widgets"][..],
+        &["explain", "widgets", "w-0001"],
+        &["impact", "-f", "new.json", "--live"],
+    ] {
+        let ended = stage.etch(line)?;
+        let note = "note: Etch's CRDs are not installed; assuming a policy without settings (see --policy)\n";
+        ensure!(
+            ended.out.contains("Policy: none read; assuming one without settings\n") && ended.err == note,
+            "{ended:?}"
+        );
+        let line = [line, &["--policy", "policies.json"]].concat();
+        let ended = stage.etch(&line)?;
+        ensure!(ended.out.contains("Policy: all (mode: Audit)\n") && ended.err.is_empty(), "{ended:?}");
+        let json = stage.etch(&[&line[..], &["-o", "json"]].concat())?.json()?;
+        let policy = if line[0] == "explain" { &json["policy"] } else { &json["crds"][0]["policy"] };
+        ensure!(policy["name"] == "all" && policy["mode"] == "Audit", "{json:#}");
+    }
+    Ok(())
 }
 
 fn what_is_not_there_is_told_in_one_line(stage: &Stage) -> Result<()> {
@@ -162,7 +191,7 @@ fn etcd_is_named_as_for_etcdctl(stage: &Stage) -> Result<()> {
     stage.fails(
         &admin,
         &["audit", "--etcd-endpoints", plain, "--etcd-prefix", "/x\n"],
-        "--etcd-prefix says where",
+        "set --etcd-prefix",
     )
 }
 
@@ -170,7 +199,9 @@ fn a_crd_that_is_not_there_has_no_objects(stage: &Stage) -> Result<()> {
     let line = ["impact", "-f", "more.json", "--old", "gadgets.json", "--live"];
     let ended = stage.etch(&line)?;
     ensure!(ended.code == Some(1) && ended.err.is_empty(), "{ended:?}");
-    for says in ["The cluster does not have this CRD, and no objects of it.", "default added   .spec.a"] {
+    for says in
+        ["The cluster does not have this CRD, so there are no objects to check.", "default added   .spec.a"]
+    {
         ensure!(ended.out.contains(says), "{says:?}: {ended:?}");
     }
     let told = stage.etch(&[&line[..], &["-o", "json"]].concat())?.json()?;
@@ -232,7 +263,7 @@ fn many_objects_are_summed_up(stage: &Stage) -> Result<()> {
     ensure!(ended.out.lines().count() < 20, "{}", ended.out);
     let ended = stage.etch(&["audit", "widgets", "--objects", "--limit", "4"])?;
     let named = ended.out.lines().filter(|line| line.contains("default/w-")).count();
-    ensure!(named == 4 && ended.out.ends_with("and 56 more; --limit 0 lists all\n"), "{}", ended.out);
+    ensure!(named == 4 && ended.out.contains("\nand 56 more; --limit 0 lists all\n"), "{}", ended.out);
     // Nothing is to be noted of any CRD.
     ensure!(!ended.out.contains("NOTE"), "{}", ended.out);
     for (line, list) in [

@@ -116,7 +116,7 @@ fn people_see_what_came_from_the_schema() -> Result<()> {
     let shown = fill(&["--crd", text(&crd), "--show-defaults"], &object)?;
     let expected = "\
 ---
-# dropped, for the schema does not know it: .spec.extra
+# dropped, because the schema does not have it: .spec.extra
 apiVersion: stable.example.com/v1
 kind: CronTab
 metadata:

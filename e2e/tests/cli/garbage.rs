@@ -131,7 +131,7 @@ fn whatever_a_file_holds_it_ends_with_one_line() -> Result<()> {
             is_one_line(command, &ended)?;
             ensure!(ended.err.contains(&name), "{command:?}: {ended:?}");
             let is_said =
-                ["it is no snapshot of etcd", "cannot be read"].iter().any(|said| ended.err.contains(said));
+                ["not a snapshot of etcd", "cannot be read"].iter().any(|said| ended.err.contains(said));
             ensure!(is_said, "{command:?}: {ended:?}");
         }
     }

@@ -64,7 +64,10 @@ impl Governed {
         match phase {
             0 => fields["legacy"] = json!({ "type": "string" }),
             1 => fields["size"]["default"] = json!(1),
-            _ => fields["size"]["default"] = json!(5),
+            _ => {
+                fields["size"]["default"] = json!(5);
+                fields["more"] = json!({ "type": "integer", "default": 7 });
+            }
         }
         if phase == 2 && self.loses {
             fields.as_object_mut().expect("fields").remove("note");
@@ -192,7 +195,7 @@ async fn held_is_reported(scene: &Scene, governed: &Governed) -> Result<()> {
     Ok(())
 }
 
-/// The default changes, and a field goes.
+/// The default changes, another one is added, and a field is removed.
 async fn upgraded(scene: &Scene, all: &[Governed]) -> Result<()> {
     let cluster = &scene.cluster;
     let list: Vec<Value> = all.iter().map(|governed| governed.document(2)).collect();
@@ -222,6 +225,7 @@ async fn upgraded(scene: &Scene, all: &[Governed]) -> Result<()> {
             if named("follows", ".spec.size") {
                 ensure!(raw["spec"]["size"] == 5, "{}", what());
             }
+            ensure!(named("appears", ".spec.more"), "{}", what());
             ensure!(named("hidden", ".spec.note") == governed.loses, "{}", what());
             ensure!(raw["spec"]["note"].is_null() == (detail["dropped"] == true), "{}", what());
             for key in ["follows", "dropped", "held"] {

@@ -118,7 +118,7 @@ fn not_foretold(impact: &Value) -> Result<()> {
     for detail in crd["details"].as_array().context("details")? {
         let (path, problems) = match detail["name"].as_str() {
             Some("plain") => (json!([".spec.size"]), json!([])),
-            _ => (json!([]), json!(["not looked at: what etcd holds of it is encrypted"])),
+            _ => (json!([]), json!(["not checked: its value in etcd is encrypted"])),
         };
         ensure!(detail["changes"] == path && detail["problems"] == problems, "{detail:#}");
     }

@@ -79,7 +79,7 @@ fn host_and_port(text: &str) -> Result<(&str, Option<u16>), EndpointError> {
         return Err(EndpointError("the host is missing"));
     }
     if !host.bytes().all(is_name) && !is_address() {
-        return Err(EndpointError("the host is no name and no address"));
+        return Err(EndpointError("the host is neither a name nor an address"));
     }
     if rest.is_empty() {
         return Ok((host, None));
@@ -87,7 +87,7 @@ fn host_and_port(text: &str) -> Result<(&str, Option<u16>), EndpointError> {
     let port = rest.strip_prefix(':').filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
     match port.and_then(|port| port.parse().ok()) {
         Some(port) if port > 0 => Ok((host, Some(port))),
-        _ => Err(EndpointError("the port is no number from 1 to 65535")),
+        _ => Err(EndpointError("the port is not a number from 1 to 65535")),
     }
 }
 

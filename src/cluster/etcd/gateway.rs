@@ -93,7 +93,7 @@ pub enum EtcdError {
     #[error("etcd was compacted while it was read; run the command again")]
     Compacted,
     /// It has nothing of an API server's.
-    #[error("etcd holds nothing under {0}; --etcd-prefix says where the API server keeps its keys")]
+    #[error("etcd has no keys under {0}; set --etcd-prefix to the prefix of the API server's keys")]
     Empty(String),
     /// An answer that is none of etcd's.
     #[error("{0} does not answer as etcd does")]

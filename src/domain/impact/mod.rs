@@ -307,24 +307,24 @@ impl std::fmt::Display for Problem {
             Self::Invalid { field, kind, before: false } => {
                 write!(
                     f,
-                    "{field}: {kind}; a write that touches it is refused, and so is creating the object anew"
+                    "{field}: {kind}; writes that change it are rejected, and so is creating the object again"
                 )
             }
             Self::Invalid { field, kind, before: true } => {
                 write!(f, "{field}: {kind}, under the old schema too")
             }
-            Self::Unreadable(why) => write!(f, "it could not be read: {why}"),
+            Self::Unreadable(why) => write!(f, "it cannot be read: {why}"),
             Self::NotConverted { version, storage } => {
                 write!(
                     f,
-                    "not looked at: it is written at {version}, and a webhook converts it; give it at {storage}"
+                    "not checked: the object is at {version}, and a webhook converts it; provide it at {storage}"
                 )
             }
-            Self::Opaque { why } => write!(f, "not looked at: what etcd holds of it is {why}"),
+            Self::Opaque { why } => write!(f, "not checked: its value in etcd is {why}"),
             Self::NotJudged { version } => {
                 write!(
                     f,
-                    "whether it is valid is not known: it is stored at {version}, and a webhook converts it"
+                    "not known to be valid: it is stored at {version}, and a webhook converts it"
                 )
             }
         }

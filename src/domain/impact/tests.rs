@@ -155,7 +155,7 @@ fn a_document_at_another_version_is_converted_where_no_webhook_is_needed() {
     let unknown: Object = json!({ "apiVersion": "example.com/v7", "metadata": { "name": "a" } }).into();
     assert_eq!(
         told(&Upgrade::new(&old, &new).object(&unknown)),
-        ["problems it could not be read: stored at v7, which the CRD does not have"]
+        ["problems it cannot be read: stored at v7, which the CRD does not have"]
     );
 }
 
@@ -248,7 +248,7 @@ fn an_object_that_a_new_default_makes_invalid_is_named_with_the_place_and_no_val
         [
             "changes .spec.max",
             "protected .spec.max",
-            "problems spec: FieldValueInvalid; a write that touches it is refused, and so is creating the object anew"
+            "problems spec: FieldValueInvalid; writes that change it are rejected, and so is creating the object again"
         ]
     );
 }
@@ -280,7 +280,7 @@ fn an_object_stored_at_the_old_storage_version_is_read_with_that_versions_defaul
     let new = crd(&[("v1", true, spec(color))]);
     assert_eq!(
         told(&Upgrade::new(&old, &new).object(&object)),
-        ["problems it could not be read: stored at v1beta1, which the CRD does not have"]
+        ["problems it cannot be read: stored at v1beta1, which the CRD does not have"]
     );
 }
 
@@ -332,7 +332,7 @@ fn what_a_webhook_converts_is_not_judged_in_other_terms() {
         told(&effect),
         [
             "appears .spec.port",
-            "problems whether it is valid is not known: it is stored at v1beta1, and a webhook converts it"
+            "problems not known to be valid: it is stored at v1beta1, and a webhook converts it"
         ]
     );
 }

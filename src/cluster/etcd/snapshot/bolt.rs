@@ -75,7 +75,7 @@ impl Database {
                 found = Some((page_size, root, transaction));
             }
         }
-        let (page_size, root, _) = found.ok_or(SnapshotError::Foreign("it is no bbolt database"))?;
+        let (page_size, root, _) = found.ok_or(SnapshotError::Foreign("not a bbolt database"))?;
         if !PAGE_SIZES.contains(&page_size) || !page_size.is_power_of_two() {
             return Err(SnapshotError::Damaged("the size of its pages"));
         }

@@ -36,16 +36,16 @@ pub struct Snapshot {
 #[non_exhaustive]
 pub enum SnapshotError {
     /// It cannot be read.
-    #[error("it cannot be read: {0}")]
+    #[error("cannot be read: {0}")]
     Read(#[from] io::Error),
     /// It is something else.
-    #[error("it is no snapshot of etcd: {0}")]
+    #[error("not a snapshot of etcd: {0}")]
     Foreign(&'static str),
     /// It was changed or cut since it was saved.
-    #[error("its hash is another than the one at its end: it was changed or cut since it was saved")]
+    #[error("wrong hash: the file was changed or cut after it was saved")]
     Changed,
     /// Something in it contradicts itself.
-    #[error("it is damaged: {0}")]
+    #[error("damaged: {0}")]
     Damaged(&'static str),
 }
 
@@ -57,7 +57,7 @@ impl Snapshot {
     pub fn open(path: &Path) -> Result<Self, SnapshotError> {
         let file = File::open(path)?;
         if !file.metadata()?.is_file() {
-            return Err(SnapshotError::Foreign("it is no file"));
+            return Err(SnapshotError::Foreign("not a file"));
         }
         let length = file.metadata()?.len();
         let database = match length % PAGE_UNIT {
@@ -89,7 +89,7 @@ impl Snapshot {
         let mut seen = HashSet::new();
         self.database.each_reversed(&bucket, &mut |Element { key: revision, value, .. }| {
             let Some(record) = Record::read(value) else {
-                return Err(SnapshotError::Damaged("a value that is no key with a value"));
+                return Err(SnapshotError::Damaged("a value without a key"));
             };
             if !wanted(record.key) || !seen.insert(mark(record.key)) || is_tombstone(revision) {
                 return Ok(ControlFlow::Continue(()));
