@@ -8,10 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::api::{
-    DefaultsPolicySpec, GROUP, HiddenFieldsPolicy, Mode, OwnershipPolicy, Policies, Settings, assign,
-    counting,
-};
+use etch::api::{DefaultsPolicySpec, GROUP, Mode, Policies, Settings, assign, counting};
 use etch::cluster::Cluster;
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
@@ -245,14 +242,8 @@ impl Rules {
             json!({
                 "name": name,
                 "mode": mode(how),
-                "ownership": match terms.ownership {
-                    Ownership::None => OwnershipPolicy::None,
-                    Ownership::Own => OwnershipPolicy::Own,
-                },
-                "hiddenFields": match terms.hidden_fields {
-                    HiddenFields::Hold => HiddenFieldsPolicy::Hold,
-                    HiddenFields::Drop => HiddenFieldsPolicy::Drop,
-                },
+                "ownership": terms.ownership,
+                "hiddenFields": terms.hidden_fields,
                 "follow": [],
                 "pausedBy": null,
             })

@@ -188,11 +188,7 @@ fn etcd_is_named_as_for_etcdctl(stage: &Stage) -> Result<()> {
         ensure!(ended.json()?["crds"][0]["phantom"] == OBJECTS, "{endpoint}: {ended:?}");
     }
     let admin = stage.control_plane.kubeconfig(0);
-    stage.fails(
-        &admin,
-        &["audit", "--etcd-endpoints", plain, "--etcd-prefix", "/x\n"],
-        "set --etcd-prefix",
-    )
+    stage.fails(&admin, &["audit", "--etcd-endpoints", plain, "--etcd-prefix", "/x\n"], "set --etcd-prefix")
 }
 
 fn a_crd_that_is_not_there_has_no_objects(stage: &Stage) -> Result<()> {

@@ -322,10 +322,7 @@ impl std::fmt::Display for Problem {
             }
             Self::Opaque { why } => write!(f, "not checked: its value in etcd is {why}"),
             Self::NotJudged { version } => {
-                write!(
-                    f,
-                    "not known to be valid: it is stored at {version}, and a webhook converts it"
-                )
+                write!(f, "not known to be valid: it is stored at {version}, and a webhook converts it")
             }
         }
     }

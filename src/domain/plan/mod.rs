@@ -145,7 +145,7 @@ impl Strategy {
 pub struct Terms {
     /// Whether the defaults that Etch stores become fields of Etch's manager.
     pub ownership: Ownership,
-    /// What is done about objects with hidden fields.
+    /// What Etch does with objects that have hidden fields.
     pub hidden_fields: HiddenFields,
 }
 
@@ -159,13 +159,13 @@ pub enum Ownership {
     Own,
 }
 
-/// What is done about objects with hidden fields.
+/// What Etch does with objects that have hidden fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum HiddenFields {
-    /// They are left alone and reported.
+    /// They are not written, and reported.
     #[default]
     Hold,
-    /// They are written, and the hidden fields are gone.
+    /// They are written, which destroys the hidden fields.
     Drop,
 }
 
