@@ -145,7 +145,7 @@ impl Strategy {
 pub struct Terms {
     /// Whether the defaults that Etch stores become fields of Etch's manager.
     pub ownership: Ownership,
-    /// What Etch does with objects that have hidden fields.
+    /// What Etch does with objects with hidden fields.
     pub hidden_fields: HiddenFields,
 }
 
@@ -159,7 +159,7 @@ pub enum Ownership {
     Own,
 }
 
-/// What Etch does with objects that have hidden fields.
+/// What Etch does with objects with hidden fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum HiddenFields {
     /// They are not written, and reported.
