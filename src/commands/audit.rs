@@ -24,8 +24,7 @@ use serde_json::{Value, json};
 
 use super::etcd::{Bytes, EtcdArgs, narrowed, recorded, report_on};
 use super::exact::{CONVERSIONS, converted, known};
-use super::explain::due;
-use super::policy::{Known, PolicyArg, Rules, labels};
+use super::policy::{Known, PolicyArg, Rules, due, labels};
 use super::sample::{LimitArg, Sample};
 use super::{crds_named, failure, scope};
 use crate::commands::global::{Global, Output};

@@ -4,10 +4,8 @@ use std::io::{self, Write};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::api::DefaultsReportStatus;
 use etch::cluster::Cluster;
 use etch::cluster::etcd::decode;
-use etch::controller::{DueChanges, due_changes};
 use etch::domain::audit::{self, Account, Evidence, State, by_bytes, by_view, explain, schema_time};
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
@@ -20,7 +18,7 @@ use serde_json::{Value, json};
 use super::audit::why_skipped;
 use super::etcd::{Bytes, EtcdArgs, recorded, report_on};
 use super::names::is_object;
-use super::policy::{Known, PolicyArg, Rules, labels, write_all};
+use super::policy::{Known, PolicyArg, Rules, due, labels, write_all};
 use super::scope;
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
@@ -181,12 +179,6 @@ fn account(account: &Account) -> Value {
     json!({
         "path": path.to_string(), "state": state.as_str(), "origin": origin, "owner": owner, "reason": reason,
     })
-}
-
-/// The changed defaults whose old values the operator has still to look for, by the last report.
-pub(crate) fn due(report: Option<&DefaultsReportStatus>, crd: &Crd, rules: &Rules) -> Option<DueChanges> {
-    let settings = rules.settings().filter(|_| !rules.is_ignored())?;
-    Some(due_changes(report?, crd, settings))
 }
 
 fn within(namespace: Option<&str>) -> String {

@@ -8,8 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::api::{DefaultsPolicySpec, GROUP, Mode, Policies, Settings, assign, counting};
+use etch::api::{
+    DefaultsPolicySpec, DefaultsReportStatus, GROUP, Mode, Policies, Settings, assign, counting,
+};
 use etch::cluster::Cluster;
+use etch::controller::{DueChanges, due_changes};
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
 use etch::domain::plan::{HiddenFields, Ownership, Terms};
@@ -122,6 +125,12 @@ impl Known {
         let assigned = assign(policies, crd.name(), crd.group(), labels, Duration::ZERO);
         assigned.map_or(Rules::Unselected, |assigned| Rules::Governed(assigned.settings))
     }
+}
+
+/// The changed defaults whose old values the operator has still to look for, by the last report.
+pub(crate) fn due(report: Option<&DefaultsReportStatus>, crd: &Crd, rules: &Rules) -> Option<DueChanges> {
+    let settings = rules.settings().filter(|_| !rules.is_ignored())?;
+    Some(due_changes(report?, crd, settings))
 }
 
 /// The labels in a document.
