@@ -59,6 +59,10 @@ answers clusters="1000" seed="":
 churn seconds="600":
     CHURN_SECONDS={{ seconds }} cargo test --package e2e --test replicas -- --ignored --nocapture
 
+# Every fault at every kind of request and at each write, over six workloads; `cargo ci` plays a share of them
+faults:
+    cargo test --package e2e --test faults -- --ignored --nocapture
+
 # What 500 CRDs of 20 objects cost an operator that has nothing to do; the machine should be idle too
 idle:
     cargo test --release --package e2e --test idle -- --ignored --nocapture

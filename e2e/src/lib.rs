@@ -9,6 +9,7 @@ pub mod conformance;
 pub mod control_plane;
 pub mod demo;
 pub mod differential;
+pub mod faults;
 pub mod generate;
 pub mod install;
 pub mod logs;
