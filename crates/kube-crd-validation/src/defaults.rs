@@ -62,17 +62,23 @@ impl DefaultFindings {
 ///
 /// Fields are places in the schema below `openAPIV3Schema`, and in the default below its place.
 pub fn defaults(schema: &Schema) -> DefaultFindings {
+    check_all(schema, "openAPIV3Schema", true)
+}
+
+/// [`defaults`] of a schema at a place, asking for pruned ones or not.
+pub(super) fn check_all(schema: &Schema, place: &str, require_pruned: bool) -> DefaultFindings {
     let (patterns, server, beyond) = (Patterns::of(schema), List::default(), List::default());
-    let mut walk = Walk { patterns, server, beyond, sites: Vec::new() };
+    let mut walk = Walk { patterns, require_pruned, server, beyond, sites: Vec::new() };
     let root =
         Standing { trail: Trail::ROOT, object: schema, depth: 0, in_metadata: false, beyond_server: false };
-    walk.schema(schema, true, &root, &mut Field::new("openAPIV3Schema"));
+    walk.schema(schema, true, &root, &mut Field::new(place));
     let Walk { server, beyond, sites, .. } = walk;
     DefaultFindings { by_server: server.found, beyond_server: beyond.found, either: server.either, sites }
 }
 
 struct Walk {
     patterns: Patterns,
+    require_pruned: bool,
     server: List,
     beyond: List,
     sites: Vec<Path>,
@@ -119,7 +125,7 @@ impl Walk {
             let list = if standing.beyond_server { &mut self.beyond } else { &mut self.server };
             if list.budget >= 0 {
                 let (mark, before) = (at.child("default"), list.found.len());
-                check(&self.patterns, schema, default, is_object, standing, at, list);
+                check((&self.patterns, self.require_pruned), schema, default, is_object, standing, at, list);
                 at.back(mark);
                 self.sites.extend((list.found.len() > before).then(|| standing.trail.to_path()));
             }
@@ -159,7 +165,7 @@ impl Walk {
 
 /// Each check is made only if those before it found nothing, save that an unpruned default is checked further.
 fn check(
-    patterns: &Patterns,
+    (patterns, require_pruned): (&Patterns, bool),
     schema: &Schema,
     default: &Json,
     is_object: bool,
@@ -178,7 +184,9 @@ fn check(
         }
     } else {
         let mut unknown = false;
-        prune(&mut default.clone(), schema, is_object, &mut |_| unknown = true);
+        if require_pruned {
+            prune(&mut default.clone(), schema, is_object, &mut |_| unknown = true);
+        }
         if unknown {
             list.found.push(Finding::new(Kind::Invalid, &*place, "must not have unknown fields"));
         }
@@ -244,10 +252,15 @@ fn wrap(value: Value, standing: &Standing<'_>) -> Value {
     })
 }
 
+/// Several errors as one text; of equal ones one.
 fn aggregate(findings: &[Finding]) -> String {
-    let texts: Vec<_> =
-        findings.iter().map(|Finding { field, detail, .. }| format!("{field}: {detail}")).collect();
-    match texts.as_slice() {
+    let mut lines: Vec<String> = Vec::new();
+    for line in findings.iter().map(Finding::line) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    match lines.as_slice() {
         [only] => only.clone(),
         several => format!("[{}]", several.join(", ")),
     }

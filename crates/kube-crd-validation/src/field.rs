@@ -14,6 +14,13 @@ pub(super) struct Field(String);
 #[must_use]
 pub(super) struct Mark(usize);
 
+impl Mark {
+    /// How long the place was.
+    pub(super) fn start(self) -> usize {
+        self.0
+    }
+}
+
 impl Field {
     pub(super) fn new(place: &str) -> Self {
         Self(place.to_owned())
@@ -51,6 +58,16 @@ impl Field {
             Some(property) => Some((property, self.child(name))),
             None => schema.additional_schema().map(|additional| (additional, self.key(name))),
         }
+    }
+
+    /// The place of something below, as text; the name is taken as it is.
+    pub(super) fn with(&self, below: &str) -> String {
+        if self.0.is_empty() { below.to_owned() } else { format!("{}.{below}", self.0) }
+    }
+
+    /// The beginning of the place, so long.
+    pub(super) fn up_to(&self, end: usize) -> &str {
+        &self.0[..end]
     }
 
     /// Goes back up.

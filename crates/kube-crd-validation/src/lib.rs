@@ -7,6 +7,7 @@
 //! Findings' fields hold places and names; their details may quote values.
 
 mod allowed;
+pub mod crd;
 mod defaults;
 mod field;
 mod lists;

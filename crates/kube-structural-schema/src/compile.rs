@@ -125,6 +125,28 @@ impl Compiled {
     }
 }
 
+/// Whether the server would change a default before it serves the schema. Where it cannot even try, there is none.
+pub fn has_unpruned_defaults(schema: &Schema) -> bool {
+    is_servable(schema) && any_unpruned(schema, &Standing::Root)
+}
+
+fn any_unpruned(schema: &Schema, standing: &Standing<'_>) -> bool {
+    level(|| {
+        let served = pruned(schema, standing);
+        let changed = match (&schema.default, &served) {
+            (Some(default), Some(served)) => **default != **served,
+            (default, served) => default.is_some() != served.is_some(),
+        };
+        changed
+            || schema.items.as_deref().is_some_and(|items| any_unpruned(items, &standing.items(schema)))
+            || schema.additional_schema().is_some_and(|values| any_unpruned(values, &standing.values(schema)))
+            || schema
+                .properties
+                .iter()
+                .any(|(name, property)| any_unpruned(property, &standing.property(schema, name)))
+    })
+}
+
 /// The node of a schema; none where there is nothing to fill.
 fn node(schema: &Schema, standing: &Standing<'_>) -> Option<Node> {
     level(|| {

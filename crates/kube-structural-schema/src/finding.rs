@@ -3,6 +3,11 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
+use super::go::json::marshal;
+use super::go::number::Num;
+use super::go::strconv::quote;
 use super::path::{Path, Step};
 
 /// The kind of a violation, named as in apimachinery's `field.ErrorType`.
@@ -45,6 +50,15 @@ impl Kind {
     }
 }
 
+/// A value as an error quotes it: texts and plain values as in Go, the rest as JSON.
+fn quoted(value: &Value) -> String {
+    match value {
+        Value::String(text) => quote(text),
+        Value::Number(number) => Num::of(number).to_string(),
+        other => marshal(other),
+    }
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -63,18 +77,43 @@ pub struct Finding {
     /// What the schema asks for, in its own words and without values: a rule's message, or a restriction. None where only the
     /// kind says it.
     pub asked: Option<Box<str>>,
+    /// The value that the API server quotes, in its writing: for tests and for the author of the file only.
+    pub quoted: Option<Box<str>>,
 }
 
 impl Finding {
     /// A violation at a place.
     pub fn new(kind: Kind, field: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { field: field.into(), kind, detail: detail.into(), asked: None }
+        Self { field: field.into(), kind, detail: detail.into(), asked: None, quoted: None }
     }
 
     /// The same, with what the schema asks for.
     #[must_use]
     pub fn asking(self, asked: impl Into<Box<str>>) -> Self {
         Self { asked: Some(asked.into()), ..self }
+    }
+
+    /// The same, with the value that the API server quotes.
+    #[must_use]
+    pub fn quoting(self, value: &Value) -> Self {
+        Self { quoted: Some(quoted(value).into()), ..self }
+    }
+
+    /// The whole line as the API server writes it, as far as it quotes values.
+    pub fn line(&self) -> String {
+        let problem = match self.kind {
+            Kind::Required => "Required value",
+            Kind::Duplicate => "Duplicate value",
+            Kind::Invalid | Kind::TypeInvalid => "Invalid value",
+            Kind::NotSupported => "Unsupported value",
+            Kind::Forbidden => "Forbidden",
+            Kind::TooLong => "Too long",
+            Kind::TooMany => "Too many",
+            Kind::Internal => "Internal error",
+        };
+        let parts =
+            [&self.field, problem].into_iter().chain(self.quoted.as_deref()).chain(Some(&*self.detail));
+        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
     }
 
     /// What is asked for and not met, without values.

@@ -5,7 +5,8 @@
 
 use kube_structural_schema::json::level;
 
-use super::library::{self, Overload};
+use super::library::{self, Library, Overload};
+use super::problem::{Position, Problem};
 use super::tree::{Entry, Expr, Fold, Id, Tree};
 use super::types::{Bindings, Type};
 use super::value::Value;
@@ -53,11 +54,18 @@ pub(super) struct Globals<'m> {
 /// Checks an expression.
 ///
 /// # Errors
-/// Everything that is wrong with it, one to a line.
-pub(super) fn check<'m>(tree: &Tree, globals: &Globals<'m>) -> Result<Checked<'m>, String> {
+/// Everything that is wrong with it.
+pub(super) fn check<'m>(
+    source: &str,
+    tree: &Tree,
+    globals: &Globals<'m>,
+    library: Library,
+) -> Result<Checked<'m>, Vec<Problem>> {
     let mut checker = Checker {
+        source,
         tree,
         globals,
+        library,
         types: vec![None; tree.len()],
         references: vec![Reference::None; tree.len()],
         bindings: Bindings::default(),
@@ -67,7 +75,7 @@ pub(super) fn check<'m>(tree: &Tree, globals: &Globals<'m>) -> Result<Checked<'m
     };
     checker.check(tree.root);
     if !checker.errors.is_empty() {
-        return Err(checker.errors.join("\n"));
+        return Err(checker.errors);
     }
     let bindings = &checker.bindings;
     let types = checker.types.iter().map(|ty| ty.as_ref().map(|ty| bindings.resolve(ty, true))).collect();
@@ -75,14 +83,16 @@ pub(super) fn check<'m>(tree: &Tree, globals: &Globals<'m>) -> Result<Checked<'m
 }
 
 struct Checker<'t, 'm> {
+    source: &'t str,
     tree: &'t Tree,
     globals: &'t Globals<'m>,
+    library: Library,
     types: Vec<Option<Type<'m>>>,
     references: Vec<Reference>,
     bindings: Bindings<'m>,
     variables: u32,
     scope: Vec<(Box<str>, Type<'m>)>,
-    errors: Vec<String>,
+    errors: Vec<Problem>,
 }
 
 impl<'m> Checker<'_, 'm> {
@@ -97,7 +107,7 @@ impl<'m> Checker<'_, 'm> {
                 Expr::Call { function, target, args } => self.check_call(id, function, *target, args),
                 Expr::List(items) => self.check_list(items),
                 Expr::Map(entries) => self.check_map(entries),
-                Expr::Message(name) => self.fail(format!("undeclared reference to '{name}'")),
+                Expr::Message(name) => self.undeclared(id, name),
                 Expr::Fold(fold) => self.check_fold(fold),
             };
             self.types[id.index()] = Some(ty.clone());
@@ -105,9 +115,13 @@ impl<'m> Checker<'_, 'm> {
         })
     }
 
-    fn fail(&mut self, error: String) -> Type<'m> {
-        self.errors.push(error);
+    fn fail(&mut self, id: Id, text: impl Into<String>) -> Type<'m> {
+        self.errors.push(Problem { at: Position::of(self.source, self.tree.place(id)), text: text.into() });
         Type::Dyn
+    }
+
+    fn undeclared(&mut self, id: Id, name: &str) -> Type<'m> {
+        self.fail(id, format!("undeclared reference to '{name}' (in container '')"))
     }
 
     fn variable(&mut self) -> Type<'m> {
@@ -127,7 +141,7 @@ impl<'m> Checker<'_, 'm> {
         }
         match self.check_global(id, name.strip_prefix('.').unwrap_or(name)) {
             Some(ty) => ty,
-            None => self.fail(format!("undeclared reference to '{name}'")),
+            None => self.undeclared(id, name),
         }
     }
 
@@ -149,7 +163,7 @@ impl<'m> Checker<'_, 'm> {
         if !test && let Some(ty) = self.check_qualified(id) {
             return ty;
         }
-        let ty = self.check_field(operand, field, false);
+        let ty = self.check_field(id, operand, field, false);
         if test { Type::Bool } else { self.bindings.resolve(&ty, false) }
     }
 
@@ -182,63 +196,63 @@ impl<'m> Checker<'_, 'm> {
         }
     }
 
-    fn check_field(&mut self, operand: Id, field: &str, optional: bool) -> Type<'m> {
+    fn check_field(&mut self, id: Id, operand: Id, field: &str, optional: bool) -> Type<'m> {
         let ty = self.check(operand);
         let (ty, was_optional) = self.bindings.resolve(&ty, false).unwrap_optional();
         let result = match &ty.open() {
             Type::Map(entry) => entry.1.clone(),
             Type::Object(node) => match node.field(field) {
                 Some(field) => Type::of_node(field),
-                None => self.fail(format!("undefined field '{field}'")),
+                None => self.fail(id, format!("undefined field '{field}'")),
             },
-            Type::Named(_) => self.fail(format!("undefined field '{field}'")),
+            Type::Named(_) => self.fail(id, format!("undefined field '{field}'")),
             Type::Var(_) => {
                 self.bindings.assign(&Type::Dyn, &ty);
                 Type::Dyn
             }
             Type::Dyn => Type::Dyn,
-            other => self.fail(format!("type '{other}' does not support field selection")),
+            other => self.fail(id, format!("type '{other}' does not support field selection")),
         };
         if was_optional || optional { Type::optional(result) } else { result }
     }
 
     fn check_call(&mut self, id: Id, function: &str, target: Option<Id>, args: &[Id]) -> Type<'m> {
         if function == "_?._" {
-            return self.check_optional_select(args);
+            return self.check_optional_select(id, args);
         }
         args.iter().for_each(|arg| {
             self.check(*arg);
         });
         let Some(target) = target else {
             let function = function.strip_prefix('.').unwrap_or(function);
-            return match library::overloads(function) {
+            return match self.library.overloads(function) {
                 Some(overloads) => self.resolve(id, function, overloads, None, args),
-                None => self.fail(format!("undeclared reference to '{function}'")),
+                None => self.undeclared(id, function),
             };
         };
         // `a.b(c)` may be the function `a.b`.
         if let Some(prefix) = self.qualified_name(target) {
             let name = format!("{}.{function}", prefix.strip_prefix('.').unwrap_or(&prefix));
-            if let Some(overloads) = library::overloads(&name) {
+            if let Some(overloads) = self.library.overloads(&name) {
                 return self.resolve(id, &name, overloads, None, args);
             }
         }
         self.check(target);
-        match library::overloads(function) {
+        match self.library.overloads(function) {
             Some(overloads) => self.resolve(id, function, overloads, Some(target), args),
-            None => self.fail(format!("undeclared reference to '{function}'")),
+            None => self.undeclared(id, function),
         }
     }
 
-    fn check_optional_select(&mut self, args: &[Id]) -> Type<'m> {
+    fn check_optional_select(&mut self, id: Id, args: &[Id]) -> Type<'m> {
         let [operand, field] = args else {
-            return self.fail("unsupported optional field selection".to_owned());
+            return self.fail(id, "unsupported optional field selection");
         };
         let Expr::Literal(Value::String(name)) = self.tree.get(*field) else {
-            return self.fail("unsupported optional field selection".to_owned());
+            return self.fail(*field, "unsupported optional field selection");
         };
         self.types[field.index()] = Some(Type::String);
-        let ty = self.check_field(*operand, name.as_str(), true);
+        let ty = self.check_field(id, *operand, name.as_str(), true);
         self.bindings.resolve(&ty, false)
     }
 
@@ -252,7 +266,7 @@ impl<'m> Checker<'_, 'm> {
     ) -> Type<'m> {
         let given: Vec<Type<'m>> = target.iter().chain(args).map(|arg| self.type_of(*arg)).collect();
         if matches!(function, "_&&_" | "_||_") {
-            return self.check_logic(id, function, &given);
+            return self.check_logic(id, function, args, &given);
         }
         let mut result: Option<Type<'m>> = None;
         let mut candidates = Vec::new();
@@ -277,18 +291,20 @@ impl<'m> Checker<'_, 'm> {
         result.unwrap_or_else(|| {
             let given: Vec<String> =
                 given.iter().map(|ty| self.bindings.resolve(ty, true).to_string()).collect();
-            self.fail(format!(
-                "found no matching overload for '{function}' applied to '({})'",
-                given.join(", ")
-            ))
+            let (on, given) = match (target, given.split_first()) {
+                (Some(_), Some((on, given))) => (format!("{on}."), given),
+                _ => (String::new(), &given[..]),
+            };
+            let given = given.join(", ");
+            self.fail(id, format!("found no matching overload for '{function}' applied to '{on}({given})'"))
         })
     }
 
-    fn check_logic(&mut self, id: Id, function: &str, given: &[Type<'m>]) -> Type<'m> {
-        for ty in given {
+    fn check_logic(&mut self, id: Id, function: &str, args: &[Id], given: &[Type<'m>]) -> Type<'m> {
+        for (arg, ty) in args.iter().zip(given) {
             if !self.bindings.assign(ty, &Type::Bool) {
                 let ty = self.bindings.resolve(ty, true);
-                self.fail(format!("expected type 'bool' but found '{ty}'"));
+                self.fail(*arg, format!("expected type 'bool' but found '{ty}'"));
             }
         }
         self.references[id.index()] =
@@ -320,7 +336,7 @@ impl<'m> Checker<'_, 'm> {
         let mut joined = None;
         for (item, optional) in items {
             let ty = self.check(*item);
-            let ty = if *optional { self.unwrap(ty) } else { ty };
+            let ty = if *optional { self.unwrap(*item, ty) } else { ty };
             joined = Some(self.join(joined, ty));
         }
         let item = joined.unwrap_or_else(|| self.variable());
@@ -333,7 +349,7 @@ impl<'m> Checker<'_, 'm> {
             let key = self.check(entry.key);
             keys = Some(self.join(keys, key));
             let value = self.check(entry.value);
-            let value = if entry.optional { self.unwrap(value) } else { value };
+            let value = if entry.optional { self.unwrap(entry.value, value) } else { value };
             values = Some(self.join(values, value));
         }
         let key = keys.unwrap_or_else(|| self.variable());
@@ -342,10 +358,10 @@ impl<'m> Checker<'_, 'm> {
     }
 
     /// The type within an optional, which an entry behind a `?` has to be.
-    fn unwrap(&mut self, ty: Type<'m>) -> Type<'m> {
+    fn unwrap(&mut self, id: Id, ty: Type<'m>) -> Type<'m> {
         let (inner, was_optional) = ty.unwrap_optional();
         if !was_optional && !matches!(inner, Type::Dyn) {
-            self.fail(format!("expected type 'optional_type({inner})' but found '{inner}'"));
+            self.fail(id, format!("expected type 'optional_type({inner})' but found '{inner}'"));
         }
         inner
     }
@@ -374,8 +390,10 @@ impl<'m> Checker<'_, 'm> {
                 (Type::Dyn, Type::Dyn)
             }
             other => {
-                let error = format!("expression of type '{other}' cannot be range of a comprehension");
-                (self.fail(error), Type::Dyn)
+                let error = format!(
+                    "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                );
+                (self.fail(fold.range, error), Type::Dyn)
             }
         };
         let outer = self.scope.len();
@@ -385,20 +403,20 @@ impl<'m> Checker<'_, 'm> {
             self.scope.push((var2.clone(), second));
         }
         let condition = self.check(fold.condition);
-        self.expect(&Type::Bool, &condition);
+        self.expect(fold.condition, &Type::Bool, &condition);
         let step = self.check(fold.step);
-        self.expect(&accu, &step);
+        self.expect(fold.step, &accu, &step);
         self.scope.truncate(outer + 1);
         let result = self.check(fold.result);
         self.scope.truncate(outer);
         self.bindings.resolve(&result, false)
     }
 
-    fn expect(&mut self, wanted: &Type<'m>, found: &Type<'m>) {
+    fn expect(&mut self, id: Id, wanted: &Type<'m>, found: &Type<'m>) {
         if !self.bindings.assign(wanted, found) {
             let wanted = self.bindings.resolve(wanted, true);
             let found = self.bindings.resolve(found, true);
-            self.fail(format!("expected type '{wanted}' but found '{found}'"));
+            self.fail(id, format!("expected type '{wanted}' but found '{found}'"));
         }
     }
 }

@@ -30,17 +30,20 @@
 //! - `sort` and `sortBy` keep the order of equals; Go does not promise to.
 //! - `double('0x1p4')`: hexadecimal doubles are not read. Quantities with an exponent beyond 50,000 are refused.
 //! - Keys of a map literal must be `null`, a `bool`, a number or a `string`; the server takes some others.
-//! - The estimate of a rule's cost that the server makes when a CRD is written is not made; nor is an update ratcheted:
-//!   it is judged as if all of it were new, but for the rules that compare with `oldSelf`.
-//! - The words of evaluation errors lack the values that the server quotes, and those of compile errors the position.
+//! - An update of an object is not ratcheted: it is judged as if all of it were new, but for the rules that compare with
+//!   `oldSelf`.
+//! - The words of evaluation errors lack the values that the server quotes.
 
 mod check;
 mod compare;
 mod cost;
 mod data;
+mod estimate;
 mod eval;
+mod extent;
 mod fault;
 mod field_path;
+mod judge;
 mod kind;
 mod kinds;
 mod library;
@@ -50,6 +53,7 @@ mod model;
 mod names;
 mod old_items;
 mod plan;
+mod problem;
 mod program;
 mod rule;
 mod syntax;
@@ -61,6 +65,8 @@ mod types;
 mod value;
 mod view;
 
+pub use judge::{Decl, Declared, Judgement, Known, judge};
+pub use library::Library;
 pub use program::{BrokenRule, Program};
 
 /// What the rules of one object may cost together, and so may the defaults of one schema.

@@ -5,6 +5,7 @@
 
 use super::check::{Checked, Reference};
 use super::library::{Clause, clauses};
+use super::problem::{Position, Problem};
 use super::tree::{Expr, Id, Tree};
 use super::types::Type;
 use super::value::{Text, Value};
@@ -12,10 +13,23 @@ use kube_structural_schema::go::regexp::Pattern;
 use kube_structural_schema::json::level;
 
 /// What is wrong with the literals of a checked expression.
-pub(super) fn check(tree: &Tree, checked: &Checked<'_>) -> Vec<String> {
-    let mut wrong = Vec::new();
+pub(super) fn check(source: &str, tree: &Tree, checked: &Checked<'_>) -> Vec<Problem> {
+    let mut wrong = Wrong { source, tree, found: Vec::new() };
     visit(tree, tree.root, false, &mut |id, exempt| check_one(tree, checked, id, exempt, &mut wrong));
-    wrong
+    wrong.found
+}
+
+/// What was found so far.
+struct Wrong<'t> {
+    source: &'t str,
+    tree: &'t Tree,
+    found: Vec<Problem>,
+}
+
+impl Wrong<'_> {
+    fn add(&mut self, id: Id, text: String) {
+        self.found.push(Problem { at: Position::of(self.source, self.tree.place(id)), text });
+    }
 }
 
 /// Calls back for every expression that counts, and whether it stands within a call of `format`.
@@ -43,7 +57,7 @@ fn visit(tree: &Tree, id: Id, exempt: bool, seen: &mut impl FnMut(Id, bool)) {
     });
 }
 
-fn check_one(tree: &Tree, checked: &Checked<'_>, id: Id, exempt: bool, wrong: &mut Vec<String>) {
+fn check_one(tree: &Tree, checked: &Checked<'_>, id: Id, exempt: bool, wrong: &mut Wrong<'_>) {
     match tree.get(id) {
         Expr::Call { function, target, args } => {
             check_argument(tree, function, args, wrong);
@@ -54,24 +68,27 @@ fn check_one(tree: &Tree, checked: &Checked<'_>, id: Id, exempt: bool, wrong: &m
             }
         }
         Expr::List(items) if !exempt => {
-            let types = items.iter().map(|(item, optional)| entry_type(checked, *item, *optional));
+            let types = items.iter().map(|(item, optional)| (*item, entry_type(checked, *item, *optional)));
             check_same(types, wrong);
         }
         Expr::Map(entries) if !exempt => {
-            check_same(entries.iter().map(|entry| entry_type(checked, entry.key, false)), wrong);
-            check_same(entries.iter().map(|entry| entry_type(checked, entry.value, entry.optional)), wrong);
+            let keys = entries.iter().map(|entry| (entry.key, entry_type(checked, entry.key, false)));
+            check_same(keys, wrong);
+            let values =
+                entries.iter().map(|entry| (entry.value, entry_type(checked, entry.value, entry.optional)));
+            check_same(values, wrong);
         }
         _ => {}
     }
 }
 
-fn check_argument(tree: &Tree, function: &str, args: &[Id], wrong: &mut Vec<String>) {
-    let Some(Expr::Literal(literal)) = args.first().map(|arg| tree.get(*arg)) else { return };
+fn check_argument(tree: &Tree, function: &str, args: &[Id], wrong: &mut Wrong<'_>) {
+    let Some((arg, Expr::Literal(literal))) = args.first().map(|arg| (arg, tree.get(*arg))) else { return };
     // Upstream looks at the first argument, be it the pattern or, of `matches(text, pattern)`, the text.
     if let ("matches", Value::String(text)) = (function, literal)
         && Pattern::new(text.as_str()).is_err()
     {
-        wrong.push(format!("invalid {function} argument"));
+        wrong.add(*arg, format!("invalid {function} argument"));
     }
 }
 
@@ -80,20 +97,15 @@ fn entry_type<'m>(checked: &Checked<'m>, id: Id, optional: bool) -> Type<'m> {
     if optional { ty.unwrap_optional().0 } else { ty }
 }
 
-fn check_same<'m>(mut types: impl Iterator<Item = Type<'m>>, wrong: &mut Vec<String>) {
-    let Some(first) = types.next() else { return };
-    if let Some(other) = types.find(|ty| !ty.is(&first)) {
-        wrong.push(format!("expected type '{first}' but found '{other}'"));
+fn check_same<'m>(mut types: impl Iterator<Item = (Id, Type<'m>)>, wrong: &mut Wrong<'_>) {
+    let Some((_, first)) = types.next() else { return };
+    if let Some((id, other)) = types.find(|(_, ty)| !ty.is(&first)) {
+        wrong.add(id, format!("expected type '{first}' but found '{other}'"));
     }
 }
 
 /// A literal format text with a literal list of values.
-fn check_format(
-    tree: &Tree,
-    checked: &Checked<'_>,
-    (id, target, args): (Id, Id, Id),
-    wrong: &mut Vec<String>,
-) {
+fn check_format(tree: &Tree, checked: &Checked<'_>, (id, target, args): (Id, Id, Id), wrong: &mut Wrong<'_>) {
     let is_format = matches!(&checked.references[id.index()], Reference::Call { .. });
     let (Expr::Literal(Value::String(format)), Expr::List(values)) = (tree.get(target), tree.get(args))
     else {
@@ -103,7 +115,7 @@ fn check_format(
         return;
     }
     if let Err(error) = check_clauses(tree, checked, format, values) {
-        wrong.push(error);
+        wrong.add(id, error);
     }
 }
 

@@ -9,7 +9,13 @@ use std::mem;
 use kube_structural_schema::json::level;
 use kube_structural_schema::schema::{Additional, Schema, SchemaType};
 
+use super::extent::Extent;
 use super::names;
+
+/// The longest `metadata.name`; what is generated needs one character more than its prefix.
+///
+/// Source: apimachinery `pkg/util/validation`, `DNS1123SubdomainMaxLength`.
+const MAX_NAME: i64 = 253;
 
 /// One node of a schema. Its address is the identity of its type: two objects of the same shape are of different types.
 #[derive(Debug)]
@@ -18,6 +24,7 @@ pub(super) struct Node {
     pub(super) nullable: bool,
     /// Whether expressions can name this node's values; where not, upstream has no declaration for it.
     pub(super) declared: bool,
+    pub(super) extent: Extent,
     /// The properties that a node which is no object names: rules are run there all the same if they have no spelling, or
     /// if upstream takes the node for an object of its own.
     pub(super) strays: BTreeMap<Box<str>, Node>,
@@ -95,12 +102,51 @@ impl Node {
             // What upstream adds to a resource root makes it lose its items.
             let itemless = resource_root && schema.kind == SchemaType::Array && !names_itself(schema);
             let declared = shape.is_declared() && (schema.int_or_string || !itemless);
-            Self { declared, shape, nullable: schema.nullable, strays }
+            let adds = resource_root && !names_itself(schema);
+            let extent =
+                Extent::of(schema, &shape, |name| adds && matches!(name, "apiVersion" | "kind" | "metadata"));
+            Self { declared, shape, nullable: schema.nullable, extent, strays }
         })
     }
 
-    fn text() -> Self {
-        Self { shape: Shape::Text(Format::None), nullable: false, declared: true, strays: BTreeMap::new() }
+    fn text(max_length: Option<i64>) -> Self {
+        let extent = Extent::of_text(max_length);
+        Self {
+            shape: Shape::Text(Format::None),
+            nullable: false,
+            declared: true,
+            extent,
+            strays: BTreeMap::new(),
+        }
+    }
+
+    /// The declaration of the items of a list or the values of a map.
+    pub(super) fn element(&self) -> Option<&Self> {
+        let element = match &self.shape {
+            Shape::Array { items, .. } => items.as_deref(),
+            Shape::Map(values) => Some(&**values),
+            Shape::Object(fields) => fields.entries.as_deref(),
+            _ => None,
+        };
+        element.filter(|element| element.declared)
+    }
+
+    /// Whether the declaration is a map's.
+    pub(super) fn is_map(&self) -> bool {
+        matches!(&self.shape, Shape::Map(_) | Shape::Object(Fields { entries: Some(_), .. }))
+    }
+
+    /// The declaration of the field that is spelled exactly this way, reserved words escaped.
+    pub(super) fn declared_field(&self, identifier: &str) -> Option<&Self> {
+        let name = names::unescape(identifier)?;
+        (names::escape(&name)? == identifier).then(|| self.property(&name)).flatten()
+    }
+
+    /// The declaration of a property, if expressions can name it.
+    pub(super) fn property(&self, name: &str) -> Option<&Self> {
+        let Shape::Object(fields) = &self.shape else { return None };
+        let declared = fields.entries.is_none() && names::escape(name).is_some();
+        fields.named.get(name).filter(|field| declared && field.declared)
     }
 
     /// The field of an object that expressions spell this way.
@@ -174,8 +220,9 @@ impl Fields {
         let mut named: BTreeMap<Box<str>, Node> = nodes(schema).collect();
         let mut stated = BTreeMap::new();
         if resource_root && !names_itself(schema) {
+            let metadata = Node::object_meta(schema.properties.get("metadata"));
             for (name, own) in
-                [("kind", Node::text()), ("apiVersion", Node::text()), ("metadata", Node::object_meta())]
+                [("kind", Node::text(None)), ("apiVersion", Node::text(None)), ("metadata", metadata)]
             {
                 stated.extend(named.insert(name.into(), own).map(|node| (name.into(), node)));
             }
@@ -187,10 +234,23 @@ impl Fields {
 }
 
 impl Node {
-    fn object_meta() -> Self {
-        let named = ["name", "generateName"].map(|name| (name.into(), Self::text()));
+    /// The server's own declaration of `metadata`, with shorter names where the schema asks for them.
+    fn object_meta(stated: Option<&Schema>) -> Self {
+        let named = [("name", MAX_NAME), ("generateName", MAX_NAME - 1)].map(|(name, max)| {
+            let stated = stated.and_then(|metadata| metadata.properties.get(name));
+            let length =
+                stated.and_then(|name| name.constraints.as_ref()?.max_length).map_or(max, |it| it.min(max));
+            (name.into(), Self::text(Some(length)))
+        });
         let fields = Fields { named: named.into(), structured: true, entries: None, stated: BTreeMap::new() };
-        Self { shape: Shape::Object(fields), nullable: false, declared: true, strays: BTreeMap::new() }
+        let extent = Extent { elements: 0, bytes: 2 };
+        Self {
+            shape: Shape::Object(fields),
+            nullable: false,
+            declared: true,
+            extent,
+            strays: BTreeMap::new(),
+        }
     }
 }
 

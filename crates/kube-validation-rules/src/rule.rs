@@ -9,9 +9,11 @@ use kube_structural_schema::schema::{Rule, Schema};
 
 use super::check::{Checked, Globals, check};
 use super::field_path;
+use super::library::Library;
 use super::literals;
 use super::model::Node;
 use super::plan::Plan;
+use super::problem::{self, Problem};
 use super::syntax;
 use super::tree::{Expr, Tree};
 use super::types::Type;
@@ -38,10 +40,7 @@ impl CompiledRule {
         if rule.rule.trim().is_empty() {
             return compiled;
         }
-        let current = Type::of_node(node);
-        let old =
-            if compiled.is_optional() { Type::Optional(Arc::new(current.clone())) } else { current.clone() };
-        let globals = Globals { current, old };
+        let globals = globals(rule, node);
         match compile(&rule.rule, &globals, &Type::Bool) {
             Ok((plan, uses_old)) => {
                 compiled.plan = Ok(Some(plan));
@@ -63,7 +62,7 @@ impl CompiledRule {
         compiled
     }
 
-    /// `optionalOldSelf`
+    /// `optionalOldSelf: true`
     pub(super) fn is_optional(&self) -> bool {
         self.rule.optional_old_self == Some(true)
     }
@@ -75,25 +74,73 @@ impl CompiledRule {
     }
 }
 
-/// An expression of a type, and whether it names `oldSelf`.
-fn compile(source: &str, globals: &Globals<'_>, wanted: &Type<'_>) -> Result<(Plan, bool), String> {
-    let failed = |error| format!("compilation failed: {error}");
-    let tree = syntax::parse(source).map_err(failed)?;
-    let checked = check(&tree, globals).map_err(failed)?;
-    let wrong = literals::check(&tree, &checked);
-    if !wrong.is_empty() {
-        return Err(failed(wrong.join("\n")));
-    }
-    if !checked.types[tree.root.index()].as_ref().is_some_and(|ty| ty.is(wanted)) {
-        return Err(format!("cel expression must evaluate to a {wanted}"));
-    }
-    let plan =
-        Plan::new(&tree, &checked).map_err(|error| format!("program instantiation failed: {error}"))?;
-    Ok((plan, names_old(&tree, &checked)))
+/// The variables of a rule of a node.
+pub(super) fn globals<'m>(rule: &Rule, node: &'m Node) -> Globals<'m> {
+    let current = Type::of_node(node);
+    let old = match rule.optional_old_self {
+        Some(true) => Type::Optional(Arc::new(current.clone())),
+        _ => current.clone(),
+    };
+    Globals { current, old }
 }
 
-/// Whether any name that counts is `oldSelf`, be it that of a loop's variable.
-fn names_old(tree: &Tree, checked: &Checked<'_>) -> bool {
-    let is_old = |expr: &Expr| matches!(expr, Expr::Ident(name) if matches!(&**name, "oldSelf" | ".oldSelf"));
-    tree.iter().any(|(id, expr)| checked.types[id.index()].is_some() && is_old(expr))
+/// An expression of a type, and whether it names `oldSelf`.
+fn compile(source: &str, globals: &Globals<'_>, wanted: &Type<'_>) -> Result<(Plan, bool), String> {
+    let expression =
+        Expression::new(source, globals, wanted, Library::STORED).map_err(|error| match error {
+            Unsound::Malformed(text) => format!("compilation failed: {text}"),
+            Unsound::OtherType => format!("cel expression must evaluate to a {wanted}"),
+        })?;
+    let plan = expression.plan().map_err(|error| format!("program instantiation failed: {error}"))?;
+    Ok((plan, expression.names_old()))
+}
+
+/// An expression that is sound in itself.
+pub(super) struct Expression<'m> {
+    pub(super) tree: Tree,
+    pub(super) checked: Checked<'m>,
+}
+
+/// Why an expression is not.
+pub(super) enum Unsound {
+    /// All that is wrong with it, as cel-go shows it.
+    Malformed(String),
+    /// Its values are of another type than is wanted.
+    OtherType,
+}
+
+impl<'m> Expression<'m> {
+    /// Parses and checks an expression.
+    ///
+    /// # Errors
+    /// It does not compile.
+    pub(super) fn new(
+        source: &str,
+        globals: &Globals<'m>,
+        wanted: &Type<'m>,
+        library: Library,
+    ) -> Result<Self, Unsound> {
+        let malformed = |problems: Vec<Problem>| Unsound::Malformed(problem::display(source, &problems));
+        let tree = syntax::parse(source, library).map_err(malformed)?;
+        let checked = check(source, &tree, globals, library).map_err(malformed)?;
+        let wrong = literals::check(source, &tree, &checked);
+        if !wrong.is_empty() {
+            return Err(malformed(wrong));
+        }
+        if !checked.types[tree.root.index()].as_ref().is_some_and(|ty| ty.is(wanted)) {
+            return Err(Unsound::OtherType);
+        }
+        Ok(Self { tree, checked })
+    }
+
+    pub(super) fn plan(&self) -> Result<Plan, String> {
+        Plan::new(&self.tree, &self.checked)
+    }
+
+    /// Whether any name that counts is `oldSelf`, be it that of a loop's variable.
+    pub(super) fn names_old(&self) -> bool {
+        let is_old =
+            |expr: &Expr| matches!(expr, Expr::Ident(name) if matches!(&**name, "oldSelf" | ".oldSelf"));
+        self.tree.iter().any(|(id, expr)| self.checked.types[id.index()].is_some() && is_old(expr))
+    }
 }

@@ -7,11 +7,14 @@
 use std::sync::Arc;
 
 use cel::Env;
-use cel::common::ast::{EntryExpr, Expr as Parsed, IdedExpr, LiteralValue};
+use cel::common::ast::{EntryExpr, Expr as Parsed, IdedExpr, LiteralValue, SourceInfo};
+use cel::parser::{ParseError, ParseErrors};
 
 use kube_structural_schema::json::level;
 
+use super::library::Library;
 use super::macros;
+use super::problem::{Position, Problem};
 use super::tree::{Entry, Expr, Id, Tree};
 use super::value::{Text, Value};
 
@@ -29,9 +32,11 @@ const MIN_STACK: usize = 4 * 1024 * 1024;
 ///
 /// # Errors
 /// What is wrong with its text.
-pub(super) fn parse(source: &str) -> Result<Tree, String> {
-    if source.chars().count() > MAX_CODE_POINTS {
-        return Err(format!("expression code point size exceeds limit: limit {MAX_CODE_POINTS}"));
+pub(super) fn parse(source: &str, library: Library) -> Result<Tree, Vec<Problem>> {
+    let size = source.chars().count();
+    if size > MAX_CODE_POINTS {
+        let text = format!("expression code point size exceeds limit: size: {size}, limit {MAX_CODE_POINTS}");
+        return Err(vec![Problem { at: NOWHERE, text }]);
     }
     let stack = MIN_STACK + source.len() * STACK_PER_BYTE;
     // The parsed tree is taken apart within, too: it recurses as it is dropped.
@@ -39,15 +44,36 @@ pub(super) fn parse(source: &str) -> Result<Tree, String> {
         // An environment of no macros: which there are, and what becomes of them, is decided here.
         // The crate takes one level more than it is told.
         let parser = Env::default().parser().max_recursion_depth(MAX_DEPTH - 1);
-        let parsed = parser.parse(source).map_err(|errors| errors.to_string())?;
+        let (parsed, places) = parser.parse_with_source_info(source).map_err(problems)?;
         let mut tree = Tree::new();
-        tree.root = lower(&mut tree, &parsed, 0)?;
-        Ok(tree)
+        let context = Context { places, library };
+        match lower(&mut tree, &context, &parsed, 0) {
+            Ok(root) => {
+                tree.root = root;
+                Ok(tree)
+            }
+            Err(text) => Err(vec![Problem { at: Position::of(source, tree.here), text }]),
+        }
     })
 }
 
+/// Where a problem is that has no place, as cel-go writes it.
+const NOWHERE: Position = Position { line: 1, column: 0 };
+
+fn problems(errors: ParseErrors) -> Vec<Problem> {
+    let problem = |error: ParseError| {
+        let (line, column) = error.pos;
+        let at = Position {
+            line: usize::try_from(line).unwrap_or_default(),
+            column: usize::try_from(column - 1).unwrap_or_default(),
+        };
+        Problem { at, text: error.msg }
+    };
+    errors.errors.into_iter().map(problem).collect()
+}
+
 /// `depth` counts what cel-go counts: what stands around an expression, but for lists, maps, arguments and logic.
-fn lower(tree: &mut Tree, parsed: &IdedExpr, depth: u16) -> Result<Id, String> {
+fn lower(tree: &mut Tree, context: &Context, parsed: &IdedExpr, depth: u16) -> Result<Id, String> {
     let depth = depth + u16::from(is_counted(&parsed.expr));
     if depth > MAX_DEPTH {
         return Err("max recursion depth exceeded".to_owned());
@@ -57,20 +83,22 @@ fn lower(tree: &mut Tree, parsed: &IdedExpr, depth: u16) -> Result<Id, String> {
             Parsed::Literal(literal) => Expr::Literal(to_value(literal)),
             Parsed::Ident(name) => Expr::Ident(name.as_str().into()),
             Parsed::Select(select) => Expr::Select {
-                operand: lower(tree, &select.operand, depth)?,
+                operand: lower(tree, context, &select.operand, depth)?,
                 field: select.field.as_str().into(),
                 test: select.test,
             },
             Parsed::Call(call) => {
-                let target = call.target.as_deref().map(|target| lower(tree, target, depth)).transpose()?;
-                let args = lower_all(tree, &call.args, depth)?;
-                match macros::expand(tree, &call.func_name, target, &args)? {
+                let target =
+                    call.target.as_deref().map(|target| lower(tree, context, target, depth)).transpose()?;
+                let args = lower_all(tree, context, &call.args, depth)?;
+                tree.here = context.place(parsed);
+                match self::expand(tree, context, &call.func_name, target, &args)? {
                     Some(expanded) => return Ok(expanded),
                     None => Expr::Call { function: call.func_name.as_str().into(), target, args },
                 }
             }
             Parsed::List(list) => {
-                let items = lower_all(tree, &list.elements, depth)?.into_iter().enumerate();
+                let items = lower_all(tree, context, &list.elements, depth)?.into_iter().enumerate();
                 Expr::List(items.map(|(index, id)| (id, list.optional_indices.contains(&index))).collect())
             }
             Parsed::Map(map) => {
@@ -79,8 +107,8 @@ fn lower(tree: &mut Tree, parsed: &IdedExpr, depth: u16) -> Result<Id, String> {
                     let EntryExpr::MapEntry(entry) = &entry.expr else {
                         return Err("unexpected map entry".to_owned());
                     };
-                    let key = lower(tree, &entry.key, depth)?;
-                    let value = lower(tree, &entry.value, depth)?;
+                    let key = lower(tree, context, &entry.key, depth)?;
+                    let value = lower(tree, context, &entry.value, depth)?;
                     entries.push(Entry { key, value, optional: entry.optional });
                 }
                 Expr::Map(entries)
@@ -91,12 +119,38 @@ fn lower(tree: &mut Tree, parsed: &IdedExpr, depth: u16) -> Result<Id, String> {
                 return Err("unspecified expression".to_owned());
             }
         };
+        tree.here = context.place(parsed);
         Ok(tree.add(expr))
     })
 }
 
-fn lower_all(tree: &mut Tree, parsed: &[IdedExpr], depth: u16) -> Result<Vec<Id>, String> {
-    parsed.iter().map(|parsed| lower(tree, parsed, depth)).collect()
+fn expand(
+    tree: &mut Tree,
+    context: &Context,
+    function: &str,
+    target: Option<Id>,
+    args: &[Id],
+) -> Result<Option<Id>, String> {
+    if function == "sortBy" && !context.library.has_sort_by() {
+        return Ok(None);
+    }
+    macros::expand(tree, function, target, args)
+}
+
+/// What lowering goes by.
+struct Context {
+    places: SourceInfo,
+    library: Library,
+}
+
+impl Context {
+    fn place(&self, parsed: &IdedExpr) -> u32 {
+        self.places.offset_for(parsed.id).map_or(0, |(start, _)| start)
+    }
+}
+
+fn lower_all(tree: &mut Tree, context: &Context, parsed: &[IdedExpr], depth: u16) -> Result<Vec<Id>, String> {
+    parsed.iter().map(|parsed| lower(tree, context, parsed, depth)).collect()
 }
 
 fn is_counted(parsed: &Parsed) -> bool {

@@ -11,7 +11,10 @@ pub(super) struct Id(u32);
 #[derive(Debug)]
 pub(super) struct Tree {
     nodes: Vec<Expr>,
+    places: Vec<u32>,
     pub(super) root: Id,
+    /// Where what is added next stands in the text: an offset in characters.
+    pub(super) here: u32,
 }
 
 /// One expression.
@@ -65,11 +68,16 @@ pub(super) struct Fold {
 impl Tree {
     /// A tree of nothing yet; its root is set when it is known.
     pub(super) fn new() -> Self {
-        Self { nodes: Vec::new(), root: Id(0) }
+        Self { nodes: Vec::new(), places: Vec::new(), root: Id(0), here: 0 }
     }
 
     pub(super) fn get(&self, id: Id) -> &Expr {
         &self.nodes[id.0 as usize]
+    }
+
+    /// Where an expression stands in the text: an offset in characters. What a macro adds stands where its call does.
+    pub(super) fn place(&self, id: Id) -> u32 {
+        self.places[id.0 as usize]
     }
 
     /// How many expressions there are; every [`Id::index`] is below.
@@ -85,6 +93,7 @@ impl Tree {
     /// Adds an expression.
     pub(super) fn add(&mut self, expr: Expr) -> Id {
         self.nodes.push(expr);
+        self.places.push(self.here);
         Id(u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX))
     }
 }

@@ -5,8 +5,8 @@
 //! `pkg/api/validation/objectmeta.go`. The declarative rules of apimachinery 0.37 are of alpha level and refuse nothing.
 
 mod misfits;
-mod names;
-mod rules;
+pub(super) mod names;
+pub(super) mod rules;
 
 use serde_json::{Map, Value};
 
@@ -53,15 +53,17 @@ pub(super) fn check(
 fn object(fields: &Map<String, Value>, at: &mut Field, found: &mut Vec<Finding>) {
     for (name, check) in [("apiVersion", api_version as fn(&str) -> Option<String>), ("kind", kind)] {
         let mark = at.child(name);
-        match fields.get(name) {
-            None => found.push(Finding::new(Kind::Required, at.to_string(), "")),
-            Some(Value::String(text)) if text.is_empty() => {
-                found.push(Finding::new(Kind::Invalid, at.to_string(), "must not be empty"));
+        let problem = match fields.get(name) {
+            None => {
+                found.push(Finding::new(Kind::Required, at.to_string(), ""));
+                None
             }
-            Some(Value::String(text)) => {
-                found.extend(check(text).map(|detail| Finding::new(Kind::Invalid, at.to_string(), detail)));
-            }
-            Some(_) => found.push(Finding::new(Kind::Invalid, at.to_string(), "must be a string")),
+            Some(Value::String(text)) if text.is_empty() => Some("must not be empty".to_owned()),
+            Some(Value::String(text)) => check(text),
+            Some(_) => Some("must be a string".to_owned()),
+        };
+        if let (Some(problem), Some(value)) = (problem, fields.get(name)) {
+            found.push(Finding::new(Kind::Invalid, at.to_string(), problem).quoting(value));
         }
         at.back(mark);
     }
@@ -69,7 +71,9 @@ fn object(fields: &Map<String, Value>, at: &mut Field, found: &mut Vec<Finding>)
     let mark = at.child("metadata");
     match decoded(given) {
         Ok(decoded) => rules::check(&decoded, at, found),
-        Err(misfit) => found.push(Finding::new(Kind::Invalid, at.to_string(), misfit.to_string())),
+        Err(misfit) => {
+            found.push(Finding::new(Kind::Invalid, at.to_string(), misfit.to_string()).quoting(given));
+        }
     }
     at.back(mark);
 }
@@ -79,9 +83,7 @@ fn api_version(text: &str) -> Option<String> {
 }
 
 fn kind(text: &str) -> Option<String> {
-    // One character for each, as in Go.
-    let small: String = text.chars().filter_map(|letter| letter.to_lowercase().next()).collect();
-    let problems = names::dns_1035_label(&small);
+    let problems = names::dns_1035_label(&names::small(text));
     (!problems.is_empty())
         .then(|| format!("may have mixed case, but should otherwise match: {}", problems.join(",")))
 }

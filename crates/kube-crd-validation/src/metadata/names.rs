@@ -3,8 +3,13 @@
 //!
 //! Source: apimachinery `pkg/api/validate/content` and `pkg/util/validation/validation.go`.
 
+/// The text in small letters: one character for each, as in Go.
+pub(crate) fn small(text: &str) -> String {
+    text.chars().filter_map(|letter| letter.to_lowercase().next()).collect()
+}
+
 /// A label of RFC 1123: a namespace.
-pub(super) fn dns_label(name: &str) -> Vec<String> {
+pub(crate) fn dns_label(name: &str) -> Vec<String> {
     let mut problems = too_long(name, 63, "characters");
     if !is_label(name, |first| first.is_ascii_lowercase() || first.is_ascii_digit()) {
         problems.push(if is_subdomain(name) {
@@ -22,7 +27,7 @@ pub(super) fn dns_label(name: &str) -> Vec<String> {
 }
 
 /// A label of RFC 1035, which begins with a letter: a kind in small letters.
-pub(super) fn dns_1035_label(name: &str) -> Vec<String> {
+pub(crate) fn dns_1035_label(name: &str) -> Vec<String> {
     let mut problems = too_long(name, 63, "characters");
     if !is_label(name, |first| first.is_ascii_lowercase()) {
         problems.push(malformed(
@@ -36,7 +41,7 @@ pub(super) fn dns_1035_label(name: &str) -> Vec<String> {
 }
 
 /// The key of a label or an annotation, or a finalizer: a name, perhaps with a subdomain in front.
-pub(super) fn qualified_name(name: &str) -> Vec<String> {
+pub(crate) fn qualified_name(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let parts: Vec<&str> = name.split('/').collect();
     let name = match *parts.as_slice() {
@@ -65,7 +70,7 @@ pub(super) fn qualified_name(name: &str) -> Vec<String> {
 }
 
 /// The value of a label, which may be empty.
-pub(super) fn label_value(value: &str) -> Vec<String> {
+pub(crate) fn label_value(value: &str) -> Vec<String> {
     let mut problems = too_long(value, 63, "bytes");
     if !value.is_empty() && !is_key(value) {
         problems.push(malformed(
@@ -79,7 +84,7 @@ pub(super) fn label_value(value: &str) -> Vec<String> {
 }
 
 /// What can stand between two slashes of a request's path.
-pub(super) fn path_segment(name: &str) -> Vec<String> {
+pub(crate) fn path_segment(name: &str) -> Vec<String> {
     match name {
         "." | ".." => vec![format!("may not be '{name}'")],
         _ => path_segment_prefix(name),
@@ -87,7 +92,7 @@ pub(super) fn path_segment(name: &str) -> Vec<String> {
 }
 
 /// What such a name can begin with.
-pub(super) fn path_segment_prefix(name: &str) -> Vec<String> {
+pub(crate) fn path_segment_prefix(name: &str) -> Vec<String> {
     ["/", "%"]
         .into_iter()
         .filter(|part| name.contains(part))
@@ -102,7 +107,8 @@ const KEY_MESSAGE: &str = "must consist of alphanumeric characters, '-', '_' or 
                            alphanumeric character";
 const KEY_EXAMPLES: &[&str] = &["MyName", "my.name", "123-abc"];
 
-fn dns_subdomain(name: &str) -> Vec<String> {
+/// A subdomain of RFC 1123: the name of most objects.
+pub(crate) fn dns_subdomain(name: &str) -> Vec<String> {
     let mut problems = too_long(name, 253, "bytes");
     if !is_subdomain(name) {
         problems.push(malformed(

@@ -16,30 +16,45 @@ const MAX_SUBRESOURCE: usize = 256;
 /// Reports what decoded metadata gets wrong. A name is not asked for, and a namespace only if there is one.
 pub(super) fn check(metadata: &Value, at: &mut Field, found: &mut Vec<Finding>) {
     let text = |name: &str| text(metadata, name);
-    let mut each = |name: &str, problems: Vec<String>| invalid(problems, name, at, found);
+    let mut each = |name: &str, problems: Vec<String>| invalid(problems, name, &text(name).into(), at, found);
     each("generateName", names::path_segment_prefix(text("generateName")));
     each("name", names::path_segment(text("name")));
     if !text("namespace").is_empty() {
         each("namespace", names::dns_label(text("namespace")));
     }
+    check_generation(metadata, at, found);
+    check_common(metadata, true, at, found);
+}
+
+/// Reports a generation below zero.
+pub(crate) fn check_generation(metadata: &Value, at: &mut Field, found: &mut Vec<Finding>) {
     if metadata.get("generation").and_then(Value::as_i64).is_some_and(|generation| generation < 0) {
-        each("generation", vec!["must be greater than or equal to 0".to_owned()]);
+        let problem = vec!["must be greater than or equal to 0".to_owned()];
+        invalid(problem, "generation", &metadata["generation"], at, found);
     }
+}
+
+/// Reports what is wrong with labels, annotations, owners, managers and, if so wanted, finalizers.
+pub(crate) fn check_common(metadata: &Value, finalizers: bool, at: &mut Field, found: &mut Vec<Finding>) {
+    let mut each =
+        |name: &str, value: &str, problems: Vec<String>| invalid(problems, name, &value.into(), at, found);
     for (key, value) in texts(metadata, "labels") {
-        each("labels", names::qualified_name(key));
-        each("labels", names::label_value(value));
+        each("labels", key, names::qualified_name(key));
+        each("labels", value, names::label_value(value));
     }
     for (key, _) in texts(metadata, "annotations") {
-        each("annotations", names::qualified_name(&key.to_lowercase()));
+        each("annotations", key, names::qualified_name(&key.to_lowercase()));
     }
     let size: usize = texts(metadata, "annotations").map(|(key, value)| key.len() + value.len()).sum();
-    let finalizers: Vec<&str> = items(metadata, "finalizers").iter().filter_map(Value::as_str).collect();
+    let finalizers: &[Value] = if finalizers { items(metadata, "finalizers") } else { &[] };
+    let finalizers: Vec<&str> = finalizers.iter().filter_map(Value::as_str).collect();
     for finalizer in &finalizers {
-        each("finalizers", names::qualified_name(finalizer));
+        each("finalizers", finalizer, names::qualified_name(finalizer));
     }
     let (orphan, foreground) = ("orphan", "foregroundDeletion");
     if finalizers.contains(&orphan) && finalizers.contains(&foreground) {
-        each("finalizers", vec![format!("finalizer {orphan} and {foreground} cannot be both set")]);
+        let problem = vec![format!("finalizer {orphan} and {foreground} cannot be both set")];
+        invalid(problem, "finalizers", &metadata["finalizers"], at, found);
     }
     if size > MAX_ANNOTATIONS {
         too_long(MAX_ANNOTATIONS, "annotations", at, found);
@@ -57,7 +72,7 @@ fn owners(owners: &[Value], at: &mut Field, found: &mut Vec<Finding>) {
         let slashes = api_version.matches('/').count();
         if !api_version.is_empty() && (slashes > 1 || api_version.ends_with('/')) {
             let detail = "must be <group>/<version> or <version>";
-            invalid(vec![detail.to_owned()], "apiVersion", at, found);
+            invalid(vec![detail.to_owned()], "apiVersion", &owner["apiVersion"], at, found);
         }
         for field in ["apiVersion", "kind", "name", "uid"] {
             if text(owner, field).is_empty() {
@@ -68,7 +83,7 @@ fn owners(owners: &[Value], at: &mut Field, found: &mut Vec<Finding>) {
         }
         if matches!(api_version, "v1" | "/v1") && kind == "Event" {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
-            found.push(Finding::new(Kind::Invalid, at.to_string(), detail));
+            found.push(Finding::new(Kind::Invalid, at.to_string(), detail).quoting(owner));
         }
         at.back(mark);
         if owner.get("controller") == Some(&Value::Bool(true)) {
@@ -79,7 +94,8 @@ fn owners(owners: &[Value], at: &mut Field, found: &mut Vec<Finding>) {
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} \
                          and {this}"
                     );
-                    found.push(Finding::new(Kind::Invalid, at.to_string(), detail));
+                    let finding = Finding::new(Kind::Invalid, at.to_string(), detail);
+                    found.push(finding.quoting(&Value::from(owners)));
                 }
                 None => controller = Some(this),
             }
@@ -98,12 +114,13 @@ fn managers(entries: &[Value], at: &mut Field, found: &mut Vec<Finding>) {
             "" => found.push(Finding::new(Kind::Required, at.to_string(), "must not be empty")),
             _ => {
                 let detail = "supported values: \"Apply\", \"Update\"";
-                found.push(Finding::new(Kind::NotSupported, at.to_string(), detail));
+                let finding = Finding::new(Kind::NotSupported, at.to_string(), detail);
+                found.push(finding.quoting(&entry["operation"]));
             }
         }
         at.back(operation);
         if !matches!(text(entry, "fieldsType"), "" | "FieldsV1") {
-            invalid(vec!["must be `FieldsV1`".to_owned()], "fieldsType", at, found);
+            invalid(vec!["must be `FieldsV1`".to_owned()], "fieldsType", &entry["fieldsType"], at, found);
         }
         let manager = text(entry, "manager");
         if manager.len() > MAX_MANAGER {
@@ -113,7 +130,7 @@ fn managers(entries: &[Value], at: &mut Field, found: &mut Vec<Finding>) {
         let unprintable = unprintable.map(|(position, letter)| {
             format!("invalid character U+{:04X} (at position {position})", u32::from(letter))
         });
-        invalid(unprintable.collect(), "manager", at, found);
+        invalid(unprintable.collect(), "manager", &entry["manager"], at, found);
         if text(entry, "subresource").len() > MAX_SUBRESOURCE {
             too_long(MAX_SUBRESOURCE, "subresource", at, found);
         }
@@ -122,9 +139,10 @@ fn managers(entries: &[Value], at: &mut Field, found: &mut Vec<Finding>) {
     at.back(list);
 }
 
-fn invalid(problems: Vec<String>, field: &str, at: &mut Field, found: &mut Vec<Finding>) {
+fn invalid(problems: Vec<String>, field: &str, value: &Value, at: &mut Field, found: &mut Vec<Finding>) {
     let mark = at.child(field);
-    found.extend(problems.into_iter().map(|problem| Finding::new(Kind::Invalid, at.to_string(), problem)));
+    let finding = |problem| Finding::new(Kind::Invalid, at.to_string(), problem).quoting(value);
+    found.extend(problems.into_iter().map(finding));
     at.back(mark);
 }
 

@@ -175,6 +175,21 @@ impl Url {
         query
     }
 
+    /// Whether it names a user.
+    pub fn has_user(&self) -> bool {
+        self.user.is_some()
+    }
+
+    /// Whether it has a fragment that is not empty.
+    pub fn has_fragment(&self) -> bool {
+        !self.fragment.is_empty()
+    }
+
+    /// Whether it has a query that is not empty.
+    pub fn has_query(&self) -> bool {
+        !self.raw_query.is_empty()
+    }
+
     /// The scheme, in small letters; empty where there is none.
     pub fn scheme(&self) -> &str {
         &self.scheme

@@ -54,9 +54,44 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     table
 });
 
-/// The overloads of a function, or none where there is no such function.
-pub(super) fn overloads(function: &str) -> Option<&'static [Overload]> {
-    TABLE.overloads(function)
+/// Which functions there are: servers know more of them for rules that are stored already than for new ones, so that a
+/// server of the release before can still run what this one takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Library {
+    /// The release whose functions there are, as its minor version.
+    minor: u32,
+}
+
+impl Library {
+    /// All that are known.
+    pub(super) const STORED: Self = Self { minor: u32::MAX };
+
+    /// What a server takes in a new rule: the functions of the release before its own.
+    pub fn of_new_rules(server_minor: u32) -> Self {
+        Self { minor: server_minor.saturating_sub(1) }
+    }
+
+    /// The overloads of a function, or none where there is no such function.
+    pub(super) fn overloads(self, function: &str) -> Option<&'static [Overload]> {
+        let since = introduced(function);
+        TABLE.overloads(function).filter(|_| self.minor >= since)
+    }
+
+    /// Whether `sortBy` is a macro.
+    pub(super) fn has_sort_by(self) -> bool {
+        self.minor >= introduced("sort")
+    }
+}
+
+/// The release that a function came with, as far back as 1.34.
+///
+/// Source: apiserver `pkg/cel/environment/base.go`.
+fn introduced(function: &str) -> u32 {
+    match function {
+        "slice" | "flatten" | "sort" | "@sortByAssociatedKeys" | "lists.range" | "reverse" | "distinct" => 34,
+        "includes" => 37,
+        _ => 0,
+    }
 }
 
 /// The type that an expression names, as in `type(x) == string`.

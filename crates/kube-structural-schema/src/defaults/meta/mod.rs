@@ -61,8 +61,9 @@ fn type_meta(fields: &mut Map<String, Value>, malformed: Malformed, at: &Place<'
                 drop(Json::from(value.take()));
                 fields.remove(name);
             }
-            Some(_) => {
-                return Err(Finding::new(Kind::Invalid, at.child(name).to_string(), "must be a string"));
+            Some(value) => {
+                let finding = Finding::new(Kind::Invalid, at.child(name).to_string(), "must be a string");
+                return Err(finding.quoting(value));
             }
         }
     }
@@ -83,7 +84,7 @@ fn object_meta(
     match decode(value, malformed) {
         Ok(decoded) => further(&mut Json::from(std::mem::replace(value, Value::Object(decoded)))),
         Err(_) if malformed == Malformed::Drop => further(value),
-        Err(misfit) => Err(Finding::new(Kind::Invalid, at.to_string(), misfit.to_string())),
+        Err(misfit) => Err(Finding::new(Kind::Invalid, at.to_string(), misfit.to_string()).quoting(value)),
     }
 }
 

@@ -1,0 +1,144 @@
+//! The paths of selectable fields and of rules: names behind points, and quoted in brackets.
+//! It must not look at values.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `ValidFieldPath`.
+
+use crate::field::Field;
+use kube_structural_schema::schema::Schema;
+
+/// What a path leads to.
+pub(super) struct Found<'s> {
+    /// The path in the form of findings.
+    pub(super) path: String,
+    /// Its first name.
+    pub(super) root: String,
+    /// The schema there; none below `additionalProperties: true`.
+    pub(super) schema: Option<&'s Schema>,
+}
+
+/// Follows a path through a schema.
+///
+/// # Errors
+/// It leads nowhere, in the server's words.
+pub(super) fn resolve<'s>(path: &str, schema: &'s Schema, brackets: bool) -> Result<Found<'s>, String> {
+    const NOWHERE: &str = "does not refer to a valid field";
+    const END: &str = "unexpected end of JSON path";
+    let mut tokens = Tokens(path);
+    let (mut at, mut root) = (Field::default(), None);
+    let mut reached = Some(schema);
+    while let Some(token) = tokens.next() {
+        let name = match token {
+            "[" if !brackets => return Err("array notation is not allowed".to_owned()),
+            "[" => {
+                let quoted = tokens.next().ok_or(END)?;
+                let inner = quoted.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+                let inner = inner.ok_or_else(|| format!("expected single quoted string but got {quoted}"))?;
+                unquoted(inner)?
+            }
+            "." => tokens.next().ok_or(END)?.to_owned(),
+            other => return Err(format!("expected [ or . but got: {other}")),
+        };
+        // Below what says nothing of its entries the server breaks down.
+        let here = reached.ok_or(NOWHERE)?;
+        // Places only grow here.
+        if !here.properties.is_empty() {
+            reached = Some(here.properties.get(&name).ok_or(NOWHERE)?);
+            let _ = at.child(&name);
+        } else if here.additional.is_some() {
+            reached = here.additional_schema();
+            let _ = at.key(&name);
+        } else {
+            return Err(NOWHERE.to_owned());
+        }
+        if token == "[" {
+            let close = tokens.next().ok_or(END)?;
+            if close != "]" {
+                return Err(format!("expected ] but got {close}"));
+            }
+        }
+        root.get_or_insert(name);
+    }
+    Ok(Found { path: at.to_string(), root: root.unwrap_or_default(), schema: reached })
+}
+
+/// Points, brackets, quoted texts, and what is between them.
+struct Tokens<'p>(&'p str);
+
+impl<'p> Iterator for Tokens<'p> {
+    type Item = &'p str;
+
+    fn next(&mut self) -> Option<&'p str> {
+        let text = self.0;
+        if text.is_empty() {
+            return None;
+        }
+        let end = if text.starts_with('\'') {
+            let bytes = text.as_bytes();
+            let close = (1..bytes.len()).find(|at| bytes[*at] == b'\'' && bytes[at - 1] != b'\\');
+            close.map_or(text.len(), |close| close + 1)
+        } else {
+            match text.find(['.', '[', ']']) {
+                Some(0) => 1,
+                Some(end) => end,
+                None => text.len(),
+            }
+        };
+        let (token, rest) = text.split_at(end);
+        self.0 = rest;
+        Some(token)
+    }
+}
+
+fn unquoted(text: &str) -> Result<String, String> {
+    let mut plain = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        if character != '\\' {
+            plain.push(character);
+            continue;
+        }
+        plain.push(match characters.next() {
+            Some('a') => '\u{7}',
+            Some('b') => '\u{8}',
+            Some('f') => '\u{c}',
+            Some('n') => '\n',
+            Some('r') => '\r',
+            Some('t') => '\t',
+            Some('v') => '\u{b}',
+            Some('\'') => '\'',
+            Some('\\') | None => '\\',
+            Some(_) => return Err("invalid string literal: invalid escape sequence".to_owned()),
+        });
+    }
+    Ok(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_followed_or_refused_in_the_servers_words() {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": "object", "properties": {"b": {"type": "string"}}},
+            "m": {"type": "object", "additionalProperties": {"type": "string"}}}});
+        let schema = Schema::parse(&schema).expect("a schema");
+        let cases = [
+            (".a.b", Ok("a.b")),
+            (".m.x", Ok("m[x]")),
+            ("['a']['b']", Ok("a.b")),
+            (".a.c", Err("does not refer to a valid field")),
+            ("a", Err("expected [ or . but got: a")),
+            (".", Err("unexpected end of JSON path")),
+            (".a[b]", Err("expected single quoted string but got b")),
+            (".a['b'", Err("unexpected end of JSON path")),
+        ];
+        for (path, expected) in cases {
+            let found = resolve(path, &schema, true).map(|found| found.path);
+            assert_eq!(found.as_deref().map_err(String::as_str), expected, "{path}");
+        }
+        assert!(resolve(".a['b']", &schema, false).is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! Whole CRDs: what the API server answers when one is created or updated.
+//! It must not be stricter or laxer than the server, nor read a clock or a file.
+//!
+//! A CRD goes the server's way: it is decoded from `apiextensions.k8s.io/v1` (`document`, `props`), with what all versions share
+//! moved to the top, as the server's own places show; then `spec` and the modules below it check it. An update is held against
+//! the CRD before it, whose faults may stay (`options`).
+//!
+//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation`.
+
+mod approval;
+mod budget;
+mod ca_bundle;
+mod columns;
+mod conversion;
+mod document;
+mod json_path;
+mod keywords;
+mod lists;
+mod names;
+mod object_meta;
+mod options;
+mod props;
+mod read;
+mod report;
+mod rules;
+mod scope;
+mod selectable;
+mod spec;
+mod stored;
+mod validation;
+mod walk;
+
+use std::fmt;
+
+use serde_json::Value;
+
+use kube_structural_schema::finding::Finding;
+use kube_structural_schema::schema::Place;
+
+use document::Crd;
+use options::Options;
+use report::Report;
+
+/// A CRD that the server cannot even decode.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: must be {expected}")]
+pub struct Malformed {
+    /// The field.
+    pub place: String,
+    /// What the server can decode there.
+    pub expected: &'static str,
+}
+
+/// A release of Kubernetes, by its minor version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Release(u32);
+
+impl Release {
+    /// Every release whose answers are known, the oldest first.
+    pub const ALL: [Self; 4] = [Self(34), Self(35), Self(36), Self(37)];
+    /// The newest of them.
+    pub const NEWEST: Self = Self(37);
+
+    /// The release with this minor version, if its answers are known.
+    pub fn of_minor(minor: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|release| release.0 == minor)
+    }
+
+    /// The minor version.
+    pub fn minor(self) -> u32 {
+        self.0
+    }
+}
+
+/// `1.37`
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "1.{}", self.0)
+    }
+}
+
+impl Malformed {
+    fn new(at: &Place<'_>, expected: &'static str) -> Self {
+        Self { place: at.to_string(), expected }
+    }
+}
+
+/// What the newest release says of a CRD that is created: nothing where it is accepted.
+///
+/// # Errors
+/// The server cannot decode it.
+pub fn validate_create(crd: &Value) -> Result<Vec<Finding>, Malformed> {
+    validate_create_on(Release::NEWEST, crd)
+}
+
+/// What the newest release says of a CRD that replaces another: nothing where it is accepted.
+///
+/// Of `status` only the one before counts, as on the server: the versions it names as stored, and whether it is established.
+/// Without one its storage version is taken for stored, and names are not yet fixed.
+///
+/// # Errors
+/// The server cannot decode one of them.
+pub fn validate_update(crd: &Value, old: &Value) -> Result<Vec<Finding>, Malformed> {
+    validate_update_on(Release::NEWEST, crd, old)
+}
+
+/// [`validate_create`] on a release.
+///
+/// # Errors
+/// The server cannot decode it.
+pub fn validate_create_on(release: Release, crd: &Value) -> Result<Vec<Finding>, Malformed> {
+    let mut crd = Crd::read(crd)?;
+    crd.clear_status();
+    crd.store();
+    let mut report = Report::default();
+    object_meta::check_create(&crd, &mut report);
+    spec::check(&crd.spec, &Options::strict(release.0), &mut report);
+    stored::check(&crd, &mut report);
+    approval::check(&crd, None, &mut report);
+    preserve_unknown_fields(&crd, None, &mut report);
+    Ok(report.0)
+}
+
+/// [`validate_update`] on a release.
+///
+/// # Errors
+/// The server cannot decode one of them.
+pub fn validate_update_on(release: Release, crd: &Value, old: &Value) -> Result<Vec<Finding>, Malformed> {
+    let (mut crd, mut old) = (Crd::read(crd)?, Crd::read(old)?);
+    if old.stored_versions.is_empty() {
+        old.store();
+    }
+    crd.take_status(&mut old);
+    crd.store();
+    let mut report = Report::default();
+    let options = Options::ratcheted(&crd, &old, release.0);
+    object_meta::check_update(&crd, &old, &mut report);
+    spec::check(&crd.spec, &options, &mut report);
+    spec::check_update(&crd.spec, &old.spec, &options, &mut report);
+    names::check(&crd.accepted_names, "status.acceptedNames", &mut report);
+    stored::check(&crd, &mut report);
+    approval::check(&crd, Some(&old), &mut report);
+    preserve_unknown_fields(&crd, Some(&old), &mut report);
+    Ok(report.0)
+}
+
+fn preserve_unknown_fields(crd: &Crd<'_>, old: Option<&Crd<'_>>, report: &mut Report) {
+    if crd.spec.preserve_unknown_fields && !old.is_some_and(|old| old.spec.preserve_unknown_fields) {
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        report.invalid("spec.preserveUnknownFields", detail);
+    }
+}

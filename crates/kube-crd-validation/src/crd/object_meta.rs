@@ -1,0 +1,98 @@
+//! The metadata of the CRD itself.
+//! It must not be asked of objects inside others; their rules are in `crate::metadata`.
+//!
+//! Source: apimachinery `pkg/api/validation/objectmeta.go`. What an update leaves out of metadata, the server puts back; it is
+//! not asked for.
+
+use serde_json::Value;
+
+use super::document::Crd;
+use super::report::Report;
+use crate::field::Field;
+use crate::metadata::names::dns_subdomain;
+use crate::metadata::rules;
+
+/// Checks the metadata of a new CRD.
+pub(super) fn check_create(crd: &Crd<'_>, report: &mut Report) {
+    let wanted = format!("{}.{}", crd.spec.names.plural, crd.spec.group);
+    let mut name = |at: &str, text: &str, prefix: bool| {
+        let mut problems = dns_subdomain(&if prefix { masked(text) } else { text.to_owned() });
+        if text != wanted {
+            problems.push("must be spec.names.plural+\".\"+spec.group".to_owned());
+        }
+        problems.into_iter().for_each(|problem| report.invalid(at, problem));
+    };
+    let text = |name: &str| crd.metadata[name].as_str().unwrap_or_default();
+    if !text("generateName").is_empty() {
+        name("metadata.generateName", text("generateName"), true);
+    }
+    if text("name").is_empty() {
+        report.required("metadata.name", "name or generateName is required");
+    } else {
+        name("metadata.name", text("name"), false);
+    }
+    if !text("namespace").is_empty() {
+        report.forbidden("metadata.namespace", "not allowed on this type");
+    }
+    let mut at = Field::new("metadata");
+    rules::check_generation(&crd.metadata, &mut at, &mut report.0);
+    rules::check_common(&crd.metadata, true, &mut at, &mut report.0);
+}
+
+/// Checks the metadata of a CRD that replaces another.
+pub(super) fn check_update(crd: &Crd<'_>, old: &Crd<'_>, report: &mut Report) {
+    let deleting = old.metadata["deletionTimestamp"].is_string();
+    if deleting {
+        new_finalizers(crd, old, report);
+    }
+    let mut at = Field::new("metadata");
+    rules::check_generation(&crd.metadata, &mut at, &mut report.0);
+    for name in
+        ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
+    {
+        let (now, before) = (&crd.metadata[name], &old.metadata[name]);
+        let named = matches!(name, "name" | "namespace");
+        if (named || !now.is_null()) && text_or_null(now) != text_or_null(before) {
+            report.invalid(format!("metadata.{name}"), "field is immutable");
+        }
+    }
+    rules::check_common(&crd.metadata, false, &mut at, &mut report.0);
+}
+
+/// An empty text is as good as none.
+fn text_or_null(value: &Value) -> &Value {
+    if value.as_str() == Some("") { &Value::Null } else { value }
+}
+
+fn new_finalizers(crd: &Crd<'_>, old: &Crd<'_>, report: &mut Report) {
+    let finalizers = |crd: &Crd<'_>| -> Vec<String> {
+        let list = crd.metadata["finalizers"].as_array();
+        list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let before = finalizers(old);
+    let mut added = finalizers(crd);
+    added.retain(|finalizer| !before.contains(finalizer));
+    added.sort();
+    added.dedup();
+    if !added.is_empty() {
+        let added: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
+        let detail = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            added.join(", ")
+        );
+        report.forbidden("metadata.finalizers", detail);
+    }
+}
+
+/// A prefix may end in a dash; upstream looks at it with its last two characters replaced.
+fn masked(name: &str) -> String {
+    match name.strip_suffix('-') {
+        Some(rest) if !rest.is_empty() => {
+            let mut rest: Vec<char> = rest.chars().collect();
+            rest.pop();
+            rest.push('a');
+            rest.into_iter().collect()
+        }
+        _ => name.to_owned(),
+    }
+}

@@ -1,0 +1,19 @@
+//! What a rule may cost at most: the estimate that the server makes when a CRD is written.
+//! It must not run anything; what evaluation costs is in `cost`.
+
+mod calls;
+mod coster;
+mod extensions;
+mod kubernetes;
+mod path;
+mod range;
+mod size;
+
+use crate::check::Checked;
+use crate::model::Node;
+use crate::tree::Tree;
+
+/// The most that an expression may cost, in the units of the server's budget. All of its sizes are looked up below `root`.
+pub(super) fn max_cost(tree: &Tree, checked: &Checked<'_>, root: &Node) -> u64 {
+    coster::Coster::new(tree, checked, root).cost(tree.root).max
+}

@@ -1,0 +1,50 @@
+//! The sizes that can be known before a rule runs: of literals, by type, and from the schema.
+//! It must not know what things cost.
+//!
+//! Source: cel-go `checker/cost.go` (`computeExprSize`, `isScalar`), and `sizeEstimator` of apiextensions-apiserver
+//! `pkg/apiserver/schema/cel/compilation.go`.
+
+use super::range::Range;
+use crate::model::Node;
+use crate::tree::Expr;
+use crate::types::Type;
+use crate::value::Value;
+
+/// The size of what is written out.
+pub(super) fn of_literal(expr: &Expr) -> Option<Range> {
+    let size = match expr {
+        Expr::Literal(Value::String(text)) => text.as_str().chars().count(),
+        Expr::Literal(Value::Bytes(bytes)) => bytes.len(),
+        Expr::Literal(_) => 1,
+        Expr::List(items) => items.len(),
+        Expr::Map(entries) => entries.len(),
+        _ => return None,
+    };
+    Some(Range::fixed(size as u64))
+}
+
+/// Whether all values of a type are of one size.
+pub(super) fn is_scalar(ty: &Type<'_>) -> bool {
+    match ty {
+        Type::Bool | Type::Int | Type::Uint | Type::Double | Type::Duration | Type::Timestamp => true,
+        Type::Optional(inner) => is_scalar(inner),
+        _ => false,
+    }
+}
+
+/// The most that the schema allows at the end of a path whose first part is a variable.
+pub(super) fn of_path(root: &Node, path: &[&str]) -> Option<Range> {
+    let (_, steps) = path.split_first()?;
+    let mut at = Some(root);
+    for step in steps {
+        // Keys of maps have no size to the server, and nothing below them.
+        let node = at?;
+        at = match *step {
+            "@items" | "@values" => Some(node.element()?),
+            "@keys" if node.is_map() => None,
+            "@keys" => return None,
+            name => Some(node.declared_field(name)?),
+        };
+    }
+    Some(Range { min: 0, max: at.map_or(0, |node| node.extent.elements) })
+}

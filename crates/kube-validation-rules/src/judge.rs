@@ -1,0 +1,137 @@
+//! What the server says of a rule when a CRD is written: whether it compiles, what it names, what it may cost.
+//! It must not run rules, nor know budgets.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/compilation.go`, and the declarations that
+//! `pkg/apis/apiextensions/validation/cel_validation.go` hands to it.
+
+use kube_structural_schema::schema::{Rule, Schema};
+
+use super::check::Globals;
+use super::estimate;
+use super::extent;
+use super::library::Library;
+use super::model::Node;
+use super::rule::{Expression, Unsound, globals};
+use super::types::Type;
+
+/// A schema as rules see it.
+#[derive(Debug)]
+pub struct Declared(Node);
+
+/// A place in such a schema.
+#[derive(Clone, Copy, Debug)]
+pub struct Decl<'d>(&'d Node);
+
+/// Which of a rule's expressions the server has stored already: those may call all functions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// `rule`.
+    pub rule: bool,
+    /// `messageExpression`.
+    pub message: bool,
+}
+
+/// What is to be said of a rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judgement {
+    /// Why it does not compile, in the server's words.
+    pub error: Option<String>,
+    /// Whether it names `oldSelf`.
+    pub uses_old: bool,
+    /// The most that one evaluation may cost; 0 where there is an error.
+    pub max_cost: u64,
+    /// The same of `messageExpression`, or why that does not compile; none where there is none, or the rule has an error.
+    pub message: Option<Result<u64, String>>,
+}
+
+impl Declared {
+    /// Declares a schema; a resource root is the root of a CRD's schema or an embedded resource. None where the server has no
+    /// declaration for it.
+    pub fn of(schema: &Schema, is_resource_root: bool) -> Option<Self> {
+        let node = Node::new(schema, is_resource_root);
+        node.declared.then_some(Self(node))
+    }
+
+    /// The place of the whole.
+    pub fn root(&self) -> Decl<'_> {
+        Decl(&self.0)
+    }
+}
+
+impl<'d> Decl<'d> {
+    /// The place of a property, if expressions can name it.
+    pub fn property(self, name: &str) -> Option<Self> {
+        self.0.property(name).map(Self)
+    }
+
+    /// The place of items, or of values under `additionalProperties`.
+    pub fn element(self) -> Option<Self> {
+        self.0.element().map(Self)
+    }
+
+    /// How many values of this place one request can hold at most.
+    pub fn max_cardinality(self) -> u64 {
+        extent::max_cardinality(self.0)
+    }
+}
+
+/// Judges a rule of a place. A blank one is not judged; others say that it is blank.
+pub fn judge(rule: &Rule, at: Decl<'_>, known: Known, new: Library) -> Judgement {
+    let mut judgement = Judgement::default();
+    if rule.rule.trim().is_empty() {
+        return judgement;
+    }
+    let globals = globals(rule, at.0);
+    let library = |known| if known { Library::STORED } else { new };
+    match judge_expression(&rule.rule, &globals, &Type::Bool, at, library(known.rule)) {
+        (names_old, Ok(cost)) => {
+            judgement.uses_old = names_old;
+            judgement.max_cost = cost;
+        }
+        (names_old, Err(failure)) => {
+            judgement.uses_old = names_old;
+            judgement.error = Some(match failure {
+                Failure::Compilation(text) => format!("compilation failed: {text}"),
+                Failure::Type => "cel expression must evaluate to a bool".to_owned(),
+                Failure::Program(text) => format!("program instantiation failed: {text}"),
+            });
+            return judgement;
+        }
+    }
+    if !rule.message_expression.is_empty() {
+        let library = library(known.message);
+        let (_, result) = judge_expression(&rule.message_expression, &globals, &Type::String, at, library);
+        judgement.message = Some(result.map_err(|failure| match failure {
+            Failure::Compilation(text) => format!("messageExpression compilation failed: {text}"),
+            Failure::Type => "messageExpression must evaluate to a string".to_owned(),
+            Failure::Program(text) => format!("messageExpression instantiation failed: {text}"),
+        }));
+    }
+    judgement
+}
+
+enum Failure {
+    Compilation(String),
+    Type,
+    Program(String),
+}
+
+/// Whether an expression names `oldSelf`, and what it may cost.
+fn judge_expression<'m>(
+    source: &str,
+    globals: &Globals<'m>,
+    wanted: &Type<'m>,
+    at: Decl<'m>,
+    library: Library,
+) -> (bool, Result<u64, Failure>) {
+    let expression = match Expression::new(source, globals, wanted, library) {
+        Ok(expression) => expression,
+        Err(Unsound::Malformed(text)) => return (false, Err(Failure::Compilation(text))),
+        Err(Unsound::OtherType) => return (false, Err(Failure::Type)),
+    };
+    let names_old = expression.names_old();
+    if let Err(text) = expression.plan() {
+        return (names_old, Err(Failure::Program(text)));
+    }
+    (names_old, Ok(estimate::max_cost(&expression.tree, &expression.checked, at.0)))
+}
