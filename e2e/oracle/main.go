@@ -1,6 +1,7 @@
 // The oracle answers conformance vectors with the API server's own code.
 //
-// Standard input carries one request a line, {"id", "op", "schema", "object", "repeat"}, and standard output one
+// Standard input carries one request a line, {"id", "op", "schema", "object", "repeat"}, with "crd" and "old" in place of
+// schema and object where the op is about whole CRDs, and standard output one
 // answer a line, in the same order: the id and what the vector would "expect". A line that cannot be answered gets
 // {"id", "failure"} and the next one is served. It must not decide anything by itself: whatever an answer says comes
 // from k8s.io/apiextensions-apiserver.
@@ -27,6 +28,8 @@ type request struct {
 	Op     string          `json:"op"`
 	Schema json.RawMessage `json:"schema"`
 	Object json.RawMessage `json:"object"`
+	CRD    json.RawMessage `json:"crd"`
+	Old    json.RawMessage `json:"old"`
 	Repeat int             `json:"repeat"`
 }
 

@@ -32,6 +32,9 @@ var root = field.NewPath("openAPIV3Schema")
 
 // evaluate answers one request. An error means that there is no such question, a refused schema is an outcome.
 func evaluate(asked *request) (*outcome, error) {
+	if asked.Op == "crd-create" || asked.Op == "crd-update" {
+		return judge(asked)
+	}
 	props, err := parseProps(asked.Schema)
 	if err != nil {
 		return &outcome{Error: err.Error()}, nil

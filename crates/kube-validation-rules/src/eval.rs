@@ -367,7 +367,7 @@ impl<'v> Evaluation<'_, 'v> {
             value = match self.meter.charge_for(cost::READ, selected)? {
                 found if qualifier.test => Value::Bool(found.is_some()),
                 Some(found) => found,
-                None => return Err(missing(&value)),
+                None => return Err(missing(&value, &qualifier.key)),
             };
         }
         Ok(if optional { Value::some(value) } else { value })
@@ -426,9 +426,16 @@ fn index(key: &Value<'_>) -> Outcome<Option<usize>> {
     index.map(|index| usize::try_from(index).ok()).ok_or(Fault::new("unsupported index type in list"))
 }
 
-fn missing(value: &Value<'_>) -> Fault {
-    match value {
-        Value::List(_) | Value::Array(_) => Fault::new("index out of bounds"),
-        _ => Fault::new("no such key"),
+/// A key is named where the expression states it; others may be values of the object.
+fn missing(value: &Value<'_>, key: &QualifierKey) -> Fault {
+    let what = match value {
+        Value::List(_) | Value::Array(_) => "index out of bounds",
+        _ => "no such key",
+    };
+    match key {
+        QualifierKey::Constant(Value::String(name)) => Fault::new(format!("{what}: {}", name.as_str())),
+        QualifierKey::Constant(Value::Int(index)) => Fault::new(format!("{what}: {index}")),
+        QualifierKey::Constant(Value::Uint(index)) => Fault::new(format!("{what}: {index}")),
+        _ => Fault::new(what),
     }
 }

@@ -14,6 +14,9 @@ use super::model::Node;
 use super::rule::{Expression, Unsound, globals};
 use super::types::Type;
 
+/// The release since which the server takes the names in metadata to be no longer than names can be.
+const NAMES_ARE_BOUNDED: u32 = 37;
+
 /// A schema as rules see it.
 #[derive(Debug)]
 pub struct Declared(Node);
@@ -45,10 +48,13 @@ pub struct Judgement {
 }
 
 impl Declared {
-    /// Declares a schema; a resource root is the root of a CRD's schema or an embedded resource. None where the server has no
-    /// declaration for it.
-    pub fn of(schema: &Schema, is_resource_root: bool) -> Option<Self> {
-        let node = Node::new(schema, is_resource_root);
+    /// Declares a schema as a server with this minor version does; a resource root is the root of a CRD's schema or an embedded
+    /// resource. None where the server has no declaration for it.
+    pub fn of(schema: &Schema, is_resource_root: bool, server_minor: u32) -> Option<Self> {
+        let mut node = Node::new(schema, is_resource_root);
+        if server_minor < NAMES_ARE_BOUNDED {
+            node.unbound_names();
+        }
         node.declared.then_some(Self(node))
     }
 
@@ -75,15 +81,16 @@ impl<'d> Decl<'d> {
     }
 }
 
-/// Judges a rule of a place. A blank one is not judged; others say that it is blank.
-pub fn judge(rule: &Rule, at: Decl<'_>, known: Known, new: Library) -> Judgement {
+/// Judges a rule of a place, as a server with this minor version does. A blank one is not judged; others say that it is blank.
+pub fn judge(rule: &Rule, at: Decl<'_>, known: Known, server_minor: u32) -> Judgement {
     let mut judgement = Judgement::default();
     if rule.rule.trim().is_empty() {
         return judgement;
     }
     let globals = globals(rule, at.0);
-    let library = |known| if known { Library::STORED } else { new };
-    match judge_expression(&rule.rule, &globals, &Type::Bool, at, library(known.rule)) {
+    let judge =
+        |source: &str, wanted, known| judge_expression(source, &globals, wanted, at, (server_minor, known));
+    match judge(&rule.rule, &Type::Bool, known.rule) {
         (names_old, Ok(cost)) => {
             judgement.uses_old = names_old;
             judgement.max_cost = cost;
@@ -99,8 +106,7 @@ pub fn judge(rule: &Rule, at: Decl<'_>, known: Known, new: Library) -> Judgement
         }
     }
     if !rule.message_expression.is_empty() {
-        let library = library(known.message);
-        let (_, result) = judge_expression(&rule.message_expression, &globals, &Type::String, at, library);
+        let (_, result) = judge(&rule.message_expression, &Type::String, known.message);
         judgement.message = Some(result.map_err(|failure| match failure {
             Failure::Compilation(text) => format!("messageExpression compilation failed: {text}"),
             Failure::Type => "messageExpression must evaluate to a string".to_owned(),
@@ -122,9 +128,9 @@ fn judge_expression<'m>(
     globals: &Globals<'m>,
     wanted: &Type<'m>,
     at: Decl<'m>,
-    library: Library,
+    (server_minor, known): (u32, bool),
 ) -> (bool, Result<u64, Failure>) {
-    let expression = match Expression::new(source, globals, wanted, library) {
+    let expression = match Expression::new(source, globals, wanted, Library::of(server_minor, known)) {
         Ok(expression) => expression,
         Err(Unsound::Malformed(text)) => return (false, Err(Failure::Compilation(text))),
         Err(Unsound::OtherType) => return (false, Err(Failure::Type)),
@@ -133,5 +139,5 @@ fn judge_expression<'m>(
     if let Err(text) = expression.plan() {
         return (names_old, Err(Failure::Program(text)));
     }
-    (names_old, Ok(estimate::max_cost(&expression.tree, &expression.checked, at.0)))
+    (names_old, Ok(estimate::max_cost(&expression.tree, &expression.checked, at.0, server_minor)))
 }

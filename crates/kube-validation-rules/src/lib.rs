@@ -66,7 +66,6 @@ mod value;
 mod view;
 
 pub use judge::{Decl, Declared, Judgement, Known, judge};
-pub use library::Library;
 pub use program::{BrokenRule, Program};
 
 /// What the rules of one object may cost together, and so may the defaults of one schema.

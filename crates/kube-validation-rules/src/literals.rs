@@ -1,15 +1,16 @@
-//! What can be told of a rule's literals before it runs: patterns, format texts, lists and maps of mixed types.
-//! It must not look at variables. Conversions of literals, such as `duration('1h')`, are done when the rule is planned.
+//! What can be told of a rule's literals before it runs: patterns, times, format texts, lists and maps of mixed types.
+//! It must not look at variables. Other conversions of literals, such as `int('1')`, are done when the rule is planned.
 //!
 //! Source: cel-go `cel/validator.go` and `ext/formatting.go`.
 
 use super::check::{Checked, Reference};
 use super::library::{Clause, clauses};
+use super::plan::convert;
 use super::problem::{Position, Problem};
 use super::tree::{Expr, Id, Tree};
 use super::types::Type;
 use super::value::{Text, Value};
-use kube_structural_schema::go::regexp::Pattern;
+use kube_structural_schema::go::regexp::syntax_error;
 use kube_structural_schema::json::level;
 
 /// What is wrong with the literals of a checked expression.
@@ -60,7 +61,7 @@ fn visit(tree: &Tree, id: Id, exempt: bool, seen: &mut impl FnMut(Id, bool)) {
 fn check_one(tree: &Tree, checked: &Checked<'_>, id: Id, exempt: bool, wrong: &mut Wrong<'_>) {
     match tree.get(id) {
         Expr::Call { function, target, args } => {
-            check_argument(tree, function, args, wrong);
+            check_argument(checked, id, function, args, wrong);
             if **function == *"format"
                 && let (Some(target), [args]) = (target, &args[..])
             {
@@ -82,13 +83,21 @@ fn check_one(tree: &Tree, checked: &Checked<'_>, id: Id, exempt: bool, wrong: &m
     }
 }
 
-fn check_argument(tree: &Tree, function: &str, args: &[Id], wrong: &mut Wrong<'_>) {
-    let Some((arg, Expr::Literal(literal))) = args.first().map(|arg| (arg, tree.get(*arg))) else { return };
-    // Upstream looks at the first argument, be it the pattern or, of `matches(text, pattern)`, the text.
-    if let ("matches", Value::String(text)) = (function, literal)
-        && Pattern::new(text.as_str()).is_err()
-    {
-        wrong.add(*arg, format!("invalid {function} argument"));
+fn check_argument(checked: &Checked<'_>, id: Id, function: &str, args: &[Id], wrong: &mut Wrong<'_>) {
+    let Some((arg, Expr::Literal(literal))) = args.first().map(|arg| (*arg, wrong.tree.get(*arg))) else {
+        return;
+    };
+    let invalid = match (function, literal) {
+        // Upstream looks at the first argument, be it the pattern or, of `matches(text, pattern)`, the text.
+        ("matches", Value::String(text)) => syntax_error(text.as_str()).is_some(),
+        ("duration" | "timestamp", literal) => match &checked.references[id.index()] {
+            Reference::Call { candidates, .. } => convert(candidates, literal.clone()).is_err(),
+            _ => false,
+        },
+        _ => false,
+    };
+    if invalid {
+        wrong.add(arg, format!("invalid {function} argument"));
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct Node {
     /// Whether expressions can name this node's values; where not, upstream has no declaration for it.
     pub(super) declared: bool,
     pub(super) extent: Extent,
+    /// Whether this is the server's own declaration of `metadata`.
+    is_own: bool,
     /// The properties that a node which is no object names: rules are run there all the same if they have no spelling, or
     /// if upstream takes the node for an object of its own.
     pub(super) strays: BTreeMap<Box<str>, Node>,
@@ -105,7 +107,7 @@ impl Node {
             let adds = resource_root && !names_itself(schema);
             let extent =
                 Extent::of(schema, &shape, |name| adds && matches!(name, "apiVersion" | "kind" | "metadata"));
-            Self { declared, shape, nullable: schema.nullable, extent, strays }
+            Self { declared, shape, nullable: schema.nullable, extent, is_own: false, strays }
         })
     }
 
@@ -116,8 +118,26 @@ impl Node {
             nullable: false,
             declared: true,
             extent,
+            is_own: false,
             strays: BTreeMap::new(),
         }
+    }
+
+    /// Takes back that names in the metadata that the server declares itself have a longest length.
+    pub(super) fn unbound_names(&mut self) {
+        level(|| match &mut self.shape {
+            Shape::Object(fields) => {
+                let own = fields.named.get_mut("metadata").filter(|metadata| metadata.is_own);
+                if let Some(Shape::Object(metadata)) = own.map(|metadata| &mut metadata.shape) {
+                    metadata.named.values_mut().for_each(|name| name.extent = Extent::of_text(None));
+                }
+                let entries = fields.entries.as_deref_mut();
+                fields.named.values_mut().chain(entries).for_each(Self::unbound_names);
+            }
+            Shape::Map(values) => values.unbound_names(),
+            Shape::Array { items: Some(items), .. } => items.unbound_names(),
+            _ => {}
+        });
     }
 
     /// The declaration of the items of a list or the values of a map.
@@ -249,6 +269,7 @@ impl Node {
             nullable: false,
             declared: true,
             extent,
+            is_own: true,
             strays: BTreeMap::new(),
         }
     }

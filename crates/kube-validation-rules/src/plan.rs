@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use kube_structural_schema::go::regexp::Pattern;
+use kube_structural_schema::go::regexp::{Pattern, PatternError};
 use kube_structural_schema::json::level;
 
 use super::check::{Checked, Global, Reference};
@@ -329,7 +329,10 @@ impl Planner<'_, '_> {
         }
         let search = match (overload.and_then(Search::of), args.get(1).and_then(|arg| self.constant(*arg))) {
             (Some(search), Some(Value::String(pattern))) => {
-                let pattern = Pattern::new(pattern.as_str()).map_err(|_| "invalid regular expression")?;
+                let pattern = Pattern::new(pattern.as_str()).map_err(|error| match error {
+                    PatternError::Syntax(error) => error.to_string(),
+                    PatternError::TooLarge => "the regular expression is too large".to_owned(),
+                })?;
                 Some((search, pattern))
             }
             _ => None,
@@ -443,7 +446,11 @@ fn is_binary(function: &str, overload: Option<&str>) -> bool {
     function.starts_with(['_', '@']) || overload.is_some_and(|overload| overload != "string_format")
 }
 
-fn convert(candidates: &[&'static Overload], value: Value<'static>) -> super::fault::Outcome<Value<'static>> {
+/// What a conversion makes of a literal.
+pub(super) fn convert(
+    candidates: &[&'static Overload],
+    value: Value<'static>,
+) -> super::fault::Outcome<Value<'static>> {
     let args = [value];
     match candidates.iter().find(|overload| overload.takes(&args)) {
         Some(overload) => (overload.run)(&args),

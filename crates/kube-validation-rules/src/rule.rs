@@ -86,11 +86,10 @@ pub(super) fn globals<'m>(rule: &Rule, node: &'m Node) -> Globals<'m> {
 
 /// An expression of a type, and whether it names `oldSelf`.
 fn compile(source: &str, globals: &Globals<'_>, wanted: &Type<'_>) -> Result<(Plan, bool), String> {
-    let expression =
-        Expression::new(source, globals, wanted, Library::STORED).map_err(|error| match error {
-            Unsound::Malformed(text) => format!("compilation failed: {text}"),
-            Unsound::OtherType => format!("cel expression must evaluate to a {wanted}"),
-        })?;
+    let expression = Expression::new(source, globals, wanted, Library::ALL).map_err(|error| match error {
+        Unsound::Malformed(text) => format!("compilation failed: {text}"),
+        Unsound::OtherType => format!("cel expression must evaluate to a {wanted}"),
+    })?;
     let plan = expression.plan().map_err(|error| format!("program instantiation failed: {error}"))?;
     Ok((plan, expression.names_old()))
 }

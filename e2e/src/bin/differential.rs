@@ -25,7 +25,11 @@ struct Arguments {
     #[arg(long, default_value_t = 100_000)]
     pairs: u64,
     /// Which ops.
-    #[arg(long, value_delimiter = ',', default_value = "read,structural,defaults,validate")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "read,structural,defaults,validate,crd-create,crd-update"
+    )]
     ops: Vec<Op>,
     /// Whose answers are right: 1.37 or 1.34.
     #[arg(long, default_value = "1.37")]

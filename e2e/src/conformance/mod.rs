@@ -6,7 +6,7 @@ mod run;
 mod subject;
 mod vector;
 
-pub use agreement::{compare, settle};
+pub use agreement::{compare, settle, without_quotes};
 pub use run::{Tally, run};
 pub use subject::answer;
 pub use vector::{Case, Issue, Op, Outcome, Vector};

@@ -7,7 +7,7 @@ use etch::domain::finding::Finding;
 use etch::domain::json::Json;
 use etch::domain::schema::Schema;
 use etch::domain::schema::rules::structural_errors;
-use etch::domain::validate::{self, Validator};
+use etch::domain::validate::{self, Validator, crd};
 
 use super::{Case, Issue, Op, Outcome};
 
@@ -17,6 +17,9 @@ pub fn answer(case: &Case) -> Outcome {
 }
 
 fn answered(case: &Case) -> Result<Outcome, String> {
+    if case.op.is_about_crds() {
+        return answered_crd(case).map_err(|malformed| malformed.to_string());
+    }
     let schema = Schema::parse(&case.schema).map_err(|error| error.to_string())?;
     Ok(match case.op {
         Op::Structural => Outcome::Issues(issues(structural_errors(&schema))),
@@ -35,7 +38,16 @@ fn answered(case: &Case) -> Result<Outcome, String> {
             // A vector asks for the rules only where the rest is clean, which is more than what keeps them from running.
             Outcome::Issues(issues(if found.values.is_empty() { found.rules } else { found.values }))
         }
+        Op::CrdCreate | Op::CrdUpdate => return Err("a CRD is no schema".to_owned()),
     })
+}
+
+fn answered_crd(case: &Case) -> Result<Outcome, crd::Malformed> {
+    let found = match case.op {
+        Op::CrdUpdate => crd::validate_update(&case.schema, &case.object)?,
+        _ => crd::validate_create(&case.schema)?,
+    };
+    Ok(Outcome::Issues(issues(found)))
 }
 
 /// The object as a reader gets it, or why no reader gets it.

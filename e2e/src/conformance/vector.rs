@@ -18,11 +18,16 @@ pub enum Op {
     Defaults,
     /// What is wrong with an object, once read?
     Validate,
+    /// What is a CRD refused for that is created?
+    CrdCreate,
+    /// What is a CRD refused for that replaces another?
+    CrdUpdate,
 }
 
 impl Op {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Structural, Self::Defaults, Self::Validate];
+    pub const ALL: [Self; 6] =
+        [Self::Read, Self::Structural, Self::Defaults, Self::Validate, Self::CrdCreate, Self::CrdUpdate];
 
     /// The name in a vector.
     pub fn as_str(self) -> &'static str {
@@ -31,12 +36,24 @@ impl Op {
             Self::Structural => "structural",
             Self::Defaults => "defaults",
             Self::Validate => "validate",
+            Self::CrdCreate => "crd-create",
+            Self::CrdUpdate => "crd-update",
         }
     }
 
-    /// Whether the question is about an object too.
+    /// Whether the question is about an object too, or about an older CRD.
     pub fn takes_object(self) -> bool {
-        matches!(self, Self::Read | Self::Validate)
+        matches!(self, Self::Read | Self::Validate | Self::CrdUpdate)
+    }
+
+    /// Whether the question is about whole CRDs.
+    pub fn is_about_crds(self) -> bool {
+        matches!(self, Self::CrdCreate | Self::CrdUpdate)
+    }
+
+    /// What a vector calls the two documents of a question.
+    fn documents(self) -> (&'static str, &'static str) {
+        if self.is_about_crds() { ("crd", "old") } else { ("schema", "object") }
     }
 }
 
@@ -54,14 +71,14 @@ impl std::str::FromStr for Op {
     }
 }
 
-/// A question: schema and object as documents, the object `null` where the op takes none.
+/// A question: schema and object, or a CRD and the one before it, as documents; the second is `null` where the op takes none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     /// What is asked.
     pub op: Op,
-    /// An `openAPIV3Schema`.
+    /// An `openAPIV3Schema`, or a CRD.
     pub schema: Json,
-    /// The object as stored.
+    /// The object as stored, or the CRD before.
     pub object: Json,
 }
 
@@ -121,9 +138,9 @@ impl Vector {
         let op: Op = fields.get("op").and_then(Value::as_str).context("no op")?.parse()?;
         let case = Case {
             op,
-            schema: take(fields, "schema").context("no schema")?,
-            object: match take(fields, "object") {
-                None if op.takes_object() => bail!("no object"),
+            schema: take(fields, op.documents().0).with_context(|| format!("no {}", op.documents().0))?,
+            object: match take(fields, op.documents().1) {
+                None if op.takes_object() => bail!("no {}", op.documents().1),
                 object => object.unwrap_or_default(),
             },
         };
@@ -149,10 +166,11 @@ impl Case {
         line.extend(Json::from(Value::from(id)).to_vec());
         line.extend_from_slice(br#","op":""#);
         line.extend_from_slice(self.op.as_str().as_bytes());
-        line.extend_from_slice(br#"","schema":"#);
+        let (first, second) = self.op.documents();
+        line.extend_from_slice(format!(r#"","{first}":"#).as_bytes());
         line.extend(self.schema.to_vec());
         if self.op.takes_object() {
-            line.extend_from_slice(br#","object":"#);
+            line.extend_from_slice(format!(r#","{second}":"#).as_bytes());
             line.extend(self.object.to_vec());
         }
         line.push(b'}');
@@ -234,6 +252,8 @@ mod tests {
             r#"{"id":"a","op":"read","schema":{"type":"object"},"object":{"b":1.5},"expect":{"object":{}}}"#,
             r#"{"id":"b","op":"structural","schema":{},"expect":{"errors":[{"detail":"d","field":"f","type":"t"}]}}"#,
             r#"{"id":"c","op":"defaults","schema":{},"expect":{"error":"no"}}"#,
+            r#"{"id":"d","op":"crd-create","crd":{},"expect":{"errors":[]}}"#,
+            r#"{"id":"e","op":"crd-update","crd":{},"old":{},"expect":{"errors":[]}}"#,
         ] {
             let vector = Vector::parse(line.as_bytes()).expect("a vector");
             assert_eq!(String::from_utf8_lossy(&vector.to_line()), line);
@@ -249,6 +269,8 @@ mod tests {
             (r#"{"id":"a","op":"guess"}"#, "unknown op"),
             (r#"{"id":"a","op":"read","schema":{},"expect":{"object":{}}}"#, "no object"),
             (r#"{"id":"a","op":"structural","schema":{},"expect":{}}"#, "expect says nothing"),
+            (r#"{"id":"a","op":"crd-create","schema":{},"expect":{}}"#, "no crd"),
+            (r#"{"id":"a","op":"crd-update","crd":{},"expect":{}}"#, "no old"),
         ] {
             let error = Vector::parse(line.as_bytes()).expect_err(line);
             assert!(error.to_string().contains(reason), "{line}: {error}");

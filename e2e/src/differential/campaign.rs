@@ -14,7 +14,7 @@ use super::build::Release;
 use super::generate::{Seeds, case};
 use super::oracle::{Answer, Oracle};
 use super::shrink::shrink;
-use crate::conformance::{Case, Issue, Op, Outcome, Vector, compare, settle};
+use crate::conformance::{Case, Issue, Op, Outcome, Vector, compare, settle, without_quotes};
 
 /// Cases that a worker takes at a time.
 const BATCH: u64 = 64;
@@ -260,6 +260,7 @@ fn kind_of(op: Op, expected: &Outcome, found: &Outcome) -> String {
         let plain = |word: &&str| word.len() > 1 && word.chars().all(|c| c.is_ascii_alphabetic());
         text.split_whitespace().filter(plain).take(8).collect::<Vec<_>>().join(" ")
     };
+    let details = op == Op::Structural || op.is_about_crds();
     match (expected, found) {
         (Outcome::Issues(expected), Outcome::Issues(found)) => {
             let only = |these: &[Issue], others: &[Issue], sign: &str| {
@@ -267,7 +268,7 @@ fn kind_of(op: Op, expected: &Outcome, found: &Outcome) -> String {
                     !others.iter().any(|other| {
                         other.kind == issue.kind
                             && other.field == issue.field
-                            && (op != Op::Structural || other.detail == issue.detail)
+                            && (!details || without_quotes(other).detail == without_quotes(issue).detail)
                     })
                 };
                 these.iter().find(alone).map(|issue| format!("{sign}{} {}", issue.kind, words(&issue.detail)))

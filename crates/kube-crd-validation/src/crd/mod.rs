@@ -150,3 +150,6 @@ fn preserve_unknown_fields(crd: &Crd<'_>, old: Option<&Crd<'_>>, report: &mut Re
         report.invalid("spec.preserveUnknownFields", detail);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,6 @@ use super::{ca_bundle, selectable};
 use kube_structural_schema::compile::has_unpruned_defaults;
 use kube_structural_schema::schema::Schema;
 use kube_structural_schema::schema::rules::violations;
-use kube_validation_rules::Library;
 
 /// The types that a schema may name.
 pub(super) const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -39,9 +38,7 @@ pub(super) struct Options<'d> {
     pub(super) limit_rules: bool,
     /// Where too many selectable fields may stay: at these versions, and with an empty name at the top.
     pub(super) many_selectable: HashSet<&'d str>,
-    /// The functions that new rules may call.
-    pub(super) library: Library,
-    /// The minor version of the server.
+    /// The minor version of the server, for what releases see differently.
     pub(super) minor: u32,
 }
 
@@ -63,7 +60,6 @@ impl<'d> Options<'d> {
             unchanged: HashSet::new(),
             limit_rules: true,
             many_selectable: HashSet::new(),
-            library: Library::of_new_rules(minor),
             minor,
         }
     }
@@ -86,7 +82,7 @@ impl<'d> Options<'d> {
             known_rules,
             known_messages,
             unchanged: unchanged(&crd.spec, spec),
-            many_selectable: selectable::too_many_before(&crd.spec, spec),
+            many_selectable: selectable::too_many_before(&crd.spec, spec, minor),
             ..Self::strict(minor)
         }
     }

@@ -113,7 +113,7 @@ fn check_rule(
         rule: options.known_rules.contains(rule.rule.as_str()),
         message: options.known_messages.contains(rule.message_expression.as_str()),
     };
-    let Judgement { error, uses_old, max_cost, message } = judge(rule, at, known, options.library);
+    let Judgement { error, uses_old, max_cost, message } = judge(rule, at, known, options.minor);
     let often = if error.is_some() { 0 } else { scope.cardinality.unwrap_or_else(|| at.max_cardinality()) };
     let cost = max_cost.saturating_mul(often);
     let rule_place = format!("{place}.rule");

@@ -17,6 +17,7 @@ pub(super) struct Scope<'w> {
     parent: Option<(&'w Scope<'w>, Step<'w>)>,
     /// Whether there are rules here or above.
     has_rules: bool,
+    server_minor: u32,
     /// The declaration of this schema alone, made when it is first needed.
     own: OnceCell<Option<Declared>>,
     /// How often values of this place can be there; none where nothing limits that.
@@ -41,9 +42,9 @@ pub(super) enum Undeclared {
 }
 
 impl<'w> Scope<'w> {
-    pub(super) fn root(schema: &'w Schema) -> Self {
+    pub(super) fn root(schema: &'w Schema, server_minor: u32) -> Self {
         let has_rules = !schema.rules.is_empty();
-        Self { schema, parent: None, has_rules, own: OnceCell::new(), cardinality: Some(1) }
+        Self { schema, parent: None, has_rules, server_minor, own: OnceCell::new(), cardinality: Some(1) }
     }
 
     /// The place of a child; none where the child is not part of the structure.
@@ -67,6 +68,7 @@ impl<'w> Scope<'w> {
             schema,
             parent: Some((self, step)),
             has_rules: self.has_rules || !schema.rules.is_empty(),
+            server_minor: self.server_minor,
             own: OnceCell::new(),
             cardinality: max_elements(self.schema)
                 .and_then(|max| Some(self.cardinality?.saturating_mul(max))),
@@ -87,7 +89,7 @@ impl<'w> Scope<'w> {
             }
         }
         let is_resource = self.parent.is_none() || self.schema.embedded_resource;
-        let own = self.own.get_or_init(|| Declared::of(self.schema, is_resource));
+        let own = self.own.get_or_init(|| Declared::of(self.schema, is_resource, self.server_minor));
         own.as_ref().map(Declared::root).ok_or(Undeclared::Schema)
     }
 }

@@ -14,6 +14,9 @@ use kube_structural_schema::schema::{ParseError, Schema, SchemaType};
 
 const MAX: usize = 8;
 
+/// The release since which too many may stay.
+const MAY_STAY: u32 = 35;
+
 /// Checks the selectable fields of a place, which is a version's or, with an empty name, that of all.
 pub(super) fn check(
     paths: &[&str],
@@ -89,8 +92,11 @@ fn check_each(
 }
 
 /// Where there were too many before, and still are the same.
-pub(super) fn too_many_before<'d>(spec: &Spec<'d>, old: &Spec<'d>) -> HashSet<&'d str> {
+pub(super) fn too_many_before<'d>(spec: &Spec<'d>, old: &Spec<'d>, server_minor: u32) -> HashSet<&'d str> {
     let mut places = HashSet::new();
+    if server_minor < MAY_STAY {
+        return places;
+    }
     if old.selectable.len() > MAX && old.selectable == spec.selectable {
         places.insert("");
     }

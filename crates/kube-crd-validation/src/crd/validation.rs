@@ -43,7 +43,7 @@ pub(super) fn check(
         }
     }
     let structure = structure.filter(|schema| is_sound(schema, options, &at, report));
-    let scope = structure.as_ref().map(Scope::root);
+    let scope = structure.as_ref().map(|schema| Scope::root(schema, options.minor));
     let mut walk =
         Walk { options, schema: Report::default(), rules: Report::default(), budget: Budget::default() };
     let standing = Standing { scope: scope.as_ref(), ..Standing::default() };

@@ -41,7 +41,11 @@ impl<'t, 'm> Coster<'t, 'm> {
             }
             _ => {}
         }
-        let call = text(overload, target, args).or_else(|| self.list_or_sum(id, overload, args));
+        // cel-go priced `matches(text, pattern)` like any other call, before the release that came with 1.37.
+        let unpriced = overload == "matches" && self.server_minor < 37;
+        let call = text(overload, target, args)
+            .filter(|_| !unpriced)
+            .or_else(|| self.list_or_sum(id, overload, args));
         let call = call.unwrap_or(Call { cost: Range::fixed(1), size: None });
         Call { cost: call.cost.plus(spent), ..call }
     }

@@ -24,6 +24,7 @@ pub(super) struct Coster<'t, 'm> {
     pub(super) checked: &'t Checked<'m>,
     /// The declaration that every path starts at, whatever its variable.
     root: &'m Node,
+    pub(super) server_minor: u32,
     paths: Vec<Option<Path<'t>>>,
     sizes: Vec<Option<Range>>,
     entries: Vec<Option<Entry>>,
@@ -71,12 +72,13 @@ impl Entry {
 }
 
 impl<'t, 'm> Coster<'t, 'm> {
-    pub(super) fn new(tree: &'t Tree, checked: &'t Checked<'m>, root: &'m Node) -> Self {
+    pub(super) fn new(tree: &'t Tree, checked: &'t Checked<'m>, root: &'m Node, server_minor: u32) -> Self {
         let count = tree.len();
         Self {
             tree,
             checked,
             root,
+            server_minor,
             paths: vec![None; count],
             sizes: vec![None; count],
             entries: vec![None; count],

@@ -13,7 +13,8 @@ use crate::check::Checked;
 use crate::model::Node;
 use crate::tree::Tree;
 
-/// The most that an expression may cost, in the units of the server's budget. All of its sizes are looked up below `root`.
-pub(super) fn max_cost(tree: &Tree, checked: &Checked<'_>, root: &Node) -> u64 {
-    coster::Coster::new(tree, checked, root).cost(tree.root).max
+/// The most that an expression may cost to a server with this minor version, in the units of its budget. All sizes are looked up
+/// below `root`.
+pub(super) fn max_cost(tree: &Tree, checked: &Checked<'_>, root: &Node, server_minor: u32) -> u64 {
+    coster::Coster::new(tree, checked, root, server_minor).cost(tree.root).max
 }

@@ -54,7 +54,11 @@ fn suffix(suffix: &str) -> Option<(u32, i32)> {
 
 impl Quantity {
     pub(crate) fn parse(text: &str) -> Outcome<Self> {
-        let malformed = || Fault::new("quantities must match the regular expression of quantities");
+        let malformed = || {
+            Fault::new(
+                "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            )
+        };
         if text.is_empty() {
             return Err(malformed());
         }

@@ -54,21 +54,23 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     table
 });
 
-/// Which functions there are: servers know more of them for rules that are stored already than for new ones, so that a
-/// server of the release before can still run what this one takes.
+/// Which functions a rule may call.
+///
+/// Servers know more of them for rules that are stored already than for new ones, so that a server of the release before can
+/// still run what this one takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Library {
+pub(super) struct Library {
     /// The release whose functions there are, as its minor version.
     minor: u32,
 }
 
 impl Library {
     /// All that are known.
-    pub(super) const STORED: Self = Self { minor: u32::MAX };
+    pub(super) const ALL: Self = Self { minor: u32::MAX };
 
-    /// What a server takes in a new rule: the functions of the release before its own.
-    pub fn of_new_rules(server_minor: u32) -> Self {
-        Self { minor: server_minor.saturating_sub(1) }
+    /// What a server of a release takes in a rule.
+    pub(super) fn of(server_minor: u32, stored: bool) -> Self {
+        Self { minor: if stored { server_minor } else { server_minor.saturating_sub(1) } }
     }
 
     /// The overloads of a function, or none where there is no such function.

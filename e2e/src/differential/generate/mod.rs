@@ -2,6 +2,7 @@
 //! It must not know what the right answers are.
 
 mod clauses;
+mod crds;
 mod damage;
 mod library;
 mod metadata;
@@ -24,6 +25,11 @@ pub fn case(seeds: &Seeds, seed: u64, number: u64, op: Op) -> Case {
     let mut temper = Temper::new(&mut random, op);
     temper.real |= seeds.whole;
     let mut generator = Generator { left: temper.nodes, random, temper, seeds };
+    if op.is_about_crds() {
+        let crd = generator.crd();
+        let old = if op.takes_object() { generator.crd_before(&crd) } else { Value::Null };
+        return Case { op, schema: crd.into(), object: old.into() };
+    }
     let mut schema = generator.root();
     for _ in 0..generator.temper.damage {
         generator.damage(&mut schema);
@@ -63,6 +69,7 @@ impl Temper {
             Op::Structural => (15, 5, 40, 20),
             Op::Defaults => (45, 15, 15, 30),
             Op::Validate => (15, 20, 20, 40),
+            Op::CrdCreate | Op::CrdUpdate => (15, 30, 8, 25),
         };
         let share = |random: &mut Random, usual: usize| match random.weighted(&[2, 5, 1]) {
             0 => 0,

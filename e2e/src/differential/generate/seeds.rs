@@ -1,4 +1,4 @@
-//! Schemas of real CRDs, as a start for cases: out of the project's own vectors, or of files.
+//! Real CRDs and their schemas, as a start for cases: out of the project's own vectors, or of files.
 //! It must not fetch anything, nor fail where there are none.
 
 use std::collections::BTreeSet;
@@ -18,10 +18,11 @@ use crate::conformance::Vector;
 /// Bytes that a seed has at most, as a document: larger schemas are entered until a part is small enough.
 const LARGEST: usize = 6_000;
 
-/// Schemas of real CRDs.
+/// Real CRDs and their schemas.
 #[derive(Debug, Default)]
 pub struct Seeds {
     schemas: Vec<Json>,
+    crds: Vec<Json>,
     /// Whether every case is to have one of the schemas, whole.
     pub(super) whole: bool,
 }
@@ -43,7 +44,9 @@ impl Seeds {
                 schemas.push(vector.case.schema);
             }
         }
-        Ok(Self { schemas, whole: false })
+        let mut crds = Vec::new();
+        collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus"), &mut crds)?;
+        Ok(Self { schemas, crds, whole: false })
     }
 
     /// The schemas of all versions of the CRDs in the YAML files below a folder, for all cases and whole.
@@ -51,10 +54,19 @@ impl Seeds {
     /// # Errors
     /// A file cannot be read, or there is no schema.
     pub fn of_crds(folder: &Path) -> anyhow::Result<Self> {
-        let mut schemas = Vec::new();
-        collect(folder, &mut schemas)?;
+        let mut crds = Vec::new();
+        collect(folder, &mut crds)?;
+        let versions = crds.iter().flat_map(|crd| crd["spec"]["versions"].as_array().into_iter().flatten());
+        let found = versions.map(|version| &version["schema"]["openAPIV3Schema"]);
+        let schemas: Vec<Json> =
+            found.filter(|schema| schema.is_object()).map(|schema| Json::from(copy(schema))).collect();
         ensure!(!schemas.is_empty(), "{} holds no CRD with a schema", folder.display());
-        Ok(Self { schemas, whole: true })
+        Ok(Self { schemas, crds, whole: true })
+    }
+
+    /// A real CRD.
+    pub(super) fn crd(&self, random: &mut Random) -> Option<Value> {
+        (!self.crds.is_empty()).then(|| copy(&self.crds[random.below(self.crds.len())]))
     }
 
     /// A real schema, or an object with a part of one.
@@ -85,23 +97,22 @@ impl Seeds {
     }
 }
 
-/// Takes the schemas of all CRDs below a folder, in the order of the files' names.
-fn collect(folder: &Path, schemas: &mut Vec<Json>) -> anyhow::Result<()> {
+/// Takes all CRDs below a folder, in the order of the files' names.
+fn collect(folder: &Path, crds: &mut Vec<Json>) -> anyhow::Result<()> {
     let entries = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<Vec<_>>>()?;
     paths.sort();
     for path in paths {
         if path.is_dir() {
-            collect(&path, schemas)?;
+            collect(&path, crds)?;
         } else if path.extension().is_some_and(|extension| extension == "yaml") {
             let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
             for document in serde_yaml_ng::Deserializer::from_str(&text) {
                 let crd =
                     Value::deserialize(document).with_context(|| format!("parse {}", path.display()))?;
-                let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
-                let found = versions.map(|version| &version["schema"]["openAPIV3Schema"]);
-                schemas
-                    .extend(found.filter(|schema| schema.is_object()).map(|schema| Json::from(copy(schema))));
+                if crd["spec"]["versions"].is_array() {
+                    crds.push(crd.into());
+                }
             }
         }
     }
