@@ -35,8 +35,14 @@ func judge(asked *request) (*outcome, error) {
 	if err != nil {
 		return &outcome{Error: err.Error()}, nil
 	}
-	// Every client sends one, and the registry has taken what else the server owns from the old object.
+	// Every client sends one. What else the server owns, the registry takes from the old object where it is left out.
 	crd.ResourceVersion, old.ResourceVersion = "1", "1"
+	if len(crd.UID) == 0 {
+		crd.UID = old.UID
+	}
+	if crd.CreationTimestamp.IsZero() {
+		crd.CreationTimestamp = old.CreationTimestamp
+	}
 	crd.Status = *old.Status.DeepCopy()
 	store(crd)
 	return verdict(validation.ValidateCustomResourceDefinitionUpdate(context.Background(), crd, old)), nil

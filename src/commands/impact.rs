@@ -16,9 +16,11 @@ use etch::domain::audit::{Evidence, schema_time};
 use etch::domain::crd::{Crd, Version};
 use etch::domain::impact::{Kind, Upgrade};
 use etch::domain::json::Json;
+use etch::domain::lint;
 use etch::domain::object::Object;
 use etch::domain::plan::{changes, past_of};
 use etch::domain::schema::DEEPEST;
+use etch::domain::validate::crd::Release;
 use etch::{report, source};
 
 use self::told::Told;
@@ -127,7 +129,7 @@ impl Impact {
             (None, _) => Known::default(),
         };
         let mut all = Vec::new();
-        for (name, Given { crd: new, labels }) in &new {
+        for (name, Given { crd: new, labels, written }) in &new {
             let present = match (&cluster, &bytes) {
                 (Some(cluster), _) => cluster.crd(name).await.with_context(|| format!("the CRD {name}"))?,
                 (None, Some(bytes)) if self.old.is_empty() => bytes.crd(name)?,
@@ -135,13 +137,17 @@ impl Impact {
             };
             let read = present.as_ref().map(Crd::read).transpose();
             let read = read.with_context(|| format!("the CRD {name}"))?;
-            let given = old.get(name).map(|given| &given.crd);
+            let (given, before) = match old.get(name) {
+                Some(Given { crd, written, .. }) => (Some(crd), Some(written)),
+                None => (None, None),
+            };
             let labels = labels_after(present.as_ref(), labels);
             let document = present.filter(|_| self.old.is_empty());
             let old = if self.old.is_empty() { read.as_ref() } else { given };
             let rules = policies.rules(old.unwrap_or(new), &labels);
             let mut told = Told::new(name, old, new, self.limit.of(self.output), rules);
             told.in_cluster = !self.live || read.is_some();
+            told.refuse(lint::refusals(written, document.as_ref().or(before), &Release::ALL));
             if let Some(old) = old {
                 let report = match (&cluster, &read) {
                     (Some(cluster), Some(present)) => report_on(cluster, present).await,
@@ -249,6 +255,7 @@ fn is_served(old: &Crd, served: &Crd) -> anyhow::Result<()> {
 struct Given {
     crd: Crd,
     labels: Labels,
+    written: Json,
 }
 
 /// The CRDs among the documents, by name.
@@ -269,7 +276,7 @@ fn crds(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap<
             bail!("{}: CRD {} was given before", document.origin, crd.name());
         }
         let labels = labels(&document.json);
-        found.insert(crd.name().to_owned(), Given { crd, labels });
+        found.insert(crd.name().to_owned(), Given { crd, labels, written: document.json.clone() });
     }
     if found.is_empty() && !paths.is_empty() {
         bail!(none_of("CustomResourceDefinition", paths, documents.first().map(source::Document::what)));

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # What this is
-//! What the API server says of default values and of whole objects, and what it does not say and should.
+//! What the API server says of default values, of whole objects and of whole CRDs ([`crd`]), and what it does not say and should.
 //! It must not change what it looks at, nor be stricter or laxer than the server without saying so.
 //!
 //! Findings' fields hold places and names; their details may quote values.

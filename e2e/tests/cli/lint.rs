@@ -36,7 +36,7 @@ struct Shown {
     not_by: (&'static str, &'static str),
 }
 
-const SHOWN: [Shown; 14] = [
+const SHOWN: [Shown; 15] = [
     Shown {
         code: "ETCH001",
         by: &[(
@@ -151,6 +151,21 @@ const SHOWN: [Shown; 14] = [
         )],
         not_by: ("pairs/crossplane__compositions.apiextensions.crossplane.io__2/new.yaml", "oldSelf"),
     },
+    Shown {
+        code: "ETCH015",
+        // Servers took it before schemas had to be structural.
+        by: &[(
+            "single/argoproj-argo-workflows__workflowtasksets.argoproj.io.yaml",
+            &[
+                " spec.validation.openAPIV3Schema.properties[spec].properties[tasks].additionalProperties.properties[dag].properties[tasks].items.properties[inline].type",
+                " spec.validation.openAPIV3Schema.properties[spec].properties[tasks].additionalProperties.properties[steps].items.items.type",
+            ],
+        )],
+        not_by: (
+            "pairs/kubernetes-sigs-karpenter__nodepools.karpenter.sh__4/new.yaml",
+            "x-kubernetes-validations",
+        ),
+    },
 ];
 
 #[test]
@@ -260,11 +275,14 @@ fn every_form_says_the_same() -> Result<()> {
     let shown = |output: &str| etch(&["lint", "-o", output, text(&path)]);
     let table = shown("table")?;
     ensure!(table.code == Some(1), "{table:?}");
-    ensure!(table.out.contains("1 CRD: 1 error, 1 warning; 1 info not shown (--severity info)"), "{table:?}");
+    ensure!(
+        table.out.contains("1 CRD: 2 errors, 1 warning; 1 info not shown (--severity info)"),
+        "{table:?}"
+    );
     let json = shown("json")?.json()?;
     let codes: Vec<_> =
         json["findings"].as_array().into_iter().flatten().map(|finding| &finding["code"]).collect();
-    ensure!(codes == ["ETCH012", "ETCH002", "ETCH007"], "{codes:?}");
+    ensure!(codes == ["ETCH012", "ETCH002", "ETCH007", "ETCH015"], "{codes:?}");
     let expected = serde_json::json!({
         "code": "ETCH012", "rule": "version-or-image-default", "severity": "warning",
         "crd": "crontabs.stable.example.com", "version": "v1", "path": ".spec.image",
@@ -285,8 +303,43 @@ fn every_form_says_the_same() -> Result<()> {
     let line = &result["locations"][0]["physicalLocation"]["region"]["startLine"];
     ensure!(*line == 20, "{line}");
     let github = shown("github")?.out;
-    ensure!(github.lines().count() == 3 && github.starts_with("::warning file="), "{github}");
+    ensure!(github.lines().count() == 4 && github.starts_with("::warning file="), "{github}");
     ensure!(github.contains("a crd.yaml,line=21,title=ETCH012 "), "{github}");
+    Ok(())
+}
+
+#[test]
+fn what_the_server_refuses_has_its_words_and_its_line() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (old, new) = (folder.path().join("old.yaml"), folder.path().join("new.yaml"));
+    fs::write(&old, CRD.replace("default: one", "default: 1"))?;
+    let changed = CRD.replace("default: one", "default: 1").replace("scope: Namespaced", "scope: namespaced");
+    fs::write(&new, changed.replace("name: v1", "name: v2"))?;
+    let path = folder.path().join("one.yaml");
+    fs::write(&path, CRD)?;
+    let json = etch(&["lint", "-o", "json", "--kubernetes", "1.37", text(&path)])?.json()?;
+    let refused = &json["findings"][3];
+    ensure!(
+        refused["path"] == "spec.validation.openAPIV3Schema.properties[spec].properties[replicas].default"
+            && refused["type"] == "FieldValueTypeInvalid"
+            && refused["detail"] == " in body must be of type integer: \"string\"",
+        "{refused}"
+    );
+    let found = |arguments: &[&str]| -> Result<Vec<String>> {
+        let all = findings(arguments)?;
+        let refused = all.iter().filter(|finding| finding["code"] == "ETCH015");
+        Ok(refused.map(|finding| finding["path"].as_str().unwrap_or_default().to_owned()).collect())
+    };
+    ensure!(found(&[text(&new)])? == ["spec.scope"], "{:?}", found(&[text(&new)])?);
+    let update = found(&["--old", text(&old), text(&new)])?;
+    ensure!(update == ["spec.scope", "status.storedVersions[0]"], "{update:?}");
+    let github = etch(&["lint", "-o", "github", "--old", text(&old), text(&new)])?;
+    ensure!(
+        github.code == Some(1) && github.out.contains("new.yaml,line=7,title=ETCH015 refused::"),
+        "{github:?}"
+    );
+    let unknown = etch(&["lint", "--kubernetes", "1.20", text(&new)])?;
+    ensure!(unknown.code == Some(2) && unknown.err.contains("1.34, 1.35, 1.36, 1.37"), "{unknown:?}");
     Ok(())
 }
 
@@ -296,7 +349,8 @@ fn severities_and_exceptions_decide_the_exit_status() -> Result<()> {
         let arguments: Vec<&str> = ["lint", "-"].iter().chain(arguments).copied().collect();
         etch_with(&arguments, CRD.as_bytes())
     };
-    ensure!(lint(&["--allow", "ETCH002", "--allow", "version-or-image-default"])?.code == Some(0));
+    let allowed = ["--allow", "ETCH002", "--allow", "version-or-image-default", "--allow", "refused"];
+    ensure!(lint(&allowed)?.code == Some(0));
     ensure!(lint(&["--allow", "etch002"])?.code == Some(1));
     let errors = lint(&["--severity", "error"])?;
     ensure!(errors.code == Some(1) && !errors.out.contains("ETCH012"), "{errors:?}");
@@ -312,7 +366,7 @@ fn rules_explain_themselves() -> Result<()> {
     let explained = etch(&["lint", "--explain", "nullable-default"])?;
     ensure!(explained.code == Some(0) && explained.out.starts_with("ETCH010 nullable-default (warning): "));
     let all = etch(&["lint", "--explain", "all"])?.out;
-    ensure!(all.lines().count() == 15, "{all}");
+    ensure!(all.lines().count() == 16, "{all}");
     let documented = fs::read_to_string(file("../docs/lint.md"))?;
     for line in all.lines().skip(1) {
         let cells: Vec<&str> = line.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).collect();

@@ -54,6 +54,8 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("kubectl get --raw /openapi/v3/apis/apps/v1", WELL),
     // lint
     ("etch lint --live", LOOKED),
+    ("etch lint --old old.yaml new.yaml", LOOKED),
+    ("etch lint --old released.yaml crds.yaml --kubernetes 1.36", LOOKED),
     ("etch lint --explain ETCH005", WELL),
     ("etch lint --explain CODE", WELL),
     // monitoring

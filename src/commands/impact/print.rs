@@ -91,6 +91,10 @@ fn crd(told: &Told) -> Value {
     if !told.in_cluster {
         document["inCluster"] = false.into();
     }
+    if !told.refusals.is_empty() {
+        document["refused"] =
+            list(&told.refusals, |refusal| json!({ "path": refusal.place(), "message": refusal.message }));
+    }
     document
 }
 
@@ -126,6 +130,10 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, told: &Told) -> io::Resu
             total => format!(" for {}", counted(total, "object")),
         };
         return writeln!(out, "Nothing changes{objects}.\n");
+    }
+    for refusal in &told.refusals {
+        let refused = style.paint(Tone::Bad, report::plain("The API server refuses it"));
+        writeln!(out, "{refused}: {}", report::plain(&format!("{}: {}", refusal.place(), refusal.message)))?;
     }
     schemas(out, style, &told.schemas)?;
     if told.counts.total > 0 {

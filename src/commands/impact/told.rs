@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use etch::cluster::etcd::decode;
 use etch::domain::crd::Crd;
 use etch::domain::impact::{Effect, Kind, Problem, SchemaChanges, Upgrade, compare};
+use etch::domain::lint::Finding;
 use etch::domain::object::{Identity, Object};
 use etch::domain::path::Path;
 use etch::domain::plan::{Plan, Record, Skip, decide, skip};
@@ -22,6 +23,8 @@ pub(super) struct Told {
     pub(super) schemas: SchemaChanges,
     /// How the operator treats the objects.
     pub(super) rules: Rules,
+    /// What the API server refuses the upgrade for.
+    pub(super) refusals: Vec<Finding>,
     /// Whether the cluster has the CRD, as far as it was asked.
     pub(super) in_cluster: bool,
     pub(super) counts: Counts,
@@ -88,11 +91,20 @@ impl Told {
             kinds: schemas.kinds(),
             schemas,
             rules,
+            refusals: Vec::new(),
             in_cluster: true,
             counts: Counts::default(),
             summary: BTreeMap::new(),
             details: Sample::new(limit),
         }
+    }
+
+    /// Notes what the API server refuses the upgrade for.
+    pub(super) fn refuse(&mut self, refusals: Vec<Finding>) {
+        if !refusals.is_empty() {
+            self.kinds.insert(Kind::Problem);
+        }
+        self.refusals = refusals;
     }
 
     /// Adds what happens to an object of which etcd holds this.

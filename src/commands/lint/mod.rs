@@ -1,27 +1,29 @@
-//! `etch lint`: rules about defaults, for CRDs from files or a cluster.
+//! `etch lint`: what the API server refuses and rules about defaults, for CRDs from files or a cluster.
 
 mod place;
 mod sarif;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, crds};
+use etch::domain::finding::Kind;
 use etch::domain::json::Json;
 use etch::domain::lint::{self, Finding, RULES, Rule, Severity};
+use etch::domain::validate::crd::Release;
 use etch::report::{self, Align, Cell, Table, Tone, counted};
 use etch::source::{self, Origin};
 use serde::Serialize;
 
-use super::{asynchronous, each, failure, none_of};
+use super::{asynchronous, each, failure, none_of, one_stdin};
 use crate::commands::global::Global;
 use crate::commands::outcome::Outcome;
 
-/// Check CRDs for defaults that are wrong or surprising
+/// Check CRDs for what the API server refuses, and for defaults that are wrong or surprising
 ///
 /// Exit status: 0 if there are only infos, 1 if there are warnings or errors, 2 if something cannot be read; the rest is
 /// checked all the same.
@@ -29,6 +31,7 @@ use crate::commands::outcome::Outcome;
 #[command(after_help = "Examples:
   etch lint crds.yaml
   etch lint config/crd/ --severity error
+  etch lint --old released/crds.yaml crds.yaml
   kustomize build config/crd | etch lint -
   etch lint --live --allow ETCH012
   etch lint crds.yaml -o github
@@ -40,6 +43,12 @@ pub(crate) struct Lint {
     /// Check the CRDs in the cluster
     #[arg(long)]
     live: bool,
+    /// The CRDs before, to check the others as updates of them: files, folders, or - for standard input
+    #[arg(long, value_name = "OLD", conflicts_with_all = ["live", "explain"])]
+    old: Vec<PathBuf>,
+    /// A release of Kubernetes, such as 1.36; may be given several times [default: all supported releases]
+    #[arg(long, value_name = "RELEASE", value_parser = release)]
+    kubernetes: Vec<Release>,
     /// The lowest severity to show and count [default: warning in tables, else info]
     #[arg(long, value_enum)]
     severity: Option<Level>,
@@ -92,6 +101,10 @@ struct Checked {
     findings: Vec<Located>,
     failures: Vec<String>,
     crds: u64,
+    /// The CRDs before, by name.
+    old: BTreeMap<String, Json>,
+    /// The releases that are asked.
+    releases: Vec<Release>,
 }
 
 #[derive(Serialize)]
@@ -108,10 +121,22 @@ struct Entry<'a> {
     version: &'a str,
     path: String,
     message: &'a str,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    refusal: Option<Refused<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<usize>,
+}
+
+/// What the API server says, in its own terms.
+#[derive(Serialize)]
+struct Refused<'a> {
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    releases: Vec<String>,
 }
 
 impl Lint {
@@ -120,7 +145,15 @@ impl Lint {
             explain(code, out)?;
             return Ok(Outcome::Clean);
         }
-        let mut checked = if self.live { live(global)? } else { files(&self.files) };
+        one_stdin(self.files.iter().chain(&self.old))?;
+        let releases =
+            if self.kubernetes.is_empty() { Release::ALL.to_vec() } else { self.kubernetes.clone() };
+        let mut checked = Checked { old: old(&self.old)?, releases, ..Checked::default() };
+        if self.live {
+            live(&mut checked, global)?;
+        } else {
+            files(&mut checked, &self.files);
+        }
         if checked.crds == 0 && !checked.failures.is_empty() {
             return Err(failure(checked.failures));
         }
@@ -156,13 +189,13 @@ impl Lint {
         let (shown, hidden): (Vec<_>, Vec<_>) =
             checked.findings.iter().partition(|located| located.finding.rule.severity >= least);
         for Located { crd, finding, .. } in &shown {
-            let Finding { rule, version, path, message, .. } = finding;
+            let Finding { rule, version, message, .. } = finding;
             table.row([
                 Cell::new(rule.severity.as_str(), tone(rule.severity)),
                 rule.code.into(),
                 crd.into(),
                 version.into(),
-                path.to_string().into(),
+                finding.place().into(),
                 message.into(),
             ]);
         }
@@ -192,8 +225,7 @@ impl Lint {
 }
 
 /// Checks the CRDs in files; whatever else they hold is passed over.
-fn files(paths: &[PathBuf]) -> Checked {
-    let mut checked = Checked::default();
+fn files(checked: &mut Checked, paths: &[PathBuf]) {
     for path in paths {
         let (mut crds, mut others) = (0, BTreeSet::new());
         source::each(std::slice::from_ref(path), &mut io::stdin().lock(), &mut |document| {
@@ -222,30 +254,43 @@ fn files(paths: &[PathBuf]) -> Checked {
             checked.failures.push(none);
         }
     }
-    checked
 }
 
 /// Checks the CRDs of the cluster.
-fn live(global: &Global) -> Result<Checked> {
-    let mut checked = Checked::default();
+fn live(checked: &mut Checked, global: &Global) -> Result<()> {
     asynchronous()?.block_on(async {
         let cluster = Cluster::connect(&global.target()).await?;
         each(&cluster, &crds(), &mut |crd| checked.crd(crd.json(), None)).await
-    })?;
-    Ok(checked)
+    })
+}
+
+/// The CRDs before, by name.
+fn old(paths: &[PathBuf]) -> Result<BTreeMap<String, Json>> {
+    let documents = source::documents(paths, &mut io::stdin().lock()).context("--old")?;
+    let crds = documents.into_iter().filter(source::Document::is_crd);
+    Ok(crds.map(|document| (name_of(&document.json), document.json)).collect())
+}
+
+fn name_of(crd: &Json) -> String {
+    crd["metadata"]["name"].as_str().unwrap_or_default().to_owned()
 }
 
 impl Checked {
     fn crd(&mut self, json: &Json, origin: Option<Origin>) {
         self.crds += 1;
-        let crd = json["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let crd = name_of(json);
+        // A server has let through what it gave out: that is judged as an update that changes nothing.
+        let itself = json["metadata"]["uid"].is_string().then_some(json);
+        let refusals = lint::refusals(json, self.old.get(&crd).or(itself), &self.releases);
         match lint::lint(json) {
-            Ok(findings) => self.findings.extend(findings.into_iter().map(|finding| Located {
-                origin: origin.clone(),
-                line: None,
-                crd: crd.clone(),
-                finding,
-            })),
+            Ok(findings) => {
+                self.findings.extend(findings.into_iter().chain(refusals).map(|finding| Located {
+                    origin: origin.clone(),
+                    line: None,
+                    crd: crd.clone(),
+                    finding,
+                }))
+            }
             Err(error) => {
                 let place = origin.map_or(crd, |origin| origin.to_string());
                 self.failures.push(format!("{place}: CustomResourceDefinition: {error}"));
@@ -261,8 +306,13 @@ fn document(checked: &Checked) -> Document<'_> {
         severity: finding.rule.severity.as_str(),
         crd,
         version: &finding.version,
-        path: finding.path.to_string(),
+        path: finding.place(),
         message: &finding.message,
+        refusal: finding.refusal.as_ref().map(|refusal| Refused {
+            kind: refusal.kind.map(Kind::as_str),
+            detail: &refusal.detail,
+            releases: refusal.releases.iter().map(Release::to_string).collect(),
+        }),
         file: origin.as_ref().map(|origin| &*origin.file),
         document: origin.as_ref().map(|origin| origin.document),
     });
@@ -274,7 +324,7 @@ fn github(checked: &Checked, out: &mut dyn Write) -> io::Result<()> {
     let escaped = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");
     for Located { origin, crd, line, finding } in &checked.findings {
-        let Finding { rule, version, path, message, .. } = finding;
+        let Finding { rule, version, message, .. } = finding;
         let command = match rule.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
@@ -288,7 +338,7 @@ fn github(checked: &Checked, out: &mut dyn Write) -> io::Result<()> {
             write!(out, "line={line},")?;
         }
         let title = property(&format!("{} {}", rule.code, rule.name));
-        let place = escaped(&format!("{crd} {version} {path}: {message}"));
+        let place = escaped(&format!("{crd} {version} {}: {message}", finding.place()));
         writeln!(out, "title={title}::{place}")?;
     }
     Ok(())
@@ -313,6 +363,14 @@ fn explain(code: &str, out: &mut dyn Write) -> Result<()> {
 
 fn rule(code: &str) -> Result<&'static Rule, String> {
     lint::rule(code).ok_or_else(|| format!("no rule is called {code}; see `etch lint --explain all`"))
+}
+
+fn release(text: &str) -> Result<Release, String> {
+    let minor = text.strip_prefix("1.").and_then(|minor| minor.parse().ok());
+    minor.and_then(Release::of_minor).ok_or_else(|| {
+        let known: Vec<_> = Release::ALL.iter().map(Release::to_string).collect();
+        format!("the answers of these releases are known: {}", known.join(", "))
+    })
 }
 
 fn tone(severity: Severity) -> Tone {

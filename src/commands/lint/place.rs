@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use etch::domain::lint::Finding;
+use etch::domain::lint::{Finding, Part};
 use etch::domain::path::Step;
 use etch::source::{self, At};
 
@@ -25,6 +25,13 @@ pub(super) fn find_lines(findings: &mut [Located]) {
 
 /// The way to the default, or to the schema where it has none.
 fn place(finding: &Finding) -> Vec<At> {
+    if let Some(refusal) = &finding.refusal {
+        let at = |part: &Part| match part {
+            Part::Field(name) => At::Field(name.clone()),
+            Part::Item(index) => At::Item(*index),
+        };
+        return refusal.place.iter().map(at).collect();
+    }
     let field = |name: &str| At::Field(name.to_owned());
     let mut place = vec![field("spec"), field("versions")];
     if let Some(index) = finding.version_index {

@@ -35,7 +35,7 @@ pub(super) fn log(findings: &[Located]) -> Value {
 }
 
 fn result(Located { origin, crd, line, finding }: &Located) -> Value {
-    let place = format!("{crd} {} {}", finding.version, finding.path);
+    let place = format!("{crd} {} {}", finding.version, finding.place());
     let mut location = json!({ "logicalLocations": [{ "fullyQualifiedName": place, "kind": "member" }] });
     if let Some(origin) = origin {
         location["physicalLocation"] = json!({ "artifactLocation": { "uri": uri(&origin.file) } });

@@ -23,7 +23,7 @@ that adds such a default, the next write to objects that were fine.
 
 Choose defaults that go together, or have the rule look at what a user can change. Not reported are rules that ask for a
 field without a default or for the name of a reference, unless the object itself comes by default.",
-    check,
+    check: Some(check),
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {

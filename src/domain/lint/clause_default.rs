@@ -14,7 +14,7 @@ The clauses of a structural schema restrict values and describe none, so the ser
 that was stored before it has no effect.
 
 Move the default to the same place outside of the clause.",
-    check,
+    check: Some(check),
 };
 
 const CLAUSES: [&str; 4] = [".allOf[", ".anyOf[", ".oneOf[", ".not"];

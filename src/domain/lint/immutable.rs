@@ -22,7 +22,7 @@ forbidden change.
 
 Leave the default out and let the controller choose, or let the rule pass where the old value is the default. Such rules are
 not reported.",
-    check,
+    check: Some(check),
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {

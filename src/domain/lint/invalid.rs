@@ -16,7 +16,7 @@ does not fit: wrong type, outside of an enum or a range, without a required fiel
 
 A default for an object has to hold its required fields itself: their own defaults are not filled in before it is
 validated.",
-    check,
+    check: Some(check),
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {

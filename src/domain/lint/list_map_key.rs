@@ -17,7 +17,7 @@ later, existing items become other items, and their owners lose track of them.
 
 Require the key instead. Not reported are the keys that Kubernetes itself gives a default: the protocol of a port, and the
 name of a reference in lists such as imagePullSecrets.",
-    check,
+    check: Some(check),
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {

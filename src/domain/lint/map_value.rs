@@ -14,7 +14,7 @@ When a CRD is written, the server validates its defaults, save those below addit
 same, and then refuses every object that got one. Unknown fields of such a default are dropped without a word.
 
 Make the default fit its schema, as anywhere else.",
-    check,
+    check: Some(check),
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {

@@ -10,6 +10,7 @@ mod map_value;
 mod non_structural;
 mod nullable;
 mod parent_disagrees;
+mod refused;
 mod required;
 mod rule;
 mod site;
@@ -25,10 +26,11 @@ use super::schema::DEEPEST;
 use rule::Report;
 use subject::Subject;
 
+pub use refused::{Part, Refusal, refusals};
 pub use rule::{Finding, Rule, Severity};
 
 /// All rules, in the order of their codes. A code is never given to another rule.
-pub const RULES: [&Rule; 14] = [
+pub const RULES: [&Rule; 15] = [
     &non_structural::RULE,
     &invalid::RULE,
     &unpruned::RULE,
@@ -43,6 +45,7 @@ pub const RULES: [&Rule; 14] = [
     &version_or_image::RULE,
     &breaks_parent_rule::RULE,
     &immutable::RULE,
+    &refused::RULE,
 ];
 
 /// Why a CRD cannot be checked.
@@ -60,7 +63,7 @@ pub enum LintError {
     },
 }
 
-/// Applies every rule to a CRD. Findings are in the order of the versions, then of places, then of codes.
+/// Applies every rule to a CRD; what the server says of the whole is for [`refusals`]. Findings are in the order of the versions, then of places, then of codes.
 ///
 /// # Errors
 /// See [`LintError`]. A schema that cannot be read is a finding.
@@ -71,7 +74,9 @@ pub fn lint(crd: &Json) -> Result<Vec<Finding>, LintError> {
     }
     let mut findings = Vec::new();
     for rule in RULES {
-        (rule.check)(&subject, &mut Report { rule, findings: &mut findings });
+        if let Some(check) = rule.check {
+            check(&subject, &mut Report { rule, findings: &mut findings });
+        }
     }
     for finding in &mut findings {
         finding.version_index = subject.version_index(&finding.version);

@@ -18,7 +18,7 @@ refuses a CRD of apiextensions.k8s.io/v1 without one. It still serves CRDs that 
 NonStructuralSchema, and neither prunes nor fills in anything for them: no default of such a schema has any effect.
 
 Give every place a type, and move types, properties and defaults out of the clauses.",
-    check,
+    check: Some(check),
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {

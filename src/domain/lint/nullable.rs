@@ -15,7 +15,7 @@ object with the field set to null does not get the default. Clients that write n
 types do, never see it.
 
 Take `nullable` away, or handle null where the field is used.",
-    check,
+    check: Some(check),
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {

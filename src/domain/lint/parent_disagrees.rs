@@ -20,7 +20,7 @@ the field's default. If the two differ, writing `{}` or setting any other field 
 
 Say each default once: give the object `default: {}` and leave the rest to its fields. A required field is the exception:
 the object's default has to hold it.",
-    check,
+    check: Some(check),
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {

@@ -14,7 +14,7 @@ Defaults are filled in before an object is validated, so a required field with a
 asks for nothing. Generated documentation and clients still tell users to set the field.
 
 Take the field out of `required` (with controller-gen: `+optional`). A key of a list of type map may stay required.",
-    check,
+    check: Some(check),
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {

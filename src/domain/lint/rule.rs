@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use super::refused::Refusal;
 use super::subject::Subject;
 use crate::domain::path::Path;
 
@@ -19,7 +20,8 @@ pub struct Rule {
     pub summary: &'static str,
     /// Why that matters and what to do, in some lines.
     pub help: &'static str,
-    pub(super) check: fn(&Subject<'_>, &mut Report<'_>),
+    /// None of the rule that only the server holds a CRD against.
+    pub(super) check: Option<fn(&Subject<'_>, &mut Report<'_>)>,
 }
 
 /// How bad a finding is.
@@ -46,6 +48,15 @@ pub struct Finding {
     pub path: Path,
     /// What is wrong there. It may quote what the schema says.
     pub message: String,
+    /// The API server's error that it stands for, if it is one.
+    pub refusal: Option<Refusal>,
+}
+
+impl Finding {
+    /// The place as it is shown: in the schema, or as the server spells it.
+    pub fn place(&self) -> String {
+        self.refusal.as_ref().map_or_else(|| self.path.to_string(), |refusal| refusal.field.clone())
+    }
 }
 
 /// Collects the findings of one rule.
@@ -57,7 +68,7 @@ pub(super) struct Report<'a> {
 impl Report<'_> {
     pub(super) fn add(&mut self, version: &str, path: Path, message: impl Into<String>) {
         let (rule, version, message) = (self.rule, version.to_owned(), message.into());
-        self.findings.push(Finding { rule, version, version_index: None, path, message });
+        self.findings.push(Finding { rule, version, version_index: None, path, message, refusal: None });
     }
 }
 

@@ -14,7 +14,7 @@ Fields that a schema does not know are dropped from objects, and so they would b
 CRD.
 
 Declare the fields, take them out of the default, or allow them with x-kubernetes-preserve-unknown-fields.",
-    check,
+    check: Some(check),
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {

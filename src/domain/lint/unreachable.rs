@@ -23,7 +23,7 @@ leaves it out gets none of the defaults below it.
 If these should always apply, give the object around them `default: {}`. If they belong to something that is switched on
 by being there, all is well. Not reported are objects that could not be left empty, for they must be written out anyway;
 defaults that are a zero value; and `.status`, which a controller writes.",
-    check,
+    check: Some(check),
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {

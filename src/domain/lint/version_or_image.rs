@@ -20,7 +20,7 @@ their user had asked for it.
 
 Leave the field empty and let the controller choose, and show what was chosen in the status. Not reported are fields with an
 enum.",
-    check,
+    check: Some(check),
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {

@@ -22,7 +22,7 @@ that was. Reading an object at another version than it is stored in shows none o
 has.
 
 Give all versions the same defaults for the fields that they share. Not reported is a zero value beside no default.",
-    check,
+    check: Some(check),
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {

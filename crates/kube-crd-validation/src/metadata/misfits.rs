@@ -58,7 +58,7 @@ pub(super) fn decoded(metadata: &Value) -> Result<Json, Misfit> {
 fn misfit(name: &str, field: &Value) -> Option<String> {
     match name {
         "apiVersion" | "kind" if !field.is_string() => Some("must be a string".to_owned()),
-        "metadata" => decoded(field).err().map(|misfit| misfit.to_string()),
+        "metadata" => decoded(field).err().map(|misfit| misfit.words),
         _ => None,
     }
 }

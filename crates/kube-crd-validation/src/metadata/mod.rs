@@ -72,7 +72,7 @@ fn object(fields: &Map<String, Value>, at: &mut Field, found: &mut Vec<Finding>)
     match decoded(given) {
         Ok(decoded) => rules::check(&decoded, at, found),
         Err(misfit) => {
-            found.push(Finding::new(Kind::Invalid, at.to_string(), misfit.to_string()).quoting(given));
+            found.push(Finding::new(Kind::Invalid, at.to_string(), misfit.words).quoting(given));
         }
     }
     at.back(mark);

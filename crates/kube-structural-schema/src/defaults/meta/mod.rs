@@ -84,7 +84,7 @@ fn object_meta(
     match decode(value, malformed) {
         Ok(decoded) => further(&mut Json::from(std::mem::replace(value, Value::Object(decoded)))),
         Err(_) if malformed == Malformed::Drop => further(value),
-        Err(misfit) => Err(Finding::new(Kind::Invalid, at.to_string(), misfit.to_string()).quoting(value)),
+        Err(misfit) => Err(Finding::new(Kind::Invalid, at.to_string(), misfit.words).quoting(value)),
     }
 }
 

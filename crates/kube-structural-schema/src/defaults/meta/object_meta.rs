@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde_json::{Map, Number, Value};
 
+use crate::go::json::marshal;
+use crate::go::strconv::quote;
 use crate::go::time::Time;
 use crate::json::{Json, copy, level};
 
@@ -18,6 +20,8 @@ pub struct Misfit {
     pub field: String,
     /// What the server can decode there.
     pub expected: &'static str,
+    /// The server's words, which are those of Go's decoder; they may quote a number or a text.
+    pub words: String,
 }
 
 impl std::error::Error for Misfit {}
@@ -45,6 +49,31 @@ struct Field {
     form: Form,
 }
 
+/// A Go struct.
+struct Struct {
+    name: &'static str,
+    /// Its type, as a type and as that of a list's items.
+    go: [&'static str; 2],
+    fields: &'static [Field],
+}
+
+/// Why a value does not fit a field.
+struct Wrong {
+    /// The field below the one that was read; empty for itself.
+    below: String,
+    expected: &'static str,
+    words: Words,
+}
+
+enum Words {
+    /// Go's decoder goes on, says so at the end, and names the type that it has and the one that it needs.
+    Type { given: String, needed: &'static str },
+    /// The same, with the field.
+    Said(String),
+    /// Go's decoder stops here, and forgets what it would have said.
+    Last(String),
+}
+
 enum Form {
     /// A text; left out if empty.
     Text,
@@ -67,14 +96,17 @@ enum Form {
     /// Any value; left out if null.
     Raw,
     /// A list of objects; left out if empty.
-    Records(&'static [Field]),
+    Records(&'static Struct),
 }
 
 const fn field(name: &'static str, form: Form) -> Field {
     Field { name, form }
 }
 
-const OBJECT_META: &[Field] = &[
+const OBJECT_META: Struct =
+    Struct { name: "ObjectMeta", go: ["v1.ObjectMeta", "[]v1.ObjectMeta"], fields: OBJECT_META_FIELDS };
+
+const OBJECT_META_FIELDS: &[Field] = &[
     field("annotations", Form::TextMap),
     field("creationTimestamp", Form::Time),
     field("deletionGracePeriodSeconds", Form::OptionalInteger),
@@ -83,16 +115,22 @@ const OBJECT_META: &[Field] = &[
     field("generateName", Form::Text),
     field("generation", Form::Integer),
     field("labels", Form::TextMap),
-    field("managedFields", Form::Records(MANAGED_FIELDS_ENTRY)),
+    field("managedFields", Form::Records(&MANAGED_FIELDS_ENTRY)),
     field("name", Form::Text),
     field("namespace", Form::Text),
-    field("ownerReferences", Form::Records(OWNER_REFERENCE)),
+    field("ownerReferences", Form::Records(&OWNER_REFERENCE)),
     field("resourceVersion", Form::Text),
     field("selfLink", Form::Text),
     field("uid", Form::Text),
 ];
 
-const OWNER_REFERENCE: &[Field] = &[
+const OWNER_REFERENCE: Struct = Struct {
+    name: "OwnerReference",
+    go: ["v1.OwnerReference", "[]v1.OwnerReference"],
+    fields: OWNER_REFERENCE_FIELDS,
+};
+
+const OWNER_REFERENCE_FIELDS: &[Field] = &[
     field("apiVersion", Form::RequiredText),
     field("blockOwnerDeletion", Form::OptionalFlag),
     field("controller", Form::OptionalFlag),
@@ -101,7 +139,13 @@ const OWNER_REFERENCE: &[Field] = &[
     field("uid", Form::RequiredText),
 ];
 
-const MANAGED_FIELDS_ENTRY: &[Field] = &[
+const MANAGED_FIELDS_ENTRY: Struct = Struct {
+    name: "ManagedFieldsEntry",
+    go: ["v1.ManagedFieldsEntry", "[]v1.ManagedFieldsEntry"],
+    fields: MANAGED_FIELDS_ENTRY_FIELDS,
+};
+
+const MANAGED_FIELDS_ENTRY_FIELDS: &[Field] = &[
     field("apiVersion", Form::Text),
     field("fieldsType", Form::Text),
     field("fieldsV1", Form::Raw),
@@ -118,30 +162,64 @@ const MANAGED_FIELDS_ENTRY: &[Field] = &[
 pub fn decode(metadata: &Value, malformed: Malformed) -> Result<Map<String, Value>, Misfit> {
     match metadata {
         Value::Null => Ok(Map::new()),
-        Value::Object(given) => Ok(record(given, OBJECT_META, malformed)?.into_iter().map(plain).collect()),
-        _ => Err(Misfit { field: String::new(), expected: "an object" }),
+        Value::Object(given) => {
+            let fields = record(given, &OBJECT_META, "", malformed).map_err(|wrong| Misfit {
+                field: wrong.below,
+                expected: wrong.expected,
+                words: match wrong.words {
+                    Words::Said(words) | Words::Last(words) => words,
+                    Words::Type { given, needed } => in_value(&given, needed),
+                },
+            })?;
+            Ok(fields.into_iter().map(plain).collect())
+        }
+        other => {
+            let words = in_value(kind_of(other), OBJECT_META.go[0]);
+            Err(Misfit { field: String::new(), expected: "an object", words })
+        }
     }
 }
 
-/// Values are kept as [`Json`] until all are read, for an error drops those before it.
+fn in_value(given: &str, needed: &str) -> String {
+    format!("json: cannot unmarshal {given} into Go value of type {needed}")
+}
+
+/// Values are kept as [`Json`] until all are read, for an error drops those before it. `above` is the field that the record is
+/// in, with a point behind it.
 fn record(
     given: &Map<String, Value>,
-    fields: &[Field],
+    of: &Struct,
+    above: &str,
     malformed: Malformed,
-) -> Result<Vec<(&'static str, Json)>, Misfit> {
+) -> Result<Vec<(&'static str, Json)>, Wrong> {
     let mut kept = Vec::new();
-    for field in fields {
+    let mut first: Option<Wrong> = None;
+    for field in of.fields {
         let value = given.get(field.name).unwrap_or(&Value::Null);
-        match read(value, &field.form) {
-            Ok(value) => kept.extend(value.map(|value| (field.name, value))),
-            Err(_) if malformed == Malformed::Drop => {}
-            Err(Misfit { field: below, expected }) => {
-                let dot = if below.is_empty() { "" } else { "." };
-                return Err(Misfit { field: format!("{}{dot}{below}", field.name), expected });
+        let wrong = match read(value, field) {
+            Ok(value) => {
+                kept.extend(value.map(|value| (field.name, value)));
+                continue;
             }
+            Err(_) if malformed == Malformed::Drop => continue,
+            Err(wrong) => wrong,
+        };
+        let words = match wrong.words {
+            Words::Type { given, needed } => Words::Said(format!(
+                "json: cannot unmarshal {given} into Go struct field {}.{above}{} of type {needed}",
+                of.name, field.name
+            )),
+            words => words,
+        };
+        let dot = if wrong.below.is_empty() { "" } else { "." };
+        let below = format!("{}{dot}{}", field.name, wrong.below);
+        let wrong = Wrong { below, expected: wrong.expected, words };
+        if matches!(wrong.words, Words::Last(_)) {
+            return Err(wrong);
         }
+        first.get_or_insert(wrong);
     }
-    Ok(kept)
+    first.map_or(Ok(kept), Err)
 }
 
 fn plain((name, value): (&'static str, Json)) -> (String, Value) {
@@ -149,8 +227,9 @@ fn plain((name, value): (&'static str, Json)) -> (String, Value) {
 }
 
 /// A null is Go's zero value everywhere.
-fn read(value: &Value, form: &Form) -> Result<Option<Json>, Misfit> {
-    let read = match form {
+fn read(value: &Value, field: &Field) -> Result<Option<Json>, Wrong> {
+    let text = |value: &Value| text(value, text_type(field.name));
+    let read = match &field.form {
         Form::Text => Some(text(value)?).filter(|text| text != ""),
         Form::RequiredText => Some(text(value)?),
         Form::Integer => integer(value)?.filter(|integer| *integer != 0).map(Value::from),
@@ -158,7 +237,7 @@ fn read(value: &Value, form: &Form) -> Result<Option<Json>, Misfit> {
         Form::OptionalFlag => match value {
             Value::Null => None,
             Value::Bool(_) => Some(value.clone()),
-            _ => return Err(misfit("a boolean")),
+            _ => return Err(wrong(value, "a boolean", "bool")),
         },
         Form::Time => time(value)?.filter(|time| !time.is_zero()).map(|time| time.utc().to_rfc3339().into()),
         Form::OptionalTime => time(value)?.map(|time| match time.is_zero() {
@@ -173,17 +252,17 @@ fn read(value: &Value, form: &Form) -> Result<Option<Json>, Misfit> {
                     .filter(|texts| !texts.is_empty())
                     .map(Value::Object)
             }
-            _ => return Err(misfit("a map of strings")),
+            _ => return Err(wrong(value, "a map of strings", "map[string]string")),
         },
-        Form::Texts => list(value, |item| text(item).map(Json::from))?,
-        Form::Records(fields) => list(value, |item| {
+        Form::Texts => list(value, "[]string", |item| text(item).map(Json::from))?,
+        Form::Records(of) => list(value, of.go[1], |item| {
             let none = Map::new();
             let given = match item {
                 Value::Null => &none,
                 Value::Object(given) => given,
-                _ => return Err(misfit("an object")),
+                _ => return Err(wrong(item, "an object", of.go[0])),
             };
-            let record = record(given, fields, Malformed::Refuse)?;
+            let record = record(given, of, &format!("{}.", field.name), Malformed::Refuse)?;
             Ok(Value::Object(record.into_iter().map(plain).collect()).into())
         })?,
         Form::Raw => Some(value).filter(|value| !value.is_null()).map(recoded),
@@ -191,30 +270,57 @@ fn read(value: &Value, form: &Form) -> Result<Option<Json>, Misfit> {
     Ok(read.map(Json::from))
 }
 
-fn list(value: &Value, item: impl Fn(&Value) -> Result<Json, Misfit>) -> Result<Option<Value>, Misfit> {
-    let items = match value {
-        Value::Null => return Ok(None),
-        Value::Array(items) => items.iter().map(item).collect::<Result<Vec<_>, _>>()?,
-        _ => return Err(misfit("a list")),
-    };
-    Ok((!items.is_empty()).then(|| items.into_iter().map(Json::into_inner).collect()))
-}
-
-fn text(value: &Value) -> Result<Value, Misfit> {
-    match value {
-        Value::Null => Ok(Value::from("")),
-        Value::String(_) => Ok(value.clone()),
-        _ => Err(misfit("a string")),
+/// The Go type of a text field.
+fn text_type(name: &str) -> &'static str {
+    match name {
+        "uid" => "types.UID",
+        "operation" => "v1.ManagedFieldsOperationType",
+        _ => "string",
     }
 }
 
-fn integer(value: &Value) -> Result<Option<i64>, Misfit> {
-    let integer = match value {
+fn list(
+    value: &Value,
+    go: &'static str,
+    item: impl Fn(&Value) -> Result<Json, Wrong>,
+) -> Result<Option<Value>, Wrong> {
+    let items = match value {
         Value::Null => return Ok(None),
-        Value::Number(number) => recoded_integer(number),
-        _ => None,
+        Value::Array(items) => items,
+        _ => return Err(wrong(value, "a list", go)),
     };
-    integer.map(Some).ok_or(misfit("a 64-bit integer"))
+    let (mut read, mut first) = (Vec::with_capacity(items.len()), None);
+    for value in items {
+        match item(value) {
+            Ok(item) => read.push(item),
+            Err(wrong) if matches!(wrong.words, Words::Last(_)) => return Err(wrong),
+            Err(wrong) => drop(first.get_or_insert(wrong)),
+        }
+    }
+    match first {
+        Some(wrong) => Err(wrong),
+        None => Ok((!read.is_empty()).then(|| read.into_iter().map(Json::into_inner).collect())),
+    }
+}
+
+fn text(value: &Value, go: &'static str) -> Result<Value, Wrong> {
+    match value {
+        Value::Null => Ok(Value::from("")),
+        Value::String(_) => Ok(value.clone()),
+        _ => Err(wrong(value, "a string", go)),
+    }
+}
+
+fn integer(value: &Value) -> Result<Option<i64>, Wrong> {
+    const EXPECTED: &str = "a 64-bit integer";
+    match value {
+        Value::Null => Ok(None),
+        Value::Number(number) => recoded_integer(number).map(Some).ok_or_else(|| {
+            let given = format!("number {}", marshal(value));
+            Wrong { below: String::new(), expected: EXPECTED, words: Words::Type { given, needed: "int64" } }
+        }),
+        _ => Err(wrong(value, EXPECTED, "int64")),
+    }
 }
 
 /// A copy of a value whose numbers are as they come back once they were encoded.
@@ -239,16 +345,37 @@ fn recoded_integer(number: &Number) -> Option<i64> {
     number.as_i64().or_else(|| number.as_f64()?.to_string().parse().ok())
 }
 
-fn time(value: &Value) -> Result<Option<Time>, Misfit> {
-    match value {
-        Value::Null => Ok(None),
-        Value::String(text) => {
-            Time::parse_rfc3339(text).map(Some).ok_or(misfit("a time in the form of RFC 3339"))
-        }
-        _ => Err(misfit("a time in the form of RFC 3339")),
-    }
+fn time(value: &Value) -> Result<Option<Time>, Wrong> {
+    let words = match value {
+        Value::Null => return Ok(None),
+        Value::String(text) => match Time::parse_rfc3339(text) {
+            Some(time) => return Ok(Some(time)),
+            // Where in the text Go stops is not found out.
+            None => {
+                let text = quote(text);
+                format!(
+                    "parsing time {text} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text} as \"2006\""
+                )
+            }
+        },
+        _ => in_value(kind_of(value), "string"),
+    };
+    Err(Wrong { below: String::new(), expected: "a time in the form of RFC 3339", words: Words::Last(words) })
 }
 
-fn misfit(expected: &'static str) -> Misfit {
-    Misfit { field: String::new(), expected }
+fn wrong(value: &Value, expected: &'static str, needed: &'static str) -> Wrong {
+    let given = kind_of(value).to_owned();
+    Wrong { below: String::new(), expected, words: Words::Type { given, needed } }
+}
+
+/// What Go's decoder calls a value.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
