@@ -1,14 +1,10 @@
 //! How large the values of a schema can be: what the estimate of a rule's cost goes by.
-//! It must not look at values.
+//! It must not know schemas; `model` does.
 //!
 //! Source: apiserver `pkg/cel/common/schemas.go` (`SchemaDeclType`) and `pkg/cel/limits.go`.
 
-use kube_structural_schema::schema::{Constraints, Schema};
-
-use super::model::{Fields, Format, Node, Shape};
-
 /// The largest request that the server takes, in bytes.
-pub(super) const MAX_REQUEST: i64 = 3 << 20;
+const MAX_REQUEST: i64 = 3 << 20;
 
 /// The longest texts of duration and date-time, and of date, with their quotes, in bytes.
 const MAX_TIME: i64 = 32;
@@ -24,72 +20,53 @@ pub(super) struct Extent {
 }
 
 impl Extent {
+    pub(super) const BOOL: Self = Self { elements: 0, bytes: 4 };
+    pub(super) const NUMBER: Self = Self { elements: 0, bytes: 1 };
+    pub(super) const DURATION: Self = Self::of(MAX_TIME, 3);
+    pub(super) const DATE: Self = Self::of(DATE, DATE);
+    pub(super) const DATE_TIME: Self = Self::of(MAX_TIME, 21);
+
+    const fn of(elements: i64, bytes: i64) -> Self {
+        Self { elements: if elements < 0 { 0 } else { elements.cast_unsigned() }, bytes }
+    }
+
     /// Of a text with at most so many code points, each of up to four bytes.
     pub(super) fn of_text(max_length: Option<i64>) -> Self {
-        Self { elements: characters(max_length), bytes: 2 }
+        Self::of(max_length.map_or(MAX_REQUEST - 2, |max| max.max(0).wrapping_mul(4)), 2)
     }
 
-    /// Of a node; `own` says which fields are the server's declarations and not the schema's.
-    pub(super) fn of(schema: &Schema, shape: &Shape, own: impl Fn(&str) -> bool) -> Self {
-        let none = Constraints::default();
-        let constraints = schema.constraints.as_deref().unwrap_or(&none);
-        match shape {
-            Shape::IntOrString => Self { elements: characters(constraints.max_length), bytes: 1 },
-            Shape::Array { items, .. } => {
-                let least = items.as_ref().map_or(0, |items| items.extent.bytes);
-                let most = constraints.max_items.map_or((MAX_REQUEST - 2) / (least + 1), |max| max.max(0));
-                Self { elements: most.cast_unsigned(), bytes: 2 }
-            }
-            Shape::Map(values) | Shape::Object(Fields { entries: Some(values), .. }) => {
-                let least = values.extent.bytes + 6;
-                let most = constraints.max_properties.map_or((MAX_REQUEST - 2) / least, |max| max.max(0));
-                Self { elements: most.cast_unsigned(), bytes: 2 }
-            }
-            Shape::Object(fields) => {
-                let defaulted = |name: &str| {
-                    !own(name) && schema.properties.get(name).is_some_and(|field| field.default.is_some())
-                };
-                let bytes = fields
-                    .named
-                    .iter()
-                    .filter(|(name, field)| {
-                        field.declared
-                            && !defaulted(name)
-                            && constraints.required.iter().any(|it| **it == ***name)
-                    })
-                    .map(|(name, field)| name.len() as i64 + field.extent.bytes + 4)
-                    .sum::<i64>();
-                Self { elements: 0, bytes: 2 + bytes }
-            }
-            Shape::Text(format) => text(*format, constraints),
-            Shape::Bool => Self { elements: 0, bytes: 4 },
-            Shape::Integer | Shape::Number => Self { elements: 0, bytes: 1 },
-            Shape::Unknown | Shape::Invalid => Self::default(),
-        }
+    /// Of bytes in base64.
+    pub(super) fn of_bytes(max_length: Option<i64>) -> Self {
+        Self::of(max_length.unwrap_or(MAX_REQUEST - 2), 2)
     }
-}
 
-/// How often a value of a node can be there at most in one request, as if it were an item of a list.
-pub(super) fn max_cardinality(node: &Node) -> u64 {
-    (MAX_REQUEST / (node.extent.bytes + 1)).cast_unsigned()
-}
+    /// Of a text that is one of these.
+    pub(super) fn of_enum<'v>(values: impl Iterator<Item = &'v str>) -> Self {
+        Self::of(values.map(str::len).max().unwrap_or(0) as i64, 2)
+    }
 
-fn text(format: Format, constraints: &Constraints) -> Extent {
-    let unlimited = MAX_REQUEST - 2;
-    let (elements, bytes) = match format {
-        Format::Byte => (constraints.max_length.map_or(unlimited, |max| max.max(0)), 2),
-        Format::Duration => (MAX_TIME, 3),
-        Format::Date => (DATE, DATE),
-        Format::DateTime => (MAX_TIME, 21),
-        Format::None if constraints.max_length.is_none() && !constraints.allowed.is_empty() => {
-            let lengths = constraints.allowed.iter().filter_map(|value| value.as_str()).map(str::len);
-            (lengths.max().unwrap_or(0) as i64, 2)
-        }
-        Format::None => return Extent::of_text(constraints.max_length),
-    };
-    Extent { elements: elements.cast_unsigned(), bytes }
-}
+    /// Of an integer or a text.
+    pub(super) fn of_int_or_string(max_length: Option<i64>) -> Self {
+        Self { bytes: 1, ..Self::of_text(max_length) }
+    }
 
-fn characters(max_length: Option<i64>) -> u64 {
-    max_length.map_or(MAX_REQUEST - 2, |max| max.max(0).wrapping_mul(4)).cast_unsigned()
+    /// Of a list.
+    pub(super) fn of_list(item: Self, max_items: Option<i64>) -> Self {
+        Self::of(max_items.unwrap_or((MAX_REQUEST - 2) / (item.bytes + 1)), 2)
+    }
+
+    /// Of a map.
+    pub(super) fn of_map(value: Self, max_properties: Option<i64>) -> Self {
+        Self::of(max_properties.unwrap_or((MAX_REQUEST - 2) / (value.bytes + 6)), 2)
+    }
+
+    /// Of an object that always has these fields.
+    pub(super) fn of_object<'n>(required: impl Iterator<Item = (&'n str, Self)>) -> Self {
+        Self::of(0, 2 + required.map(|(name, field)| name.len() as i64 + field.bytes + 4).sum::<i64>())
+    }
+
+    /// How often such a value can be there at most in one request, as if it were an item of a list.
+    pub(super) fn max_cardinality(self) -> u64 {
+        (MAX_REQUEST / (self.bytes + 1)).cast_unsigned()
+    }
 }

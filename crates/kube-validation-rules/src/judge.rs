@@ -8,7 +8,6 @@ use kube_structural_schema::schema::{Rule, Schema};
 
 use super::check::Globals;
 use super::estimate;
-use super::extent;
 use super::library::Library;
 use super::model::Node;
 use super::rule::{Expression, Unsound, globals};
@@ -77,7 +76,7 @@ impl<'d> Decl<'d> {
 
     /// How many values of this place one request can hold at most.
     pub fn max_cardinality(self) -> u64 {
-        extent::max_cardinality(self.0)
+        self.0.extent.max_cardinality()
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use kube_structural_schema::json::level;
-use kube_structural_schema::schema::{Additional, Schema, SchemaType};
+use kube_structural_schema::schema::{Additional, Constraints, Schema, SchemaType};
 
 use super::extent::Extent;
 use super::names;
@@ -105,8 +105,8 @@ impl Node {
             let itemless = resource_root && schema.kind == SchemaType::Array && !names_itself(schema);
             let declared = shape.is_declared() && (schema.int_or_string || !itemless);
             let adds = resource_root && !names_itself(schema);
-            let extent =
-                Extent::of(schema, &shape, |name| adds && matches!(name, "apiVersion" | "kind" | "metadata"));
+            let own = |name: &str| adds && matches!(name, "apiVersion" | "kind" | "metadata");
+            let extent = extent(schema, &shape, own);
             Self { declared, shape, nullable: schema.nullable, extent, is_own: false, strays }
         })
     }
@@ -224,6 +224,44 @@ impl Shape {
             Self::Unknown | Self::Invalid => false,
             _ => true,
         }
+    }
+}
+
+/// The sizes of the values of a schema; `own` says which fields are the server's declarations and not the schema's.
+fn extent(schema: &Schema, shape: &Shape, own: impl Fn(&str) -> bool) -> Extent {
+    let none = Constraints::default();
+    let constraints = schema.constraints.as_deref().unwrap_or(&none);
+    match shape {
+        Shape::IntOrString => Extent::of_int_or_string(constraints.max_length),
+        Shape::Array { items, .. } => {
+            let item = items.as_ref().map(|items| items.extent).unwrap_or_default();
+            Extent::of_list(item, constraints.max_items)
+        }
+        Shape::Map(values) | Shape::Object(Fields { entries: Some(values), .. }) => {
+            Extent::of_map(values.extent, constraints.max_properties)
+        }
+        Shape::Object(fields) => {
+            let defaulted = |name: &str| {
+                !own(name) && schema.properties.get(name).is_some_and(|field| field.default.is_some())
+            };
+            let is_required = |name: &str| constraints.required.iter().any(|required| required == name);
+            let required = fields
+                .named
+                .iter()
+                .filter(|(name, node)| node.declared && is_required(name) && !defaulted(name));
+            Extent::of_object(required.map(|(name, node)| (&**name, node.extent)))
+        }
+        Shape::Text(Format::Byte) => Extent::of_bytes(constraints.max_length),
+        Shape::Text(Format::Duration) => Extent::DURATION,
+        Shape::Text(Format::Date) => Extent::DATE,
+        Shape::Text(Format::DateTime) => Extent::DATE_TIME,
+        Shape::Text(Format::None) if constraints.max_length.is_none() && !constraints.allowed.is_empty() => {
+            Extent::of_enum(constraints.allowed.iter().filter_map(|value| value.as_str()))
+        }
+        Shape::Text(Format::None) => Extent::of_text(constraints.max_length),
+        Shape::Bool => Extent::BOOL,
+        Shape::Integer | Shape::Number => Extent::NUMBER,
+        Shape::Unknown | Shape::Invalid => Extent::default(),
     }
 }
 

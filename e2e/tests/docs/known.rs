@@ -55,7 +55,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     // lint
     ("etch lint --live", LOOKED),
     ("etch lint --old old.yaml new.yaml", LOOKED),
-    ("etch lint --old released.yaml crds.yaml --kubernetes 1.36", LOOKED),
+    ("etch lint --old old.yaml new.yaml --kubernetes 1.36", LOOKED),
     ("etch lint --explain ETCH005", WELL),
     ("etch lint --explain CODE", WELL),
     // monitoring

@@ -10,6 +10,7 @@ mod map_value;
 mod non_structural;
 mod nullable;
 mod parent_disagrees;
+mod refusal;
 mod refused;
 mod required;
 mod rule;
@@ -26,7 +27,8 @@ use super::schema::DEEPEST;
 use rule::Report;
 use subject::Subject;
 
-pub use refused::{Part, Refusal, refusals};
+pub use refusal::{Part, Refusal};
+pub use refused::refusals;
 pub use rule::{Finding, Rule, Severity};
 
 /// All rules, in the order of their codes. A code is never given to another rule.

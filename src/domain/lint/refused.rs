@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::refusal::{Part, Refusal};
 use super::rule::{Finding, Rule, Severity};
 use crate::domain::finding::{self, Kind};
 use crate::domain::json::Json;
@@ -30,30 +31,6 @@ Releases of Kubernetes differ a little. All supported ones are asked, or those o
 all of them have names those that do.",
     check: None,
 };
-
-/// An error of the API server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// The place, in the server's spelling.
-    pub field: String,
-    /// The kind of error; none where the CRD cannot even be decoded.
-    pub kind: Option<Kind>,
-    /// The server's words.
-    pub detail: String,
-    /// The releases that say so, where others that were asked do not.
-    pub releases: Vec<Release>,
-    /// The way to the place in the document, as far as it is written there.
-    pub place: Vec<Part>,
-}
-
-/// A step into a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// A field.
-    Field(String),
-    /// An item, counted from 0.
-    Item(usize),
-}
 
 /// What releases say of a CRD, or of one that replaces another, each error once.
 pub fn refusals(crd: &Json, old: Option<&Json>, releases: &[Release]) -> Vec<Finding> {

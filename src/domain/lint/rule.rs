@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::refused::Refusal;
+use super::refusal::Refusal;
 use super::subject::Subject;
 use crate::domain::path::Path;
 

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Malformed;
+use super::malformed::Malformed;
 use super::props::Props;
 use super::read::{Fields, Read};
 use crate::metadata::names::small;

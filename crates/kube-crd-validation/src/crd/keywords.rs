@@ -7,7 +7,7 @@
 use super::options::TYPES;
 use super::props::Props;
 use super::report::Report;
-use super::walk::Standing;
+use super::standing::Standing;
 use crate::field::Field;
 
 /// What a root may say beside the status subresource, as the server lists it.

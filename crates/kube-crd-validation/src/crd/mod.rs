@@ -16,74 +16,34 @@ mod document;
 mod json_path;
 mod keywords;
 mod lists;
+mod malformed;
 mod names;
 mod object_meta;
 mod options;
 mod props;
+mod ratchet;
 mod read;
+mod release;
 mod report;
 mod rules;
 mod scope;
 mod selectable;
 mod spec;
+mod standing;
 mod stored;
 mod validation;
 mod walk;
 
-use std::fmt;
-
 use serde_json::Value;
 
 use kube_structural_schema::finding::Finding;
-use kube_structural_schema::schema::Place;
 
 use document::Crd;
 use options::Options;
 use report::Report;
 
-/// A CRD that the server cannot even decode.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: must be {expected}")]
-pub struct Malformed {
-    /// The field.
-    pub place: String,
-    /// What the server can decode there.
-    pub expected: &'static str,
-}
-
-/// A release of Kubernetes, by its minor version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Release(u32);
-
-impl Release {
-    /// Every release whose answers are known, the oldest first.
-    pub const ALL: [Self; 4] = [Self(34), Self(35), Self(36), Self(37)];
-    /// The newest of them.
-    pub const NEWEST: Self = Self(37);
-
-    /// The release with this minor version, if its answers are known.
-    pub fn of_minor(minor: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|release| release.0 == minor)
-    }
-
-    /// The minor version.
-    pub fn minor(self) -> u32 {
-        self.0
-    }
-}
-
-/// `1.37`
-impl fmt::Display for Release {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "1.{}", self.0)
-    }
-}
-
-impl Malformed {
-    fn new(at: &Place<'_>, expected: &'static str) -> Self {
-        Self { place: at.to_string(), expected }
-    }
-}
+pub use malformed::Malformed;
+pub use release::Release;
 
 /// What the newest release says of a CRD that is created: nothing where it is accepted.
 ///
@@ -114,7 +74,7 @@ pub fn validate_create_on(release: Release, crd: &Value) -> Result<Vec<Finding>,
     crd.store();
     let mut report = Report::default();
     object_meta::check_create(&crd, &mut report);
-    spec::check(&crd.spec, &Options::strict(release.0), &mut report);
+    spec::check(&crd.spec, &Options::strict(release.minor()), &mut report);
     stored::check(&crd, &mut report);
     approval::check(&crd, None, &mut report);
     preserve_unknown_fields(&crd, None, &mut report);
@@ -133,7 +93,7 @@ pub fn validate_update_on(release: Release, crd: &Value, old: &Value) -> Result<
     crd.take_status(&mut old);
     crd.store();
     let mut report = Report::default();
-    let options = Options::ratcheted(&crd, &old, release.0);
+    let options = ratchet::options(&crd, &old, release.minor());
     object_meta::check_update(&crd, &old, &mut report);
     spec::check(&crd.spec, &options, &mut report);
     spec::check_update(&crd.spec, &old.spec, &options, &mut report);

@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::malformed::Malformed;
 use super::read::{Fields, Read};
 use crate::allowed::is_same;
 use kube_structural_schema::json::level;
@@ -258,7 +259,7 @@ impl<'d> Additional<'d> {
         match value {
             Value::Object(_) => Ok(Self { allows: true, schema: Some(Props::boxed(value, at)?) }),
             Value::Bool(allows) => Ok(Self { allows: *allows, schema: None }),
-            _ => Err(super::Malformed::new(at, "a boolean or a schema")),
+            _ => Err(Malformed::new(at, "a boolean or a schema")),
         }
     }
 }
@@ -271,7 +272,7 @@ impl<'d> Dependency<'d> {
                 let texts = value.as_array().into_iter().flatten().map(|item| match item {
                     Value::Null => Ok(""),
                     Value::String(text) => Ok(text.as_str()),
-                    _ => Err(super::Malformed::new(at, "a list of strings")),
+                    _ => Err(Malformed::new(at, "a list of strings")),
                 });
                 Self { schema: None, properties: texts.collect::<Read<_>>()? }
             }

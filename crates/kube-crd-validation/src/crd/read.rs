@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Malformed;
+use super::malformed::Malformed;
 use kube_structural_schema::go::base64;
 use kube_structural_schema::schema::Place;
 

@@ -4,12 +4,13 @@
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
 //! `ValidateCustomResourceDefinitionOpenAPISchema`.
 
-use super::budget::{RULE_LIMIT, advice};
+use super::budget::{Budget, RULE_LIMIT, advice};
 use super::json_path;
+use super::options::Options;
 use super::props::Props;
 use super::report::Report;
 use super::scope::{Scope, Undeclared};
-use super::walk::{Standing, Walk};
+use super::standing::Standing;
 use crate::field::Field;
 use kube_structural_schema::finding::Kind;
 use kube_structural_schema::schema::{Rule, Schema};
@@ -73,11 +74,12 @@ fn has_line_break(text: &str) -> bool {
 
 /// Compiles and prices the rules of a node that is sound otherwise.
 pub(super) fn check(
-    walk: &mut Walk<'_, '_>,
     schema: &Props<'_>,
+    options: &Options<'_>,
     scope: &Scope<'_>,
     standing: &Standing<'_>,
     at: &mut Field,
+    (report, budget): (&mut Report, &mut Budget),
 ) {
     if schema.rules.is_empty() {
         return;
@@ -87,28 +89,30 @@ pub(super) fn check(
         Err(Undeclared::Schema) => {
             let detail = "internal error: failed to construct type information for x-kubernetes-validations rules: unable \
                           to convert structural schema to CEL declarations";
-            return walk.rules.add(Kind::Internal, at.with(KEYWORD), detail);
+            return report.add(Kind::Internal, at.with(KEYWORD), detail);
         }
         Err(Undeclared::Element) => {
             let detail = "failed to convert to declType for CEL validation rules";
-            return walk.rules.add(Kind::Internal, at.with(KEYWORD), detail);
+            return report.add(Kind::Internal, at.with(KEYWORD), detail);
         }
     };
     for (index, rule) in schema.rules.iter().enumerate() {
         let place = at.with(&format!("{KEYWORD}[{index}]"));
-        check_rule(walk, rule, declaration, scope, standing, &place);
+        let node = Node { at: declaration, scope, standing, options };
+        check_rule(rule, &node, &place, report, budget);
     }
 }
 
-fn check_rule(
-    walk: &mut Walk<'_, '_>,
-    rule: &Rule,
-    at: Decl<'_>,
-    scope: &Scope<'_>,
-    standing: &Standing<'_>,
-    place: &str,
-) {
-    let options = walk.options;
+/// What the rules of a node have in common.
+struct Node<'n> {
+    at: Decl<'n>,
+    scope: &'n Scope<'n>,
+    standing: &'n Standing<'n>,
+    options: &'n Options<'n>,
+}
+
+fn check_rule(rule: &Rule, node: &Node<'_>, place: &str, report: &mut Report, budget: &mut Budget) {
+    let Node { at, scope, standing, options } = *node;
     let known = Known {
         rule: options.known_rules.contains(rule.rule.as_str()),
         message: options.known_messages.contains(rule.message_expression.as_str()),
@@ -118,21 +122,21 @@ fn check_rule(
     let cost = max_cost.saturating_mul(often);
     let rule_place = format!("{place}.rule");
     if options.limit_rules && cost > RULE_LIMIT {
-        walk.rules.forbidden(&rule_place, advice("estimated rule cost", cost, RULE_LIMIT));
+        report.forbidden(&rule_place, advice("estimated rule cost", cost, RULE_LIMIT));
     }
-    walk.budget.spend(&rule_place, cost);
+    budget.spend(&rule_place, cost);
     if let Some(error) = error {
-        walk.rules.invalid(&rule_place, error);
+        report.invalid(&rule_place, error);
     }
     let message_place = format!("{place}.messageExpression");
     match message {
-        Some(Err(error)) => walk.rules.invalid(message_place, error),
+        Some(Err(error)) => report.invalid(message_place, error),
         Some(Ok(cost)) => {
             if options.limit_rules && cost > RULE_LIMIT {
-                walk.rules
+                report
                     .forbidden(&message_place, advice("estimated messageExpression cost", cost, RULE_LIMIT));
             }
-            walk.budget.spend(&message_place, cost);
+            budget.spend(&message_place, cost);
         }
         None => {}
     }
@@ -141,10 +145,9 @@ fn check_rule(
             let detail = format!(
                 "oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelatable}"
             );
-            walk.rules.invalid(rule_place, detail);
+            report.invalid(rule_place, detail);
         }
     } else if rule.optional_old_self.is_some() {
-        walk.rules
-            .invalid(format!("{place}.optionalOldSelf"), "may not be set if oldSelf is not used in rule");
+        report.invalid(format!("{place}.optionalOldSelf"), "may not be set if oldSelf is not used in rule");
     }
 }

@@ -4,29 +4,15 @@
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
 //! `ValidateCustomResourceDefinitionOpenAPISchema`.
 
-use std::rc::Rc;
-
 use super::budget::Budget;
 use super::options::Options;
 use super::props::Props;
 use super::report::Report;
-use super::scope::{Scope, Step};
+use super::scope::Step;
+use super::standing::Standing;
 use super::{keywords, lists, rules};
 use crate::field::Field;
 use kube_structural_schema::json::level;
-
-/// What a node inherits.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Standing<'w> {
-    /// Why there must be no defaults.
-    pub(super) no_defaults: Option<Rc<str>>,
-    /// Whether it is in the type or metadata of a resource.
-    pub(super) in_metadata: bool,
-    /// The highest node whose parts cannot be found again in an older object.
-    pub(super) uncorrelatable: Option<Rc<str>>,
-    /// What rules may know; none where they are not looked at.
-    pub(super) scope: Option<&'w Scope<'w>>,
-}
 
 /// What is found on the way. What is wrong with rules is shown after all else.
 pub(super) struct Walk<'o, 'd> {
@@ -52,7 +38,8 @@ impl Walk<'_, '_> {
         rules::check_texts(schema, at, &mut self.schema);
         let sound = self.schema.0.len() == before;
         if sound && let Some(scope) = standing.scope {
-            rules::check(self, schema, scope, standing, at);
+            let found = (&mut self.rules, &mut self.budget);
+            rules::check(schema, self.options, scope, standing, at, found);
         }
     }
 
@@ -155,14 +142,5 @@ impl Walk<'_, '_> {
             at.back(mark);
         }
         at.back(mark);
-    }
-}
-
-impl Standing<'_> {
-    /// Notes that the parts of a node are not found again; the node is where the place ends that is so long.
-    fn forbid_old_self(&mut self, at: &Field, end: usize) {
-        if self.uncorrelatable.is_none() {
-            self.uncorrelatable = Some(at.up_to(end).into());
-        }
     }
 }

@@ -5,12 +5,9 @@
 
 use super::coster::{Argument, Call, Coster, Entry};
 use super::range::Range;
+use super::units::{CHARACTER, search};
 use super::{extensions, kubernetes};
 use crate::tree::Id;
-
-/// A character of a text, and one of a regular expression.
-pub(super) const CHARACTER: f64 = 0.1;
-pub(super) const REGEX_CHARACTER: f64 = 0.25;
 
 impl<'t, 'm> Coster<'t, 'm> {
     /// The price of one overload of a function, arguments included.
@@ -126,9 +123,4 @@ fn text<'t, 'm>(
         }
         _ => None,
     }
-}
-
-/// A regular expression on a text; even an empty text is looked at.
-pub(super) fn search(text: Range, pattern: Range) -> Range {
-    text.plus(Range::fixed(1)).scaled(CHARACTER).times(pattern.scaled(REGEX_CHARACTER))
 }

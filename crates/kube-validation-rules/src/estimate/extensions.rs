@@ -3,9 +3,9 @@
 //!
 //! Source: cel-go `ext/{lists,sets,costs}.go`.
 
-use super::calls::CHARACTER;
 use super::coster::{Argument, Call, Coster};
 use super::range::Range;
+use super::units::CHARACTER;
 use crate::cost::NEW_LIST;
 use crate::tree::Expr;
 use crate::value::Value;

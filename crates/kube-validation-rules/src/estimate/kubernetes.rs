@@ -3,10 +3,10 @@
 //!
 //! Source: apiserver `pkg/cel/library/cost.go`, `EstimateCallCost`.
 
-use super::calls::{CHARACTER, REGEX_CHARACTER, search};
 use super::coster::{Argument, Call, Coster};
 use super::path::Path;
 use super::range::Range;
+use super::units::{CHARACTER, REGEX_CHARACTER, search};
 use crate::tree::Expr;
 use crate::types::Type;
 use crate::value::Value;

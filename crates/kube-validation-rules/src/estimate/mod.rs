@@ -8,6 +8,7 @@ mod kubernetes;
 mod path;
 mod range;
 mod size;
+mod units;
 
 use crate::check::Checked;
 use crate::model::Node;

@@ -1,0 +1,29 @@
+//! An error of the API server, and where the document says what it is about.
+//! It must not know how it comes about.
+
+use crate::domain::finding::Kind;
+use crate::domain::validate::crd::Release;
+
+/// An error of the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The place, in the server's spelling.
+    pub field: String,
+    /// The kind of error; none where the CRD cannot even be decoded.
+    pub kind: Option<Kind>,
+    /// The server's words.
+    pub detail: String,
+    /// The releases that say so, where others that were asked do not.
+    pub releases: Vec<Release>,
+    /// The way to the place in the document, as far as it is written there.
+    pub place: Vec<Part>,
+}
+
+/// A step into a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A field.
+    Field(String),
+    /// An item, counted from 0.
+    Item(usize),
+}
