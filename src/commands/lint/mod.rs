@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, crds};
 use etch::domain::finding::Kind;
@@ -267,8 +267,13 @@ fn live(checked: &mut Checked, global: &Global) -> Result<()> {
 /// The CRDs before, by name.
 fn old(paths: &[PathBuf]) -> Result<BTreeMap<String, Json>> {
     let documents = source::documents(paths, &mut io::stdin().lock()).context("--old")?;
+    let other = documents.first().map(source::Document::what);
     let crds = documents.into_iter().filter(source::Document::is_crd);
-    Ok(crds.map(|document| (name_of(&document.json), document.json)).collect())
+    let crds: BTreeMap<_, _> = crds.map(|document| (name_of(&document.json), document.json)).collect();
+    if crds.is_empty() && !paths.is_empty() {
+        bail!(none_of("CustomResourceDefinition", paths, other));
+    }
+    Ok(crds)
 }
 
 fn name_of(crd: &Json) -> String {
