@@ -20,12 +20,16 @@ pub(super) struct Found<'s> {
 ///
 /// # Errors
 /// It leads nowhere, in the server's words.
-pub(super) fn resolve<'s>(path: &str, schema: &'s Schema, brackets: bool) -> Result<Found<'s>, String> {
+pub(super) fn resolve<'s>(
+    path: &str,
+    schema: Option<&'s Schema>,
+    brackets: bool,
+) -> Result<Found<'s>, String> {
     const NOWHERE: &str = "does not refer to a valid field";
     const END: &str = "unexpected end of JSON path";
     let mut tokens = Tokens(path);
     let (mut at, mut root) = (Field::default(), None);
-    let mut reached = Some(schema);
+    let mut reached = schema;
     while let Some(token) = tokens.next() {
         let name = match token {
             "[" if !brackets => return Err("array notation is not allowed".to_owned()),
@@ -136,9 +140,10 @@ mod tests {
             (".a['b'", Err("unexpected end of JSON path")),
         ];
         for (path, expected) in cases {
-            let found = resolve(path, &schema, true).map(|found| found.path);
+            let found = resolve(path, Some(&schema), true).map(|found| found.path);
             assert_eq!(found.as_deref().map_err(String::as_str), expected, "{path}");
         }
-        assert!(resolve(".a['b']", &schema, false).is_err());
+        assert!(resolve(".", None, false).is_err_and(|error| error == "unexpected end of JSON path"));
+        assert!(resolve(".a['b']", Some(&schema), false).is_err());
     }
 }

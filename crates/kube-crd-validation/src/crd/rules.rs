@@ -44,7 +44,7 @@ pub(super) fn check_texts(schema: &Props<'_>, at: &mut Field, report: &mut Repor
         // A schema that is no structure at all is refused elsewhere.
         let structure = structure.get_or_insert_with(|| Schema::parse(schema.document.0).ok());
         if let Some(structure) = structure
-            && json_path::resolve(&rule.field_path, structure, true).is_err()
+            && json_path::resolve(&rule.field_path, Some(structure), true).is_err()
         {
             report.invalid(place("fieldPath"), "must be a valid path");
         }

@@ -37,23 +37,25 @@ pub(super) fn check(
         None => None,
         Some(validation) => validation.schema.as_deref(),
     };
-    // Where all versions lack a schema the server breaks down here.
-    let Some(schema) = schema else {
+    if schema.is_none() && !version.is_empty() {
         return report
             .invalid(fields, "may only be set when `version.schema.openAPIV3Schema` is not included");
-    };
-    match Schema::parse(schema.document.0) {
-        Ok(schema) => check_each(paths, &schema, &fields, version, options, report),
+    }
+    let structure = match schema.map(|schema| Schema::parse(schema.document.0)).transpose() {
+        Ok(structure) => structure,
         Err(ParseError::Unsupported { detail, .. }) => {
             report.invalid(format!("{at}.schema.openAPIV3Schema"), detail);
+            None
         }
-        Err(error) => report.invalid(format!("{at}.schema.openAPIV3Schema"), error.to_string()),
-    }
+        Err(error) => return report.invalid(format!("{at}.schema.openAPIV3Schema"), error.to_string()),
+    };
+    check_each(paths, structure.as_ref(), &fields, version, options, report);
 }
 
+/// Without a schema the server looks at the paths all the same, and breaks down at the first name.
 fn check_each(
     paths: &[&str],
-    schema: &Schema,
+    schema: Option<&Schema>,
     at: &str,
     version: &str,
     options: &Options<'_>,
