@@ -42,6 +42,8 @@ pub(super) enum Global {
     Current,
     /// `oldSelf`
     Old,
+    /// One that is declared for an expression outside a schema, by its place among [`Globals::named`].
+    Named(usize),
 }
 
 /// The types of those variables.
@@ -49,6 +51,8 @@ pub(super) enum Global {
 pub(super) struct Globals<'m> {
     pub(super) current: Type<'m>,
     pub(super) old: Type<'m>,
+    /// Those that are declared for an expression outside a schema. They come before the others.
+    pub(super) named: Vec<(Box<str>, Type<'m>)>,
 }
 
 /// Checks an expression.
@@ -147,6 +151,10 @@ impl<'m> Checker<'_, 'm> {
 
     /// A variable of the outermost scope, or a type.
     fn check_global(&mut self, id: Id, name: &str) -> Option<Type<'m>> {
+        if let Some(place) = self.globals.named.iter().position(|(known, _)| **known == *name) {
+            self.references[id.index()] = Reference::Global(Global::Named(place));
+            return Some(self.globals.named[place].1.clone());
+        }
         let (reference, ty) = match name {
             "self" => (Reference::Global(Global::Current), self.globals.current.clone()),
             "oldSelf" => (Reference::Global(Global::Old), self.globals.old.clone()),

@@ -56,8 +56,21 @@ pub(super) fn read<'v>(json: &'v Json, node: &'v Node) -> Outcome<Value<'v>> {
         (Shape::Integer, _) => Err(Fault::new("invalid data, expected int")),
         (Shape::Bool, Json::Bool(value)) => Ok(Value::Bool(*value)),
         (Shape::Bool, _) => Err(Fault::new("invalid data, expected bool")),
+        (Shape::Dynamic, json) => Ok(dynamic(json, node)),
         (Shape::Unknown, json) => Ok(Value::Untyped(json)),
         (Shape::Invalid, _) => Err(Fault::new("invalid type")),
+    }
+}
+
+/// A value as what it is, with all below it.
+fn dynamic<'v>(json: &'v Json, node: &'v Node) -> Value<'v> {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(number) => integer(number).unwrap_or_else(|| Value::Double(double(number))),
+        Json::String(text) => Value::String(Text::Borrowed(text)),
+        Json::Array(items) => Value::Array(Array { items, kind: ListKind::Atomic, node }),
+        Json::Object(fields) => Value::Object(Object { fields, node }),
     }
 }
 

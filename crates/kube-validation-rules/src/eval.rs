@@ -23,6 +23,8 @@ pub(super) struct Inputs<'v> {
     pub(super) current: Outcome<Value<'v>>,
     /// `oldSelf`, where the rule has one.
     pub(super) old: Option<Outcome<Value<'v>>>,
+    /// Those that are declared for an expression outside a schema; none for one that is absent here.
+    pub(super) named: Vec<Option<Outcome<Value<'v>>>>,
 }
 
 /// Evaluates a plan, and tells what that cost.
@@ -323,6 +325,10 @@ impl<'v> Evaluation<'_, 'v> {
             Base::Global(Global::Old) => match &self.inputs.old {
                 Some(old) => old.clone()?,
                 None => return Err(Fault::new("no such attribute(s): oldSelf")),
+            },
+            Base::Global(Global::Named(place)) => match self.inputs.named.get(*place) {
+                Some(Some(value)) => value.clone()?,
+                _ => return Err(Fault::new("no such attribute(s)")),
             },
             Base::Slot(slot) => {
                 self.fill(*slot)?;

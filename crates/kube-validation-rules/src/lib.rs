@@ -33,6 +33,11 @@
 //! - An update of an object is not ratcheted: it is judged as if all of it were new, but for the rules that compare with
 //!   `oldSelf`.
 //! - The words of evaluation errors lack the values that the server quotes.
+//!
+//! # Expressions outside a schema
+//! [`Expression`] is one expression over [`Variables`] that its author declares, typed by a schema or not, and may give a
+//! value of any kind. It is the language of rules with two differences: literals of lists and maps may mix types, and what no
+//! schema describes is `dyn`.
 
 mod check;
 mod compare;
@@ -40,6 +45,7 @@ mod cost;
 mod data;
 mod estimate;
 mod eval;
+mod expression;
 mod extent;
 mod fault;
 mod field_path;
@@ -65,6 +71,7 @@ mod types;
 mod value;
 mod view;
 
+pub use expression::{EvaluationError, Expression, Variables, Wanted};
 pub use judge::{Decl, Declared, Judgement, Known, judge};
 pub use program::{BrokenRule, Program};
 

@@ -15,8 +15,17 @@ use kube_structural_schema::json::level;
 
 /// What is wrong with the literals of a checked expression.
 pub(super) fn check(source: &str, tree: &Tree, checked: &Checked<'_>) -> Vec<Problem> {
+    check_within(source, tree, checked, false)
+}
+
+/// The same where lists and maps may be of mixed types.
+pub(super) fn check_mixed(source: &str, tree: &Tree, checked: &Checked<'_>) -> Vec<Problem> {
+    check_within(source, tree, checked, true)
+}
+
+fn check_within(source: &str, tree: &Tree, checked: &Checked<'_>, exempt: bool) -> Vec<Problem> {
     let mut wrong = Wrong { source, tree, found: Vec::new() };
-    visit(tree, tree.root, false, &mut |id, exempt| check_one(tree, checked, id, exempt, &mut wrong));
+    visit(tree, tree.root, exempt, &mut |id, exempt| check_one(tree, checked, id, exempt, &mut wrong));
     wrong.found
 }
 

@@ -50,6 +50,8 @@ pub(super) enum Shape {
     Bool,
     Integer,
     Number,
+    /// Anything, as what it is: a value outside any schema. Types are known only at run time.
+    Dynamic,
     /// Anything, with `x-kubernetes-preserve-unknown-fields` and no type.
     Unknown,
     /// A schema without a type; no value of it can be read.
@@ -109,6 +111,27 @@ impl Node {
             let extent = extent(schema, &shape, own);
             Self { declared, shape, nullable: schema.nullable, extent, is_own: false, strays }
         })
+    }
+
+    /// The node of values that no schema describes, and of all below them.
+    pub(super) fn dynamic() -> Self {
+        Self {
+            shape: Shape::Dynamic,
+            nullable: true,
+            declared: true,
+            extent: Extent::default(),
+            is_own: false,
+            strays: BTreeMap::new(),
+        }
+    }
+
+    /// The node of an object with these fields, of whose values nothing is known.
+    pub(super) fn of_fields(names: &[&str]) -> Self {
+        let named = names.iter().map(|name| ((*name).into(), Self::dynamic())).collect();
+        let fields = Fields { named, structured: true, entries: None, stated: BTreeMap::new() };
+        let mut node = Self::dynamic();
+        (node.shape, node.nullable) = (Shape::Object(fields), false);
+        node
     }
 
     fn text(max_length: Option<i64>) -> Self {
@@ -261,7 +284,7 @@ fn extent(schema: &Schema, shape: &Shape, own: impl Fn(&str) -> bool) -> Extent 
         Shape::Text(Format::None) => Extent::of_text(constraints.max_length),
         Shape::Bool => Extent::BOOL,
         Shape::Integer | Shape::Number => Extent::NUMBER,
-        Shape::Unknown | Shape::Invalid => Extent::default(),
+        Shape::Dynamic | Shape::Unknown | Shape::Invalid => Extent::default(),
     }
 }
 

@@ -351,7 +351,7 @@ impl Run<'_> {
                 Ok(Some(_)) if rule.uses_old && old.is_none() && !rule.is_optional() => {}
                 Ok(Some(plan)) => {
                     let old = has_old.then(|| old_self(rule, before.as_ref())).flatten();
-                    let inputs = Inputs { current: current.clone(), old };
+                    let inputs = Inputs { current: current.clone(), old, named: Vec::new() };
                     self.run_rule(rule, plan, place, &inputs);
                 }
             }

@@ -81,7 +81,7 @@ pub(super) fn globals<'m>(rule: &Rule, node: &'m Node) -> Globals<'m> {
         Some(true) => Type::Optional(Arc::new(current.clone())),
         _ => current.clone(),
     };
-    Globals { current, old }
+    Globals { current, old, named: Vec::new() }
 }
 
 /// An expression of a type, and whether it names `oldSelf`.

@@ -59,7 +59,7 @@ impl<'m> Type<'m> {
     /// The declared type of a node's values.
     pub(super) fn of_node(node: &'m Node) -> Self {
         match &node.shape {
-            Shape::IntOrString | Shape::Unknown | Shape::Invalid => Self::Dyn,
+            Shape::IntOrString | Shape::Dynamic | Shape::Unknown | Shape::Invalid => Self::Dyn,
             Shape::Object(fields) if fields.entries.is_some() => Self::Mapping(node),
             Shape::Object(_) => Self::Object(node),
             Shape::Map(_) => Self::Mapping(node),

@@ -47,6 +47,7 @@ impl<'v> Object<'v> {
         match &self.node.shape {
             Shape::Object(fields) => fields.named.get(key),
             Shape::Map(values) => Some(values),
+            Shape::Dynamic => Some(self.node),
             _ => None,
         }
     }

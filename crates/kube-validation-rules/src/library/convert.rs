@@ -134,7 +134,7 @@ fn to_timestamp<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
 }
 
 /// `string(x)`.
-pub(super) fn to_text(value: &Value<'_>) -> Outcome<String> {
+pub(crate) fn to_text(value: &Value<'_>) -> Outcome<String> {
     Ok(match value {
         Value::Null => "null".to_owned(),
         Value::String(text) => text.as_str().to_owned(),

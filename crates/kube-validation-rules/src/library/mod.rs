@@ -29,7 +29,7 @@ use std::sync::LazyLock;
 use super::types::Type;
 use table::Table;
 
-pub(super) use convert::NAMES as CONVERSIONS;
+pub(super) use convert::{NAMES as CONVERSIONS, to_text};
 pub(super) use formatting::{Clause, clauses};
 pub(super) use regex::Search;
 pub(super) use sequences::{insert, insert_all};
