@@ -93,6 +93,32 @@ impl Prepared {
         found
     }
 
+    /// Checks a value that stands inside an object, and where it replaces one, what its rules say of the change. Rules are not
+    /// run where the values alone are refused in a way that rules count on.
+    ///
+    /// `schema` is the one that was prepared, and `budget` what the rules may cost; it is left with what remains.
+    pub fn embedded(
+        &self,
+        schema: &Schema,
+        value: &Value,
+        old: Option<&Value>,
+        budget: &mut i64,
+    ) -> ObjectFindings {
+        let mut found = ObjectFindings { values: self.values(schema, value), ..ObjectFindings::default() };
+        if let Some(rules) = &self.rules {
+            found.rules_skipped = found.values.iter().any(|finding| blocks_rules(finding.kind));
+            if !found.rules_skipped {
+                *budget = rules.validate(value, old, "", *budget, &mut found.rules);
+            }
+        }
+        found
+    }
+
+    /// The rules that do not compile.
+    pub fn broken_rules(&self) -> Vec<kube_validation_rules::BrokenRule> {
+        self.rules.as_ref().map(kube_validation_rules::Program::broken_rules).unwrap_or_default()
+    }
+
     fn values(&self, schema: &Schema, object: &Value) -> Vec<Finding> {
         let violations = value::check(Form::Props, &self.patterns, schema, object);
         let mut values: Vec<_> = violations.iter().map(|violation| violation.finding("")).collect();
