@@ -1,8 +1,9 @@
-//! The two resources of Etch's own API group, `etch-operator.io/v1alpha1`.
+//! The three resources of Etch's own API group, `etch-operator.io/v1alpha1`.
 //! They must not hold logic but the one question of which policy governs a CRD: they are what users write and read.
 
 mod assign;
 mod change;
+mod embedded_schema;
 mod policy;
 mod report;
 mod selector;
@@ -16,6 +17,7 @@ use kube::CustomResourceExt;
 
 pub use assign::{Assignment, Pause, Policies, assign, counting, only_pauses, pause};
 pub use change::{ChangeAction, ChangeRule};
+pub use embedded_schema::{EmbeddedSchema, EmbeddedSchemaSpec, EmbeddedSchemaStatus};
 pub use policy::{DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, PolicyConflict, Settings};
 pub use report::{
     ChangedDefault, ClearedObject, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
@@ -28,7 +30,7 @@ pub const GROUP: &str = "etch-operator.io";
 
 /// The CRDs that Etch brings, as they are installed.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    let mut crds = vec![DefaultsPolicy::crd(), DefaultsReport::crd()];
+    let mut crds = vec![DefaultsPolicy::crd(), DefaultsReport::crd(), EmbeddedSchema::crd()];
     for version in crds.iter_mut().flat_map(|crd| &mut crd.spec.versions) {
         if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             simplify(schema);

@@ -2,6 +2,7 @@
 //! It must not judge what it reads, and holds one document at a time.
 
 mod budget;
+mod embedded;
 mod error;
 mod files;
 mod json;
@@ -22,6 +23,7 @@ use crate::domain::json::Json;
 use crate::domain::object::Object;
 
 use budget::Budget;
+pub use embedded::{Embedded, EmbeddedError, embedded_schemas};
 pub use error::{Reason, SourceError};
 pub use lines::{At, line};
 pub use scalar::is_plain_text;

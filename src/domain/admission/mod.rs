@@ -1,0 +1,40 @@
+//! Embedded schemas at admission: what a request lacks, what is wrong with it, and what its author is told.
+//! It must not know how requests come in, where facts come from, or who enforces an answer.
+//!
+//! [`Compiled`] is a [`Declaration`] made ready once; [`Compiled::set_defaults`] and [`Compiled::judge`] answer the two
+//! questions that an API server asks, and [`review`] asks both in its order, as it does for one request.
+//!
+//! # Laws
+//! 1. A value that is present is never changed, but for an empty one where a default asks for that, and unknown fields go only
+//!    where `unknownFields: Prune` asks for it.
+//! 2. Setting defaults twice equals setting them once.
+//! 3. A request is answered by what is in it: a dry run gets the same answer.
+//! 4. Nothing here fails: what cannot be evaluated is an error of the request, with the reason.
+
+mod answer;
+mod compile;
+mod empty;
+mod facts;
+mod fill;
+mod judge;
+mod patch;
+mod place;
+mod problem;
+mod request;
+mod review;
+mod run;
+mod scope;
+pub mod spec;
+#[cfg(test)]
+mod tests;
+mod unchanged;
+mod view;
+
+pub use answer::{Answer, Fault};
+pub use compile::Compiled;
+pub use fill::Defaulted;
+pub use patch::{Change, patch};
+pub use problem::Problem;
+pub use request::{Lookup, Named, Request};
+pub use review::{Review, review};
+pub use spec::{Declaration, Operation};

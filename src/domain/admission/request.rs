@@ -1,0 +1,172 @@
+//! A request as an API server sends it, and what a schema looks at in it.
+//! It must not judge.
+
+use serde_json::Value;
+
+use super::compile::{Compiled, Target};
+use super::place::{Location, value_at};
+use super::run::Run;
+use super::scope::{Bound, SELF};
+use super::spec::Operation;
+
+/// Which resource a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named<'r> {
+    /// As the API server says it.
+    Resource {
+        /// The group; empty for the core group.
+        group: &'r str,
+        /// The version.
+        version: &'r str,
+        /// The plural.
+        resource: &'r str,
+    },
+    /// By the object's own `apiVersion` and `kind`, as for files.
+    Kind,
+}
+
+/// What is asked.
+#[derive(Clone, Copy)]
+pub struct Request<'r> {
+    /// What it is about.
+    pub named: Named<'r>,
+    /// What it does.
+    pub operation: Operation,
+    /// The object as it is to be stored.
+    pub object: &'r Value,
+    /// The object that it replaces; none on CREATE.
+    pub old_object: Option<&'r Value>,
+    /// All facts that the schema declares; see [`Compiled::facts`].
+    pub facts: &'r Value,
+    /// Tells whether an object exists, by group, resource, namespace and name; none where that is not known.
+    pub exists: &'r dyn Fn(&Lookup<'_>) -> Option<bool>,
+}
+
+/// An object that is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lookup<'l> {
+    /// The group; empty for the core group.
+    pub group: &'l str,
+    /// The plural.
+    pub resource: &'l str,
+    /// The namespace; empty for none.
+    pub namespace: &'l str,
+    /// The name.
+    pub name: &'l str,
+}
+
+/// The part of a request that a schema is about.
+#[derive(Debug)]
+pub(super) struct Subject<'c> {
+    pub(super) target: &'c Target,
+    /// Where its extensions stand.
+    pub(super) extensions: Vec<Location>,
+}
+
+impl Compiled {
+    /// The part of a request that this schema is about; none where it is not. Where `when` cannot be evaluated, the schema does
+    /// not apply.
+    pub(super) fn subject<'c>(&'c self, request: &Request<'_>, run: &mut Run<'_>) -> Option<Subject<'c>> {
+        let target = self.targets.iter().find(|target| target.is_for(request))?;
+        let found = target.place.find(request.object, &Location::new());
+        let found: Vec<_> = found.into_iter().filter(|(_, value)| !value.is_null()).collect();
+        let bare = found.is_empty();
+        let extensions: Vec<Location> = found
+            .into_iter()
+            .filter(|(_, value)| self.applies(request, value, run))
+            .map(|(location, _)| location)
+            .collect();
+        let applies = if bare { self.applies(request, &Value::Null, run) } else { !extensions.is_empty() };
+        applies.then_some(Subject { target, extensions })
+    }
+
+    /// Whether this schema is for a request. It is where that cannot be told, for want of a fact.
+    pub fn is_for(&self, request: &Request<'_>) -> bool {
+        let Some(target) = self.targets.iter().find(|target| target.is_for(request)) else { return false };
+        let mut run = Run::new(self);
+        let found = target.place.find(request.object, &Location::new());
+        let found = found.into_iter().map(|(_, value)| value).filter(|value| !value.is_null());
+        let extensions: Vec<&Value> = found.collect();
+        let bare = extensions.is_empty().then_some(&Value::Null);
+        extensions
+            .into_iter()
+            .chain(bare)
+            .any(|extension| self.when(request, extension, &mut run).unwrap_or(true))
+    }
+
+    fn applies(&self, request: &Request<'_>, extension: &Value, run: &mut Run<'_>) -> bool {
+        self.when(request, extension, run).unwrap_or_default()
+    }
+
+    /// What `when` says; none where it cannot be evaluated.
+    fn when(&self, request: &Request<'_>, extension: &Value, run: &mut Run<'_>) -> Option<bool> {
+        let Some(when) = &self.when else { return Some(true) };
+        let mut values = Bound::of(request).values();
+        // In this scope the extension stands in the place of `self`.
+        values[SELF] = Some(extension);
+        run.holds(when, &values).ok()
+    }
+}
+
+impl Target {
+    fn is_for(&self, request: &Request<'_>) -> bool {
+        let declared = &self.declared;
+        match request.named {
+            Named::Resource { group, version, resource } => {
+                (&*declared.group, &*declared.version, &*declared.resource) == (group, version, resource)
+            }
+            Named::Kind => {
+                let text =
+                    |field: &str| request.object.get(field).and_then(Value::as_str).unwrap_or_default();
+                let api_version = text("apiVersion");
+                let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+                let kind = text("kind");
+                let is_kind = match &declared.kind {
+                    Some(declared) => declared == kind,
+                    None => plural(kind) == declared.resource,
+                };
+                is_kind && (&*declared.group, &*declared.version) == (group, version)
+            }
+        }
+    }
+
+    /// The place of an extension as errors write it.
+    pub(super) fn written(&self, location: &Location) -> String {
+        match &self.declared.reported_as {
+            Some(text) => super::place::with_indices(text, super::place::indices(location)),
+            None => super::place::written(location),
+        }
+    }
+}
+
+impl<'v> Bound<'v> {
+    pub(super) fn of(request: &Request<'v>) -> Self {
+        Self {
+            object: Some(request.object),
+            old_object: Some(request.old_object.unwrap_or(&Value::Null)),
+            facts: Some(request.facts),
+            ..Self::default()
+        }
+    }
+
+    /// The same for an extension of the object.
+    pub(super) fn extension(self, location: &Location) -> Self {
+        let own = self.object.and_then(|object| value_at(object, location));
+        let old = self.old_object.and_then(|old| value_at(old, location)).filter(|old| !old.is_null());
+        Self { own, old, ..self }
+    }
+}
+
+/// The usual plural of a kind, as kubectl guesses it.
+fn plural(kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    if kind.ends_with(['s', 'x']) || kind.ends_with("ch") {
+        format!("{kind}es")
+    } else if let Some(stem) =
+        kind.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'i', 'o', 'u']))
+    {
+        format!("{stem}ies")
+    } else {
+        format!("{kind}s")
+    }
+}

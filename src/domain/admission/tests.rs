@@ -1,0 +1,342 @@
+//! What the language of embedded schemas means, one law or clause at a time.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A schema for the extension of Holders at `.spec.ext`, with more of the declaration.
+fn compile(more: Value) -> Compiled {
+    Compiled::new(&declaration(more)).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+fn declaration(more: Value) -> Declaration {
+    let mut declared = json!({
+        "targets": [
+            { "group": "example.com", "version": "v1", "resource": "holders", "path": ".spec.ext" },
+            { "group": "example.com", "version": "v1", "resource": "boxes", "path": ".spec.parts[*].ext" },
+        ],
+        "enforcement": "Deny",
+        "schema": { "openAPIV3Schema": { "type": "object", "properties": {
+            "size": { "type": "integer" },
+            "name": { "type": "string" },
+            "mode": { "type": "string", "default": "fast" },
+            "disks": { "type": "array", "items": { "type": "object", "properties": {
+                "name": { "type": "string" }, "gb": { "type": "integer" } } } },
+            "secret": { "type": "object", "properties": { "name": { "type": "string" } } },
+        } } },
+    });
+    for (name, value) in more.as_object().expect("an object") {
+        declared[name] = value.clone();
+    }
+    serde_json::from_value(declared).expect("a declaration")
+}
+
+fn holder(extension: Value) -> Value {
+    json!({
+        "apiVersion": "example.com/v1", "kind": "Holder", "metadata": { "name": "h", "namespace": "ns" },
+        "spec": { "ext": extension },
+    })
+}
+
+fn asked(schema: &Compiled, object: &Value, old: Option<&Value>, facts: &Value) -> Review {
+    let exists = |lookup: &Lookup<'_>| Some(lookup.name == "there" && lookup.namespace == "ns");
+    let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+    let request = Request {
+        named: Named::Kind,
+        operation,
+        object,
+        old_object: old,
+        facts: &Value::Null,
+        exists: &exists,
+    };
+    review(&[(schema, facts)], &request)
+}
+
+fn created(schema: &Compiled, extension: Value) -> Review {
+    asked(schema, &holder(extension), None, &json!({ "id": "demo" }))
+}
+
+fn updated(schema: &Compiled, old: Value, new: Value) -> Review {
+    asked(schema, &holder(new), Some(&holder(old)), &json!({ "id": "demo" }))
+}
+
+/// The errors as `field Type`.
+fn errors(review: &Review) -> Vec<String> {
+    let kinds = review.answer.errors.iter();
+    kinds
+        .map(|fault| format!("{} {}", fault.field, fault.kind.as_str().trim_start_matches("FieldValue")))
+        .collect()
+}
+
+fn extension(review: &Review) -> Value {
+    review.object.as_ref().and_then(|object| object.pointer("/spec/ext")).cloned().unwrap_or_default()
+}
+
+#[test]
+fn defaults_fill_what_is_missing_and_nothing_else() {
+    let schema = compile(json!({
+        "facts": [{ "name": "id", "constant": "none" }],
+        "defaults": [
+            { "path": ".name", "where": "Empty", "value": "facts.id + '-x'" },
+            { "path": ".secret", "value": "{'name': 'given'}" },
+            { "path": ".disks[*].gb", "where": "Empty", "when": "index == 0", "value": "item.?name.orValue('') == 'big' ? 9 : 1" },
+            { "path": ".", "where": "Merge", "when": "self.?size.orValue(0) == 0", "value": "{'size': 3, 'mode': 'slow'}" },
+            { "path": ".metadata.labels.\"a.b/c\"", "scope": "Object", "value": "facts.id" },
+        ],
+    }));
+    let review =
+        created(&schema, json!({ "name": "", "unknown": 0, "disks": [{ "name": "big" }, {}], "size": 0 }));
+    assert_eq!(
+        extension(&review),
+        json!({
+            "name": "demo-x", "unknown": 0, "mode": "fast", "size": 3, "secret": { "name": "given" },
+            "disks": [{ "name": "big", "gb": 9 }, {}],
+        })
+    );
+    let object = review.object.expect("an object");
+    assert_eq!(object.pointer("/metadata/labels"), Some(&json!({ "a.b/c": "demo" })));
+    let present = json!({ "name": "n", "mode": "", "size": 7, "secret": {}, "disks": [] });
+    assert_eq!(extension(&created(&schema, present.clone())), present);
+}
+
+#[test]
+fn defaults_are_set_until_nothing_is_missing() {
+    let schema = compile(json!({ "defaults": [
+        { "path": ".size", "when": "self.?name.orValue('') == 'n'", "value": "1" },
+        { "path": ".name", "value": "'n'" },
+    ] }));
+    assert_eq!(extension(&created(&schema, json!({}))), json!({ "mode": "fast", "name": "n", "size": 1 }));
+}
+
+#[test]
+fn an_update_is_defaulted_where_that_is_asked_for() {
+    let defaults = json!([{ "path": ".size", "value": "1" }]);
+    let schema = compile(json!({ "defaults": defaults }));
+    assert_eq!(extension(&updated(&schema, json!({}), json!({ "name": "n" }))), json!({ "name": "n" }));
+    let schema = compile(json!({ "defaults": defaults, "defaultOn": ["CREATE", "UPDATE"] }));
+    let set = json!({ "name": "n", "mode": "fast", "size": 1 });
+    assert_eq!(extension(&updated(&schema, json!({}), json!({ "name": "n" }))), set);
+}
+
+#[test]
+fn all_faults_are_named_with_their_fields() {
+    let schema = compile(json!({ "rules": [
+        { "rule": "self.?size.orValue(0) > 0", "field": ".size", "type": "Required", "message": "has to be set" },
+        { "rule": "self.?size.orValue(0) < 9", "field": "spec.Size" },
+        { "rule": "item.?gb.orValue(0) > 0", "forEach": ".disks[*]", "field": ".Disks[*].GB", "messageExpression": "'disk ' + string(index)" },
+        { "rule": "item.?gb.orValue(0) < 5", "forEach": ".disks[*]", "type": "TooMany" },
+        { "rule": "has(self.name)", "severity": "Warn", "field": ".name", "message": "is better set" },
+    ] }));
+    let review = created(&schema, json!({ "size": 0, "disks": [{ "gb": 1 }, {}, { "gb": 7 }] }));
+    assert_eq!(
+        errors(&review),
+        ["spec.ext.size Required", "spec.ext.Disks[1].GB Invalid", "spec.ext.disks[2] TooMany"]
+    );
+    assert_eq!(review.answer.errors[1].detail, "disk 1");
+    assert_eq!(review.answer.warnings, ["spec.ext.name: is better set"]);
+    assert_eq!(errors(&created(&schema, json!({ "size": 9 }))), ["spec.Size Invalid"]);
+}
+
+#[test]
+fn of_a_group_the_first_speaks() {
+    let rule = |rule: &str, field: &str| json!({ "rule": rule, "field": field, "group": "g" });
+    let schema = compile(json!({ "rules": [
+        rule("self.?size.orValue(0) != 1", ".a"), rule("self.?size.orValue(0) < 1", ".b"), rule("self.?size.orValue(0) < 5", ".c"),
+    ] }));
+    assert_eq!(errors(&created(&schema, json!({ "size": 1 }))), ["spec.ext.a Invalid"]);
+    assert_eq!(errors(&created(&schema, json!({ "size": 7 }))), ["spec.ext.b Invalid"]);
+}
+
+#[test]
+fn a_rule_that_fails_is_an_error_with_its_reason() {
+    let schema = compile(json!({ "rules": [{ "rule": "object.spec.nothing == 1" }] }));
+    let review = created(&schema, json!({ "name": "hunter2" }));
+    assert_eq!(errors(&review), ["spec.ext Invalid"]);
+    assert!(review.answer.errors[0].detail.contains("no such key"), "{:?}", review.answer.errors);
+}
+
+#[test]
+fn types_are_asked_first_and_an_object_without_an_extension_may_be_refused() {
+    let schema = compile(json!({
+        "required": { "field": "ext", "message": "has to be there" },
+        "rules": [{ "rule": "self.size > 3" }],
+    }));
+    let review = created(&schema, json!({ "size": "x" }));
+    assert_eq!((errors(&review), &review.object), (vec!["spec.ext.size TypeInvalid".to_owned()], &None));
+    let review = created(&schema, Value::Null);
+    assert_eq!((errors(&review), &review.object), (vec!["ext Required".to_owned()], &None));
+    assert!(created(&compile(json!({})), Value::Null).answer.is_allowed());
+}
+
+#[test]
+fn nulls_are_absent() {
+    let schema = compile(json!({ "rules": [{ "rule": "!has(self.name) && self.disks.size() == 2" }] }));
+    let review = created(&schema, json!({ "name": null, "disks": [null, { "gb": null }] }));
+    assert_eq!(errors(&review), Vec::<String>::new());
+    assert_eq!(extension(&review)["name"], Value::Null);
+}
+
+#[test]
+fn unknown_fields_are_treated_as_declared() {
+    let given = json!({ "x": 1, "disks": [{ "y": 2 }], "mode": "m" });
+    let of = |how: &str| created(&compile(json!({ "unknownFields": how })), given.clone());
+    assert_eq!(extension(&of("Keep")), given);
+    assert_eq!(of("Warn").answer.warnings.len(), 2);
+    assert_eq!(errors(&of("Deny")), ["spec.ext.disks[0].y Invalid", "spec.ext.x Invalid"]);
+    assert_eq!(extension(&of("Prune")), json!({ "disks": [{}], "mode": "m" }));
+}
+
+#[test]
+fn a_reference_that_leads_nowhere_is_a_warning() {
+    let reference = json!([{ "path": ".secret.name", "resource": "secrets", "message": "is not there" }]);
+    let schema = compile(json!({ "references": reference }));
+    assert!(created(&schema, json!({ "secret": { "name": "there" } })).answer.warnings.is_empty());
+    assert!(created(&schema, json!({ "secret": { "name": "" } })).answer.warnings.is_empty());
+    let review = created(&schema, json!({ "secret": { "name": "gone" } }));
+    assert_eq!(
+        (review.answer.is_allowed(), review.answer.warnings),
+        (true, vec!["spec.ext.secret.name: is not there".to_owned()])
+    );
+}
+
+#[test]
+fn an_update_is_judged_by_what_it_changes() {
+    let rules = json!([
+        { "rule": "self.?size.orValue(0) > 0", "field": ".size" },
+        { "rule": "self.?name.orValue('') != 'bad'", "field": ".name" },
+        { "rule": "!has(self.mode) || !has(oldSelf.mode) || self.mode == oldSelf.mode", "field": ".mode" },
+    ]);
+    let schema = compile(json!({ "rules": rules }));
+    // The extension is as it was.
+    assert!(updated(&schema, json!({ "size": 0 }), json!({ "size": 0 })).answer.is_allowed());
+    // A fault that was there is a warning, a new one is an error.
+    let review = updated(&schema, json!({ "size": 0 }), json!({ "size": 0, "name": "bad" }));
+    assert_eq!(errors(&review), ["spec.ext.name Invalid"]);
+    assert_eq!(review.answer.warnings.len(), 1);
+    // A rule about a change is never older than the change.
+    let review = updated(&schema, json!({ "size": 1, "mode": "a" }), json!({ "size": 1, "mode": "b" }));
+    assert_eq!(errors(&review), ["spec.ext.mode Invalid"]);
+    let schema = compile(json!({ "rules": rules, "ratcheting": "Disabled" }));
+    assert_eq!(
+        errors(&updated(&schema, json!({ "size": 0 }), json!({ "size": 0 }))),
+        ["spec.ext.size Invalid"]
+    );
+}
+
+#[test]
+fn an_object_on_its_way_out_is_not_held_back() {
+    let schema = compile(json!({ "rules": [
+        { "rule": "false", "field": ".always" },
+        { "rule": "object.metadata.?labels == oldObject.metadata.?labels", "scope": "Object", "field": ".metadata.labels" },
+    ] }));
+    let with = |finalizers: Value, more: Value| {
+        let mut object = holder(json!({ "size": 1 }));
+        object["metadata"]["finalizers"] = finalizers;
+        object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        object["metadata"]["labels"] = more;
+        object
+    };
+    let facts = json!({});
+    let old = with(json!(["a", "b"]), json!({}));
+    let done = asked(&schema, &with(json!(["b"]), json!({})), Some(&old), &facts);
+    assert!(done.answer.is_allowed() && done.answer.warnings.is_empty());
+    // A rule about a change still speaks, others do not.
+    let mut changed = with(json!(["b"]), json!({ "x": "y" }));
+    changed["spec"]["ext"] = json!({ "size": 2 });
+    assert_eq!(errors(&asked(&schema, &changed, Some(&old), &facts)), ["metadata.labels Invalid"]);
+}
+
+#[test]
+fn a_schema_warns_until_it_denies() {
+    let schema = compile(
+        json!({ "enforcement": "Warn", "rules": [{ "rule": "false", "field": ".x", "message": "no" }] }),
+    );
+    let review = created(&schema, json!({}));
+    assert_eq!(
+        (review.answer.is_allowed(), review.answer.warnings),
+        (true, vec!["spec.ext.x: no".to_owned()])
+    );
+}
+
+#[test]
+fn each_extension_of_an_object_is_one_of_its_own() {
+    let schema = compile(json!({
+        "when": "extension != null && extension.?name.orValue('') != 'other'",
+        "defaults": [{ "path": ".size", "value": "1" }],
+        "rules": [{ "rule": "self.mode == 'fast'", "field": ".mode" }],
+    }));
+    let object = json!({
+        "apiVersion": "example.com/v1", "kind": "Box", "metadata": {},
+        "spec": { "parts": [{ "ext": {} }, { "ext": { "name": "other" } }, { "ext": { "mode": "slow", "size": 2 } }] },
+    });
+    let review = asked(&schema, &object, None, &json!({}));
+    assert_eq!(errors(&review), ["spec.parts[2].ext.mode Invalid"]);
+    let object = review.object.expect("an object");
+    assert_eq!(object.pointer("/spec/parts/0/ext"), Some(&json!({ "mode": "fast", "size": 1 })));
+    assert_eq!(object.pointer("/spec/parts/1/ext"), Some(&json!({ "name": "other" })));
+}
+
+#[test]
+fn only_the_targets_are_looked_at() {
+    let schema = compile(json!({ "rules": [{ "rule": "false" }] }));
+    for (api_version, kind) in [("example.com/v2", "Holder"), ("v1", "Holder"), ("example.com/v1", "Other")] {
+        let mut object = holder(json!({}));
+        object["apiVersion"] = json!(api_version);
+        object["kind"] = json!(kind);
+        assert!(asked(&schema, &object, None, &json!({})).answer.is_allowed(), "{api_version} {kind}");
+    }
+}
+
+#[test]
+fn facts_come_from_objects_with_fallbacks() {
+    let schema = compile(json!({ "facts": [
+        { "name": "id", "object": { "group": "g", "version": "v1", "resource": "r", "name": "n" }, "path": ".status.id" },
+        { "name": "zones", "object": { "version": "v1", "resource": "r", "name": "n" }, "expression": "object.zones.size()" },
+        { "name": "arch", "constant": "amd64" },
+        { "name": "region", "object": { "version": "v1", "resource": "r", "name": "n" }, "path": ".region", "fallback": "" },
+    ] }));
+    assert_eq!(schema.fact_objects().count(), 3);
+    let object = json!({ "status": { "id": "demo" }, "zones": [1, 2] });
+    assert_eq!(schema.fact_from("id", &object), Some(json!("demo")));
+    assert_eq!(schema.fact_from("zones", &object), Some(json!(2)));
+    assert_eq!((schema.fact_from("region", &object), schema.fact_from("arch", &object)), (None, None));
+    let known = json!({ "id": "demo", "other": 1 });
+    let (facts, missing) = schema.facts(known.as_object().expect("a map"));
+    assert_eq!(
+        (facts, missing),
+        (json!({ "id": "demo", "arch": "amd64", "region": "" }), vec!["zones".to_owned()])
+    );
+}
+
+#[test]
+fn everything_that_is_wrong_with_a_declaration_is_named() {
+    let declared = declaration(json!({
+        "facts": [{ "name": "id", "constant": 1 }, { "name": "none" }],
+        "when": "facts.idd == 1",
+        "defaults": [{ "path": "name", "value": "1" }, { "path": ".name", "value": "self.sise", "resources": ["rings"] }],
+        "rules": [{ "rule": "self.size" }, { "rule": "true", "messageExpression": "1", "forEach": ".disks[" }],
+        "references": [{ "path": ".secret.name", "resource": "secrets", "namespace": "1" }],
+    }));
+    let problems = Compiled::new(&declared).expect_err("problems");
+    let fields: Vec<&str> = problems.iter().map(|problem| &*problem.field).collect();
+    assert_eq!(
+        fields,
+        [
+            "spec.facts[1]",
+            "spec.when",
+            "spec.defaults[0].path",
+            "spec.defaults[1].resources",
+            "spec.defaults[1].value",
+            "spec.rules[0].rule",
+            "spec.rules[1].forEach",
+            "spec.references[0].namespace",
+        ]
+    );
+    let broken =
+        declaration(json!({ "schema": { "openAPIV3Schema": { "properties": { "a": { "type": "x" } } } } }));
+    let problems = Compiled::new(&broken).expect_err("problems");
+    assert!(
+        problems.iter().all(|problem| problem.field.starts_with("spec.schema.openAPIV3Schema")),
+        "{problems:?}"
+    );
+}

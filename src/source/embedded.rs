@@ -1,0 +1,140 @@
+//! EmbeddedSchemas from files, ready for requests.
+//! It must not review anything.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Origin, SourceError, documents};
+use crate::domain::admission::{Change, Compiled, Declaration, Problem, patch};
+
+/// An `EmbeddedSchema` of a file.
+#[derive(Debug)]
+pub struct Embedded {
+    /// Where it stands.
+    pub origin: Origin,
+    /// Its name.
+    pub name: String,
+    /// What it declares, made ready.
+    pub schema: Compiled,
+}
+
+/// Why files give no schemas.
+#[derive(Debug, thiserror::Error)]
+pub enum EmbeddedError {
+    /// A file cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// A document is no `EmbeddedSchema` in form.
+    #[error("{origin}: {name} cannot be read: {reason}")]
+    Malformed {
+        /// Where it stands.
+        origin: Origin,
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        reason: serde_json::Error,
+    },
+    /// A declaration that cannot be served.
+    #[error("{}", listed(origin, name, problems))]
+    Broken {
+        /// Where it stands.
+        origin: Origin,
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        problems: Vec<Problem>,
+    },
+    /// There is none.
+    #[error("no EmbeddedSchema is in these files")]
+    None,
+}
+
+/// Reads all EmbeddedSchemas that the paths lead to, and passes over other documents. `-` is `stdin`.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn embedded_schemas(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Embedded>, EmbeddedError> {
+    let mut found = Vec::new();
+    for document in documents(paths, stdin)? {
+        if document.json.get("kind").and_then(Value::as_str) != Some("EmbeddedSchema") {
+            continue;
+        }
+        let origin = document.origin;
+        let name =
+            document.json.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let spec = document.json.get("spec").cloned().unwrap_or_default();
+        let declared: Declaration = Declaration::deserialize(&spec).map_err(|reason| {
+            EmbeddedError::Malformed { origin: origin.clone(), name: name.clone(), reason }
+        })?;
+        let unknown = unknown_fields(&spec, &declared);
+        match Compiled::new(&declared) {
+            Ok(schema) if unknown.is_empty() => found.push(Embedded { origin, name, schema }),
+            compiled => {
+                let problems = unknown.into_iter().chain(compiled.err().into_iter().flatten()).collect();
+                return Err(EmbeddedError::Broken { origin, name, problems });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    if found.is_empty() { Err(EmbeddedError::None) } else { Ok(found) }
+}
+
+/// The fields of a document that say nothing: a cluster would drop them, or refuse them.
+fn unknown_fields(spec: &Value, declared: &Declaration) -> Vec<Problem> {
+    let read = serde_json::to_value(declared).unwrap_or_default();
+    let is_said = |path: &str| {
+        let value = spec.pointer(path);
+        value.is_some_and(|value| !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty()))
+    };
+    let dropped = patch(spec, &read).into_iter().filter_map(|change| match change {
+        Change::Remove { path } if is_said(&path) => Some(path),
+        _ => None,
+    });
+    let problem =
+        |path: String| Problem { field: format!("spec{path}"), problem: "there is no such field".to_owned() };
+    dropped.map(problem).collect()
+}
+
+fn listed(origin: &Origin, name: &str, problems: &[Problem]) -> String {
+    let problems: Vec<String> =
+        problems.iter().map(|Problem { field, problem }| format!("{field}: {problem}")).collect();
+    format!("{origin}: {name} cannot be served: {}", problems.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn read(more: &str) -> Result<Vec<Embedded>, EmbeddedError> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("schema.yaml");
+        let text = format!(
+            "apiVersion: etch-operator.io/v1alpha1\nkind: EmbeddedSchema\nmetadata: {{name: a}}\nspec:\n  targets: \
+             [{{version: v1, resource: holders, path: .spec.ext}}]\n  rules: []\n{more}"
+        );
+        fs::write(&path, text).expect("a file");
+        embedded_schemas(&[path], &mut std::io::empty())
+    }
+
+    #[test]
+    fn a_schema_is_read_and_what_it_cannot_say_is_named() {
+        assert_eq!(read("").expect("a schema")[0].name, "a");
+        for (more, problem) in [
+            ("  when: objec == null\n", "spec.when: undeclared reference to 'objec'"),
+            ("  enforced: Deny\n", "spec/enforced: there is no such field"),
+            (
+                "  defaults: [{path: .a, value: \"1\", wher: Empty}]\n",
+                "spec/defaults/0/wher: there is no such field",
+            ),
+            ("  enforcement: Maybe\n", "unknown variant `Maybe`"),
+        ] {
+            let error = read(more).expect_err(more).to_string();
+            assert!(error.contains(problem), "{error}");
+        }
+    }
+}
