@@ -7,6 +7,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use etch::report;
 
+use crate::commands::admit::Admit;
 use crate::commands::audit::Audit;
 use crate::commands::clean::Clean;
 use crate::commands::completions::Completions;
@@ -41,6 +42,7 @@ pub(crate) enum Command {
     Persist(Persist),
     Lint(Lint),
     Fill(Fill),
+    Admit(Admit),
     Run(Run),
     Crds(Crds),
     Rbac(Rbac),
@@ -56,9 +58,12 @@ impl Command {
             Self::Impact(_) | Self::Audit(_) | Self::Explain(_) | Self::Persist(_) => None,
             Self::Run(_) => Some("the operator works in all namespaces, and policies select the CRDs"),
             Self::Clean(_) | Self::Rbac(_) => Some("CRDs are cluster-scoped"),
-            Self::Lint(_) | Self::Fill(_) | Self::Crds(_) | Self::Completions(_) | Self::Version(_) => {
-                Some("the command reads no objects in a namespace")
-            }
+            Self::Lint(_)
+            | Self::Fill(_)
+            | Self::Admit(_)
+            | Self::Crds(_)
+            | Self::Completions(_)
+            | Self::Version(_) => Some("the command reads no objects in a namespace"),
         }
     }
 }
@@ -183,7 +188,7 @@ mod tests {
             ),
             (
                 "audti",
-                "unrecognized subcommand 'audti'; tip: a similar subcommand exists: 'audit'; see `etch --help`",
+                "unrecognized subcommand 'audti'; tip: some similar subcommands exist: 'admit', 'audit'; see `etch --help`",
             ),
         ] {
             let arguments = ["etch"].into_iter().chain(arguments.split(' ')).map(OsString::from);

@@ -60,6 +60,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Run(run) => asynchronous()?.block_on(run.run(&global.target()))?,
         Command::Lint(lint) => lint.run(&global, &mut out)?,
         Command::Fill(fill) => fill.run(&mut out)?,
+        Command::Admit(admit) => admit.run(&mut out)?,
         Command::Rbac(rbac) => asynchronous()?.block_on(rbac.run(&global.target(), &mut out))?,
         Command::Clean(clean) => asynchronous()?.block_on(clean.run(&global.target(), &mut out))?,
         Command::Impact(impact) => asynchronous()?.block_on(impact.run(&global, &mut out))?,

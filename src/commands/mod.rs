@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 //! They must not decide anything: they connect what was typed with the library.
 
+pub(crate) mod admit;
 pub(crate) mod audit;
 pub(crate) mod clean;
 pub(crate) mod completions;

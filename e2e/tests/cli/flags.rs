@@ -46,6 +46,23 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
             ("deployment.yaml", "deployment.yaml"),
             ("nonsense.yaml", "nonsense.yaml: is not text in UTF-8"),
         ],
+        "request" => &[
+            ("missing.yaml", "missing.yaml: cannot be read: No such file"),
+            ("nonsense.yaml", "nonsense.yaml: is not text in UTF-8"),
+        ],
+        "schemas" => &[
+            ("missing.yaml", "missing.yaml: cannot be read: No such file"),
+            ("deployment.yaml", "no EmbeddedSchema"),
+            ("nonsense.yaml", "nonsense.yaml: is not text in UTF-8"),
+        ],
+        "facts" => &[
+            ("missing.yaml", "missing.yaml: cannot be read: No such file"),
+            ("nonsense.yaml", "nonsense.yaml: is not text in UTF-8"),
+        ],
+        "requests" => &[
+            ("missing.jsonl", "missing.jsonl: cannot be read: No such file"),
+            ("nonsense.yaml", "nonsense.yaml, line 1: "),
+        ],
         "policy" => &[
             ("missing.yaml", "missing.yaml: cannot be read: No such file"),
             ("deployment.yaml", "name a file with one DefaultsPolicy"),
@@ -146,6 +163,9 @@ fn base(command: &str, flag: &str) -> Result<Vec<&'static str>> {
         ("fill", "OBJECT") => vec!["fill", "--crd", "crds.yaml"],
         ("fill", "--crd" | "--openapi") => vec!["fill", "object.yaml"],
         ("fill", _) => vec!["fill", "--crd", "crds.yaml", "object.yaml"],
+        ("admit", "OBJECT" | "--requests") => vec!["admit", "--schema=schema.yaml"],
+        ("admit", "--schema") => vec!["admit", "object.yaml"],
+        ("admit", _) => vec!["admit", "--schema=schema.yaml", "object.yaml"],
         ("rbac", "FILE" | "--live") => vec!["rbac"],
         ("rbac", _) => vec!["rbac", "crds.yaml"],
         ("run", _) => vec!["run"],
@@ -374,6 +394,11 @@ fn prepare(folder: &Path) -> Result<()> {
         let object = all.into_iter().find(|object| object["kind"] == kind).context("an object")?;
         fs::write(folder.join(name), object.to_string())?;
     }
+    let schema = json!({
+        "apiVersion": "etch-operator.io/v1alpha1", "kind": "EmbeddedSchema", "metadata": { "name": "a" },
+        "spec": { "targets": [{ "group": "a", "version": "v1", "resource": "holders", "path": ".spec.ext" }] },
+    });
+    fs::write(folder.join("schema.yaml"), schema.to_string())?;
     fs::write(folder.join("nonsense.yaml"), (0..=255).cycle().take(1 << 12).collect::<Vec<u8>>())?;
     // Enough for either half of a pair; the other one is looked at first or alone.
     fs::write(folder.join("other.pem"), "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n")?;

@@ -1,0 +1,174 @@
+//! `etch admit`: what EmbeddedSchemas answer to a request, without a cluster.
+//! It must not connect: facts and Secrets are given.
+
+mod requests;
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use etch::domain::admission::Operation;
+use etch::domain::json::Json;
+use etch::report;
+use etch::source::{self, Embedded};
+use serde_json::{Map, Value};
+
+use super::one_stdin;
+use crate::commands::global::Format;
+use crate::commands::outcome::Outcome;
+use requests::{Asked, Asking};
+
+/// Print what EmbeddedSchemas answer to a request
+///
+/// The answer is {allowed, object, errors, warnings}: the object with its defaults, every error with its field, and what the
+/// author is told besides. `object` is null where an extension is missing or of the wrong types, so that it can have no defaults. An
+/// update is judged as if all of it were new; with --ratchet as the operator does it, by what it changes. Exit status: 0 where
+/// the request is allowed, 1 where it is denied, 2 where the command failed.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  etch admit --schema aws.yaml --facts facts.json machine.yaml
+  etch admit --schema aws.yaml --facts facts.json --secrets aws-cloud-credentials -o json machine.yaml
+  etch admit --schema schemas/ --operation UPDATE --old before.yaml --ratchet after.yaml
+  etch admit --schema schemas/ --requests requests.jsonl")]
+pub(crate) struct Admit {
+    /// The object: a file, or - for standard input
+    #[arg(value_name = "OBJECT")]
+    object: Option<PathBuf>,
+    /// Files or folders with EmbeddedSchemas; may be given more than once
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    schema: Vec<PathBuf>,
+    /// What is known of the cluster: a file with a map of facts by name, in JSON or YAML
+    #[arg(long, value_name = "FILE")]
+    facts: Option<PathBuf>,
+    /// The Secrets that exist, as NAME or NAMESPACE/NAME; without this none is looked for
+    #[arg(long, value_name = "NAME", value_delimiter = ',', num_args = 0..=1, default_missing_value = "")]
+    secrets: Option<Vec<String>>,
+    /// What the request does; UPDATE where there is an --old, CREATE otherwise
+    #[arg(long, value_enum, ignore_case = true)]
+    operation: Option<Does>,
+    /// The object before an update
+    #[arg(long, value_name = "FILE")]
+    old: Option<PathBuf>,
+    /// Judge updates by what they change, where the schema says so
+    #[arg(long)]
+    ratchet: bool,
+    /// Many requests, one JSON object a line: {object, oldObject, operation, facts, secrets}, or an AdmissionReview. Each
+    /// is answered by a line
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["object", "old"])]
+    requests: Option<PathBuf>,
+    /// How to print the answer
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "UPPER")]
+enum Does {
+    /// It creates the object
+    Create,
+    /// It changes the object
+    Update,
+}
+
+impl Admit {
+    pub(crate) fn run(mut self, out: &mut dyn Write) -> Result<Outcome> {
+        // `--schema a.yaml object.yaml`: the object stands behind the last file.
+        if self.object.is_none() && self.requests.is_none() && self.schema.len() > 1 {
+            self.object = self.schema.pop();
+        }
+        let given = self.schema.iter().chain(&self.facts).chain(&self.old).chain(&self.object);
+        one_stdin(given.chain(&self.requests))?;
+        let mut schemas = source::embedded_schemas(&self.schema, &mut io::stdin().lock())?;
+        if !self.ratchet {
+            schemas = schemas.into_iter().map(without_ratcheting).collect();
+        }
+        let facts = match &self.facts {
+            Some(path) => facts(path)?,
+            None => Map::new(),
+        };
+        let secrets = self.secrets.take();
+        let asking = Asking::new(schemas, facts, secrets, self.operation.map(Operation::from));
+        match (&self.requests, &self.object) {
+            (Some(path), _) => many(&asking, path, out),
+            (None, Some(path)) => self.one(&asking, path, out),
+            (None, None) => bail!("name an OBJECT, or a file of --requests"),
+        }
+    }
+
+    fn one(&self, asking: &Asking, path: &Path, out: &mut dyn Write) -> Result<Outcome> {
+        let old = self.old.as_deref().map(object).transpose()?;
+        if old.is_some() && self.operation == Some(Does::Create) {
+            bail!("--old is for an UPDATE");
+        }
+        let answer = asking.answer(Asked::new(object(path)?, old))?;
+        match self.output {
+            Format::Json => report::write_json(out, &answer)?,
+            Format::Yaml => report::write_yaml(out, &*answer)?,
+        }
+        Ok(outcome(&answer))
+    }
+}
+
+fn many(asking: &Asking, path: &Path, out: &mut dyn Write) -> Result<Outcome> {
+    let reader: Box<dyn Read> = match path == Path::new("-") {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(path).with_context(|| format!("{}: cannot be read", path.display()))?),
+    };
+    let mut all = Outcome::Clean;
+    for (number, line) in BufReader::new(reader).lines().enumerate() {
+        let place = || format!("{}, line {}", path.display(), number + 1);
+        let line = line.with_context(place)?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let answer =
+            Asked::parse(line.as_bytes()).and_then(|asked| asking.answer(asked)).with_context(place)?;
+        if outcome(&answer) == Outcome::Findings {
+            all = Outcome::Findings;
+        }
+        out.write_all(&answer.to_vec())?;
+        writeln!(out)?;
+    }
+    Ok(all)
+}
+
+fn outcome(answer: &Json) -> Outcome {
+    if answer.get("allowed") == Some(&Value::Bool(true)) { Outcome::Clean } else { Outcome::Findings }
+}
+
+fn without_ratcheting(one: Embedded) -> Embedded {
+    Embedded { schema: one.schema.without_ratcheting(), ..one }
+}
+
+/// The only document of a file.
+fn document(path: &Path, what: &str) -> Result<Option<Json>> {
+    let mut found = source::documents(&[path.to_owned()], &mut io::stdin().lock())?;
+    if found.len() > 1 {
+        bail!("{}: name a file with one {what}; this has {}", path.display(), found.len());
+    }
+    Ok(found.pop().map(|document| document.json))
+}
+
+fn object(path: &Path) -> Result<Json> {
+    let found = document(path, "object")?.filter(|json| json.get("kind").is_some_and(Value::is_string));
+    found.with_context(|| format!("{}: is no Kubernetes object", path.display()))
+}
+
+fn facts(path: &Path) -> Result<Map<String, Value>> {
+    match document(path, "map of facts")?.map(Json::into_inner) {
+        None => Ok(Map::new()),
+        Some(Value::Object(facts)) => Ok(facts),
+        Some(_) => bail!("{}: is no map of facts", path.display()),
+    }
+}
+
+impl From<Does> for Operation {
+    fn from(does: Does) -> Self {
+        match does {
+            Does::Create => Self::Create,
+            Does::Update => Self::Update,
+        }
+    }
+}

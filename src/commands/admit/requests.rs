@@ -1,0 +1,139 @@
+//! One request of many, and its answer as a JSON object.
+//! It must not read files.
+
+use anyhow::{Context, Result, bail};
+use etch::domain::admission::{Compiled, Lookup, Named, Operation, Request, Review, review};
+use etch::domain::json::Json;
+use etch::source::Embedded;
+use serde_json::{Map, Value, json};
+
+/// A request, with what it says of itself; the rest is that of all.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    id: Option<Value>,
+    object: Json,
+    old_object: Option<Json>,
+    operation: Option<Operation>,
+    facts: Map<String, Value>,
+    secrets: Option<Vec<String>>,
+}
+
+/// What answers requests.
+#[derive(Debug)]
+pub(super) struct Asking {
+    schemas: Vec<Embedded>,
+    facts: Map<String, Value>,
+    secrets: Option<Vec<String>>,
+    operation: Option<Operation>,
+}
+
+impl Asked {
+    /// A request that says nothing of itself.
+    pub(super) fn new(object: Json, old_object: Option<Json>) -> Self {
+        Self { object, old_object, ..Self::default() }
+    }
+
+    /// Reads a line.
+    pub(super) fn parse(line: &[u8]) -> Result<Self> {
+        let Value::Object(mut fields) = Json::parse(line)?.into_inner() else { bail!("is no JSON object") };
+        let mut facts = Map::new();
+        let mut secrets = None;
+        if let Some(Value::Object(request)) = fields.remove("request") {
+            // An AdmissionReview.
+            fields = request;
+        } else {
+            facts = match fields.remove("facts") {
+                Some(Value::Object(facts)) => facts,
+                Some(Value::Null) | None => Map::new(),
+                Some(_) => bail!("facts is no map"),
+            };
+            secrets = match fields.remove("secrets") {
+                Some(Value::Null) | None => None,
+                Some(names) => Some(serde_json::from_value(names).context("secrets is no list of names")?),
+            };
+        }
+        let operation = match fields.remove("operation") {
+            Some(Value::Null) | None => None,
+            Some(operation) => {
+                Some(serde_json::from_value(operation).context("operation is neither CREATE nor UPDATE")?)
+            }
+        };
+        let mut taken = |name: &str| fields.remove(name).filter(|value| !value.is_null());
+        let object = taken("object").context("has no object")?;
+        Ok(Self {
+            id: taken("id").or_else(|| taken("uid")),
+            object: object.into(),
+            old_object: taken("oldObject").map(Json::from),
+            operation,
+            facts,
+            secrets,
+        })
+    }
+}
+
+impl Asking {
+    pub(super) fn new(
+        schemas: Vec<Embedded>,
+        facts: Map<String, Value>,
+        secrets: Option<Vec<String>>,
+        operation: Option<Operation>,
+    ) -> Self {
+        Self { schemas, facts, secrets, operation }
+    }
+
+    /// The answer to a request.
+    ///
+    /// # Errors
+    /// A fact is missing that a schema for this request counts on.
+    pub(super) fn answer(&self, asked: Asked) -> Result<Json> {
+        let Asked { id, object, old_object, operation, facts, secrets } = asked;
+        let update = if old_object.is_some() { Operation::Update } else { Operation::Create };
+        let operation = operation.or(self.operation).unwrap_or(update);
+        let secrets = secrets.as_ref().or(self.secrets.as_ref());
+        let exists = |lookup: &Lookup<'_>| {
+            let is_known = (lookup.group, lookup.resource) == ("", "secrets");
+            secrets.filter(|_| is_known).map(|secrets| secrets.iter().any(|secret| is_named(secret, lookup)))
+        };
+        let mut known = self.facts.clone();
+        known.extend(facts);
+        let request = Request {
+            named: Named::Kind,
+            operation,
+            object: &object,
+            old_object: old_object.as_deref().filter(|_| operation == Operation::Update),
+            facts: &Value::Null,
+            exists: &exists,
+        };
+        let mut schemas: Vec<(&Compiled, Value)> = Vec::new();
+        for Embedded { name, schema, .. } in &self.schemas {
+            let (facts, missing) = schema.facts(&known);
+            if schema.is_for(&Request { facts: &facts, ..request }) {
+                if !missing.is_empty() {
+                    bail!("{name} needs the facts {}; name them in a file of --facts", missing.join(", "));
+                }
+                schemas.push((schema, facts));
+            }
+        }
+        let schemas: Vec<(&Compiled, &Value)> =
+            schemas.iter().map(|(schema, facts)| (*schema, facts)).collect();
+        let Review { object, answer } = review(&schemas, &request);
+        let mut printed = json!({
+            "allowed": answer.is_allowed(),
+            "errors": answer.errors,
+            "warnings": answer.warnings,
+        });
+        printed["object"] = object.map_or(Value::Null, Json::into_inner);
+        if let Some(id) = id {
+            printed["id"] = id;
+        }
+        Ok(printed.into())
+    }
+}
+
+/// Whether a Secret, as it was typed, is the one that is looked for. A name without a namespace is one in any.
+fn is_named(secret: &str, lookup: &Lookup<'_>) -> bool {
+    match secret.split_once('/') {
+        Some((namespace, name)) => (namespace, name) == (lookup.namespace, lookup.name),
+        None => secret == lookup.name,
+    }
+}
