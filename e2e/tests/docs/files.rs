@@ -47,6 +47,18 @@ fn checked() -> Value {
     crd("stable.example.com", "CronTab", &[("v1", true, spec(&fields))])
 }
 
+/// A Machine of which a provider's schema sets what is missing.
+fn machine() -> Value {
+    let value = json!({
+        "apiVersion": "machine.openshift.io/v1beta1", "kind": "AWSMachineProviderConfig", "ami": { "id": "ami-1" },
+    });
+    json!({
+        "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
+        "metadata": { "name": "worker", "namespace": "openshift-machine-api" },
+        "spec": { "providerSpec": { "value": value } },
+    })
+}
+
 fn object(group: &str, kind: &str, namespace: &str, name: &str, spec: Value) -> (String, Value) {
     let path = format!("/apis/{group}/v1/namespaces/{namespace}/{}s/{name}", kind.to_lowercase());
     let metadata = json!({ "name": name, "namespace": namespace });
@@ -75,6 +87,11 @@ pub(crate) fn write(folder: &Path) -> Result<()> {
         fs::write(path, serde_yaml_ng::to_string(document)?)?;
         Ok(())
     };
+    write(
+        "facts.json",
+        &json!({ "platformStatus": { "type": "AWS" }, "clusterID": "demo", "region": "eu-west-1" }),
+    )?;
+    write("machine.yaml", &machine())?;
     write("old.yaml", &crontabs(None))?;
     write("new.yaml", &crontabs(Some(1)))?;
     write("crds.yaml", &checked())?;

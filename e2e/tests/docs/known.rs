@@ -66,6 +66,11 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
         "kubectl -n etch-system set env deployment/etch OTEL_EXPORTER_OTLP_ENDPOINT=http://10.96.0.42:4318",
         WELL,
     ),
+    // admission
+    (
+        "etch admit --schema yaml/machine-api/aws.yaml --facts facts.json --secrets aws-cloud-credentials -o json machine.yaml",
+        WELL,
+    ),
     // operations
     (
         "helm install etch config/chart --namespace etch-system --create-namespace --set image.repository=registry.example.com/etch",
