@@ -51,7 +51,7 @@ async fn a_cluster_is_checked_as_its_files_are() -> Result<()> {
 
     let table = lint(&kubeconfig, &["--live", "--severity", "error"])?;
     let table = String::from_utf8_lossy(&table.stdout).into_owned();
-    ensure!(table.contains("ETCH001") && table.contains("\n4 CRDs: 2 errors\n"), "{table}");
+    ensure!(table.contains("ETCH001") && table.contains("\n4 CRDs: 3 errors\n"), "{table}");
 
     let stranger = with_token(&dir.path().join("stranger"), &kubeconfig, "expired")?;
     let refused = lint(&stranger, &["--live"])?;
