@@ -31,7 +31,7 @@ use crate::commands::outcome::Outcome;
 #[command(after_help = "Examples:
   etch lint crds.yaml
   etch lint config/crd/ --severity error
-  etch lint --old released/crds.yaml crds.yaml
+  etch lint --old old.yaml new.yaml
   kustomize build config/crd | etch lint -
   etch lint --live --allow ETCH012
   etch lint crds.yaml -o github
