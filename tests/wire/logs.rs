@@ -145,7 +145,7 @@ async fn every_line_is_read_strictly_and_numbers_are_numbers() {
         "several policies select this CRD as specifically",
         "cannot read this policy; it selects nothing",
         "the status of a policy cannot be written",
-        "events cannot be sent; conditions and reports tell the same",
+        "cannot send events; conditions and reports show the same",
         "stopping to reconcile",
         "close",
     ] {
