@@ -79,15 +79,21 @@ pub(super) fn send(method: Method, path: &str, body: Vec<u8>) -> Request<Vec<u8>
     built(Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json"), body)
 }
 
-/// A patch by our field manager; an apply is never forced.
+/// A patch by our field manager; an apply is not forced.
 pub(super) fn patch(path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u8>> {
     let media_type = match kind {
         PatchKind::Apply => "application/apply-patch+yaml",
         PatchKind::Merge => "application/merge-patch+json",
         PatchKind::Json => "application/json-patch+json",
     };
-    let target = format!("{path}?fieldManager={}", crate::domain::ownership::MANAGER);
+    let joint = if path.contains('?') { '&' } else { '?' };
+    let target = format!("{path}{joint}fieldManager={}", crate::domain::ownership::MANAGER);
     built(Request::patch(target).header(CONTENT_TYPE, media_type), body)
+}
+
+/// A forced apply by our field manager, of nothing but what is Etch's own.
+pub(super) fn forced(path: &str, body: Vec<u8>) -> Request<Vec<u8>> {
+    patch(&format!("{path}?force=true"), PatchKind::Apply, body)
 }
 
 /// Text made fit for one segment of a path or one value of a query.

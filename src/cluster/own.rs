@@ -1,18 +1,17 @@
-//! Etch's own words in the cluster: the conditions on CRDs, the reports, and what policies do.
-//! It must not touch anybody else's.
+//! What Etch itself says in the cluster: the conditions on CRDs, the reports, and the status of policies.
+//! It must not name a field of anybody else's: what it applies here is forced.
 
 use http::Method;
 use kube::Resource as _;
 use serde_json::{Value, json};
 
-use super::call::{get, patch, send};
+use super::call::{forced, get, send};
 use super::{CallError, Cluster};
 use crate::api::{DefaultsPolicy, DefaultsPolicyStatus, DefaultsReport, DefaultsReportStatus, GROUP};
 use crate::domain::condition::Condition;
 use crate::domain::crd::Resource;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::plan::PatchKind;
 
 impl Cluster {
     /// Puts our conditions, all of them, on a CRD; an empty list takes them away.
@@ -20,7 +19,7 @@ impl Cluster {
     /// The uid makes sure that it is the CRD that was judged.
     ///
     /// # Errors
-    /// See [`CallError`]. 404 and 409 mean that the CRD is gone or was created again.
+    /// See [`CallError`]. 404 and 409 may mean that the CRD is gone or was created again.
     pub async fn set_conditions(
         &self,
         name: &str,
@@ -153,7 +152,7 @@ impl Cluster {
     /// Replaces what a policy says about itself. The uid makes sure that it is the policy that was read.
     ///
     /// # Errors
-    /// See [`CallError`]. 404 and 409 mean that the policy is gone or was created again.
+    /// See [`CallError`]. 404 and 409 may mean that the policy is gone or was created again.
     pub async fn set_policy_status(
         &self,
         name: &str,
@@ -169,8 +168,10 @@ impl Cluster {
         self.apply(&format!("/apis/{GROUP}/v1alpha1/defaultspolicies/{name}/status"), body).await
     }
 
+    /// Applies what only Etch has a say in. Forced: whoever replaces all conditions of a CRD comes to own ours as well, and an
+    /// apply that is not forced is refused from then on.
     async fn apply(&self, path: &str, body: Value) -> Result<(), CallError> {
-        self.call(patch(path, PatchKind::Apply, Json::from(body).to_vec())).await.map(drop)
+        self.call(forced(path, Json::from(body).to_vec())).await.map(drop)
     }
 }
 

@@ -92,6 +92,7 @@ impl Context {
             generation: known.generation,
             settings: assignment.map(|assignment| assignment.settings),
             conditions: known.conditions,
+            condition_changes: known.condition_changes,
         })
     }
 

@@ -37,6 +37,8 @@ pub(super) struct CrdEntry {
     pub(super) labels: BTreeMap<String, String>,
     /// A hash of the conditions that we own, as managedFields name them; none where we own none.
     pub(super) conditions: Option<u64>,
+    /// How often that has changed: two changes may be seen as one, and the second take back the first.
+    pub(super) condition_changes: u64,
 }
 
 /// What an event has changed.
@@ -128,11 +130,15 @@ impl Index {
             self.crds.items.remove(&name);
             return Change::Gone(name);
         }
+        let (before, conditions) = (self.crds.items.get(&name), conditions(crd));
+        let condition_changes =
+            before.map_or(0, |before| before.condition_changes + u64::from(before.conditions != conditions));
         let known = CrdEntry {
             uid: crd.uid().unwrap_or_default(),
             generation: crd.metadata.generation.unwrap_or_default(),
             labels: crd.labels().clone(),
-            conditions: conditions(crd),
+            conditions,
+            condition_changes,
         };
         let is_new = self.crds.items.get(&name) != Some(&known);
         self.crds.insert(&name, known);

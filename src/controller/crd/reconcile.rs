@@ -43,7 +43,7 @@ pub(in crate::controller) async fn reconcile(
         slot.stop().await;
         return Ok(Action::await_change());
     };
-    slot.set_conditions_hash(target.conditions);
+    slot.set_conditions(&target);
     slot.set_pause(target.settings.as_ref().and_then(|settings| settings.pause.as_ref()));
     if !slot.is_current(&target) {
         slot.stop().await;

@@ -35,13 +35,16 @@ pub(in crate::controller) struct Target {
     pub(in crate::controller) settings: Option<Settings>,
     /// See [`super::super::index::CrdEntry::conditions`].
     pub(in crate::controller) conditions: Option<u64>,
+    /// See [`super::super::index::CrdEntry::condition_changes`].
+    pub(in crate::controller) condition_changes: u64,
 }
 
 /// One CRD.
 pub(in crate::controller) struct Slot {
     target: Option<Target>,
     phase: Phase,
-    conditions: Option<u64>,
+    /// Our conditions as managedFields name them, and how often that has changed.
+    conditions: (Option<u64>, u64),
     /// Notifies the status writer that somebody may have changed our conditions.
     conditions_changed: watch::Sender<()>,
     /// Notifies the task that writes are paused, or may go on.
@@ -90,7 +93,7 @@ impl Slot {
         Self {
             target: None,
             phase: Phase::Unmanaged,
-            conditions: None,
+            conditions: (None, 0),
             conditions_changed: watch::Sender::new(()),
             pause: watch::Sender::default(),
             backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
@@ -108,8 +111,9 @@ impl Slot {
         })
     }
 
-    /// Sets the hash of our conditions as managedFields name them now.
-    pub(super) fn set_conditions_hash(&mut self, conditions: Option<u64>) {
+    /// Takes in how our conditions are owned now.
+    pub(super) fn set_conditions(&mut self, target: &Target) {
+        let conditions = (target.conditions, target.condition_changes);
         if self.conditions != conditions {
             self.conditions = conditions;
             self.conditions_changed.send_replace(());

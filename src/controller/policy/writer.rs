@@ -1,13 +1,18 @@
 //! Writing the statuses of policies.
 //! It must not decide what they contain.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::api::DefaultsPolicyStatus;
 use crate::cluster::{Backoff, Cluster};
+use crate::controller::status::contest::Contest;
 
 /// The least time between two rounds, whoever else writes there.
 const ROUND: Duration = Duration::from_secs(2);
@@ -20,19 +25,37 @@ pub(in crate::controller) struct PolicyStatus {
     pub(in crate::controller) status: DefaultsPolicyStatus,
 }
 
+/// What was written to a policy last.
+struct Last {
+    uid: String,
+    status: DefaultsPolicyStatus,
+    /// Whether somebody else insists on another one.
+    contest: Contest,
+    /// When it may be written again.
+    again_at: Instant,
+}
+
 /// Writes whatever is wanted, for ever.
 pub(in crate::controller) async fn write_statuses(
     cluster: Cluster,
     mut wanted: watch::Receiver<Vec<PolicyStatus>>,
 ) {
     let mut backoff = Backoff::new(ROUND, Duration::from_secs(300));
+    let mut written: HashMap<String, Last> = HashMap::new();
     loop {
         let statuses = wanted.borrow_and_update().clone();
-        let mut failed = None;
-        for PolicyStatus { name, uid, status } in &statuses {
+        let (mut failed, mut later) = (None, None);
+        for wanted in &statuses {
+            if let Some(again_at) = contested_until(&written, wanted) {
+                later = later.into_iter().chain([again_at]).min();
+                continue;
+            }
+            let PolicyStatus { name, uid, status } = wanted;
             match cluster.set_policy_status(name, uid, status).await {
-                Ok(()) => {}
-                Err(error) if matches!(error.code(), Some(404 | 409)) => debug!(policy = name, "it is gone"),
+                // If it is still wanted then, somebody else has replaced it.
+                Ok(()) => later = later.into_iter().chain([note(&mut written, wanted)]).min(),
+                // One that is gone is not wanted any more as soon as its watch reports it.
+                Err(error) if error.code() == Some(404) => debug!(policy = name, "it is gone"),
                 Err(error) => failed = Some((name, error)),
             }
         }
@@ -43,8 +66,46 @@ pub(in crate::controller) async fn write_statuses(
         }
         backoff.succeeded();
         tokio::time::sleep(ROUND).await;
-        if wanted.changed().await.is_err() {
-            return;
+        tokio::select! {
+            changed = wanted.changed() => if changed.is_err() {
+                return;
+            },
+            () = tokio::time::sleep_until(later.unwrap_or_else(Instant::now)), if later.is_some() => {}
         }
     }
+}
+
+/// Until when a status waits that somebody else has replaced; none where it may be written now.
+fn contested_until(written: &HashMap<String, Last>, wanted: &PolicyStatus) -> Option<Instant> {
+    let last = written.get(&wanted.name).filter(|last| last.is_again(wanted))?;
+    (last.again_at > Instant::now()).then_some(last.again_at)
+}
+
+/// Notes that a status was written; when it may be written again.
+fn note(written: &mut HashMap<String, Last>, wanted: &PolicyStatus) -> Instant {
+    let PolicyStatus { name, uid, status } = wanted.clone();
+    let mut contest = Contest::default();
+    if let Some(last) = written.remove(&name).filter(|last| last.is_again(wanted)) {
+        contest = last.contest;
+        contest.changed();
+    }
+    let again_at = Instant::now() + contest.wait();
+    written.insert(name, Last { uid, status, contest, again_at });
+    again_at
+}
+
+impl Last {
+    /// Whether the same is wanted that was written: somebody else has changed it meanwhile.
+    fn is_again(&self, wanted: &PolicyStatus) -> bool {
+        self.uid == wanted.uid && without_times(&self.status) == without_times(&wanted.status)
+    }
+}
+
+/// A status whose conditions carry no times: whoever replaces them changes those as well.
+fn without_times(status: &DefaultsPolicyStatus) -> DefaultsPolicyStatus {
+    let mut status = status.clone();
+    for condition in &mut status.conditions {
+        condition.last_transition_time = Time(Timestamp::UNIX_EPOCH);
+    }
+    status
 }

@@ -11,12 +11,13 @@ use tracing::{debug, warn};
 
 use crate::api::DefaultsReportStatus;
 use crate::cluster::{Backoff, CallError, Cluster, Events, Regarding};
+use crate::controller::status::contest::Contest;
 use crate::controller::status::events;
 use crate::domain::condition::{self, Condition, CrdStatus, Reason, same};
 use crate::domain::crd::Crd;
 
-/// How long after a change of our conditions they are checked.
-const RECHECK: Duration = Duration::from_secs(10);
+/// How soon what could not be written is written again, at first and at last.
+const WRITE_AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(300)];
 
 /// Which CRD, in which state, is written about.
 #[derive(Clone, Debug)]
@@ -53,6 +54,8 @@ pub(in crate::controller) struct StatusWriter {
     recheck: Option<Instant>,
     /// How long to wait after nothing could be written.
     write_backoff: Backoff,
+    /// How long to wait after somebody else has changed our conditions.
+    contest: Contest,
     conditions: Desired,
     /// The conditions as they were last set; those from before are in the CRD.
     last: Option<Vec<Condition>>,
@@ -83,7 +86,8 @@ impl StatusWriter {
         present: Vec<Condition>,
         conditions_changed: watch::Receiver<()>,
     ) -> Self {
-        let write_backoff = Backoff::new(RECHECK, Duration::from_secs(300));
+        let [first, last] = WRITE_AGAIN;
+        let write_backoff = Backoff::new(first, last);
         Self {
             cluster,
             events,
@@ -92,6 +96,7 @@ impl StatusWriter {
             conditions_changed,
             recheck: None,
             write_backoff,
+            contest: Contest::default(),
             conditions: Desired::Unknown,
             last: None,
             opened: false,
@@ -181,7 +186,7 @@ impl StatusWriter {
         let due = match self.recheck {
             Some(due) => due,
             None if self.conditions_changed.changed().await.is_err() => return std::future::pending().await,
-            None => *self.recheck.insert(Instant::now() + RECHECK),
+            None => *self.recheck.insert(Instant::now() + self.contest.wait()),
         };
         tokio::time::sleep_until(due).await;
     }
@@ -190,7 +195,7 @@ impl StatusWriter {
     pub(in crate::controller) fn recheck_in(&mut self) -> Option<Duration> {
         if self.recheck.is_none() && self.conditions_changed.has_changed().unwrap_or_default() {
             self.conditions_changed.mark_unchanged();
-            self.recheck = Some(Instant::now() + RECHECK);
+            self.recheck = Some(Instant::now() + self.contest.wait());
         }
         self.recheck.map(|due| due.saturating_duration_since(Instant::now()))
     }
@@ -201,7 +206,11 @@ impl StatusWriter {
         self.conditions_changed.mark_unchanged();
         match self.cluster.crd(&self.subject.name).await {
             Ok(Some(document)) if document["metadata"]["uid"] == self.subject.uid.as_str() => {
-                self.present = condition::present(&document);
+                let present = condition::present(&document);
+                if !same(&self.present, &present) {
+                    self.contest.changed();
+                }
+                self.present = present;
             }
             Ok(_) => return debug!("the CRD is gone"),
             Err(error) => {
@@ -278,7 +287,7 @@ impl StatusWriter {
                     self.write_backoff.succeeded();
                     return;
                 }
-                Err(error) if matches!(error.code(), Some(404 | 409)) => {
+                Err(error) if matches!(error.code(), Some(404 | 409)) && self.is_crd_gone().await => {
                     debug!("the CRD is gone");
                     return;
                 }
@@ -289,6 +298,15 @@ impl StatusWriter {
             }
         }
         self.recheck_later();
+    }
+
+    /// Whether the CRD is gone, or another one has its name: a refusal alone does not say so.
+    async fn is_crd_gone(&self) -> bool {
+        match self.cluster.crd(&self.subject.name).await {
+            Ok(Some(document)) => document["metadata"]["uid"] != self.subject.uid.as_str(),
+            Ok(None) => true,
+            Err(_) => false,
+        }
     }
 
     fn recheck_later(&mut self) {

@@ -1,0 +1,130 @@
+//! Our conditions on a CRD, where others write conditions too.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::server::{Answer, Request};
+use super::world::{CRDS, POLICIES, World, operate};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+const CRD: &str = "things.example.com";
+const STORED: &str = "True AllPersisted: 1 of 1 object stores its defaults";
+
+fn is_of_conditions(request: &Request) -> bool {
+    request.method == "PATCH" && request.path.ends_with("customresourcedefinitions/things.example.com/status")
+}
+
+/// Another one's conditions, by which it comes to own ours.
+fn replace_conditions(world: &World, by: &str) {
+    let mut crd = world.stored(CRDS, CRD).expect("the CRD");
+    let condition = |name: &str| json!({ "type": name, "status": "True", "reason": "Mine", "message": by });
+    let all: Vec<Value> =
+        ["NonStructural", "InvalidDefaults", "DefaultsPersisted"].into_iter().map(condition).collect();
+    crd["status"] = json!({ "conditions": all });
+    // As the server has it: what somebody else has changed is no longer ours.
+    crd["metadata"]["managedFields"] = json!([]);
+    world.put(CRDS, crd);
+}
+
+#[tokio::test(start_paused = true)]
+async fn conditions_that_somebody_has_replaced_are_ours_again() {
+    let world = World::with(&["a"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 10 * MINUTE));
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(world.persisted(), STORED);
+    // Whoever patches all conditions owns them; what is not forced is refused from then on.
+    world.fails(|request| {
+        let refused = is_of_conditions(request) && request.asked("force") != "true";
+        let conflict =
+            "Apply failed with 3 conflicts: conflicts with \"kubectl-patch\" using apiextensions.k8s.io/v1";
+        refused.then(|| Answer::status(409, "Conflict", conflict))
+    });
+    replace_conditions(&world, "a merge patch");
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(world.persisted(), STORED, "{} writes", log.count(is_of_conditions));
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_is_not_taken_for_a_crd_that_is_gone() {
+    let world = World::with(&["a"]);
+    let (cluster, _) = world.serve();
+    let mut conflicts = 12;
+    world.fails(move |request| {
+        conflicts -= i32::from(is_of_conditions(request));
+        let conflict = || Answer::status(409, "Conflict", "the object has been modified");
+        (is_of_conditions(request) && conflicts >= 0).then(conflict)
+    });
+    let operator = tokio::spawn(operate(cluster, 10 * MINUTE));
+    tokio::time::sleep(5 * MINUTE).await;
+    assert_eq!(world.persisted(), STORED);
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crd_that_was_created_anew_gets_no_condition_that_was_meant_for_the_old_one() {
+    let world = World::with(&["a"]);
+    let (cluster, log) = world.serve();
+    let created = AtomicBool::new(false);
+    let anew = world.clone();
+    world.loses(move |_, request| {
+        if !is_of_conditions(request) || created.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let mut crd = anew.stored(CRDS, CRD).expect("the CRD");
+        anew.remove(CRDS, CRD);
+        crd["metadata"]["uid"] = json!("another");
+        crd["metadata"]["managedFields"] = json!([]);
+        crd["status"] = json!({});
+        anew.put(CRDS, crd);
+        Some(Answer::status(409, "Conflict", "Precondition failed: UID in precondition: crd-things"))
+    });
+    let operator = tokio::spawn(operate(cluster, 5 * MINUTE));
+    tokio::time::sleep(4 * MINUTE).await;
+    let uid = |request: &Request| request.body["metadata"]["uid"] == "crd-things";
+    assert_eq!(log.count(|request| is_of_conditions(request) && uid(request)), 1);
+    assert_eq!(world.persisted(), STORED);
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_releases_that_both_insist_write_ever_more_seldom() {
+    let world = World::with(&["a"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 3 * HOUR));
+    tokio::time::sleep(MINUTE).await;
+    let others = Arc::new(AtomicU64::new(0));
+    let other = others.clone();
+    let answered = world.clone();
+    world.loses(move |_, request| {
+        if is_of_conditions(request) {
+            replace_conditions(&answered, &other.fetch_add(1, Ordering::Relaxed).to_string());
+        }
+        if request.method == "PATCH" && request.path.ends_with("defaultspolicies/default/status") {
+            let mut policy = answered.stored(POLICIES, "default").expect("the policy");
+            policy["status"] = json!({ "crds": 77 });
+            answered.put(POLICIES, policy);
+        }
+        None
+    });
+    replace_conditions(&world, "another release");
+    let mut policy = world.stored(POLICIES, "default").expect("the policy");
+    policy["status"] = json!({ "crds": 77 });
+    world.put(POLICIES, policy);
+    let before = log.all().len();
+    tokio::time::sleep(HOUR).await;
+    let hour = log.all().split_off(before);
+    let conditions = hour.iter().filter(|request| is_of_conditions(request)).count();
+    let policies = hour.iter().filter(|request| {
+        request.method == "PATCH" && request.path.ends_with("defaultspolicies/default/status")
+    });
+    let policies = policies.count();
+    assert!((3..=14).contains(&conditions), "{conditions} writes of conditions in an hour");
+    assert!((3..=14).contains(&policies), "{policies} writes of a policy's status in an hour");
+    operator.await.expect("it ends by itself");
+}
