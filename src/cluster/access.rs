@@ -2,9 +2,11 @@
 //! It must not treat an answer as lasting: permissions come and go.
 
 use std::fmt;
+use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::call::{get, send};
 use super::read::collection;
@@ -12,6 +14,12 @@ use super::{CallError, Cluster, Scope};
 use crate::domain::crd::Resource;
 use crate::domain::json::Json;
 use crate::domain::rbac::Verb;
+
+/// How long a permission counts as granted.
+const PERMITTED: Duration = Duration::from_secs(10);
+
+/// A permission that was granted, and when.
+pub(super) type Permitted = Vec<((Resource, Scope, Verb), Instant)>;
 
 /// Permissions that are missing for one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +82,26 @@ impl Cluster {
             }
         }
         Ok((!missing.is_empty()).then(|| MissingPermissions::of(resource, missing)))
+    }
+
+    /// Whether we may use a verb on the objects of a resource that are in a scope. A yes counts for a few seconds: of many
+    /// objects that are forbidden one by one, each asks.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn is_permitted(&self, resource: &Resource, scope: &Scope, verb: Verb) -> Result<bool, CallError> {
+        let about = (resource.clone(), scope.clone(), verb);
+        // Those who come while it is asked wait for the answer.
+        let mut permitted = self.permitted.lock().await;
+        permitted.retain(|(_, at)| at.elapsed() < PERMITTED);
+        if permitted.iter().any(|(known, _)| *known == about) {
+            return Ok(true);
+        }
+        let is_permitted = self.missing_in(resource, scope, &[verb]).await?.is_none();
+        if is_permitted {
+            permitted.push((about, Instant::now()));
+        }
+        Ok(is_permitted)
     }
 
     /// Tries to list a resource, for as little as that costs.

@@ -24,8 +24,10 @@ mod watcher;
 
 use std::sync::Arc;
 
-use tokio::sync::{Notify, watch as watch_channel};
+use tokio::sync::{Mutex, Notify, watch as watch_channel};
 use tokio::time::Instant;
+
+use access::Permitted;
 
 use crate::metrics::Metrics;
 
@@ -56,13 +58,15 @@ pub struct Cluster {
     worked: watch_channel::Sender<Instant>,
     /// Told when it was asked what we may do.
     asked: Arc<Notify>,
+    /// What it has lately answered yes to.
+    permitted: Arc<Mutex<Permitted>>,
 }
 
 impl Cluster {
     /// A connection through a client that is already at hand. It must not retry by itself (fact K4).
     pub fn new(client: kube::Client, metrics: Arc<Metrics>) -> Self {
         let (server, worked) = (Server::default(), watch_channel::Sender::new(Instant::now()));
-        Self { client, server, metrics, worked, asked: Arc::default() }
+        Self { client, server, metrics, worked, asked: Arc::default(), permitted: Arc::default() }
     }
 
     /// Where requests are counted.

@@ -112,7 +112,8 @@ pub(in crate::controller) fn conclude(
             | Outcome::AlreadyStored
             | Outcome::Gone
             | Outcome::Conflict
-            | Outcome::Unproved,
+            | Outcome::Unproved
+            | Outcome::Altered,
         ) => {}
     }
 }

@@ -134,6 +134,11 @@ impl ObjectState {
         }
     }
 
+    /// Whether admission changes the object on each write: the next write changes it as well.
+    pub fn is_mutated(&self) -> bool {
+        matches!(self, Self::Rejected(rejection) if rejection.kind == RejectionKind::Mutated)
+    }
+
     /// Whether nobody has answered about the object: the API server or a webhook is away, and the object itself may be fine.
     pub fn is_unanswered(&self) -> bool {
         match self {
@@ -204,6 +209,8 @@ fn reason(kind: RejectionKind) -> &'static str {
         RejectionKind::TooLarge => "TooLarge",
         RejectionKind::Unavailable => "Unavailable",
         RejectionKind::Owners => "Owners",
+        RejectionKind::Mutated => "Mutated",
+        RejectionKind::Forbidden => "Forbidden",
         RejectionKind::Other => "Refused",
     }
 }

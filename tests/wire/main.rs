@@ -13,6 +13,7 @@ mod operator;
 mod patch;
 mod pause;
 mod policies;
+mod refusals;
 mod requests;
 mod secrets;
 mod server;

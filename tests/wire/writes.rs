@@ -116,7 +116,7 @@ async fn another_resource_version_proves_it_only_where_versions_agree() {
     assert_eq!(outcome, r#"Written { resource_version: "11" }"#);
     assert_eq!(log.all()[1].body["metadata"]["resourceVersion"], "11", "the proof wins no race either");
     let (outcome, _) = perform(shown(), disagreeing(), [answer(11), answer(12)]).await;
-    assert_eq!(outcome, "Unproved", "the repeat has stored something");
+    assert_eq!(outcome, "Altered", "the repeat has stored something");
 }
 
 #[tokio::test(start_paused = true)]

@@ -68,6 +68,7 @@ pub(in crate::controller) struct ObjectQueue<'a> {
     later: FuturesUnordered<BoxFuture<'static, Identity>>,
     waiting: HashSet<Identity>,
     rewrites: RewriteBackoff,
+    mutations: MutationBackoff,
 }
 
 impl<'a> ObjectQueue<'a> {
@@ -84,6 +85,7 @@ impl<'a> ObjectQueue<'a> {
             later: FuturesUnordered::new(),
             waiting: HashSet::new(),
             rewrites: RewriteBackoff::default(),
+            mutations: MutationBackoff::default(),
         }
     }
 
@@ -117,15 +119,27 @@ impl<'a> ObjectQueue<'a> {
             *meanwhile = LatestEvent::Changed(object);
             return;
         }
-        let delay = self.rewrites.delay(object.uid());
+        let delay = self.rewrites.delay(object.uid()).max(self.mutations.delay(object.uid()));
         if delay.is_zero() {
             let (reconciler, record) = (self.reconciler, self.record.clone());
             let identity = object.identity();
             self.active.insert(identity.uid.clone(), LatestEvent::Nothing);
             self.under_way
                 .push(Box::pin(async move { (identity, reconciler.reconcile(object, &record).await) }));
-        } else if self.waiting.insert(object.identity()) {
-            let identity = object.identity();
+        } else {
+            self.requeue_after(object.identity(), delay);
+        }
+    }
+
+    /// Reads an object that admission changes on each write again, after a wait that grows each time.
+    pub(in crate::controller) fn back_off(&mut self, identity: Identity) {
+        self.mutations.count(&identity.uid);
+        let delay = self.mutations.delay(&identity.uid);
+        self.requeue_after(identity, delay);
+    }
+
+    fn requeue_after(&mut self, identity: Identity, delay: Duration) {
+        if self.waiting.insert(identity.clone()) {
             self.later.push(Box::pin(async move {
                 tokio::time::sleep(delay).await;
                 identity
@@ -215,13 +229,42 @@ async fn read_and_reconcile(
     identity: Identity,
     record: Arc<Record>,
 ) -> Ended {
-    let without_need = |state| Ok(Reconciled { state, missing: Vec::new() });
+    let without_need = |state| Ok(Reconciled::of(state, Vec::new()));
     let reconciled = match reconciler.cluster.object(&reconciler.crd.resource(), &identity).await {
         Ok(Some(object)) => reconciler.reconcile(object, &record).await,
         Ok(None) => without_need(ObjectState::Gone),
         Err(_) => without_need(ObjectState::Unknown),
     };
     (identity, reconciled)
+}
+
+/// Objects that admission changes on each write: every try costs writes that achieve nothing.
+#[derive(Default)]
+struct MutationBackoff(HashMap<String, (u32, Instant)>);
+
+impl MutationBackoff {
+    const FIRST: Duration = Duration::from_secs(600);
+    const LAST: Duration = Duration::from_secs(3600);
+
+    /// How long to wait before this object is reconciled again.
+    fn delay(&self, uid: &str) -> Duration {
+        let until = self.0.get(uid).map(|(_, until)| until.saturating_duration_since(Instant::now()));
+        until.unwrap_or_default()
+    }
+
+    /// Notes that the object was changed again.
+    fn count(&mut self, uid: &str) {
+        let now = Instant::now();
+        if self.0.len() >= 10_000 {
+            self.0.retain(|_, (_, until)| *until + Self::LAST > now);
+        }
+        let (times, until) = self.0.entry(uid.to_owned()).or_insert((0, now));
+        if now.saturating_duration_since(*until) > Self::LAST {
+            *times = 0;
+        }
+        *until = now + (Self::FIRST * 2_u32.saturating_pow(*times)).min(Self::LAST);
+        *times = (*times + 1).min(8);
+    }
 }
 
 /// Objects that were written again and again while watching: somebody removes what Etch stores, and is not raced.

@@ -294,7 +294,9 @@ async fn process_objects(
             ObjectState::Written { resource_version } => proved.insert(&identity.uid, resource_version),
             ObjectState::AlreadyStored => proved.insert(&identity.uid, &seen),
             ObjectState::Held(_) => sweep.left.insert(true, &identity.uid, &seen),
-            ObjectState::Rejected(_) => sweep.left.insert(false, &identity.uid, &seen),
+            ObjectState::Rejected(_) => {
+                sweep.left.insert(false, &identity.uid, reconciled.left_at.as_ref().unwrap_or(&seen));
+            }
             ObjectState::Stored
             | ObjectState::Skipped(_)
             | ObjectState::Gone

@@ -38,6 +38,7 @@ impl CrdTask {
         let mut queue = ObjectQueue::new(reconciler, pass.record.clone());
         let mut follow = Follow::new(self.cluster.clone(), self.crd.resource(), pass.watch_from.clone());
         self.retries.arm(&pass.tally);
+        pass.tally.mutated().into_iter().for_each(|identity| queue.back_off(identity));
         let mut updates = Updates::after(pass.tally.counts());
         loop {
             tokio::select! {
@@ -114,6 +115,9 @@ impl CrdTask {
         if let ObjectState::Written { resource_version } = &reconciled.state {
             pass.proved.insert(&identity.uid, resource_version);
             queue.count_write(&identity.uid);
+        }
+        if reconciled.state.is_mutated() {
+            queue.back_off(identity.clone());
         }
         let is_news = match in_tally {
             InTally::Counted => pass.tally.update(&identity, reconciled.state, &reconciled.missing),

@@ -19,9 +19,10 @@ use crate::domain::object::Object;
 use crate::domain::object_state::{ObjectState, Skipped};
 use crate::domain::path::Path;
 use crate::domain::plan::{
-    HiddenFields, Outcome, Plan, Record, RejectionKind, Since, Strategy, Terms, Write, decide, hidden,
-    likely, rewritten, unproved,
+    HiddenFields, Outcome, Plan, Record, Rejection, RejectionKind, Since, Strategy, Terms, Write, decide,
+    has_gap, hidden, likely, rewritten, unproved,
 };
+use crate::domain::rbac::Verb;
 use crate::metrics::{Metrics, WriteOutcome};
 
 /// How often an object is decided about anew, or a write repeated that the server could not answer.
@@ -58,6 +59,15 @@ pub(in crate::controller) struct ObjectReconciler<'a> {
 pub(in crate::controller) struct Reconciled {
     pub(in crate::controller) state: ObjectState,
     pub(in crate::controller) missing: Vec<Path>,
+    /// The resource version in which writes of ours have left it, where its state does not say so.
+    pub(in crate::controller) left_at: Option<String>,
+}
+
+impl Reconciled {
+    /// An object that has come to this without a write.
+    pub(in crate::controller) fn of(state: ObjectState, missing: Vec<Path>) -> Self {
+        Self { state, missing, left_at: None }
+    }
 }
 
 /// Why no further object of the CRD may be processed.
@@ -96,7 +106,7 @@ impl ObjectReconciler<'_> {
     ) -> Result<Reconciled, StopReason> {
         let mut following = FollowChanges::new(self.changes, &object, record);
         match self.reconcile_and_follow(object, record, &mut following).await {
-            Ok(Reconciled { state, missing }) => Ok(Reconciled { state: following.finish(state), missing }),
+            Ok(reconciled) => Ok(Reconciled { state: following.finish(reconciled.state), ..reconciled }),
             Err(stop) => {
                 following.count_interrupted();
                 Err(stop)
@@ -116,6 +126,7 @@ impl ObjectReconciler<'_> {
         let mut needs_rewrite: Option<Write> = None;
         // A write of ours that changed the object and did not prove that its defaults are stored.
         let mut unproved = false;
+        let mut suspicion = Suspicion::default();
         for attempt in 1..=ATTEMPTS {
             let plan = decide(&object, self.crd, &self.terms, record);
             let plan = following.plan(plan, &object, self.crd, &self.terms, is_audit);
@@ -123,14 +134,16 @@ impl ObjectReconciler<'_> {
                 (Some(write), Plan::Write(_)) => rewritten(&object, self.crd, &self.terms, &write),
                 (None, Plan::Write(write)) => write,
                 (_, plan) => {
-                    return Ok(Reconciled { state: self.state_without_write(&object, plan), missing });
+                    return Ok(Reconciled::of(self.state_without_write(&object, plan), missing));
                 }
             };
+            // A second proof would be one more write of an object that each write changes: this one tells as much.
+            let write = Write { prove: write.prove && !suspicion.altered, ..write };
             if write.strategy != Strategy::Follow {
                 let likely = likely(&object, self.crd, &self.terms, &write, self.since);
                 if is_audit {
                     let state = if likely.changes { ObjectState::Due } else { ObjectState::Stored };
-                    return Ok(Reconciled { state, missing: likely.missing });
+                    return Ok(Reconciled::of(state, likely.missing));
                 }
                 missing = likely.missing;
             }
@@ -140,6 +153,9 @@ impl ObjectReconciler<'_> {
                 self.record_dropped(&object, &at_risk, outcome);
             }
             let state = match outcome {
+                Ok(Outcome::Written { resource_version }) if suspicion.altered => {
+                    return Ok(mutated(&object, Rejection::mutated(), resource_version));
+                }
                 Ok(Outcome::Written { resource_version }) => {
                     if missing.is_empty() {
                         // A default that seemed to be stored was not; the answer does not show which.
@@ -173,6 +189,10 @@ impl ObjectReconciler<'_> {
                     warn!(object = %object.identity(), reason = %rejection.message, "write rejected");
                     ObjectState::Rejected(rejection)
                 }
+                Ok(Outcome::Forbidden { verb }) if self.may_write_others(verb).await => {
+                    warn!(object = %object.identity(), verb = verb.as_str(), "forbidden for this object");
+                    ObjectState::Rejected(Rejection::forbidden(verb))
+                }
                 Ok(Outcome::Forbidden { verb }) => {
                     return Err(StopReason::Forbidden(MissingPermissions::of(
                         &self.crd.resource(),
@@ -184,8 +204,12 @@ impl ObjectReconciler<'_> {
                     error!(object = %object.identity(), owners, "owners lost");
                     return Err(StopReason::OwnersLost { object: object.identity().to_string(), managers });
                 }
-                again @ (Ok(Outcome::Conflict | Outcome::Unproved | Outcome::NeedsRewrite) | Err(_)) => {
-                    unproved |= matches!(again, Ok(Outcome::Unproved));
+                again @ (Ok(
+                    Outcome::Conflict | Outcome::Unproved | Outcome::Altered | Outcome::NeedsRewrite,
+                )
+                | Err(_)) => {
+                    unproved |= matches!(again, Ok(Outcome::Unproved | Outcome::Altered));
+                    suspicion.altered |= matches!(again, Ok(Outcome::Altered));
                     if let Ok(Outcome::NeedsRewrite) = again {
                         needs_rewrite = Some(write);
                     }
@@ -200,16 +224,25 @@ impl ObjectReconciler<'_> {
                     }
                     match self.cluster.object(&self.crd.resource(), &object.identity()).await {
                         Ok(Some(fresh)) => object = fresh,
-                        Ok(None) => return Ok(Reconciled { state: ObjectState::Gone, missing }),
+                        Ok(None) => return Ok(Reconciled::of(ObjectState::Gone, missing)),
                         Err(error) => debug!(object = %object.identity(), %error, "cannot read again"),
+                    }
+                    if matches!(again, Ok(Outcome::Unproved)) && suspicion.is_stripped(&object, self.crd) {
+                        let left_at = object.resource_version().to_owned();
+                        return Ok(mutated(&object, Rejection::stripped(), left_at));
                     }
                     continue;
                 }
             };
-            return Ok(Reconciled { state, missing });
+            return Ok(Reconciled::of(state, missing));
         }
         debug!(object = %object.identity(), "given up for now");
-        Ok(Reconciled { state: ObjectState::Unknown, missing })
+        Ok(Reconciled::of(ObjectState::Unknown, missing))
+    }
+
+    /// Whether other objects than one that was forbidden may be written, as far as the server answers that.
+    async fn may_write_others(&self, verb: Verb) -> bool {
+        self.cluster.is_permitted(&self.crd.resource(), self.scope, verb).await.unwrap_or_default()
     }
 
     /// The fields that a write of an object dropped, if etcd holds them.
@@ -226,6 +259,7 @@ impl ObjectReconciler<'_> {
             Outcome::Written { .. }
             | Outcome::Followed(_)
             | Outcome::Unproved
+            | Outcome::Altered
             | Outcome::OwnersLost { .. } => true,
             // A write that changes nothing meets nothing that it would drop (fact W1).
             Outcome::AlreadyStored => false,
@@ -318,6 +352,37 @@ impl ObjectReconciler<'_> {
     }
 }
 
+/// What makes it likely that admission undoes what writes do.
+#[derive(Default)]
+struct Suspicion {
+    /// A repeat changed the object again, and none of its owners wrote in between.
+    altered: bool,
+    /// How many answers lacked a default that the object shows when it is read: a server that lags behind gives such an
+    /// answer as well, but not each time.
+    stripped: u32,
+}
+
+impl Suspicion {
+    /// How many such answers are enough.
+    const ENOUGH: u32 = 3;
+
+    /// Counts an answer that lacked a default, for the object as it was read then; whether there were enough.
+    fn is_stripped(&mut self, read: &Object, crd: &Crd) -> bool {
+        self.stripped += u32::from(!has_gap(read, crd));
+        self.stripped >= Self::ENOUGH
+    }
+}
+
+/// What becomes of an object that each write changes again.
+fn mutated(object: &Object, rejection: Rejection, left_at: String) -> Reconciled {
+    warn!(object = %object.identity(), reason = %rejection.message, "write undone");
+    Reconciled {
+        state: ObjectState::Rejected(rejection),
+        missing: Vec::new(),
+        left_at: Some(left_at),
+    }
+}
+
 /// A write in the count of those under way, until it is dropped: tasks may be ended at any time.
 struct UnderWay<'a>(&'a Metrics);
 
@@ -342,7 +407,7 @@ fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
         Ok(Outcome::AlreadyStored) => WriteOutcome::AlreadyStored,
         Ok(Outcome::Gone) => WriteOutcome::Gone,
         Ok(Outcome::Conflict) => WriteOutcome::Conflict,
-        Ok(Outcome::NeedsRewrite | Outcome::Unproved) => WriteOutcome::Unproved,
+        Ok(Outcome::NeedsRewrite | Outcome::Unproved | Outcome::Altered) => WriteOutcome::Unproved,
         Ok(Outcome::Rejected(_)) => WriteOutcome::Rejected,
         Ok(Outcome::Forbidden { .. }) => WriteOutcome::Forbidden,
         Ok(Outcome::OwnersLost { .. }) => WriteOutcome::OwnersLost,

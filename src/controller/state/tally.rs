@@ -213,7 +213,14 @@ impl Tally {
 
     /// The objects that were rejected, and may be accepted if they are tried again.
     pub(in crate::controller) fn rejected(&self) -> Vec<Identity> {
-        self.identities(|state| state.kind() == StateKind::Rejected && !state.is_unanswered())
+        self.identities(|state| {
+            state.kind() == StateKind::Rejected && !state.is_unanswered() && !state.is_mutated()
+        })
+    }
+
+    /// The objects that admission changes on each write.
+    pub(in crate::controller) fn mutated(&self) -> Vec<Identity> {
+        self.identities(ObjectState::is_mutated)
     }
 
     /// The objects about which nobody has answered, and that can be stored as soon as somebody does.

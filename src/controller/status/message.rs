@@ -13,7 +13,7 @@ use crate::domain::condition::{CrdStatus, Reason, first, list};
 use crate::domain::crd::Crd;
 use crate::domain::object::Identity;
 use crate::domain::object_state::{ObjectState, StateKind};
-use crate::domain::plan::{Held, Hold, Skip};
+use crate::domain::plan::{Held, Hold, RejectionKind, Skip};
 
 /// How a sentence about missing permissions begins.
 pub(in crate::controller) const MISSING_PERMISSION: &str = "a permission is missing";
@@ -247,9 +247,11 @@ fn objects(count: u64) -> String {
 /// An object that was rejected, with the first fields that the rejection is about.
 fn with_fields(identity: &Identity, state: &ObjectState) -> Option<String> {
     let ObjectState::Rejected(rejection) = state else { return None };
-    Some(match &rejection.fields[..] {
-        [] => identity.to_string(),
-        fields => format!("{identity} ({})", few_places(fields)),
+    Some(match (rejection.kind, &rejection.fields[..]) {
+        (RejectionKind::Mutated, _) => format!("{identity} (admission changes it on each write)"),
+        (RejectionKind::Forbidden, _) => format!("{identity} (forbidden)"),
+        (_, []) => identity.to_string(),
+        (_, fields) => format!("{identity} ({})", few_places(fields)),
     })
 }
 

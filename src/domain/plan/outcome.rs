@@ -23,8 +23,11 @@ pub enum Outcome {
     Conflict,
     /// The server cannot store the default in the terms of the object's owners (facts W6, W18): rewrite them.
     NeedsRewrite,
-    /// The answer does not show every default, or a repeat changed the object again.
+    /// The answer does not show every default.
     Unproved,
+    /// A repeat changed the object again, and nobody wrote in between: the first write went through a server that lags
+    /// behind, or admission changes the object on each write.
+    Altered,
     /// The server or an admission plugin refused this object.
     Rejected(Rejection),
     /// We may not do this.
@@ -63,8 +66,38 @@ pub enum RejectionKind {
     Unavailable,
     /// Its `managedFields` are such that the server cannot read them.
     Owners,
+    /// Admission changes it on each write, or takes its defaults away again: nobody can prove what etcd holds.
+    Mutated,
+    /// We may not write this one, though we may write others of its kind.
+    Forbidden,
     /// Any other refusal that repeating would not cure.
     Other,
+}
+
+impl Rejection {
+    /// Of an object that each write changes again.
+    pub fn mutated() -> Self {
+        let message = "admission changes it on each write, so that it cannot be proved that its defaults are stored; let the \
+                       webhook or policy leave an object alone that it has nothing to change in"
+            .to_owned();
+        Self { kind: RejectionKind::Mutated, message, fields: Vec::new() }
+    }
+
+    /// Of an object whose defaults are gone after each write.
+    pub fn stripped() -> Self {
+        let message = "admission changes it on each write: it takes the defaults away again".to_owned();
+        Self { kind: RejectionKind::Mutated, message, fields: Vec::new() }
+    }
+
+    /// Of an object that we may not write, though we may write others.
+    pub fn forbidden(verb: Verb) -> Self {
+        let message = format!(
+            "the API server's authorizer does not let Etch {} this object, though it lets it {} others",
+            verb.as_str(),
+            verb.as_str()
+        );
+        Self { kind: RejectionKind::Forbidden, message, fields: Vec::new() }
+    }
 }
 
 /// What an apply is answered where an entry of `managedFields` has an unknown form, or names another API group.
@@ -138,7 +171,9 @@ fn rejected(kind: RejectionKind, refusal: &Refusal) -> Outcome {
         RejectionKind::Other if refusal.is_of_lost_version() => {
             "etcd holds it at a version that the CRD no longer has".to_owned()
         }
-        RejectionKind::Other => format!("the API server answered {refusal}"),
+        RejectionKind::Mutated | RejectionKind::Forbidden | RejectionKind::Other => {
+            format!("the API server answered {refusal}")
+        }
     };
     let fields = match kind {
         RejectionKind::Owners => vec![".metadata.managedFields".to_owned()],

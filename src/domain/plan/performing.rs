@@ -100,7 +100,7 @@ impl<'a> Performing<'a> {
             (Sent::Proof(resource_version), _) if answer.resource_version() == resource_version => {
                 Step::Done(Outcome::Written { resource_version: resource_version.clone() })
             }
-            (Sent::Proof(_), _) => Step::Done(Outcome::Unproved),
+            (Sent::Proof(_), _) => Step::Done(Outcome::Altered),
         }
     }
 
