@@ -57,6 +57,10 @@ pub struct DefaultsReportStatus {
     /// The `DefaultsPolicy` that the CRD falls under.
     #[serde(default)]
     pub policy: String,
+    /// The uid of the CRD that this is about. A status may be left from an earlier CRD of the name while `spec.crdUid` names the
+    /// one there is.
+    #[serde(default)]
+    pub crd_uid: String,
     /// The CRD's generation that this is about.
     #[serde(default)]
     pub generation: i64,
@@ -279,7 +283,15 @@ pub struct ObjectProblem {
     /// Why, in a sentence without values.
     #[serde(default)]
     pub message: String,
-    /// The fields that it is about.
+    /// The fields that it is about: the first of them.
     #[serde(default)]
     pub paths: Vec<String>,
+    /// How many more fields there are than `paths` lists.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_paths: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

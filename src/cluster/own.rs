@@ -55,14 +55,18 @@ impl Cluster {
         self.apply(&path, body).await
     }
 
-    /// The report on a CRD; none if there is none yet, or it is about an earlier CRD of that name.
+    /// The report on a CRD; none if there is none yet, or it is about an earlier CRD of that name. It has no status while that is
+    /// still an earlier CRD's.
     ///
     /// # Errors
     /// See [`CallError`].
     pub async fn report(&self, crd: &str, uid: &str) -> Result<Option<DefaultsReport>, CallError> {
         match self.call(get(&report_path(crd))).await {
             Ok(body) => {
-                let report: DefaultsReport = serde_json::from_slice(&body).map_err(CallError::malformed)?;
+                let mut report: DefaultsReport =
+                    serde_json::from_slice(&body).map_err(CallError::malformed)?;
+                // Reports of releases that did not set it have none.
+                report.status = report.status.filter(|status| ["", uid].contains(&status.crd_uid.as_str()));
                 Ok(Some(report).filter(|report| report.spec.crd_uid == uid))
             }
             Err(error) if error.code() == Some(404) => Ok(None),

@@ -15,6 +15,7 @@ mod pause;
 mod policies;
 mod refusals;
 mod requests;
+mod restarts;
 mod secrets;
 mod server;
 mod settling;

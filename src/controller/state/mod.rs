@@ -5,6 +5,7 @@ pub(super) mod checkpoint;
 pub(super) mod dropped_fields;
 pub(super) mod open_report;
 pub(super) mod report;
+pub(super) mod size;
 pub(super) mod skipped;
 pub(super) mod tally;
 

@@ -11,6 +11,7 @@ use crate::api::{
     DefaultPath, DefaultValue, DefaultsReportStatus, ObjectProblem, PreviousDefaults, Settings,
 };
 use crate::controller::state::dropped_fields::DroppedFields;
+use crate::controller::state::size;
 use crate::controller::state::tally::Tally;
 use crate::controller::status::writer::now;
 use crate::domain::condition::Reason;
@@ -26,7 +27,7 @@ const LISTED: usize = 50;
 const DEFAULTS: usize = 500;
 /// The longest value that it shows, and all of them together, in bytes of JSON.
 const VALUE: usize = 2 * 1024;
-const VALUES: usize = 64 * 1024;
+const VALUES: usize = 16 * 1024;
 /// How many earlier schemas it remembers.
 const PREVIOUS: usize = 3;
 
@@ -175,6 +176,8 @@ impl ReportState {
         let mut status = DefaultsReportStatus {
             state: state.to_owned(),
             policy: self.policy.clone(),
+            // Set by whoever writes it.
+            crd_uid: String::new(),
             generation: self.generation,
             storage_version: self.storage_version.clone(),
             digest: self.digest.clone(),
@@ -203,6 +206,7 @@ impl ReportState {
             previous: self.previous().to_vec(),
         };
         self.dropped.add_to_report(&mut status);
+        size::fit(&mut status);
         status
     }
 }
@@ -217,6 +221,7 @@ pub(in crate::controller) fn object_problem(identity: &Identity, problem: Proble
         reason: reason.to_owned(),
         message,
         paths,
+        more_paths: 0,
     }
 }
 

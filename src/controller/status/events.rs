@@ -8,7 +8,7 @@ use crate::api::{DefaultsPolicy, DefaultsReportStatus, ObjectProblem};
 use crate::cluster::{Event, Regarding};
 use crate::controller::policy::UNKNOWN_PATHS;
 use crate::controller::status::message::MISSING_PERMISSION;
-use crate::domain::condition::{Condition, EventType, Reason, list};
+use crate::domain::condition::{Condition, EventType, Reason, first, list};
 use crate::domain::crd::Crd;
 
 /// The events about a CRD when its conditions change from `before` to `now`.
@@ -118,10 +118,10 @@ pub(in crate::controller) fn about_drops(
 }
 
 fn event(crd: &Crd, problem: &ObjectProblem) -> Event {
-    let ObjectProblem { namespace, name, uid, reason, message, paths } = problem;
+    let ObjectProblem { namespace, name, uid, reason, message, paths, more_paths } = problem;
     let mut note = format!("its defaults are not stored: {message}");
     if !paths.is_empty() {
-        note.push_str(&list(paths, ""));
+        note.push_str(&format!(": {}", first(paths, paths.len() as u64 + more_paths)));
     }
     let regarding = Regarding {
         api_version: crd.api_version(),
@@ -259,6 +259,7 @@ mod tests {
         });
         let crd = Crd::read(&document.into()).expect("a CRD");
         let problem = |uid: &str, reason: &str| ObjectProblem {
+            more_paths: 0,
             namespace: Some("ns".to_owned()),
             name: uid.to_owned(),
             uid: uid.to_owned(),

@@ -11,6 +11,7 @@ use tracing::{debug, warn};
 
 use crate::api::DefaultsReportStatus;
 use crate::cluster::{Backoff, CallError, Cluster, Events, Regarding};
+use crate::controller::state::size;
 use crate::controller::status::contest::Contest;
 use crate::controller::status::events;
 use crate::domain::condition::{self, Condition, CrdStatus, Reason, same};
@@ -229,8 +230,10 @@ impl StatusWriter {
     }
 
     /// Replaces the report, unless it is the same already.
-    pub(in crate::controller) async fn write_report(&mut self, status: DefaultsReportStatus) {
+    pub(in crate::controller) async fn write_report(&mut self, mut status: DefaultsReportStatus) {
         self.unwritten = None;
+        status.crd_uid.clone_from(&self.subject.uid);
+        size::fit(&mut status);
         if self.report.as_ref() == Some(&status) {
             return;
         }

@@ -5,8 +5,8 @@ use crate::controller::state::tally::Tally;
 use crate::domain::condition::{Condition, MAX_MESSAGE, Reason};
 use crate::domain::object_state::ObjectState;
 
-/// etcd stores no more than 1.5 MiB; a report stays far below it.
-const REPORT: usize = 256 * 1024;
+/// etcd stores no more than 1.5 MiB, and keeps every version for minutes; a report stays far below that.
+const REPORT: usize = 64 * 1024;
 
 /// A problem has a reason in one word, and a sentence; what is stored has none.
 pub(super) fn of_a_state(state: &ObjectState) {
