@@ -91,6 +91,7 @@ impl Feed {
                 Ok(News::Created(object) | News::Applied(object)) => FeedEvent::Applied(object),
                 Ok(News::Deleted(object)) => FeedEvent::Deleted(object),
                 Ok(News::Failed(error, wait)) => FeedEvent::Failed(error, wait),
+                Ok(News::Resumed) => continue,
                 Err(error) => return Ok(error),
             };
             tell(listener, event).await?;

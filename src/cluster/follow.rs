@@ -12,6 +12,8 @@ use crate::domain::object::Object;
 
 /// A watch that ends sooner than this was closed at once (fact K2), whatever it told until then.
 const AT_ONCE: Duration = Duration::from_secs(1);
+/// After a failure, a watch that stands this long works again, even if nothing has happened since.
+const STEADY: Duration = Duration::from_secs(10);
 
 /// What happens to the objects of one resource.
 pub struct Follow {
@@ -21,6 +23,8 @@ pub struct Follow {
     from: String,
     backoff: Backoff,
     state: State,
+    /// Whether the last watch failed, and none has worked since.
+    fails: bool,
 }
 
 /// What a follower is told.
@@ -34,6 +38,8 @@ pub enum News {
     Deleted(Object),
     /// A watch failed. Another follows by itself after this wait.
     Failed(CallError, Duration),
+    /// After a failure, a watch works again, and nothing has happened in between. Any other news tells as much.
+    Resumed,
 }
 
 enum State {
@@ -51,6 +57,7 @@ impl Follow {
             from,
             backoff: Backoff::new(Duration::from_millis(500), Duration::from_secs(30)),
             state: State::Closed { until: Instant::now() },
+            fails: false,
         }
     }
 
@@ -74,30 +81,42 @@ impl Follow {
                     }
                     Err(error) => error,
                 },
-                State::Open { watch, since } => match watch.next().await {
-                    Ok(Some(Change::Bookmark(resource_version))) => {
-                        self.from = resource_version;
-                        continue;
+                State::Open { watch, since } => {
+                    match next(watch, self.fails.then(|| *since + STEADY)).await {
+                        None => {
+                            self.fails = false;
+                            return Ok(News::Resumed);
+                        }
+                        Some(Ok(Some(Change::Bookmark(resource_version)))) => {
+                            self.from = resource_version;
+                            if std::mem::take(&mut self.fails) {
+                                return Ok(News::Resumed);
+                            }
+                            continue;
+                        }
+                        Some(Ok(Some(Change::Created(object)))) => {
+                            self.fails = false;
+                            object.resource_version().clone_into(&mut self.from);
+                            return Ok(News::Created(object));
+                        }
+                        Some(Ok(Some(Change::Applied(object)))) => {
+                            self.fails = false;
+                            object.resource_version().clone_into(&mut self.from);
+                            return Ok(News::Applied(object));
+                        }
+                        Some(Ok(Some(Change::Deleted(object)))) => {
+                            self.fails = false;
+                            object.resource_version().clone_into(&mut self.from);
+                            return Ok(News::Deleted(object));
+                        }
+                        Some(Ok(None)) if since.elapsed() >= AT_ONCE => {
+                            self.state = State::Opening(self.open());
+                            continue;
+                        }
+                        Some(Ok(None)) => CallError::ClosedAtOnce,
+                        Some(Err(error)) => error,
                     }
-                    Ok(Some(Change::Created(object))) => {
-                        object.resource_version().clone_into(&mut self.from);
-                        return Ok(News::Created(object));
-                    }
-                    Ok(Some(Change::Applied(object))) => {
-                        object.resource_version().clone_into(&mut self.from);
-                        return Ok(News::Applied(object));
-                    }
-                    Ok(Some(Change::Deleted(object))) => {
-                        object.resource_version().clone_into(&mut self.from);
-                        return Ok(News::Deleted(object));
-                    }
-                    Ok(None) if since.elapsed() >= AT_ONCE => {
-                        self.state = State::Opening(self.open());
-                        continue;
-                    }
-                    Ok(None) => CallError::ClosedAtOnce,
-                    Err(error) => error,
-                },
+                }
             };
             return self.failed(ended);
         }
@@ -105,6 +124,7 @@ impl Follow {
 
     fn failed(&mut self, error: CallError) -> Result<News, CallError> {
         let wait = self.backoff.failed(error.retry_after());
+        self.fails = true;
         self.state = State::Closed { until: Instant::now() + wait };
         if error.is_expired() { Err(error) } else { Ok(News::Failed(error, wait)) }
     }
@@ -112,5 +132,13 @@ impl Follow {
     fn open(&self) -> BoxFuture<'static, Result<Watch, CallError>> {
         let (cluster, resource, from) = (self.cluster.clone(), self.resource.clone(), self.from.clone());
         Box::pin(async move { cluster.watch(&resource, &from).await })
+    }
+}
+
+/// The next change; none where there is none until then.
+async fn next(watch: &mut Watch, until: Option<Instant>) -> Option<Result<Option<Change>, CallError>> {
+    match until {
+        Some(until) => tokio::time::timeout_at(until, watch.next()).await.ok(),
+        None => Some(watch.next().await),
     }
 }

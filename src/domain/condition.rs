@@ -66,6 +66,8 @@ words! {
         Ignored,
         /// Objects cannot be read at the storage version.
         ConversionFailed,
+        /// Changes of the objects are not noticed: the watch fails.
+        WatchFailing,
         /// The storage version is not served.
         NotServed,
     }
@@ -106,7 +108,7 @@ impl Reason {
     /// Whether it passes without anybody doing anything: work is under way, or its time has not come.
     pub fn is_transient(self) -> bool {
         match self {
-            Self::InProgress | Self::Settling => true,
+            Self::InProgress | Self::Settling | Self::WatchFailing => true,
             Self::NoDefaults
             | Self::AllPersisted
             | Self::ObjectsRejected
@@ -135,6 +137,7 @@ impl Reason {
             | Self::Misfit
             | Self::Forbidden
             | Self::ConversionFailed
+            | Self::WatchFailing
             | Self::NotServed => Some(EventType::Warning),
         }
     }

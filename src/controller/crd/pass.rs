@@ -45,6 +45,8 @@ pub(in crate::controller) struct PassState {
     pub(in crate::controller) watch_from: String,
     pub(in crate::controller) times: Times,
     pub(in crate::controller) finished_through: Option<u64>,
+    /// Since when, and why, changes of the objects are not noticed.
+    pub(in crate::controller) watch_failure: Option<String>,
 }
 
 impl PassState {
@@ -150,6 +152,7 @@ impl CrdTask {
             watch_from: last.watch_from,
             times: Times { finished: Some(now()), ..times },
             finished_through,
+            watch_failure: None,
         };
         match unchanged {
             Some(report) => self.confirm(open, &pass, report).await,
@@ -281,7 +284,10 @@ impl CrdTask {
         if !changes.is_empty() {
             crd_status.message = format!("{}; {changes}", crd_status.message);
         }
-        crd_status
+        match &pass.watch_failure {
+            Some(failure) => message::watch_failing(crd_status, failure),
+            None => crd_status,
+        }
     }
 
     fn count_phantoms(&self, pass: &PassState) {

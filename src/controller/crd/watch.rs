@@ -4,6 +4,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -23,6 +24,8 @@ use crate::domain::object_state::ObjectState;
 
 /// Changes of the totals alone, by objects that are created or deleted with their defaults stored, are gathered for this long.
 const TOTALS: Duration = Duration::from_secs(240);
+/// How long the watch may fail before nothing counts as known.
+const BLIND: Duration = Duration::from_secs(60);
 /// Changes of the status are gathered for this long.
 const GATHER: Duration = Duration::from_millis(500);
 
@@ -40,6 +43,7 @@ impl CrdTask {
         self.retries.arm(&pass.tally);
         pass.tally.mutated().into_iter().for_each(|identity| queue.back_off(identity));
         let mut updates = Updates::after(pass.tally.counts());
+        let mut blind = Blind::default();
         loop {
             tokio::select! {
                 () = parts.pause_watch.changed() => {
@@ -48,7 +52,7 @@ impl CrdTask {
                     queue.drain().await;
                     return Err(SweepError::from(StopReason::Pause).into());
                 }
-                news = follow.next(), if queue.has_capacity() => match news.map_err(TaskError::Watch)? {
+                news = follow.next(), if queue.has_capacity() => match blind.note(news.map_err(TaskError::Watch)?) {
                     News::Created(object) => queue.created(object),
                     News::Applied(object) if pass.proved.take(&object) => {}
                     News::Applied(object) => queue.enqueue(object),
@@ -62,7 +66,12 @@ impl CrdTask {
                     News::Failed(error, again_in) => {
                         debug!(%error, retry_in_seconds = seconds(again_in), "the watch broke");
                     },
+                    News::Resumed => debug!("the watch works again"),
                 },
+                () = blind.changes() => {
+                    pass.watch_failure = blind.report();
+                    updates.want();
+                }
                 done = queue.next_completed() => {
                     if let Err(StopReason::Pause) = done.reconciled {
                         continue;
@@ -132,6 +141,46 @@ impl CrdTask {
         }
         queue.set_record(pass.record.clone());
         Ok(true)
+    }
+}
+
+/// Whether changes are noticed, and since when they are not.
+#[derive(Default)]
+struct Blind {
+    /// When the watch began to fail, by both clocks, and why.
+    since: Option<(Instant, Timestamp, String)>,
+    is_reported: bool,
+}
+
+impl Blind {
+    /// Takes in what the watch brings.
+    fn note(&mut self, news: News) -> News {
+        match &news {
+            News::Failed(error, _) => {
+                self.since.get_or_insert_with(|| (Instant::now(), now(), error.to_string()));
+            }
+            News::Created(_) | News::Applied(_) | News::Deleted(_) | News::Resumed => self.since = None,
+        }
+        news
+    }
+
+    /// Waits until something else is to be reported; may be dropped at any time.
+    async fn changes(&self) {
+        match &self.since {
+            Some((since, ..)) if !self.is_reported => tokio::time::sleep_until(*since + BLIND).await,
+            None if self.is_reported => {}
+            Some(_) | None => std::future::pending().await,
+        }
+    }
+
+    /// What is to be reported now; none where changes are noticed.
+    fn report(&mut self) -> Option<String> {
+        self.is_reported = self.since.is_some();
+        self.since.as_ref().map(|(_, since, why)| {
+            format!(
+                "changes of the objects have not been noticed since {since:.0}, for the watch fails: {why}"
+            )
+        })
     }
 }
 

@@ -152,6 +152,12 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
     }
 }
 
+/// The status while changes of the objects are not noticed, by what is known of them from before.
+pub(in crate::controller) fn watch_failing(known: CrdStatus, failure: &str) -> CrdStatus {
+    let message = format!("{failure}; before that: {}", known.message);
+    CrdStatus { persisted: None, reason: Reason::WatchFailing, message, ..known }
+}
+
 /// The reason of a CRD for objects that are held.
 fn held_reason(hold: Hold) -> Reason {
     match hold {
