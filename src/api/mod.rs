@@ -21,7 +21,7 @@ pub use embedded_schema::{EmbeddedSchema, EmbeddedSchemaSpec, EmbeddedSchemaStat
 pub use policy::{DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, PolicyConflict, Settings};
 pub use report::{
     ChangedDefault, ClearedObject, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
-    DefaultsReportStatus, DroppedField, ObjectProblem, PreviousDefaults,
+    DefaultsReportStatus, DroppedField, Exceptions, ObjectProblem, PreviousDefaults,
 };
 pub use selector::CrdSelector;
 

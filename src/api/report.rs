@@ -3,6 +3,7 @@
 
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type and a path of its own")]
 
+use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -80,6 +81,13 @@ pub struct DefaultsReportStatus {
     pub finished: Option<Time>,
     /// The resource version up to which every object was processed, apart from those listed below.
     pub through: Option<String>,
+    /// While a pass is under way: the object, as `namespace/name`, up to which every one was processed; of those after it,
+    /// `through` says only that what was written later holds its defaults.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upto: Option<String>,
+    /// The objects that `through` says nothing of. The lists below name the first of them only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exceptions: Option<Exceptions>,
     /// How many objects there were, and what became of them.
     #[serde(default)]
     pub counts: Counts,
@@ -116,6 +124,19 @@ pub struct DefaultsReportStatus {
     /// What the schema gave before, newest first; at most three.
     #[serde(default)]
     pub previous: Vec<PreviousDefaults>,
+}
+
+/// Objects, as Bloom filters: the number of probes in the first byte, then the bits. The members are the first 64 bits of
+/// SHA-256.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Exceptions {
+    /// The uids of those that are held, rejected or unknown.
+    #[schemars(with = "String")]
+    pub uids: ByteString,
+    /// Those that were rejected, by uid, a slash and resource version: as they are, they would be rejected again.
+    #[schemars(with = "String")]
+    pub rejected: ByteString,
 }
 
 /// How many objects there were, and what became of them.

@@ -89,7 +89,12 @@ impl Cluster {
     ///
     /// # Errors
     /// See [`CallError`].
-    pub async fn is_permitted(&self, resource: &Resource, scope: &Scope, verb: Verb) -> Result<bool, CallError> {
+    pub async fn is_permitted(
+        &self,
+        resource: &Resource,
+        scope: &Scope,
+        verb: Verb,
+    ) -> Result<bool, CallError> {
         let about = (resource.clone(), scope.clone(), verb);
         // Those who come while it is asked wait for the answer.
         let mut permitted = self.permitted.lock().await;

@@ -180,6 +180,7 @@ async fn sweep(
         beyond: &checkpoint.record,
         proved: &checkpoint.proved,
         earlier,
+        rejected: None,
         after,
         tally: &tally,
         stop_after_rejected: None,

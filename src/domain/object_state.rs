@@ -201,6 +201,11 @@ fn harm(held: &Held) -> String {
     }
 }
 
+/// What kind of rejection a report names so; none where it is not one.
+pub fn rejected_for(word: &str) -> Option<RejectionKind> {
+    RejectionKind::ALL.into_iter().find(|kind| reason(*kind) == word)
+}
+
 /// What kind of rejection, as reports have it.
 fn reason(kind: RejectionKind) -> &'static str {
     match kind {

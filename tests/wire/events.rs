@@ -41,7 +41,7 @@ async fn an_end_and_a_refusal_are_told_once_although_it_is_tried_for_a_day() {
     let log = world.operate(DAY).await;
     assert_eq!(log.count(is_event), 0, "{:?}", log.of(is_event));
     world.heals();
-    world.operate(2 * MINUTE).await;
+    world.operate(20 * MINUTE).await;
     assert_eq!(told(&world), [DONE, REFUSED[0], REFUSED[1]]);
 }
 

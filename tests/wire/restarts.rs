@@ -4,10 +4,115 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::world::{CRDS, THINGS, World, crd_named, thing};
+use super::server::{Answer, Request};
+use super::truth::{set_default, set_policy};
+use super::world::{CRDS, THINGS, World, crd_named, is_write, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const CRD: &str = "things.example.com";
+
+/// A world of this many objects, of which the first `held` have fields that the schema does not know.
+fn world(all: usize, held: usize) -> World {
+    let world = World::with(&[]);
+    for index in 0..all {
+        let mut object = thing(&format!("o{index:05}"));
+        if index < held {
+            object["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:legacy"] = json!({});
+        }
+        world.put(THINGS, object);
+    }
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_writes_nothing_however_many_objects_are_held() {
+    for (all, held) in [(300, 60), (1300, 1200)] {
+        let world = world(all, held);
+        let log = world.operate(5 * MINUTE).await;
+        assert_eq!(log.count(is_write), all - held);
+        let said = world.persisted();
+        assert!(said.contains(&format!("{held} held")), "{said}");
+        for _ in 0..2 {
+            let log = world.operate(5 * MINUTE).await;
+            assert_eq!(log.count(is_write), 0, "{held} of {all} held");
+            assert_eq!(world.persisted(), said);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_writes_nothing_however_many_objects_were_rejected() {
+    for (all, bad) in [(100, 3), (300, 60), (1300, 1200)] {
+        let world = world(all, 0);
+        world.fails(move |request| {
+            let number = request.path.rsplit('o').next().and_then(|number| number.parse::<usize>().ok());
+            let denied = "admission webhook \"v.example.com\" denied the request: never";
+            let refused = is_write(request) && number.is_some_and(|number| number < bad);
+            refused.then(|| Answer::status(403, "Forbidden", denied))
+        });
+        world.operate(15 * Duration::from_secs(1)).await;
+        let said = world.persisted();
+        assert!(said.contains(&format!("{bad} rejected")), "{said}");
+        for _ in 0..2 {
+            let log = world.operate(5 * MINUTE).await;
+            assert_eq!(log.count(is_write), 0, "{bad} of {all} rejected");
+            assert_eq!(world.persisted(), said);
+        }
+        // They are not given up.
+        world.heals();
+        world.operate(60 * MINUTE).await;
+        let said = world.persisted();
+        assert!(said.starts_with("True AllPersisted"), "{said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_stored_objects_a_restart_asks_about_the_unanswered_one_only() {
+    let world = world(300, 0);
+    let is_first = |request: &Request| is_write(request) && request.path.ends_with("/o00000");
+    world.fails(move |request| is_first(request).then(|| Answer::status(503, "ServiceUnavailable", "no")));
+    world.operate(10 * MINUTE).await;
+    world.heals();
+    let log = world.operate(MINUTE).await;
+    assert_eq!(log.count(is_write), log.count(is_first));
+    assert!(world.persisted().starts_with("True AllPersisted: 300 of 300"), "{}", world.persisted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_in_the_middle_of_a_pass_repeats_only_what_was_in_flight() {
+    let world = world(300, 0);
+    set_policy(&world, 2, json!({ "maxWritesPerSecond": 20 }));
+    world.operate(Duration::from_secs(8)).await;
+    let names: Vec<String> = (0..300).map(|index| format!("o{index:05}")).collect();
+    let stored: Vec<&String> = names.iter().filter(|name| world.is_persisted(name)).collect();
+    assert!((50..250).contains(&stored.len()), "{} stored", stored.len());
+    let log = world.operate(MINUTE).await;
+    let name = |request: &Request| request.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let repeated = log.count(|request| is_write(request) && stored.contains(&&name(request)));
+    assert!(repeated <= 64, "{repeated} writes were repeated");
+    assert_eq!(world.persisted(), "True AllPersisted: 300 of 300 objects store their defaults");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_default_that_went_and_came_back_while_etch_was_down_is_not_taken_for_one_that_stayed() {
+    let world = World::with(&["a"]);
+    world.operate(MINUTE).await;
+    assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"));
+    set_default(&world, 2, Some(5));
+    // Stored while there was no such default; read with the one that there is now.
+    world.put(THINGS, thing("b"));
+    set_default(&world, 3, Some(1));
+    world.fails(|request| {
+        let is_list = request.is_list() && request.path.starts_with("/apis/example.com/");
+        is_list.then(|| Answer::status(500, "InternalError", "no"))
+    });
+    world.operate(MINUTE).await;
+    assert!(!world.persisted().starts_with("True"), "{}", world.persisted());
+    world.heals();
+    world.operate(MINUTE).await;
+    assert!(world.is_persisted("b"), "{}", world.persisted());
+    assert!(world.persisted().starts_with("True AllPersisted: 2 of 2"), "{}", world.persisted());
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_record_of_an_earlier_crd_of_the_name_is_not_believed() {

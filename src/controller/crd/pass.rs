@@ -53,7 +53,12 @@ impl PassState {
     /// What remains of it for the next pass; none where it is not known which objects were processed.
     pub(in crate::controller) fn into_checkpoint(self) -> Option<Checkpoint> {
         let Self { record, proved, tally, .. } = self;
-        record.through.is_some().then(|| Checkpoint { record, proved, upto: None, writes: tally.writes() })
+        record.through.is_some().then(|| Checkpoint {
+            record,
+            proved,
+            writes: tally.writes(),
+            ..Checkpoint::default()
+        })
     }
 }
 
@@ -100,6 +105,9 @@ impl CrdTask {
         if let Err(interruption) = ended {
             checkpoint.add_interrupted(last, &self.crd, self.writes());
             return Err(interruption.into());
+        }
+        if last.postponed > 0 {
+            self.retries.postpone();
         }
         let covered = checkpoint.record.through;
         let (mut asked, written) = (last.requests, last.tally.counts().written);
@@ -178,6 +186,7 @@ impl CrdTask {
             beyond: &beyond,
             proved: &checkpoint.proved,
             earlier,
+            rejected: self.writes().then_some(&checkpoint.rejected),
             after: None,
             tally: &tally,
             stop_after_rejected: self.settings.stop_after_rejected,
@@ -244,7 +253,13 @@ impl CrdTask {
         let crd_status = self.in_progress(&shown, verified);
         let reason = crd_status.reason;
         self.status_writer.set_conditions(crd_status).await;
-        let status = open.status(reason, &shown, None, times);
+        let place = match earlier {
+            Some(earlier) => earlier.tally.place(),
+            None => so_far.place(),
+        };
+        let place = place.filter(|_| self.writes());
+        let mut status = open.status(reason, &shown, place.map(|place| place.through), times);
+        status.upto = place.map(|place| place.upto.clone());
         self.status_writer.write_report(status).await;
     }
 

@@ -12,6 +12,8 @@ use crate::domain::object::Identity;
 /// Waits before objects that were rejected are retried, from the first to the last.
 const RETRY_FIRST: Duration = Duration::from_secs(20);
 const RETRY_LAST: Duration = Duration::from_secs(3600);
+/// How long objects wait that an earlier run was refused: a restart changes nothing about them.
+const RETRY_AFTER_RESTART: Duration = Duration::from_secs(600);
 /// Waits before some of the objects about which nobody answered are retried, from the first to the last.
 const PROBE_FIRST: Duration = Duration::from_secs(5);
 const PROBE_LAST: Duration = Duration::from_secs(120);
@@ -52,6 +54,11 @@ impl Retries {
     pub(in crate::controller) fn arm(&mut self, tally: &Tally) {
         self.rejected.arm(Duration::MAX, !tally.rejected().is_empty() || tally.overflows());
         self.unanswered.arm(longest_probe(tally), !tally.unanswered().is_empty());
+    }
+
+    /// Notes that an earlier run was refused some, which were not tried again yet.
+    pub(in crate::controller) fn postpone(&mut self) {
+        self.rejected.at.get_or_insert_with(|| Instant::now() + RETRY_AFTER_RESTART);
     }
 
     /// Notes that there was an answer about one of them.

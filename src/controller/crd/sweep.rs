@@ -13,10 +13,12 @@ use crate::cluster::{CallError, Page};
 use crate::controller::object::pause::PauseWatch;
 use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
 use crate::controller::spans;
-use crate::controller::state::tally::Tally;
+use crate::controller::state::rejected::Rejected;
+use crate::controller::state::tally::{Place, Tally};
+use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::object_state::ObjectState;
-use crate::domain::plan::Record;
+use crate::domain::plan::{Record, Rejection};
 
 /// Objects processed at once in one pass; the shared pace limits how many of them are written at once.
 const AT_ONCE: usize = 64;
@@ -36,6 +38,8 @@ pub(in crate::controller) struct Sweep {
     pub(in crate::controller) left: ProblemVersions,
     /// How many objects needed a request.
     pub(in crate::controller) requests: u64,
+    /// How many objects an earlier run was refused, and are not tried again yet.
+    pub(in crate::controller) postponed: u64,
     /// The last object of the last page of which every object was processed; none if the list is not sorted.
     pub(in crate::controller) upto: Option<ListKey>,
     /// The same within the last page: the object up to which every one was processed.
@@ -87,6 +91,8 @@ pub(in crate::controller) struct SweepInput<'a> {
     pub(in crate::controller) proved: &'a ObjectVersions,
     /// The sweep that this one verifies: what was held or rejected then, and has not changed, is not tried again.
     pub(in crate::controller) earlier: Option<&'a Sweep>,
+    /// What an earlier run was refused: it is not tried again at once. None where everything is.
+    pub(in crate::controller) rejected: Option<&'a Rejected>,
     /// The object up to which all are left out; none if all are processed.
     pub(in crate::controller) after: Option<&'a ListKey>,
     /// What became of the objects so far, for progress reports.
@@ -131,12 +137,19 @@ impl ProblemVersions {
 }
 
 impl SweepInput<'_> {
-    /// What is on record of an object.
+    /// What is on record of an object. One that was written after the record began is covered wherever it stands in the list:
+    /// the schema was in force by then.
     fn record_of(&self, object: &Object) -> &Record {
         match self.upto {
-            Some(upto) if list_key(object) > *upto => self.beyond,
+            Some(upto) if list_key(object) > *upto && object.revision() <= self.record.through => self.beyond,
             _ => self.record,
         }
+    }
+
+    /// Why an earlier run was refused an object that has not changed since; none where it is stored, or to be tried.
+    fn rejection_of(&self, object: &Object, crd: &Crd) -> Option<Rejection> {
+        let rejection = self.rejected?.of(object)?;
+        (!self.record_of(object).covers(object, crd)).then_some(rejection)
     }
 
     /// Whether an object is unchanged since an earlier sweep found it held (true) or rejected (false), with that sweep's tally.
@@ -195,7 +208,9 @@ impl Sweep {
         if self.after.is_none() {
             self.through = resource_version.parse().ok();
             self.watch_from = resource_version;
-            lock(input.tally).set_expected(total);
+            let mut tally = lock(input.tally);
+            tally.set_expected(total);
+            tally.set_place(self.through.map(|through| Place { through, upto: String::new() }));
         }
         let mut keys: Vec<ListKey> = objects.iter().map(list_key).collect();
         let in_order = keys.is_sorted() && (self.after.is_none() || self.upto <= keys.first().cloned());
@@ -211,6 +226,9 @@ impl Sweep {
         }
         self.upto = keys.into_iter().next_back().filter(|_| in_order);
         self.reached.clone_from(&self.upto);
+        if let (Some(through), Some(upto)) = (self.through, self.upto.clone()) {
+            lock(input.tally).set_place(Some(Place { through, upto }));
+        }
         self.after = next;
         Ok(self.after.is_some())
     }
@@ -258,7 +276,19 @@ async fn process_objects(
             }
             if let Some((is_held, earlier)) = input.known_problem(&object) {
                 sweep.left.insert(is_held, object.uid(), object.resource_version());
-                lock(input.tally).add_unchanged(object.identity(), earlier, is_held);
+                let mut tally = lock(input.tally);
+                tally.add_unchanged(object.identity(), earlier, is_held);
+                if !is_held {
+                    tally.set_rejected_at(&object.identity(), object.resource_version());
+                }
+                continue;
+            }
+            if let Some(rejection) = input.rejection_of(&object, reconciler.crd) {
+                sweep.left.insert(false, object.uid(), object.resource_version());
+                sweep.postponed += 1;
+                let mut tally = lock(input.tally);
+                tally.add(object.identity(), ObjectState::Rejected(rejection), &[]);
+                tally.set_rejected_at(&object.identity(), object.resource_version());
                 continue;
             }
             if input.proved.contains(&object) {
@@ -287,6 +317,7 @@ async fn process_objects(
         finished[index] = true;
         reconciler.cluster.metrics().object(reconciled.state.kind());
         sweep.requests += u64::from(reconciled.state.took_request());
+        let mut left_at = None;
         match &reconciled.state {
             ObjectState::Written { resource_version } if input.record.versions_disagree => {
                 sweep.proved.insert(&identity.uid, resource_version);
@@ -295,7 +326,8 @@ async fn process_objects(
             ObjectState::AlreadyStored => proved.insert(&identity.uid, &seen),
             ObjectState::Held(_) => sweep.left.insert(true, &identity.uid, &seen),
             ObjectState::Rejected(_) => {
-                sweep.left.insert(false, &identity.uid, reconciled.left_at.as_ref().unwrap_or(&seen));
+                left_at = reconciled.left_at.clone().or(Some(seen));
+                sweep.left.insert(false, &identity.uid, left_at.as_deref().unwrap_or_default());
             }
             ObjectState::Stored
             | ObjectState::Skipped(_)
@@ -305,7 +337,10 @@ async fn process_objects(
         }
         let rejected = {
             let mut tally = lock(input.tally);
-            tally.add(identity, reconciled.state, &reconciled.missing);
+            tally.add(identity.clone(), reconciled.state, &reconciled.missing);
+            if let Some(left_at) = left_at {
+                tally.set_rejected_at(&identity, &left_at);
+            }
             tally.counts().rejected
         };
         if input.stop_after_rejected.is_some_and(|limit| rejected >= u64::from(limit)) {

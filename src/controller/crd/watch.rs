@@ -128,11 +128,15 @@ impl CrdTask {
         if reconciled.state.is_mutated() {
             queue.back_off(identity.clone());
         }
+        let left_at = reconciled.left_at;
         let is_news = match in_tally {
             InTally::Counted => pass.tally.update(&identity, reconciled.state, &reconciled.missing),
             InTally::Created => pass.tally.created(&identity, reconciled.state, &reconciled.missing),
             InTally::Deleted => false,
         };
+        if let Some(left_at) = left_at {
+            pass.tally.set_rejected_at(&identity, &left_at);
+        }
         if !is_news {
             return Ok(false);
         }

@@ -59,7 +59,7 @@ pub(in crate::controller) struct ObjectReconciler<'a> {
 pub(in crate::controller) struct Reconciled {
     pub(in crate::controller) state: ObjectState,
     pub(in crate::controller) missing: Vec<Path>,
-    /// The resource version in which writes of ours have left it, where its state does not say so.
+    /// The resource version in which it was rejected.
     pub(in crate::controller) left_at: Option<String>,
 }
 
@@ -234,7 +234,9 @@ impl ObjectReconciler<'_> {
                     continue;
                 }
             };
-            return Ok(Reconciled::of(state, missing));
+            let left_at =
+                matches!(state, ObjectState::Rejected(_)).then(|| object.resource_version().to_owned());
+            return Ok(Reconciled { state, missing, left_at });
         }
         debug!(object = %object.identity(), "given up for now");
         Ok(Reconciled::of(ObjectState::Unknown, missing))
@@ -376,11 +378,7 @@ impl Suspicion {
 /// What becomes of an object that each write changes again.
 fn mutated(object: &Object, rejection: Rejection, left_at: String) -> Reconciled {
     warn!(object = %object.identity(), reason = %rejection.message, "write undone");
-    Reconciled {
-        state: ObjectState::Rejected(rejection),
-        missing: Vec::new(),
-        left_at: Some(left_at),
-    }
+    Reconciled { state: ObjectState::Rejected(rejection), missing: Vec::new(), left_at: Some(left_at) }
 }
 
 /// A write in the count of those under way, until it is dropped: tasks may be ended at any time.

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::{ChangeAction, ChangedDefault, DefaultsReportStatus, PreviousDefaults, Settings};
-use crate::controller::state::report::is_complete;
+use crate::controller::state::report::is_on_record;
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
@@ -49,7 +49,9 @@ impl ChangedDefaults {
         settings: &Settings,
     ) -> Self {
         let list = changes(&history(previous), crd, &settings.follow);
-        let over = report.is_some_and(|report| is_complete(report) && !begins_to_follow(&list, report));
+        let over = report.is_some_and(|report| {
+            is_on_record(report) && report.counts.unknown == 0 && !begins_to_follow(&list, report)
+        });
         let mut totals = Totals { over, ..Totals::default() };
         if let Some(report) = report {
             totals.followed = report.counts.followed;
@@ -239,7 +241,7 @@ mod tests {
         changes.set_processed();
         assert!(!changes.are_pending());
         assert_eq!(changes.for_object(&object(3), &record), []);
-        record.exceptions.insert("u".to_owned());
+        record.exceptions = ["u".to_owned()].into_iter().collect();
         assert_eq!(changes.for_object(&object(3), &record).len(), 1);
         assert!(
             !ChangedDefaults::open(None, &previous, &crd(json!(3)), &settings()).are_pending(),

@@ -1,16 +1,17 @@
 //! What is known of the objects of a CRD before they are read: from its report, or from this run.
 //! It must not claim more than was proved under the very defaults that are in force.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::api::DefaultsReportStatus;
 use crate::controller::crd::sweep::{ListKey, ObjectVersions, Sweep};
 use crate::controller::state::dropped_fields::DroppedFields;
-use crate::controller::state::report::is_complete;
+use crate::controller::state::rejected::Rejected;
+use crate::controller::state::report::is_on_record;
 use crate::controller::state::tally::{Tally, WriteCounts};
 use crate::domain::crd::Crd;
-use crate::domain::plan::{Cleared, Record};
+use crate::domain::filter::Filter;
+use crate::domain::plan::{Cleared, Exceptions, Record};
 
 /// What a task keeps from one pass to the next.
 #[derive(Debug, Default)]
@@ -23,6 +24,20 @@ pub(in crate::controller) struct Checkpoint {
     pub(in crate::controller) proved: ObjectVersions,
     /// What was written in the course of this pass.
     pub(in crate::controller) writes: WriteCounts,
+    /// What an earlier run was refused.
+    pub(in crate::controller) rejected: Rejected,
+}
+
+/// The objects that a report says nothing of.
+fn exceptions(status: &DefaultsReportStatus) -> Exceptions {
+    match &status.exceptions {
+        Some(exceptions) => Exceptions::of_filters(vec![Filter::from_bytes(exceptions.uids.0.clone())]),
+        // Reports of releases that kept no more than the lists.
+        None => {
+            let problems = status.held.iter().chain(&status.rejected);
+            problems.map(|problem| problem.uid.clone()).collect()
+        }
+    }
 }
 
 impl Checkpoint {
@@ -32,17 +47,24 @@ impl Checkpoint {
         let is_this = |other: &str, version: &str| (other, version) == (&digest, &crd.storage().name);
         if is_this(&status.digest, &status.storage_version) {
             let through = status.through.as_deref()?.parse().ok()?;
-            let problems = status.held.iter().chain(&status.rejected);
             let record = Record {
                 through: Some(through),
-                exceptions: problems.map(|problem| problem.uid.clone()).collect(),
+                exceptions: exceptions(status),
                 // Of a generation that nobody has seen, nobody knows whether it had these defaults.
                 versions_disagree: crd.versions_disagree() || crd.generation() > status.generation + 1,
                 trust_claims: false,
                 cleared: Arc::default(),
             };
             let writes = WriteCounts::from_report(status);
-            return is_complete(status).then(|| Self { record, writes, ..Self::default() });
+            // Another generation may let them pass.
+            let rejected = match status.generation == crd.generation() {
+                true => Rejected::from_report(status),
+                false => Rejected::default(),
+            };
+            let is_interrupted = status.finished.is_none() && status.upto.is_some();
+            let upto = status.upto.clone().filter(|_| is_interrupted);
+            let is_on_record = is_interrupted || is_on_record(status);
+            return is_on_record.then(|| Self { record, upto, rejected, writes, ..Self::default() });
         }
         // Defaults that are back: what has not been written since holds them still, and of what has been nothing is known.
         let past = status.previous.iter().find(|past| is_this(&past.digest, &past.storage_version))?;
@@ -73,7 +95,7 @@ impl Checkpoint {
         let mut proved = std::mem::take(&mut self.proved);
         proved.extend(std::mem::take(&mut sweep.proved));
         let record = record_of(&sweep.tally, through, crd, &self.record.cleared);
-        Self { record, upto: None, proved, writes: sweep.tally.writes() }
+        Self { record, upto: None, proved, writes: sweep.tally.writes(), rejected: Rejected::default() }
     }
 
     /// Adds what a sweep has done that did not come to its end; one that did not write has done nothing.
@@ -97,7 +119,8 @@ impl Checkpoint {
 /// What a report records about the objects of a CRD, for those who only read; nothing of which objects hold their defaults if it
 /// is about other defaults, or not complete.
 pub fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Record {
-    let checkpoint = Checkpoint::from_report(status, crd).unwrap_or_else(|| Checkpoint::empty(crd));
+    let of_all = Checkpoint::from_report(status, crd).filter(|checkpoint| checkpoint.upto.is_none());
+    let checkpoint = of_all.unwrap_or_else(|| Checkpoint::empty(crd));
     Record { cleared: DroppedFields::open(Some(status), crd).cleared(), ..checkpoint.record }
 }
 
@@ -108,11 +131,9 @@ pub(in crate::controller) fn record_of(
     crd: &Crd,
     cleared: &Arc<Cleared>,
 ) -> Record {
-    let exceptions: HashSet<String> = tally.problems().map(|(identity, _)| identity.uid.clone()).collect();
-    let through = through.filter(|_| !tally.overflows());
     Record {
         through,
-        exceptions,
+        exceptions: tally.exceptions(),
         versions_disagree: crd.versions_disagree(),
         trust_claims: false,
         cleared: cleared.clone(),

@@ -4,6 +4,7 @@ pub(super) mod changed_defaults;
 pub(super) mod checkpoint;
 pub(super) mod dropped_fields;
 pub(super) mod open_report;
+pub(super) mod rejected;
 pub(super) mod report;
 pub(super) mod size;
 pub(super) mod skipped;

@@ -63,6 +63,7 @@ impl OpenReport {
         reason: Reason,
     ) -> DefaultsReportStatus {
         let mut status = self.state.with_state(report, reason.as_str());
+        status.generation = self.state.generation();
         self.changes.add_to_report(&mut status);
         status
     }

@@ -118,6 +118,11 @@ impl ReportState {
         dated.filter_map(|known| Some((known.path.clone(), known.since.as_ref()?.parse().ok()?))).collect()
     }
 
+    /// The generation that is reported about.
+    pub(in crate::controller) fn generation(&self) -> i64 {
+        self.generation
+    }
+
     /// The report while these defaults are given time.
     pub(in crate::controller) fn settling(&self, until: Timestamp) -> DefaultsReportStatus {
         let settles_at = Some(Time(until));
@@ -137,7 +142,8 @@ impl ReportState {
         (&report.digest, &report.storage_version) == (&self.digest, &self.storage_version)
     }
 
-    /// A report on these very defaults with another state: the part about the objects stays.
+    /// A report on these very defaults with another state: the part about the objects stays, with the generation that it is
+    /// about. Of those in between nobody knows whether they had these defaults.
     pub(in crate::controller) fn with_state(
         &self,
         report: &DefaultsReportStatus,
@@ -146,7 +152,6 @@ impl ReportState {
         let mut status = DefaultsReportStatus {
             state: state.to_owned(),
             policy: self.policy.clone(),
-            generation: self.generation,
             settles_at: None,
             ..report.clone()
         };
@@ -186,6 +191,8 @@ impl ReportState {
             started: times.started.map(Time),
             finished: times.finished.map(Time),
             through: through.map(|through| through.to_string()),
+            upto: None,
+            exceptions: through.and(tally).and_then(Tally::reported_exceptions),
             counts: tally.map(Tally::counts).unwrap_or_default(),
             defaults: self
                 .defaults
@@ -292,4 +299,10 @@ pub(in crate::controller) fn is_complete(report: &DefaultsReportStatus) -> bool 
     report.finished.is_some()
         && report.counts.unknown + report.counts.due == 0
         && report.counts.held + report.counts.rejected == listed as u64
+}
+
+/// Whether a report knows every object that was not processed: by name, or as members of a set.
+pub(in crate::controller) fn is_on_record(report: &DefaultsReportStatus) -> bool {
+    let counted = report.finished.is_some() && report.counts.due == 0 && report.exceptions.is_some();
+    counted || is_complete(report)
 }

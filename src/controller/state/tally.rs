@@ -1,13 +1,21 @@
 //! Counts what became of the objects of a CRD.
 //! It must not hold more than a bounded number of objects, nor any value of one.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use crate::api::{Counts, DefaultsReportStatus};
+use k8s_openapi::ByteString;
+
+use crate::api::{self, Counts, DefaultsReportStatus};
 use crate::controller::state::skipped::{REMEMBERED, SkippedObjects};
+use crate::domain::filter::{Filter, hash};
 use crate::domain::object::Identity;
 use crate::domain::object_state::{ObjectState, StateKind};
 use crate::domain::path::Path;
+use crate::domain::plan;
+
+/// The room in a report for the objects that a record says nothing of, and for those that were rejected, in bytes.
+const UIDS: usize = 12 * 1024;
+const REJECTED: usize = 6 * 1024;
 
 /// What became of all objects.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +30,28 @@ pub(in crate::controller) struct Tally {
     /// How many of them are left out; they are in no other number.
     left_out: u64,
     skipped: SkippedObjects,
+    /// All that are held, rejected or unknown, by the hash of their uid: there may be more than are remembered by name.
+    troubled: HashMap<u64, Troubled>,
+    /// How far the sweep has come that counts.
+    place: Option<Place>,
+}
+
+/// How far a sweep has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::controller) struct Place {
+    /// The resource version at which it began.
+    pub(in crate::controller) through: u64,
+    /// The object up to which every one was processed, as it stands in the list; empty before the first page has ended.
+    pub(in crate::controller) upto: String,
+}
+
+/// What is known of an object that may not be remembered by name.
+#[derive(Clone, Copy, Debug)]
+struct Troubled {
+    kind: StateKind,
+    is_unanswered: bool,
+    /// The hash of the version that was rejected, if it would be rejected again.
+    rejected: Option<u64>,
 }
 
 /// How many objects were written, and how many lacked each default, by its place in the schema.
@@ -72,11 +102,25 @@ impl Tally {
             ObjectState::Due if self.due.len() < REMEMBERED => drop(self.due.insert(identity)),
             ObjectState::Due => {}
             ObjectState::Held(_) | ObjectState::Rejected(_) | ObjectState::Unknown => {
+                self.troubled.insert(
+                    hash(&identity.uid),
+                    Troubled { kind, is_unanswered: state.is_unanswered(), rejected: None },
+                );
                 if self.problems.len() < REMEMBERED {
                     self.problems.insert(identity, state);
                 }
             }
         }
+    }
+
+    /// Sets how far the sweep has come.
+    pub(in crate::controller) fn set_place(&mut self, place: Option<Place>) {
+        self.place = place;
+    }
+
+    /// How far the sweep has come; none before it has begun.
+    pub(in crate::controller) fn place(&self) -> Option<&Place> {
+        self.place.as_ref()
     }
 
     /// Sets how many objects the list has, as the server counts them.
@@ -105,10 +149,41 @@ impl Tally {
             Some(state) => self.add(identity, state.clone(), &[]),
             None => {
                 self.counts.objects += 1;
-                let count = if is_held { &mut self.counts.held } else { &mut self.counts.rejected };
+                let (kind, count) = match is_held {
+                    true => (StateKind::Held, &mut self.counts.held),
+                    false => (StateKind::Rejected, &mut self.counts.rejected),
+                };
                 *count += 1;
+                let uid = hash(&identity.uid);
+                let is_unanswered = earlier.troubled.get(&uid).is_some_and(|known| known.is_unanswered);
+                self.troubled.insert(uid, Troubled { kind, is_unanswered, rejected: None });
             }
         }
+    }
+
+    /// Notes in which version an object was rejected that is counted already. Where nobody has answered, the next answer may be
+    /// another.
+    pub(in crate::controller) fn set_rejected_at(&mut self, identity: &Identity, resource_version: &str) {
+        let troubled = self.troubled.get_mut(&hash(&identity.uid));
+        if let Some(troubled) = troubled.filter(|troubled| !troubled.is_unanswered) {
+            troubled.rejected = Some(version_hash(&identity.uid, resource_version));
+        }
+    }
+
+    /// The objects that are held, rejected or unknown, all of them, for a record.
+    pub(in crate::controller) fn exceptions(&self) -> plan::Exceptions {
+        plan::Exceptions::of_hashes(self.troubled.keys().copied().collect())
+    }
+
+    /// The same for a report.
+    pub(in crate::controller) fn reported_exceptions(&self) -> Option<api::Exceptions> {
+        let rejected: Vec<u64> = self.troubled.values().filter_map(|troubled| troubled.rejected).collect();
+        let uids = Filter::of(self.troubled.keys().copied(), UIDS);
+        let rejected = Filter::of(rejected.into_iter(), REJECTED);
+        (!self.troubled.is_empty()).then(|| api::Exceptions {
+            uids: ByteString(uids.into_bytes()),
+            rejected: ByteString(rejected.into_bytes()),
+        })
     }
 
     /// Counts as written what was written before this sweep began, which found it stored.
@@ -200,7 +275,10 @@ impl Tally {
         } else if self.due.remove(identity) {
             StateKind::Due
         } else if let Some(state) = self.problems.remove(identity) {
+            self.troubled.remove(&hash(&identity.uid));
             state.kind()
+        } else if let Some(troubled) = self.troubled.remove(&hash(&identity.uid)) {
+            troubled.kind
         } else {
             return false;
         };
@@ -278,6 +356,11 @@ impl Tally {
     pub(in crate::controller) fn overflows(&self) -> bool {
         self.counts.held + self.counts.rejected + self.counts.unknown > self.problems.len() as u64
     }
+}
+
+/// The hash of an object in one version.
+pub(in crate::controller) fn version_hash(uid: &str, resource_version: &str) -> u64 {
+    hash(&format!("{uid}/{resource_version}"))
 }
 
 /// Where an object in this state is counted; none where it is gone.

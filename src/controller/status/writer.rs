@@ -116,7 +116,8 @@ impl StatusWriter {
         Ok(self.report.clone())
     }
 
-    /// Gives the report another state, if there is one. With `forget`, it is no record any more.
+    /// Gives the report another state, if there is one. With `forget`, it is no record any more. As long as it is one, it keeps the
+    /// generation that it is about.
     pub(in crate::controller) async fn set_report_state(
         &mut self,
         state: &str,
@@ -127,7 +128,7 @@ impl StatusWriter {
         let status = DefaultsReportStatus {
             state: state.to_owned(),
             policy: policy.to_owned(),
-            generation: self.subject.generation,
+            generation: if forget { self.subject.generation } else { report.generation },
             settles_at: None,
             through: report.through.clone().filter(|_| !forget),
             ..report

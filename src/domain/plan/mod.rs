@@ -4,6 +4,7 @@
 mod body;
 mod breach;
 mod decide;
+mod exceptions;
 mod follow;
 mod foretell;
 mod hidden;
@@ -15,7 +16,7 @@ mod performing;
 mod proof;
 mod rewrite;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -27,6 +28,7 @@ use crate::domain::words::words;
 
 pub use breach::Broken;
 pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten, skip, unproved, writes_store};
+pub use exceptions::Exceptions;
 pub use follow::{Change, Following, Past, changes, follow, has_followed, is_followable, past, past_of};
 pub use foretell::{Foretold, foretell};
 pub use hidden::hidden;
@@ -174,8 +176,8 @@ pub enum HiddenFields {
 pub struct Record {
     /// The resource version up to which every object was processed; none while no pass is on record.
     pub through: Option<u64>,
-    /// The uids of objects that were not processed: held or rejected.
-    pub exceptions: HashSet<String>,
+    /// Objects that were not processed: held, rejected or unknown.
+    pub exceptions: Exceptions,
     /// Whether a write since then may have been made without the defaults: a served version does not have them (W10).
     pub versions_disagree: bool,
     /// Whether an owner's claim counts as proof that a value is stored: for an audit, which must not ask by writing.

@@ -74,6 +74,20 @@ pub enum RejectionKind {
     Other,
 }
 
+impl RejectionKind {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Invalid,
+        Self::Admission,
+        Self::TooLarge,
+        Self::Unavailable,
+        Self::Owners,
+        Self::Mutated,
+        Self::Forbidden,
+        Self::Other,
+    ];
+}
+
 impl Rejection {
     /// Of an object that each write changes again.
     pub fn mutated() -> Self {

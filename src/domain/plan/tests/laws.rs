@@ -11,8 +11,8 @@ use crate::domain::json::{Json, same};
 use crate::domain::object::Object;
 use crate::domain::ownership::{MANAGER, Owner, owners};
 use crate::domain::plan::{
-    Held, HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, Write, ahead_of_rewrite,
-    decide, proof, release,
+    Exceptions, Held, HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, Write,
+    ahead_of_rewrite, decide, proof, release,
 };
 
 /// Asserts the laws on the decision about one object.
@@ -160,7 +160,7 @@ fn is_stored_then(case: &str, crd: &Crd, terms: &Terms, record: &Record, after: 
         let entries = entries(object.json()).filter(|entry| entry["manager"] != MANAGER).cloned().collect();
         object = with_metadata(&object, "managedFields", entries);
     }
-    let record = Record { through: Some(11), exceptions: [].into(), ..record.clone() };
+    let record = Record { through: Some(11), exceptions: Exceptions::default(), ..record.clone() };
     assert_eq!(decide(&object, crd, terms, &record), Plan::Stored, "{case}: once written");
 }
 
