@@ -23,10 +23,21 @@ pub(in crate::controller) enum TaskError {
     Overflow,
     #[error("the CRD has no defaults any more, and no object waits for what they left behind")]
     NothingLeft,
+    #[error("{0}, as after a restore of etcd; verifying every object")]
+    Restored(Sign),
     #[error("the watch ended: {0}")]
     Watch(CallError),
     #[error(transparent)]
     Call(#[from] CallError),
+}
+
+/// What shows that the cluster is not what it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(in crate::controller) enum Sign {
+    #[error("the report is not the one that was written last")]
+    Report,
+    #[error("the resource version of the objects has fallen")]
+    Revision,
 }
 
 /// Why a CRD could not be reconciled.
@@ -86,7 +97,7 @@ impl TaskError {
                     "objects cannot be read: etcd holds some at a version that the CRD no longer has";
                 status(Reason::ConversionFailed, message.to_owned())
             }
-            Self::Incomplete => status(Reason::InProgress, self.to_string()),
+            Self::Incomplete | Self::Restored(_) => status(Reason::InProgress, self.to_string()),
             other => status(Reason::InProgress, format!("{other}; retrying")),
         }
     }

@@ -17,6 +17,7 @@ mod policies;
 mod refusals;
 mod requests;
 mod restarts;
+mod restore;
 mod secrets;
 mod server;
 mod settling;

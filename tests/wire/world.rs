@@ -41,6 +41,13 @@ pub(crate) struct World {
     loss: Arc<Mutex<Option<Loss>>>,
 }
 
+/// What etcd held at some time.
+pub(crate) struct Snapshot {
+    revision: u64,
+    stored: BTreeMap<(&'static str, String), Value>,
+    reports: BTreeMap<String, Value>,
+}
+
 struct State {
     revision: u64,
     /// Everything there is, by plural and name, as etcd holds it.
@@ -113,6 +120,12 @@ impl World {
         self.changed.send_replace(revision);
     }
 
+    /// Sets one object back to what it was, as a restore of etcd does.
+    pub(crate) fn set_back(&self, plural: &'static str, object: Value) {
+        let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
+        self.lock().stored.insert((plural, name), object);
+    }
+
     /// Deletes something, as a user would.
     pub(crate) fn remove(&self, plural: &'static str, name: &str) {
         let mut state = self.lock();
@@ -165,6 +178,20 @@ impl World {
 
     pub(crate) fn report(&self, crd: &str) -> Option<Value> {
         self.lock().reports.get(crd).cloned()
+    }
+
+    /// Everything there is now.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let state = self.lock();
+        Snapshot { revision: state.revision, stored: state.stored.clone(), reports: state.reports.clone() }
+    }
+
+    /// Sets everything back, as a restore of etcd does: no watch learns of it. With `bump`, revisions go on from where they are.
+    pub(crate) fn restore(&self, snapshot: &Snapshot, bump: bool) {
+        let mut state = self.lock();
+        state.stored.clone_from(&snapshot.stored);
+        state.reports.clone_from(&snapshot.reports);
+        state.revision = if bump { state.revision + 1_000_000 } else { snapshot.revision };
     }
 
     /// Forgets all reports.

@@ -10,7 +10,7 @@ use tracing::{Instrument as _, info};
 use crate::api::{Counts, DefaultsReportStatus, Mode};
 use crate::controller::crd::sweep::{ObjectVersions, Sweep, SweepError, SweepInput, lock};
 use crate::controller::crd::task::{CrdTask, UPDATES};
-use crate::controller::error::TaskError;
+use crate::controller::error::{Sign, TaskError};
 use crate::controller::spans;
 use crate::controller::state::checkpoint::Checkpoint;
 use crate::controller::state::open_report::OpenReport;
@@ -105,6 +105,9 @@ impl CrdTask {
         if let Err(interruption) = ended {
             checkpoint.add_interrupted(last, &self.crd, self.writes());
             return Err(interruption.into());
+        }
+        if last.through.is_some() && last.through < checkpoint.record.through {
+            return Err(TaskError::Restored(Sign::Revision));
         }
         if last.postponed > 0 {
             self.retries.postpone();

@@ -12,7 +12,7 @@ use crate::api::{DefaultsReportStatus, Mode};
 use crate::controller::crd::pass::PassState;
 use crate::controller::crd::sweep::SweepError;
 use crate::controller::crd::task::CrdTask;
-use crate::controller::error::TaskError;
+use crate::controller::error::{Sign, TaskError};
 use crate::controller::object::reconcile::StopReason;
 use crate::controller::spans;
 use crate::controller::state::checkpoint::Checkpoint;
@@ -53,7 +53,11 @@ impl CrdTask {
         if let Some(crd_status) = at_rest {
             self.status_writer.set_conditions(crd_status).await;
         }
+        let known = self.status_writer.report().cloned();
         let report = self.status_writer.read_report().await?;
+        if known.is_some() && !self.status_writer.is_ours(known.as_ref(), report.as_ref()) {
+            return Err(TaskError::Restored(Sign::Report));
+        }
         let before = self.open.as_deref();
         let open = OpenReport::new(report.as_ref(), &self.crd, &self.settings, &self.revision, before);
         let open = self.open.insert(Arc::new(open)).clone();
@@ -111,6 +115,12 @@ impl CrdTask {
                 self.open = None;
                 info!(reason = %error, "beginning again");
                 return Next::Wait(Duration::ZERO);
+            }
+            TaskError::Restored(_) => {
+                // What is on record is about another past.
+                self.checkpoint = Some(Checkpoint::empty(&self.crd));
+                self.status_writer.forget_report();
+                Next::Wait(self.backoff.failed(None))
             }
             // The wait is over already.
             TaskError::Overflow | TaskError::NothingLeft => Next::Wait(Duration::ZERO),

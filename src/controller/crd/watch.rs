@@ -14,7 +14,7 @@ use crate::controller::crd::pass::PassState;
 use crate::controller::crd::queue::{Completed, InTally, ObjectQueue};
 use crate::controller::crd::sweep::SweepError;
 use crate::controller::crd::task::{CrdTask, UPDATES};
-use crate::controller::error::TaskError;
+use crate::controller::error::{Sign, TaskError};
 use crate::controller::object::reconcile::StopReason;
 use crate::controller::spans::seconds;
 use crate::controller::state::checkpoint::record_of;
@@ -26,6 +26,8 @@ use crate::domain::object_state::ObjectState;
 const TOTALS: Duration = Duration::from_secs(240);
 /// How long the watch may fail before nothing counts as known.
 const BLIND: Duration = Duration::from_secs(60);
+/// How often the report is read, to find out whether etcd was restored to an earlier state: no event says so.
+const WITNESS: Duration = Duration::from_secs(240);
 /// Changes of the status are gathered for this long.
 const GATHER: Duration = Duration::from_millis(500);
 
@@ -44,6 +46,7 @@ impl CrdTask {
         pass.tally.mutated().into_iter().for_each(|identity| queue.back_off(identity));
         let mut updates = Updates::after(pass.tally.counts());
         let mut blind = Blind::default();
+        let mut witness = Instant::now() + WITNESS;
         loop {
             tokio::select! {
                 () = parts.pause_watch.changed() => {
@@ -107,7 +110,19 @@ impl CrdTask {
                         updates.made();
                     }
                 },
-                () = self.status_writer.recheck_due() => queue.drive_while(self.status_writer.recheck()).await,
+                () = self.status_writer.recheck_due() => {
+                    if queue.drive_while(self.status_writer.recheck()).await {
+                        witness = Instant::now();
+                    }
+                }
+                () = tokio::time::sleep_until(witness) => {
+                    witness = Instant::now() + WITNESS;
+                    match queue.drive_while(self.status_writer.is_report_ours()).await {
+                        Ok(true) => {}
+                        Ok(false) => return Err(TaskError::Restored(Sign::Report)),
+                        Err(error) => debug!(%error, "cannot read the report"),
+                    }
+                }
             }
         }
     }

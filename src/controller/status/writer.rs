@@ -116,6 +116,25 @@ impl StatusWriter {
         Ok(self.report.clone())
     }
 
+    /// Whether the report is still the one that was written last, by a read that asks etcd.
+    ///
+    /// # Errors
+    /// Where it cannot be read: then nothing is known.
+    pub(in crate::controller) async fn is_report_ours(&self) -> Result<bool, CallError> {
+        let report = self.cluster.report(&self.subject.name, &self.subject.uid).await?;
+        let status = report.and_then(|report| report.status);
+        Ok(self.is_ours(self.report.as_ref(), status.as_ref()))
+    }
+
+    /// Whether a report that was read is the one that was known before. A write whose answer was lost may have been carried out.
+    pub(in crate::controller) fn is_ours(
+        &self,
+        known: Option<&DefaultsReportStatus>,
+        read: Option<&DefaultsReportStatus>,
+    ) -> bool {
+        read == known || read.is_some() && read == self.unwritten.as_ref()
+    }
+
     /// Gives the report another state, if there is one. With `forget`, it is no record any more. As long as it is one, it keeps the
     /// generation that it is about.
     pub(in crate::controller) async fn set_report_state(
@@ -135,6 +154,11 @@ impl StatusWriter {
         };
         self.write_report(status).await;
         Ok(())
+    }
+
+    /// Forgets the report: the next read finds what there is.
+    pub(in crate::controller) fn forget_report(&mut self) {
+        (self.report, self.unwritten, self.opened) = (None, None, false);
     }
 
     /// The report as it was last read or written.
@@ -202,23 +226,27 @@ impl StatusWriter {
         self.recheck.map(|due| due.saturating_duration_since(Instant::now()))
     }
 
-    /// Reads the conditions and sets them again where they are missing.
-    pub(in crate::controller) async fn recheck(&mut self) {
+    /// Reads the conditions and sets them again where they are missing; whether somebody else had changed them.
+    pub(in crate::controller) async fn recheck(&mut self) -> bool {
         self.recheck = None;
         self.conditions_changed.mark_unchanged();
-        match self.cluster.crd(&self.subject.name).await {
+        let is_changed = match self.cluster.crd(&self.subject.name).await {
             Ok(Some(document)) if document["metadata"]["uid"] == self.subject.uid.as_str() => {
-                let present = condition::present(&document);
-                if !same(&self.present, &present) {
-                    self.contest.changed();
-                }
-                self.present = present;
+                let stood = std::mem::replace(&mut self.present, condition::present(&document));
+                !same(&stood, &self.present)
             }
-            Ok(_) => return debug!("the CRD is gone"),
+            Ok(_) => {
+                debug!("the CRD is gone");
+                return false;
+            }
             Err(error) => {
                 debug!(%error, "cannot read the conditions");
-                return self.recheck_later();
+                self.recheck_later();
+                return false;
             }
+        };
+        if is_changed {
+            self.contest.changed();
         }
         match self.conditions.clone() {
             Desired::Unknown => {}
@@ -228,6 +256,7 @@ impl StatusWriter {
         if let Some(status) = self.unwritten.take() {
             self.write_report(status).await;
         }
+        is_changed
     }
 
     /// Replaces the report, unless it is the same already.

@@ -1,0 +1,79 @@
+//! etcd that is set back to an earlier state while the operator runs.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::server::Request;
+use super::truth::set_policy;
+use super::world::{THINGS, World, is_write, operate};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+const CRD: &str = "things.example.com";
+const STORED: &str = "True AllPersisted: 2 of 2 objects store their defaults";
+
+#[tokio::test(start_paused = true)]
+async fn a_restore_to_before_the_pass_is_found_and_mended_without_a_restart() {
+    for bump in [true, false] {
+        let world = World::with(&["a", "b"]);
+        set_policy(&world, 2, json!({ "settle": "5m" }));
+        let (cluster, _) = world.serve();
+        let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+        tokio::time::sleep(2 * MINUTE).await;
+        let before = world.snapshot();
+        assert!(!world.is_persisted("a"));
+        tokio::time::sleep(20 * MINUTE).await;
+        assert_eq!(world.persisted(), STORED);
+        world.restore(&before, bump);
+        assert!(!world.is_persisted("a") && !world.is_persisted("b"));
+        let mut waited = Duration::ZERO;
+        while !world.is_persisted("a") || !world.is_persisted("b") {
+            assert!(!world.persisted().starts_with("True"), "{}", world.persisted());
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            waited += Duration::from_secs(1);
+            assert!(waited < 10 * MINUTE, "not found: {}", world.persisted());
+        }
+        tokio::time::sleep(MINUTE).await;
+        assert_eq!(world.persisted(), STORED);
+        operator.await.expect("it ends by itself");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn true_is_not_said_again_before_every_object_was_verified() {
+    let world = World::with(&["a", "b"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(world.persisted(), STORED);
+    // The condition says so still; the object has gone back.
+    let mut object = world.stored(THINGS, "a").expect("it is there");
+    object["spec"].as_object_mut().expect("an object").remove("size");
+    world.set_back(THINGS, object);
+    world.edit_report(CRD, |report| report["status"] = json!({ "state": "Settling" }));
+    let before = log.count(is_write);
+    tokio::time::sleep(10 * MINUTE).await;
+    assert!(world.is_persisted("a"));
+    assert!(log.count(is_write) > before);
+    assert_eq!(world.persisted(), STORED);
+    assert_eq!(world.report(CRD).expect("a report")["status"]["state"], "AllPersisted");
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_that_somebody_deletes_is_there_again() {
+    let world = World::with(&["a", "b"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(MINUTE).await;
+    world.lose_reports();
+    tokio::time::sleep(10 * MINUTE).await;
+    assert_eq!(world.report(CRD).expect("a report")["status"]["state"], "AllPersisted");
+    assert_eq!(world.persisted(), STORED);
+    // What is stored is not changed by being verified; and it is verified once.
+    assert!(log.count(is_write) <= 4, "{} writes", log.count(is_write));
+    let reads = log.count(|request: &Request| request.method == "GET" && request.path.contains("reports"));
+    operator.await.expect("it ends by itself");
+    assert!(reads <= 8, "{reads} reads of the report in eleven minutes");
+}
