@@ -187,7 +187,8 @@ fn harm(held: &Held) -> String {
                 .to_owned()
         }
         Hold::Misfit => {
-            "these values have another type than the schema says; a write would remove entries of managedFields"
+            "these values have another type than the schema says, or are list items without a key; a write would remove \
+             entries of managedFields"
                 .to_owned()
         }
         Hold::InvalidDefaults if held.broken.is_empty() => {

@@ -185,7 +185,9 @@ fn held(tally: &Tally, reason: Hold) -> Option<String> {
         Hold::HiddenFields => {
             format!("managedFields (or last-applied) name fields that the schema no longer knows: {places}")
         }
-        Hold::Misfit => format!("values of another type than the schema's at {places}"),
+        Hold::Misfit => {
+            format!("values of another type than the schema's, or items without a key, at {places}")
+        }
         Hold::InvalidDefaults => {
             let them = if number == 1 { "it" } else { "them" };
             format!("the defaults at {places} would make {them} invalid")

@@ -7,7 +7,12 @@ use crate::domain::json::level;
 use crate::domain::path::{Path, Trail, TrailStep};
 use crate::domain::schema::{Schema, SchemaType};
 
-/// The topmost places whose value has another type than the schema says. `null` fits everywhere.
+/// The topmost places whose value has another type than the schema says, and the items of list maps and sets that cannot be
+/// told from the others. `null` fits everywhere but there.
+///
+/// What is there twice fits: the server bears it in an object that it has. So does what lacks some of its keys and not all.
+///
+/// Source: structured-merge-diff v6 `typed/validate.go` and `typed/helpers.go`.
 pub(super) fn misfits(object: &Value, schema: &Schema) -> Vec<Path> {
     let mut found = Vec::new();
     for name in ["spec", "status"] {
@@ -40,13 +45,32 @@ fn walk(value: &Value, schema: &Schema, at: &Trail<'_>, found: &mut Vec<Path>) {
             }
         }),
         Value::Array(items) => level(|| {
-            if let Some(item) = schema.items.as_deref() {
-                for (index, value) in items.iter().enumerate() {
-                    walk(value, item, &at.join(TrailStep::Index(index)), found);
+            for (index, value) in items.iter().enumerate() {
+                let here = at.join(TrailStep::Index(index));
+                match schema.items.as_deref() {
+                    _ if !has_name(value, schema) => found.push(here.to_path()),
+                    Some(item) => walk(value, item, &here, found),
+                    None => {}
                 }
             }
         }),
         _ => {}
+    }
+}
+
+/// Whether owners can name an item of a list: by any of its keys, be it by their default, or by itself.
+fn has_name(item: &Value, list: &Schema) -> bool {
+    let has_default = |key: &String| {
+        list.items.as_deref().and_then(|items| items.properties.get(key)).is_some_and(|key| key.default.is_some())
+    };
+    match list.list_type.as_deref() {
+        Some("map" | "set") if list.list_map_keys.is_empty() => {
+            matches!(item, Value::Bool(_) | Value::Number(_) | Value::String(_))
+        }
+        Some("map" | "set") => item.as_object().is_some_and(|item| {
+            list.list_map_keys.iter().any(|key| item.contains_key(key) || has_default(key))
+        }),
+        _ => true,
     }
 }
 

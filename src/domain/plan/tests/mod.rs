@@ -31,6 +31,7 @@ fn holds_what_a_write_would_destroy() {
 #[test]
 fn holds_what_does_not_fit() {
     run(include_str!("../cases/misfit.yaml"));
+    run(include_str!("../cases/misfit_lists.yaml"));
 }
 
 #[test]
