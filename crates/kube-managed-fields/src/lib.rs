@@ -8,17 +8,24 @@
 //! set by its value, `i:` an item by its index, and `.` the thing itself.
 
 mod claim;
+mod contain;
 mod cover;
 mod unite;
 
 use serde_json::Value;
 
 pub use claim::is_claimed;
+pub use contain::contains;
 pub use cover::{Claims, is_covered, is_named};
 pub use unite::unite;
 
 /// The manager that the server invents when an object without `managedFields` is first applied; it owns every field.
 pub const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// The manager under whose name the server gathers the oldest `Update` entries of an object that has more than 10 of them.
+///
+/// Source: apimachinery `pkg/util/managedfields/internal/capmanagers.go`.
+pub const ANCIENT_CHANGES: &str = "ancient-changes";
 
 /// One entry of `managedFields`, borrowed from the object. What is missing or of an odd type reads as empty.
 #[derive(Clone, Copy, Debug)]
@@ -61,8 +68,12 @@ impl<'a> Owner<'a> {
 
     /// Whether both entries are the same writer's, at whatever version.
     pub fn is_same_writer(&self, other: &Self) -> bool {
+        self.writer() == other.writer()
+    }
+
+    /// What tells one writer from another, at whatever version: manager, operation, subresource.
+    pub fn writer(&self) -> (&'a str, &'a str, &'a str) {
         (self.manager, self.operation, self.subresource)
-            == (other.manager, other.operation, other.subresource)
     }
 
     /// Whether the entry names no field.

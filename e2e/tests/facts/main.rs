@@ -7,6 +7,7 @@ mod applying;
 mod cluster;
 mod crds;
 mod following;
+mod owners;
 mod reading;
 mod refusals;
 mod tabs;
@@ -43,7 +44,15 @@ fn main() -> Result<ExitCode> {
     let runtime = Runtime::new()?;
     // Started by the first row that runs, stopped after the last.
     let cluster = Arc::new(OnceCell::new());
-    let rows = [reading::ROWS, applying::ROWS, versions::ROWS, crds::ROWS, refusals::ROWS, following::ROWS];
+    let rows = [
+        reading::ROWS,
+        applying::ROWS,
+        versions::ROWS,
+        owners::ROWS,
+        crds::ROWS,
+        refusals::ROWS,
+        following::ROWS,
+    ];
     let trials = rows.into_iter().flatten().map(|row| {
         let (runtime, cluster) = (runtime.handle().clone(), Arc::clone(&cluster));
         Trial::test(row.name, move || {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::lost;
 use crate::domain::object::Object;
+use crate::domain::schema::Schema;
 
 #[test]
 fn an_owner_is_lost_when_no_entry_of_its_writer_is_left() {
@@ -24,7 +25,7 @@ fn an_owner_is_lost_when_no_entry_of_its_writer_is_left() {
     ];
     let managers = |after: Vec<Value>| -> Vec<String> {
         let (before, after) = (object(before.clone()), object(after));
-        lost(&before, &after)
+        lost(&before, &after, &Schema::default())
             .map(|owner| format!("{}/{}/{}", owner.manager, owner.operation, owner.subresource))
             .collect()
     };
@@ -44,6 +45,35 @@ fn an_owner_is_lost_when_no_entry_of_its_writer_is_left() {
         entry("before-first-apply", "Update", "v1", "", spec()),
     ];
     assert_eq!(managers(other_writers), all);
+}
+
+#[test]
+fn an_owner_that_the_server_gathered_with_others_is_not_lost() {
+    let schema =
+        Schema::parse(&json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
+        "a": { "type": "string" }, "b": { "type": "string" } } } } }))
+        .expect("a schema");
+    let entry = |manager: &str, operation: &str, subresource: &str, fields: Value| {
+        json!({ "manager": manager, "operation": operation, "apiVersion": "example.com/v1", "subresource": subresource,
+            "fieldsV1": { "f:spec": fields } })
+    };
+    let before = object(vec![
+        entry("one", "Update", "", json!({ "f:a": {} })),
+        entry("two", "Update", "status", json!({ "f:b": {}, "f:gone": {} })),
+        entry("three", "Apply", "", json!({ "f:a": {} })),
+    ]);
+    let managers = |after: Vec<Value>| -> Vec<String> {
+        let after = object(after);
+        lost(&before, &after, &schema).map(|owner| owner.manager.to_owned()).collect()
+    };
+    let applied = || entry("three", "Apply", "", json!({ "f:a": {} }));
+    let gathered = |fields| entry("ancient-changes", "Update", "", fields);
+    assert_eq!(managers(vec![applied(), gathered(json!({ "f:a": {}, "f:b": {} }))]), [""; 0]);
+    assert_eq!(managers(vec![applied(), gathered(json!({ "f:a": {} }))]), ["two"]);
+    // Only updates are gathered, and only under that name.
+    assert_eq!(managers(vec![gathered(json!({ "f:a": {}, "f:b": {} }))]), ["three"]);
+    let other = entry("other", "Update", "", json!({ "f:a": {}, "f:b": {} }));
+    assert_eq!(managers(vec![applied(), other]), ["one", "two"]);
 }
 
 fn object(managed_fields: Vec<Value>) -> Object {

@@ -61,7 +61,10 @@ fn walk(value: &Value, schema: &Schema, at: &Trail<'_>, found: &mut Vec<Path>) {
 /// Whether owners can name an item of a list: by any of its keys, be it by their default, or by itself.
 fn has_name(item: &Value, list: &Schema) -> bool {
     let has_default = |key: &String| {
-        list.items.as_deref().and_then(|items| items.properties.get(key)).is_some_and(|key| key.default.is_some())
+        list.items
+            .as_deref()
+            .and_then(|items| items.properties.get(key))
+            .is_some_and(|key| key.default.is_some())
     };
     match list.list_type.as_deref() {
         Some("map" | "set") if list.list_map_keys.is_empty() => {

@@ -125,8 +125,8 @@ impl<'a> Performing<'a> {
 
     /// What came of the write, as far as its last answer tells; otherwise the proof.
     fn written(&mut self, answer: Object) -> Step {
-        let managers: Vec<String> =
-            lost(self.object, &answer).map(|owner| owner.manager.to_owned()).collect();
+        let lost = lost(self.object, &answer, &self.crd.storage().schema);
+        let managers: Vec<String> = lost.map(|owner| owner.manager.to_owned()).collect();
         if !managers.is_empty() {
             return Step::Done(Outcome::OwnersLost { managers });
         }

@@ -3,6 +3,7 @@
 
 mod case;
 mod following;
+mod gathered;
 mod guarded;
 mod laws;
 mod model;

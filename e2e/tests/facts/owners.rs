@@ -1,0 +1,82 @@
+//! When the server forgets the owners of an object, and when it gathers some of them (W19, W20).
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use crate::{
+    cluster::Cluster,
+    rows,
+    tabs::{ETCH, Tabs, defaulted, owners, spec, text, v1, versions},
+};
+
+rows! {
+    w19: "list items that owners cannot name fail every apply; a patch, up to 1.36, wipes the owners; items that are there twice are borne",
+    w20: "of more than 10 owners by Update the oldest are gathered as `ancient-changes`, with all that they own",
+}
+
+async fn w19(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "w19");
+    let item = |required: &[&str]| json!({"type": "object", "nullable": true, "required": required, "properties": {"name": text(), "note": text()}});
+    let words = || json!({"type": "string", "nullable": true});
+    let list = |items: Value| json!({"type": "array", "items": items});
+    let loose = json!({"a": text(), "keyed": list(item(&[])), "set": list(words())});
+    tabs.define(versions([("v1", spec(loose))])).await?;
+    let cases = [
+        ("keyless", json!({"keyed": [{"note": "x"}, {"name": "y"}]}), false),
+        ("null", json!({"keyed": [null]}), false),
+        ("set", json!({"set": [null]}), false),
+        ("twice", json!({"keyed": [{"name": "x"}, {"name": "x"}], "set": ["x", "x"]}), true),
+    ];
+    for (name, mut fields, _) in cases.clone() {
+        fields["a"] = json!("x");
+        tabs.apply("v1", name, "owner", json!({"spec": fields})).await?.ok()?;
+    }
+    let (mut keyed, mut set) = (list(item(&["name"])), list(words()));
+    keyed["items"]["nullable"] = json!(false);
+    keyed["x-kubernetes-list-type"] = json!("map");
+    keyed["x-kubernetes-list-map-keys"] = json!(["name"]);
+    set["items"]["nullable"] = json!(false);
+    set["x-kubernetes-list-type"] = json!("set");
+    let typed = json!({"a": text(), "keyed": keyed, "set": set, "color": defaulted("red")});
+    tabs.define(v1(typed)).await?;
+    for (name, _, is_borne) in cases {
+        let applied = tabs.identity("v1", name).await?;
+        if !is_borne {
+            applied.refused(500, "", "failed to create typed live object")?;
+        }
+        let patched = tabs.merge("v1", name, ETCH, json!({})).await?;
+        eprintln!("{name}: {:?} {:?}", patched.ok().map(|_| ()), tabs.stored(name).await?);
+    }
+    Ok(())
+}
+
+async fn w20(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "w20");
+    let fields: Vec<String> = (0..12).map(|number| format!("f{number}")).collect();
+    let properties: serde_json::Map<String, Value> =
+        fields.iter().map(|name| (name.clone(), text())).collect();
+    tabs.define(v1(Value::Object(properties))).await?;
+    tabs.create("v1", "a", "m0", json!({"spec": {"f0": "x"}})).await?;
+    for number in 1..10 {
+        tabs.merge("v1", "a", &format!("m{number}"), json!({"spec": {format!("f{number}"): "x"}}))
+            .await?
+            .ok()?;
+    }
+    let before = owners(&*tabs.read("v1", "a").await?);
+    ensure!(before.len() == 10, "{before:?}");
+    tabs.apply("v1", "a", "applied", json!({"spec": {"f10": "x"}})).await?.ok()?;
+    ensure!(owners(&*tabs.read("v1", "a").await?).len() == 11, "an apply gathers nobody");
+    tabs.merge("v1", "a", "m11", json!({"spec": {"f11": "x"}})).await?.ok()?;
+    let after = owners(&*tabs.read("v1", "a").await?);
+    let gathered: Vec<_> =
+        after.iter().filter(|owner| owner.starts_with("ancient-changes Update v1: ")).collect();
+    ensure!(gathered.len() == 1 && after.len() == 11, "{after:?}");
+    for field in &fields {
+        let times = after
+            .iter()
+            .filter(|owner| owner.split(' ').any(|path| path == format!(".spec.{field}")))
+            .count();
+        ensure!(times == 1, "{field} has {times} owners: {after:?}");
+    }
+    Ok(())
+}
