@@ -6,14 +6,14 @@
 use std::sync::OnceLock;
 
 use super::json::level;
-use super::path::{Path, Step};
+use super::path::{Path, Step, touches};
 use super::schema::Schema;
 use super::validate::Prepared;
 
 /// What is known of one schema.
 #[derive(Debug, Default)]
 pub struct Guard {
-    /// The topmost places of which a default below may break a rule or a restriction.
+    /// The topmost places of which a default below may break a rule or a restriction, sorted.
     scopes: Vec<Path>,
     /// Made when the first object has to be judged: most CRDs need none.
     prepared: OnceLock<Prepared>,
@@ -24,6 +24,7 @@ impl Guard {
     pub fn of(schema: &Schema) -> Self {
         let mut scopes = Vec::new();
         collect(schema, &mut Path::root(), &mut scopes);
+        scopes.sort();
         Self { scopes, prepared: OnceLock::new() }
     }
 
@@ -35,11 +36,7 @@ impl Guard {
 
     /// Whether a default that is filled in at a place of an object, with the defaults below it, can break anything there.
     pub fn reaches(&self, place: &Path) -> bool {
-        if self.scopes.is_empty() {
-            return false;
-        }
-        let place = place.to_schema();
-        self.scopes.iter().any(|scope| scope.contains(&place) || place.contains(scope))
+        !self.scopes.is_empty() && touches(&self.scopes, &place.to_schema())
     }
 
     /// What judging objects by the schema needs; `schema` is the one that this was made of.

@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 
 pub use kube_managed_fields::{
-    ANCIENT_CHANGES, BEFORE_FIRST_APPLY, Claims, Owner, contains, is_claimed, is_covered, is_named, unite,
+    ANCIENT_CHANGES, BEFORE_FIRST_APPLY, Claimants, Claims, Items, Owner, contains, is_claimed, is_covered,
+    is_named, unite,
 };
 
 use super::object::Object;

@@ -1,9 +1,12 @@
 //! Whether anybody may own a value or a part of it.
 //! It must not say no where it cannot tell: whoever asks is about to change the value.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::Owner;
+use super::items::key_of;
 use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::Step;
 use kube_structural_schema::schema::{Schema, SchemaType};
@@ -20,42 +23,116 @@ pub fn is_claimed<'a>(
     schema: &Schema,
     path: &[Step],
 ) -> bool {
-    let mut sets: Vec<&Value> = owners.map(|owner| owner.fields).collect();
-    let (mut value, mut schema) = (object, Some(schema));
-    for step in path {
-        let (Some(parent), Some(child)) = (schema.filter(|schema| !is_atomic(schema)), part(value, step))
-        else {
-            break;
-        };
-        match step {
-            Step::Field(name) | Step::Key(name) => {
-                let element = format!("f:{name}");
-                sets = sets.into_iter().filter_map(|set| set.get(&element)).collect();
-                schema = parent.child(name);
-            }
-            Step::Index(_) if keys_are_there(parent, child) => {
-                sets = sets.into_iter().flat_map(|set| about_item(set, child, parent)).collect();
-                schema = parent.items.as_deref();
-            }
-            _ => break,
-        }
-        value = child;
-    }
-    !sets.is_empty()
+    Claimants::of(owners).claim(object, schema, path)
 }
 
-/// The parts of a field set that are about an item of a list map, or may be.
-fn about_item<'a>(set: &'a Value, item: &Value, list: &Schema) -> impl Iterator<Item = &'a Value> {
-    let is_meant = move |element: &str| {
-        let Some(keys) = element.strip_prefix("k:") else { return element != "." };
-        let Ok(keys) = Json::parse(keys.as_bytes()) else { return true };
-        list.list_map_keys.iter().all(|name| {
+/// Owners that are asked about many places of one object.
+#[derive(Debug, Default)]
+pub struct Claimants<'a> {
+    sets: Vec<&'a Value>,
+    /// The sets at list maps that were asked about, by where they are in memory.
+    lists: HashMap<usize, Elements<'a>>,
+}
+
+impl<'a> Claimants<'a> {
+    /// These owners.
+    pub fn of(owners: impl Iterator<Item = Owner<'a>>) -> Self {
+        Self { sets: owners.map(|owner| owner.fields).collect(), lists: HashMap::new() }
+    }
+
+    /// As [`is_claimed`].
+    pub fn claim(&mut self, object: &Value, schema: &Schema, path: &[Step]) -> bool {
+        let mut sets = self.sets.clone();
+        let (mut value, mut schema) = (object, Some(schema));
+        for step in path {
+            let (Some(parent), Some(child)) = (schema.filter(|schema| !is_atomic(schema)), part(value, step))
+            else {
+                break;
+            };
+            match step {
+                Step::Field(name) | Step::Key(name) => {
+                    let element = format!("f:{name}");
+                    sets = sets.into_iter().filter_map(|set| set.get(&element)).collect();
+                    schema = parent.child(name);
+                }
+                Step::Index(_) if keys_are_there(parent, child) => {
+                    let mut about = Vec::new();
+                    for set in sets {
+                        let address = std::ptr::from_ref(set).addr();
+                        let elements = self.lists.entry(address).or_insert_with(|| Elements::of(set, parent));
+                        elements.about(child, &mut about);
+                    }
+                    sets = about;
+                    schema = parent.items.as_deref();
+                }
+                _ => break,
+            }
+            value = child;
+        }
+        !sets.is_empty()
+    }
+}
+
+/// The parts of a field set at a list map, to be found by the items that they are about.
+#[derive(Debug, Default)]
+struct Elements<'a> {
+    /// Those that may be about any item.
+    any: Vec<&'a Value>,
+    /// Those with keys, by which of the list's keys they name and by their values.
+    keyed: HashMap<Vec<String>, HashMap<Vec<u8>, Vec<Element<'a>>>>,
+}
+
+#[derive(Debug)]
+struct Element<'a> {
+    keys: Json,
+    inner: &'a Value,
+}
+
+impl<'a> Elements<'a> {
+    fn of(set: &'a Value, list: &Schema) -> Self {
+        let mut elements = Self::default();
+        for (element, inner) in set.as_object().into_iter().flatten().filter(|(element, _)| *element != ".") {
+            let keys = element.strip_prefix("k:").and_then(|keys| Json::parse(keys.as_bytes()).ok());
+            let Some(keys) = keys else {
+                elements.any.push(inner);
+                continue;
+            };
             // A key that the owner does not name is the default that the key had then.
-            keys.get(name).zip(item.get(name)).is_none_or(|(theirs, ours)| same(theirs, ours))
-        })
-    };
-    let elements = set.as_object().into_iter().flatten();
-    elements.filter(move |(element, _)| is_meant(element)).map(|(_, inner)| inner)
+            let is_named = |name: &&String| keys.get(name).is_some();
+            let names: Vec<String> = list.list_map_keys.iter().filter(is_named).cloned().collect();
+            match key_of_item(&names, &keys) {
+                Some(key) if !names.is_empty() => {
+                    let alike = elements.keyed.entry(names).or_default().entry(key).or_default();
+                    alike.push(Element { keys, inner });
+                }
+                _ => elements.any.push(inner),
+            }
+        }
+        elements
+    }
+
+    /// Adds the parts that are about an item, or may be.
+    fn about(&self, item: &Value, found: &mut Vec<&'a Value>) {
+        found.extend(&self.any);
+        for (names, elements) in &self.keyed {
+            let alike = key_of_item(names, item).and_then(|key| elements.get(&key));
+            let is_meant = |element: &&Element<'a>| {
+                names.iter().all(|name| {
+                    element
+                        .keys
+                        .get(name)
+                        .zip(item.get(name))
+                        .is_some_and(|(theirs, ours)| same(theirs, ours))
+                })
+            };
+            found.extend(alike.into_iter().flatten().filter(is_meant).map(|element| element.inner));
+        }
+    }
+}
+
+fn key_of_item(names: &[String], item: &Value) -> Option<Vec<u8>> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    if names.is_empty() { None } else { key_of(&names, |name| item.get(name)) }
 }
 
 fn part<'v>(value: &'v Value, step: &Step) -> Option<&'v Value> {

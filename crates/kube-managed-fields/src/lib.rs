@@ -10,13 +10,15 @@
 mod claim;
 mod contain;
 mod cover;
+mod items;
 mod unite;
 
 use serde_json::Value;
 
-pub use claim::is_claimed;
+pub use claim::{Claimants, is_claimed};
 pub use contain::contains;
 pub use cover::{Claims, is_covered, is_named};
+pub use items::Items;
 pub use unite::unite;
 
 /// The manager that the server invents when an object without `managedFields` is first applied; it owns every field.

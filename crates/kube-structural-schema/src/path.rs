@@ -83,6 +83,15 @@ impl Path {
     }
 }
 
+/// Whether one of some places is this one, lies below it or has it below. The places are sorted; the steps that it takes to
+/// find out hardly grow with their number.
+pub fn touches(places: &[Path], place: &Path) -> bool {
+    let first = places.partition_point(|other| other < place);
+    let is_below = places.get(first).is_some_and(|other| place.contains(other));
+    let is_there = |steps: &[Step]| places.binary_search_by(|other| other.steps().cmp(steps)).is_ok();
+    is_below || (0..place.0.len()).any(|depth| is_there(&place.0[..depth]))
+}
+
 impl From<Vec<Step>> for Path {
     fn from(steps: Vec<Step>) -> Self {
         Self(steps)
@@ -201,6 +210,31 @@ mod tests {
         for (steps, expected) in cases {
             assert_eq!(Path::from(steps).to_string(), expected);
         }
+    }
+
+    #[test]
+    fn places_touch_what_is_above_and_below_them() {
+        let path = |text: &str| text.parse::<Path>().expect("a path");
+        let mut places: Vec<Path> = [".a.b", ".a.b.c", ".d[].e", ".f{}", ".g"].map(path).into();
+        places.sort();
+        for (place, expected) in [
+            (".", true),
+            (".a", true),
+            (".a.b", true),
+            (".a.b.x", true),
+            (".a.c", false),
+            (".a.bc", false),
+            (".d", true),
+            (".d[]", true),
+            (".d[].e.x", true),
+            (".d[].f", false),
+            (".f", true),
+            (".f{}.x", true),
+            (".h", false),
+        ] {
+            assert_eq!(touches(&places, &path(place)), expected, "{place}");
+        }
+        assert!(!touches(&[], &Path::root()));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! others is the defaults' doing. A rule that is broken with a default and cannot be evaluated without it is broken by it:
 //! another default might keep it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::domain::crd::Crd;
@@ -129,7 +129,7 @@ fn new(found: &[Finding], known: &[Finding]) -> Vec<bool> {
 }
 
 fn broken<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<Broken> {
-    let mut all: Vec<Broken> = Vec::new();
+    let (mut all, mut known) = (Vec::new(), HashSet::new());
     for finding in findings {
         let words = finding.requirement().split_whitespace().collect::<Vec<_>>().join(" ");
         let requirement = match words.char_indices().nth(SHOWN) {
@@ -137,7 +137,7 @@ fn broken<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<Broken> {
             None => words,
         };
         let broken = Broken { field: finding.field.clone(), requirement };
-        if !all.contains(&broken) {
+        if known.insert(broken.clone()) {
             all.push(broken);
         }
     }

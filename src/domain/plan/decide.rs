@@ -11,7 +11,7 @@ use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::ownership::{Claims, MANAGER, owners};
-use crate::domain::path::{Path, Trail};
+use crate::domain::path::{Path, Trail, touches};
 
 /// Decides about one object of a CRD whose storage version has defaults.
 ///
@@ -144,11 +144,10 @@ pub fn has_gap(object: &Object, crd: &Crd) -> bool {
 
 /// The missing places where an invalid default stands, at the place or below it.
 fn invalid(missing: &[Path], crd: &Crd) -> Vec<Path> {
-    let touches = |path: &Path| {
-        let place = path.to_schema();
-        crd.invalid_defaults().iter().any(|invalid| place.contains(invalid) || invalid.contains(&place))
-    };
-    missing.iter().filter(|path| !crd.invalid_defaults().is_empty() && touches(path)).cloned().collect()
+    if crd.invalid_defaults().is_empty() {
+        return Vec::new();
+    }
+    missing.iter().filter(|path| touches(crd.invalid_defaults(), &path.to_schema())).cloned().collect()
 }
 
 fn merge(object: &Object, record: &Record, missing: Vec<Path>) -> Write {

@@ -1,7 +1,7 @@
 //! What a write would probably store, from the evidence that an object and its history give.
 //! It must not be taken for proof: only a write can tell what etcd holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::decide::gaps;
 use super::{Ownership, Strategy, Terms, Write};
@@ -33,8 +33,8 @@ pub fn likely(object: &Object, crd: &Crd, terms: &Terms, write: &Write, since: &
         // Who is to own the defaults writes its claims, whatever etcd holds.
         Ownership::Own => write.missing.iter().filter(|path| !is_ours(object, crd, path)).cloned().collect(),
         Ownership::None => {
-            let gaps = gaps(object, crd);
-            let is_missing = |path: &&Path| gaps.contains(path) || !is_stored(object, crd, path, since);
+            let gaps: HashSet<Path> = gaps(object, crd).into_iter().collect();
+            let is_missing = |path: &&Path| gaps.contains(*path) || !is_stored(object, crd, path, since);
             write.missing.iter().filter(is_missing).cloned().collect()
         }
     };

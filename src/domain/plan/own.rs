@@ -1,32 +1,42 @@
 //! The body of an apply under `ownership: Own`: the defaults, so that Etch's manager owns them.
 //! It must not name a value that the object does not show or that its default would not give.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use super::body;
 use crate::domain::crd::Crd;
-use crate::domain::json::{Json, copy, level, same};
+use crate::domain::json::{Json, copy, level};
 use crate::domain::object::Object;
-use crate::domain::ownership::{MANAGER, owners};
+use crate::domain::ownership::{Items, MANAGER, owners};
 use crate::domain::path::{Path, Step};
 use crate::domain::schema::Schema;
 
 /// The identity, the values at the missing places, and what Etch already owns: an apply gives up what it leaves out, and
 /// the server would then remove it.
 ///
-/// Places inside atomic lists and maps are left out: to own the part one would have to own the whole.
+/// Places inside atomic lists and maps are left out: to own the part one would have to own the whole. So are list items that
+/// are there twice: the server would put the applied one in the place of both.
+///
+/// Source for the latter: structured-merge-diff v6 `typed/merge.go`.
 pub(super) fn body<'a>(object: &Object, crd: &Crd, missing: impl Iterator<Item = &'a Path>) -> Json {
     let mut filled = object.json().clone();
     crd.compiled().fill(&mut filled);
     let schema = Some(&crd.storage().schema);
     let mut body = body::identity(object, crd);
+    let mut lists = Lists::default();
     for path in missing {
-        insert(&mut body, &filled, schema, path.steps(), Extent::Whole);
+        insert(&mut body, &filled, schema, path.steps(), Extent::Whole, &mut lists);
     }
+    let mut owned = Vec::new();
     for owner in owners(object).filter(|owner| owner.manager == MANAGER && owner.operation == "Apply") {
-        named(owner.fields, &filled, schema, &mut Vec::new(), &mut |path| {
-            insert(&mut body, &filled, schema, path, Extent::Itself);
+        named(owner.fields, &filled, schema, &mut Vec::new(), &mut lists, &mut |path| {
+            owned.push(path.to_vec())
         });
+    }
+    for path in owned {
+        insert(&mut body, &filled, schema, &path, Extent::Itself, &mut lists);
     }
     body
 }
@@ -40,16 +50,56 @@ enum Extent {
     Itself,
 }
 
+/// The lists of an object, by where they are in memory.
+#[derive(Default)]
+struct Lists<'v> {
+    items: HashMap<usize, Items<'v>>,
+    /// Where items of them stand in the body.
+    slots: HashMap<(usize, usize), usize>,
+    /// The values that the body has with all their parts.
+    copied: HashSet<usize>,
+}
+
+impl<'v> Lists<'v> {
+    fn items(&mut self, list: &'v [Value]) -> &mut Items<'v> {
+        self.items.entry(list.as_ptr().addr()).or_insert_with(|| Items::of(list))
+    }
+}
+
 /// Copies the value at `path` into `body`, with the keys of the list-map items on the way; nothing if it cannot be owned.
-fn insert(body: &mut Value, object: &Value, schema: Option<&Schema>, path: &[Step], extent: Extent) {
-    if !can_reach(object, schema, path) {
+fn insert<'v>(
+    body: &mut Value,
+    object: &'v Value,
+    schema: Option<&Schema>,
+    path: &[Step],
+    extent: Extent,
+    lists: &mut Lists<'v>,
+) {
+    if can_reach(object, schema, path, lists) {
+        put(body, object, schema, path, extent, lists);
+    }
+}
+
+fn put(
+    body: &mut Value,
+    object: &Value,
+    schema: Option<&Schema>,
+    path: &[Step],
+    extent: Extent,
+    lists: &mut Lists<'_>,
+) {
+    let address = std::ptr::from_ref(object).addr();
+    if lists.copied.contains(&address) {
         return;
     }
     let Some((step, rest)) = path.split_first() else {
         match (extent, object) {
             (Extent::Itself, Value::Object(_)) if !is_atomic_map(schema) => drop(fields_of(body)),
             (Extent::Itself, Value::Array(_)) if is_associative(schema) => drop(items_of(body)),
-            _ => *body = copy(object),
+            _ => {
+                *body = copy(object);
+                lists.copied.insert(address);
+            }
         }
         return;
     };
@@ -60,18 +110,24 @@ fn insert(body: &mut Value, object: &Value, schema: Option<&Schema>, path: &[Ste
             (slot, value, schema.and_then(|schema| schema.child(name)))
         }
         Step::Index(index) => {
-            let (Some(item), Some(list)) = (object.get(index), schema) else { return };
-            let Some(slot) = item_slot(items_of(body), item, list) else { return };
+            let (Some(items), Some(list)) = (object.as_array(), schema) else { return };
+            let Some(item) = items.get(*index) else { return };
+            let known = items_of(body);
+            let place = *lists.slots.entry((items.as_ptr().addr(), *index)).or_insert(known.len());
+            if place == known.len() {
+                known.push(name_of(item, list));
+            }
+            let Some(slot) = known.get_mut(place) else { return };
             (slot, item, list.items.as_deref())
         }
         Step::Items | Step::Values => return,
     };
-    insert(slot, value, child, rest, extent);
+    level(|| put(slot, value, child, rest, extent, lists));
 }
 
 /// Whether the place is there, and every parent on the way lets its parts be owned one by one. Where the schema says
 /// nothing, objects do and lists do not.
-fn can_reach(object: &Value, schema: Option<&Schema>, path: &[Step]) -> bool {
+fn can_reach<'v>(object: &'v Value, schema: Option<&Schema>, path: &[Step], lists: &mut Lists<'v>) -> bool {
     let (mut value, mut schema) = (object, schema);
     for step in path {
         let part = match step {
@@ -80,7 +136,8 @@ fn can_reach(object: &Value, schema: Option<&Schema>, path: &[Step]) -> bool {
             }
             Step::Index(index) if is_associative(schema) => {
                 let keys = schema.map_or(&[][..], |list| &list.list_map_keys);
-                let item = value.get(index).filter(|item| keys.iter().all(|key| item.get(key).is_some()));
+                let items = value.as_array().map_or(&[][..], Vec::as_slice);
+                let item = items.get(*index).filter(|_| lists.items(items).is_unique(*index, keys));
                 item.map(|item| (item, schema.and_then(|list| list.items.as_deref())))
             }
             _ => None,
@@ -91,32 +148,23 @@ fn can_reach(object: &Value, schema: Option<&Schema>, path: &[Step]) -> bool {
     true
 }
 
-/// The place in `items` of an item with the same keys, or of the same member of a set; a new one where there is none.
-fn item_slot<'b>(items: &'b mut Vec<Value>, item: &Value, list: &Schema) -> Option<&'b mut Value> {
-    let mut keys = Map::new();
-    for key in &list.list_map_keys {
-        keys.insert(key.clone(), copy(item.get(key)?));
+/// What tells an item from the others: its keys, or in a set the item.
+fn name_of(item: &Value, list: &Schema) -> Value {
+    if list.list_map_keys.is_empty() {
+        return copy(item);
     }
-    let index = items
-        .iter()
-        .position(|other| if keys.is_empty() { same(other, item) } else { has_keys(other, &keys) });
-    let index = match index {
-        Some(index) => index,
-        None => {
-            items.push(if keys.is_empty() { copy(item) } else { Value::Object(keys) });
-            items.len() - 1
-        }
-    };
-    items.get_mut(index)
+    let keys = list.list_map_keys.iter().filter_map(|key| Some((key.clone(), copy(item.get(key)?))));
+    Value::Object(keys.collect())
 }
 
 /// Calls `found` with every place of the object that a field set names: an element with others below it is named with a
 /// `.` among them if it is meant itself.
-fn named(
+fn named<'v>(
     fields: &Value,
-    object: &Value,
+    object: &'v Value,
     schema: Option<&Schema>,
     path: &mut Vec<Step>,
+    lists: &mut Lists<'v>,
     found: &mut impl FnMut(&[Step]),
 ) {
     let Some(elements) = fields.as_object() else { return };
@@ -125,9 +173,9 @@ fn named(
     }
     level(|| {
         for (element, inner) in elements {
-            let Some((step, value, child)) = resolve(element, object, schema) else { continue };
+            let Some((step, value, child)) = resolve(element, object, schema, lists) else { continue };
             path.push(step);
-            named(inner, value, child, path, found);
+            named(inner, value, child, path, lists, found);
             path.pop();
         }
     });
@@ -138,6 +186,7 @@ fn resolve<'v, 's>(
     element: &str,
     object: &'v Value,
     schema: Option<&'s Schema>,
+    lists: &mut Lists<'v>,
 ) -> Option<(Step, &'v Value, Option<&'s Schema>)> {
     let (kind, text) = element.split_at_checked(2)?;
     if kind == "f:" {
@@ -149,16 +198,13 @@ fn resolve<'v, 's>(
     }
     let wanted = Json::parse(text.as_bytes()).ok()?;
     let items = object.as_array()?;
+    let known = lists.items(items);
     let index = match kind {
-        "k:" => items.iter().position(|item| wanted.as_object().is_some_and(|keys| has_keys(item, keys)))?,
-        "v:" => items.iter().position(|item| same(item, &wanted))?,
+        "k:" => known.keyed(wanted.as_object()?)?,
+        "v:" => known.member(&wanted)?,
         _ => return None,
     };
     Some((Step::Index(index), items.get(index)?, schema.and_then(|list| list.items.as_deref())))
-}
-
-fn has_keys(item: &Value, keys: &Map<String, Value>) -> bool {
-    keys.iter().all(|(key, value)| item.get(key).is_some_and(|other| same(other, value)))
 }
 
 fn is_atomic_map(schema: Option<&Schema>) -> bool {

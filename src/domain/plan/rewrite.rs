@@ -1,6 +1,8 @@
 //! Naming the owners of an object anew: at the storage version, united where two become one, and without ourselves.
 //! It must not change what an owner owns.
 
+use std::collections::{BTreeSet, HashMap};
+
 use serde_json::{Map, Value, json};
 
 use super::misfit::misfits;
@@ -22,8 +24,9 @@ pub(super) fn is_needed<'a>(
     crd: &Crd,
     missing: impl Iterator<Item = &'a Path> + Clone,
 ) -> bool {
-    owners(object).filter(|owner| owner.version() != crd.storage().name).any(|owner| {
-        let Some(version) = crd.version(owner.version()) else { return true };
+    let versions: BTreeSet<&str> = owners(object).map(|owner| owner.version()).collect();
+    versions.into_iter().filter(|version| *version != crd.storage().name).any(|version| {
+        let Some(version) = crd.version(version) else { return true };
         crd.names_fields_alike(&version.name)
             && (missing.clone().any(|path| !version.schema.knows(path.steps()))
                 || !misfits(object.json(), &version.schema).is_empty())
@@ -34,13 +37,14 @@ pub(super) fn is_needed<'a>(
 pub(super) fn body(object: &Object, crd: &Crd, terms: &Terms) -> Json {
     let storage = crd.api_version();
     let mut entries: Vec<Value> = Vec::new();
+    let mut writers = HashMap::new();
     for entry in managed_fields(object) {
         let owner = Owner::from_entry(entry);
         if owner.manager == MANAGER && terms.ownership == Ownership::None {
             continue;
         }
-        let twin = entries.iter_mut().find(|other| owner.is_same_writer(&Owner::from_entry(other)));
-        match twin.and_then(Value::as_object_mut) {
+        let index = *writers.entry(owner.writer()).or_insert(entries.len());
+        match entries.get_mut(index).and_then(Value::as_object_mut) {
             Some(twin) => absorb(twin, entry),
             None => {
                 let mut entry = copy(entry);

@@ -54,7 +54,7 @@ pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> 
         return Following::default();
     }
     found.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let free = free::Free::of(object, crd);
+    let mut free = free::Free::of(object, crd);
     let mut moves: Vec<(Path, Option<&Json>)> = Vec::new();
     let mut kept = BTreeSet::new();
     for (place, change) in found {

@@ -6,6 +6,7 @@ mod following;
 mod gathered;
 mod guarded;
 mod laws;
+mod many;
 mod model;
 
 use case::{Case, Expected, File};
