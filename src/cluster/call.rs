@@ -7,6 +7,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, Request, Response, Uri};
 use http_body_util::BodyExt;
 use kube::client::Body;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::failure::cause;
@@ -24,7 +25,23 @@ impl Cluster {
         let answer = async {
             let response = self.open(request).await?;
             let body = response.into_body().collect().await.map_err(|error| self.broken_off(&error))?;
-            Ok(body.to_bytes().to_vec())
+            Ok(body.to_bytes().into())
+        };
+        tokio::time::timeout(DEADLINE, answer).await.unwrap_or_else(|_| Err(self.timed_out(DEADLINE)))
+    }
+
+    /// As [`Self::call`], for answers that may be large: only so many are read at once. Whoever waits for an answer to begin
+    /// takes nobody's turn.
+    pub(super) async fn call_in_turn(
+        &self,
+        request: Request<Vec<u8>>,
+        turns: &Semaphore,
+    ) -> Result<Vec<u8>, CallError> {
+        let answer = async {
+            let response = self.open(request).await?;
+            let _turn = turns.acquire().await;
+            let body = response.into_body().collect().await.map_err(|error| self.broken_off(&error))?;
+            Ok(body.to_bytes().into())
         };
         tokio::time::timeout(DEADLINE, answer).await.unwrap_or_else(|_| Err(self.timed_out(DEADLINE)))
     }

@@ -89,7 +89,8 @@ impl Cluster {
     /// See [`CallError`].
     pub async fn crd(&self, name: &str) -> Result<Option<Json>, CallError> {
         let Resource { group, version, plural } = crds();
-        match self.call(get(&format!("/apis/{group}/{version}/{plural}/{}", encoded(name)))).await {
+        let request = get(&format!("/apis/{group}/{version}/{plural}/{}", encoded(name)));
+        match self.call_in_turn(request, &self.turns.crds).await {
             Ok(body) => Json::parse(&body).map(Some).map_err(CallError::malformed),
             Err(error) if error.code() == Some(404) => Ok(None),
             Err(error) => Err(error),

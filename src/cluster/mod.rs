@@ -24,7 +24,7 @@ mod watcher;
 
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, Notify, watch as watch_channel};
+use tokio::sync::{Mutex, Notify, Semaphore, watch as watch_channel};
 use tokio::time::Instant;
 
 use access::Permitted;
@@ -48,6 +48,10 @@ pub use scan::Scan;
 pub use watch::{Change, Watch};
 pub use watcher::CrdMeta;
 
+/// Pages of lists that are read at once, and CRDs.
+const PAGES: usize = 8;
+const CRDS: usize = 1;
+
 /// A connection to one API server; cheap to clone.
 #[derive(Clone)]
 pub struct Cluster {
@@ -60,13 +64,30 @@ pub struct Cluster {
     asked: Arc<Notify>,
     /// What it has lately answered yes to.
     permitted: Arc<Mutex<Permitted>>,
+    /// How large pages are asked for, by what was seen.
+    page_limits: Arc<read::PageLimits>,
+    turns: Arc<Turns>,
+}
+
+/// How many large answers are read at once; each may be of some MiB.
+struct Turns {
+    pages: Semaphore,
+    crds: Semaphore,
 }
 
 impl Cluster {
     /// A connection through a client that is already at hand. It must not retry by itself (fact K4).
     pub fn new(client: kube::Client, metrics: Arc<Metrics>) -> Self {
         let (server, worked) = (Server::default(), watch_channel::Sender::new(Instant::now()));
-        Self { client, server, metrics, worked, asked: Arc::default(), permitted: Arc::default() }
+        let turns = Arc::new(Turns { pages: Semaphore::new(PAGES), crds: Semaphore::new(CRDS) });
+        let (page_limits, permitted) = (Arc::default(), Arc::default());
+        Self { client, server, metrics, worked, asked: Arc::default(), permitted, page_limits, turns }
+    }
+
+    /// This connection, with its requests counted beside those of another.
+    #[must_use]
+    pub fn counted_in(self, metrics: Arc<Metrics>) -> Self {
+        Self { metrics, ..self }
     }
 
     /// Where requests are counted.

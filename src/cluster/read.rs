@@ -1,7 +1,9 @@
 //! Reading custom resources: one object, or a page of a list, at any depth.
-//! It must not keep more than a page.
+//! It must not keep more than a page, nor ask for one without a bound on its bytes: objects may be of any size.
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,8 +15,39 @@ use crate::domain::crd::Resource;
 use crate::domain::json::Json;
 use crate::domain::object::{Identity, Object};
 
-/// Objects per page of a list, as client-go's pager has it.
+/// The most objects per page of a list, as client-go's pager has it.
 pub const PAGE_SIZE: u32 = 500;
+/// Objects on the first page of a resource of which nothing has been read: they may be of 1.5 MB each.
+const FIRST_PAGE: u32 = 25;
+/// How large pages are to be, in bytes.
+const PAGE_BYTES: usize = 2 << 20;
+/// How much larger than the page before one may be: the objects on it may be larger, too.
+const GROWTH: u32 = 4;
+
+/// How many objects of each resource are asked for at a time.
+#[derive(Debug, Default)]
+pub(super) struct PageLimits(Mutex<HashMap<Resource, u32>>);
+
+impl PageLimits {
+    fn of(&self, resource: &Resource) -> u32 {
+        self.lock().get(resource).copied().unwrap_or(FIRST_PAGE)
+    }
+
+    /// Takes in how large a page was.
+    fn learn(&self, resource: &Resource, asked: u32, objects: usize, bytes: usize) {
+        if objects == 0 {
+            return;
+        }
+        let fitting = u32::try_from(PAGE_BYTES / (bytes / objects).max(1)).unwrap_or(PAGE_SIZE);
+        let limit = fitting.min(asked.saturating_mul(GROWTH)).clamp(1, PAGE_SIZE);
+        self.lock().insert(resource.clone(), limit);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Resource, u32>> {
+        // A number is there or not, whoever panicked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// A part of a list.
 #[derive(Debug)]
@@ -127,12 +160,16 @@ impl Cluster {
         scope: &Scope,
         after: Option<&str>,
     ) -> Result<RawPage, CallError> {
-        let mut path = format!("{}?limit={PAGE_SIZE}", collection(resource, scope.namespace()));
+        let limit = self.page_limits.of(resource);
+        let mut path = format!("{}?limit={limit}", collection(resource, scope.namespace()));
         if let Some(token) = after {
             path.push_str("&continue=");
             path.push_str(&encoded(token));
         }
-        RawPage::read(self.call(get(&path)).await.map_err(|error| own(resource, error))?)
+        let body = self.call_in_turn(get(&path), &self.turns.pages).await;
+        let page = RawPage::read(body.map_err(|error| own(resource, error))?)?;
+        self.page_limits.learn(resource, limit, page.items.len(), page.body.len());
+        Ok(page)
     }
 
     /// Reads one object; none if it is gone, or another one has its name.

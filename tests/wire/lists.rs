@@ -232,3 +232,39 @@ async fn one_object_is_told_from_another_of_its_name() {
     let (cluster, _) = serve(|_| Answer::text(404, "404 page not found\n"));
     assert_eq!(cluster.object(&things(), &identity).await.expect_err("no answer").code(), Some(404));
 }
+
+#[tokio::test(start_paused = true)]
+async fn pages_are_bounded_in_bytes_and_grow_where_objects_are_small() {
+    const OBJECTS: usize = 1_500;
+    for (size, last) in [(100_000, 20), (100, 500)] {
+        let script = move |request: &Request| {
+            let first: usize = request.asked("continue").parse().unwrap_or_default();
+            let limit: usize = request.asked("limit").parse().expect("a limit");
+            let end = OBJECTS.min(first + limit);
+            let text = "x".repeat(size);
+            let items = (first..end).map(|number| {
+                let mut thing = thing(&format!("thing-{number}"), 7);
+                thing["spec"]["text"] = text.as_str().into();
+                thing
+            });
+            page(40, &if end < OBJECTS { end.to_string() } else { String::new() }, items)
+        };
+        let (cluster, log) = serve(script);
+        let (mut seen, mut next) = (0, None);
+        loop {
+            let page = cluster.page(&things(), next.as_deref()).await.expect("a page");
+            seen += page.objects.len();
+            next = page.next;
+            if next.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, OBJECTS);
+        let lists = log.of(Request::is_list);
+        let limits: Vec<usize> =
+            lists.iter().map(|list| list.asked("limit").parse().expect("a limit")).collect();
+        assert!(limits.iter().all(|limit| limit * size <= 3 << 20), "{limits:?} objects of {size} bytes");
+        assert_eq!(limits.last(), Some(&last), "{limits:?}");
+        assert!(lists.len() <= OBJECTS / last + 4, "{limits:?}");
+    }
+}
