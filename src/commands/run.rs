@@ -8,9 +8,13 @@ use anyhow::Context;
 use clap::{ArgAction, Args};
 use etch::cluster::{Cluster, Lease, Target};
 use etch::controller::{Operator, Options};
+use etch::metrics::Metrics;
 use etch::server::{self, Readiness};
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -56,50 +60,122 @@ impl Run {
             TcpListener::bind(self.listen).await.with_context(|| format!("--listen {}", self.listen))?;
         let listening = listener.local_addr()?;
         let ready = Arc::new(Readiness::default());
-        let server = tokio::spawn(server::serve(listener, cluster.metrics().clone(), ready.clone()));
+        let vital = Vital::new()?;
+        vital.serve(listener, cluster.metrics().clone(), ready.clone())?;
         info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch starts");
         let operator = Operator::start(cluster.clone(), options, ready.clone());
         if self.leader_elect {
-            self.lead(&cluster, &operator, &ready, &ended).await;
+            let lease = vital.connect(target, cluster.metrics().clone()).await?;
+            let lease = Lease::new(lease, &self.lease_namespace, "etch", &identity());
+            let (leads, working) = (watch::Sender::new(false), watch::Sender::new(false));
+            let led = leads.subscribe();
+            let held = vital.spawn(hold(lease, ready, leads, working.subscribe(), ended));
+            lead(&cluster, &operator, led, &working).await;
+            held.await?;
         } else {
             ready.knows_the_leader();
             cluster.metrics().leader.set(1);
             operator.lead(ended.cancelled_owned()).await;
         }
         signals.abort();
-        server.abort();
         Ok(Outcome::Clean)
     }
+}
 
-    /// Works for as long as the lease is held, again and again, until the process is to end.
-    async fn lead(
+/// A thread for the Lease and for health, which no object, however large, keeps from answering in time.
+struct Vital(Option<Runtime>);
+
+impl Vital {
+    fn new() -> std::io::Result<Self> {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder
+            .worker_threads(1)
+            .thread_name("etch-vital")
+            .enable_all()
+            .build()
+            .map(|runtime| Self(Some(runtime)))
+    }
+
+    fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        let runtime = self.0.as_ref().expect("it is there until this is dropped");
+        runtime.spawn(future)
+    }
+
+    /// Serves health and metrics for as long as this lives.
+    fn serve(
         &self,
-        cluster: &Cluster,
-        operator: &Operator,
-        ready: &Readiness,
-        ended: &CancellationToken,
-    ) {
-        let mut lease = Lease::new(cluster.clone(), &self.lease_namespace, "etch", &identity());
-        loop {
-            tokio::select! {
-                // It may have become ours in this very moment.
-                () = ended.cancelled() => return lease.release().await,
-                () = lease.acquire(|| ready.knows_the_leader()) => {},
-            }
+        listener: TcpListener,
+        metrics: Arc<Metrics>,
+        ready: Arc<Readiness>,
+    ) -> std::io::Result<()> {
+        let listener = listener.into_std()?;
+        self.spawn(async move { server::serve(TcpListener::from_std(listener)?, metrics, ready).await });
+        Ok(())
+    }
+
+    /// A connection whose requests are sent and answered on this thread.
+    async fn connect(&self, target: &Target, metrics: Arc<Metrics>) -> anyhow::Result<Cluster> {
+        let target = target.clone();
+        let cluster = self.spawn(async move { Cluster::connect(&target).await }).await??;
+        Ok(cluster.counted_in(metrics))
+    }
+}
+
+impl Drop for Vital {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Holds the Lease, again and again, until the process is to end; `leads` says when it is held. It is given up, or tried for
+/// anew, when nobody is `working` any more.
+async fn hold(
+    mut lease: Lease,
+    ready: Arc<Readiness>,
+    leads: watch::Sender<bool>,
+    mut working: watch::Receiver<bool>,
+    ended: CancellationToken,
+) {
+    loop {
+        tokio::select! {
+            // It may have become ours in this very moment.
+            () = ended.cancelled() => return lease.release().await,
+            () = lease.acquire(|| ready.knows_the_leader()) => {},
+        }
+        leads.send_replace(true);
+        tokio::select! {
+            () = ended.cancelled() => {},
+            () = lease.hold() => {},
+        }
+        leads.send_replace(false);
+        // Where the other side is gone, nobody works.
+        let _ = working.wait_for(|working| !working).await;
+        if ended.is_cancelled() {
+            return lease.release().await;
+        }
+    }
+}
+
+/// Works for as long as the Lease is held, again and again, until nobody tries for it any more.
+async fn lead(
+    cluster: &Cluster,
+    operator: &Operator,
+    mut leads: watch::Receiver<bool>,
+    working: &watch::Sender<bool>,
+) {
+    while leads.wait_for(|leads| *leads).await.is_ok() {
+        // Said first, and then looked: the Lease is not given up between the two.
+        working.send_replace(true);
+        if *leads.borrow() {
             cluster.metrics().leader.set(1);
-            let over = async {
-                tokio::select! {
-                    () = ended.cancelled() => {},
-                    () = lease.hold() => {},
-                }
-            };
-            operator.lead(over).await;
+            let mut over = leads.clone();
+            operator.lead(async move { drop(over.wait_for(|leads| !leads).await) }).await;
             cluster.metrics().leader.set(0);
             cluster.metrics().forget_all();
-            if ended.is_cancelled() {
-                return lease.release().await;
-            }
         }
+        working.send_replace(false);
     }
 }
 
