@@ -12,6 +12,36 @@ use super::path::Path;
 use super::schema::{ParseError, Schema};
 use super::validate;
 
+/// The API groups that kube-apiserver serves itself. A CRD may be in one that ends in `k8s.io` where it has the annotation
+/// `api-approved.kubernetes.io`, whatever that says, and in one without a dot never, unless it was put into etcd.
+///
+/// Source: kubernetes 1.37 `pkg/controlplane/instance.go`, and those that older releases served.
+const BUILT_IN: [&str; 23] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "extensions",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+    "storagemigration.k8s.io",
+];
+
 /// One CRD with the schemas of all its versions.
 #[derive(Debug)]
 pub struct Crd {
@@ -138,6 +168,12 @@ impl Crd {
     /// `stable.example.com`
     pub fn group(&self) -> &str {
         &self.group
+    }
+
+    /// Whether its group is one that the API server serves itself: requests for its objects are answered with built-in ones, and
+    /// its defaults would be stored in those.
+    pub fn is_shadowed(&self) -> bool {
+        BUILT_IN.contains(&self.group.as_str())
     }
 
     /// `CronTab`

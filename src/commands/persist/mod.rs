@@ -211,6 +211,12 @@ impl Persist {
         if let Some(message) = judge(&document["spec"]).message() {
             bail!("the schema is not structural, so the server applies no defaults: {message}");
         }
+        if crd.is_shadowed() {
+            bail!(
+                "the API server serves the group {} itself; this CRD's defaults would reach built-in objects",
+                crd.group()
+            );
+        }
         let verbs: &[Verb] = if self.dry_run { &[Verb::List] } else { &[Verb::Get, Verb::List, Verb::Patch] };
         // Where the server does not say, it is found out by trying.
         if let Ok(Some(missing)) = work.cluster.missing_in(&crd.resource(), &work.scope, verbs).await {

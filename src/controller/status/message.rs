@@ -39,11 +39,22 @@ pub(in crate::controller) fn without_objects(
         let message = format!("DefaultsPolicy {} has mode: Ignore", settings.policy);
         return status(None, Reason::Ignored, message);
     }
+    if crd.is_shadowed() {
+        return status(Some(false), Reason::NotServed, shadowed(crd));
+    }
     if !crd.storage().served {
         let message = format!("the storage version {} is not served", crd.storage().name);
         return status(Some(false), Reason::NotServed, message);
     }
     None
+}
+
+/// Why nothing is read or written for a CRD in a group of the API server's own.
+pub(in crate::controller) fn shadowed(crd: &Crd) -> String {
+    format!(
+        "the API server serves the group {} itself; this CRD's defaults would reach built-in objects",
+        crd.group()
+    )
 }
 
 /// The status of a CRD whose schema is not structural, or cannot be read at all.
@@ -309,7 +320,12 @@ mod tests {
             let (namespace, name) = (Some("default".to_owned()), name.to_owned());
             tally.add(Identity { namespace, uid: name.clone(), name }, state, &[]);
         }
-        let settings = Settings {
+        let crd_status = of(&SchemaFindings::default(), &settings(), &tally);
+        (crd_status.persisted, format!("{}: {}", crd_status.reason.as_str(), crd_status.message))
+    }
+
+    fn settings() -> Settings {
+        Settings {
             policy: "default".to_owned(),
             mode: Mode::Persist,
             terms: Terms::default(),
@@ -318,9 +334,26 @@ mod tests {
             stop_after_rejected: None,
             pause: None,
             follow: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_for_a_crd_in_a_group_of_the_servers_own() {
+        let schema = serde_json::json!({ "type": "object", "properties": { "spec": {
+            "type": "object", "properties": { "replicas": { "type": "integer", "default": 1 } } } } });
+        let crd = |group: &str| {
+            let document = serde_json::json!({
+                "metadata": { "name": format!("deployments.{group}") },
+                "spec": { "group": group, "names": { "kind": "Deployment", "plural": "deployments" }, "versions": [
+                    { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }] },
+            });
+            Crd::read(&document.into()).expect("a CRD")
         };
-        let crd_status = of(&SchemaFindings::default(), &settings, &tally);
-        (crd_status.persisted, format!("{}: {}", crd_status.reason.as_str(), crd_status.message))
+        let (settings, findings) = (settings(), SchemaFindings::default());
+        let refused = without_objects(&crd("apps"), &settings, &findings).expect("a status");
+        assert_eq!((refused.persisted, refused.reason), (Some(false), Reason::NotServed));
+        assert!(refused.message.contains("the group apps itself"), "{}", refused.message);
+        assert!(without_objects(&crd("apps.example.com"), &settings, &findings).is_none());
     }
 
     fn skipped(why: Skip, lacks: bool) -> ObjectState {

@@ -147,3 +147,18 @@ fn a_webhook_may_rename_fields_and_none_does_not() {
 fn cluster_scoped_objects_have_no_namespace() {
     assert!(!read(with("/spec/scope", json!("Cluster"))).expect("a CRD").is_namespaced());
 }
+
+#[test]
+fn a_group_that_the_server_serves_itself_shadows_a_crd() {
+    for (group, expected) in [
+        ("apps", true),
+        ("networking.k8s.io", true),
+        ("policy", true),
+        ("example.com", false),
+        ("gateway.networking.k8s.io", false),
+        ("apps.example.com", false),
+    ] {
+        let crd = read(with("/spec/group", json!(group))).expect("a CRD");
+        assert_eq!(crd.is_shadowed(), expected, "{group}");
+    }
+}
