@@ -105,6 +105,7 @@ fn prepare(folder: &Path) -> Result<()> {
     }
     fs::create_dir_all(folder.join("objects"))?;
     fs::copy(folder.join("object.yaml"), folder.join("objects/object.yaml"))?;
+    prepare_admission(folder)?;
     fs::create_dir_all(folder.join(".zfunc"))?;
     fs::create_dir_all(folder.join(".config/fish/completions"))?;
     symlink(binary()?, folder.join("etch"))?;
@@ -113,5 +114,39 @@ fn prepare(folder: &Path) -> Result<()> {
         fs::write(&path, format!("#!/bin/sh\n{script}\n"))?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
     }
+    Ok(())
+}
+
+/// A provider's EmbeddedSchema with what is known of a cluster, a schema that needs to know nothing, and a Machine.
+fn prepare_admission(folder: &Path) -> Result<()> {
+    fs::copy(file("../yaml/machine-api/aws.yaml"), folder.join("aws.yaml"))?;
+    let facts = serde_json::json!({
+        "clusterID": "demo", "region": "eu-west-1", "arch": "amd64", "dnsDisconnected": false, "featureGates": {},
+        "platformStatus": { "type": "AWS", "aws": { "region": "eu-west-1" } },
+    });
+    fs::write(folder.join("facts.json"), facts.to_string())?;
+    let machine = serde_json::json!({
+        "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
+        "metadata": { "name": "worker", "namespace": "openshift-machine-api" },
+        "spec": { "providerSpec": { "value": { "ami": { "id": "ami-1" } } } },
+    });
+    for name in ["machine.yaml", "before.yaml", "after.yaml"] {
+        fs::write(folder.join(name), machine.to_string())?;
+    }
+    fs::write(folder.join("requests.jsonl"), serde_json::json!({ "object": machine }).to_string())?;
+    let small = serde_json::json!({
+        "apiVersion": "etch-operator.io/v1alpha1", "kind": "EmbeddedSchema", "metadata": { "name": "small" },
+        "spec": {
+            "targets": [{
+                "group": "machine.openshift.io", "version": "v1beta1", "resource": "machines",
+                "path": ".spec.providerSpec.value",
+            }],
+            "schema": { "openAPIV3Schema": { "type": "object", "properties": {
+                "size": { "type": "string", "default": "small" },
+            } } },
+        },
+    });
+    fs::create_dir_all(folder.join("schemas"))?;
+    fs::write(folder.join("schemas/small.yaml"), small.to_string())?;
     Ok(())
 }

@@ -157,8 +157,8 @@ const SHOWN: [Shown; 15] = [
         by: &[(
             "single/argoproj-argo-workflows__workflowtasksets.argoproj.io.yaml",
             &[
-                " spec.validation.openAPIV3Schema.properties[spec].properties[tasks].additionalProperties.properties[dag].properties[tasks].items.properties[inline].type",
-                " spec.validation.openAPIV3Schema.properties[spec].properties[tasks].additionalProperties.properties[steps].items.items",
+                "spec.validation.openAPIV3Schema.properties[spec].properties[tasks].additionalProperties.properties[dag].properties[tasks].items.properties[inline].type",
+                "spec.validation.openAPIV3Schema.properties[spec].properties[tasks].additionalProperties.properties[steps].items.items",
             ],
         )],
         not_by: (

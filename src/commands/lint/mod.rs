@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, crds};
 use etch::domain::finding::Kind;
@@ -22,6 +23,9 @@ use serde::Serialize;
 use super::{asynchronous, each, failure, none_of, one_stdin};
 use crate::commands::global::Global;
 use crate::commands::outcome::Outcome;
+
+/// The releases whose answers are known, as they are typed.
+const RELEASES: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
 
 /// Check CRDs for what the API server refuses, and for defaults that are wrong or surprising
 ///
@@ -47,7 +51,7 @@ pub(crate) struct Lint {
     #[arg(long, value_name = "OLD", conflicts_with_all = ["live", "explain"])]
     old: Vec<PathBuf>,
     /// A release of Kubernetes, such as 1.36; may be given several times [default: all supported releases]
-    #[arg(long, value_name = "RELEASE", value_parser = release)]
+    #[arg(long, value_name = "RELEASE", value_parser = PossibleValuesParser::new(RELEASES).try_map(release))]
     kubernetes: Vec<Release>,
     /// The lowest severity to show and count [default: warning in tables, else info]
     #[arg(long, value_enum)]
@@ -370,12 +374,9 @@ fn rule(code: &str) -> Result<&'static Rule, String> {
     lint::rule(code).ok_or_else(|| format!("no rule is called {code}; see `etch lint --explain all`"))
 }
 
-fn release(text: &str) -> Result<Release, String> {
+fn release(text: String) -> Result<Release, String> {
     let minor = text.strip_prefix("1.").and_then(|minor| minor.parse().ok());
-    minor.and_then(Release::of_minor).ok_or_else(|| {
-        let known: Vec<_> = Release::ALL.iter().map(Release::to_string).collect();
-        format!("the answers of these releases are known: {}", known.join(", "))
-    })
+    minor.and_then(Release::of_minor).ok_or_else(|| format!("the answers of {text} are not known"))
 }
 
 fn tone(severity: Severity) -> Tone {
@@ -393,5 +394,15 @@ impl From<Level> for Severity {
             Level::Warning => Self::Warning,
             Level::Error => Self::Error,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_release_whose_answers_are_known_can_be_asked_for() {
+        assert_eq!(RELEASES.map(|text| release(text.to_owned())), Release::ALL.map(Ok));
     }
 }
