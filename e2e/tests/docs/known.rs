@@ -108,6 +108,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     // runbook
     ("kubectl get crd NAME -o jsonpath='{.status.conditions[?(@.type==\"DefaultsPersisted\")]}'", WELL),
     ("kubectl get defaultsreport NAME -o yaml", WELL),
+    ("etch audit CRD --objects --limit 0", LOOKED),
     ("etch audit CRD --objects --etcd-endpoints …", LOOKED),
     ("etch audit --objects", LOOKED),
     ("kubectl annotate TYPE NAME etch-operator.io/ignore-", WELL),

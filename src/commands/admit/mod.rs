@@ -29,7 +29,7 @@ use requests::{Asked, Asking};
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch admit --schema aws.yaml --facts facts.json machine.yaml
-  etch admit --schema aws.yaml --facts facts.json --secrets aws-cloud-credentials -o json machine.yaml
+  etch admit --schema aws.yaml --facts facts.json --secrets aws-credentials -o json machine.yaml
   etch admit --schema schemas/ --operation UPDATE --old before.yaml --ratchet after.yaml
   etch admit --schema schemas/ --requests requests.jsonl")]
 pub(crate) struct Admit {

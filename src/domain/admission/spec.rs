@@ -98,7 +98,7 @@ pub struct Fact {
     #[schemars(length(min = 1, max = 63), regex(pattern = "^[a-zA-Z][a-zA-Z0-9]*$"))]
     pub name: String,
     /// A value that is always the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything")]
     pub constant: Option<Value>,
     /// The object that the value is taken from. The operator may read this one object and watches it.
@@ -113,7 +113,7 @@ pub struct Fact {
     #[schemars(length(min = 1, max = 10_000))]
     pub expression: Option<String>,
     /// The value where there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything")]
     pub fallback: Option<Value>,
 }
