@@ -104,20 +104,29 @@ async fn a_quiet_cluster_and_a_restart_cost_nothing() -> Result<()> {
     assert_eq!(scene.requests_to(GROUP, &everything)?, before, "a quiet cluster sees no request");
 
     operator.stop().await?;
-    let revisions = revisions(cluster).await?;
-    let (lists, patches) = (scene.requests_to(GROUP, &["list"])?, scene.requests(is_write)?.len());
-    let operator = scene.operator(&[])?;
-    eventually(SOON, "a watch after the restart", async || {
-        Ok((scene.requests_to(GROUP, &["list"])? > lists).then_some(()))
-    })
-    .await?;
-    scene.barrier().await?;
-    let later = scene.requests(is_write)?.split_off(patches);
-    let later: Vec<_> = later.iter().map(|event| [&event["verb"], &event["objectRef"]]).collect();
-    assert!(later.is_empty(), "a restart writes nothing: {later:#?}");
-    assert_eq!(scene.requests_to(GROUP, &["list"])?, lists + 1, "a restart lists once");
-    assert_eq!(self::revisions(cluster).await?, revisions);
-    operator.stop().await
+    let stored = revisions(cluster).await?;
+    let mut restarts = Vec::new();
+    // Whatever else a restart may have to say, objects are never written by it; and a restart after it has nothing to say.
+    while restarts.len() < 3 {
+        let (lists, writes) = (scene.requests_to(GROUP, &["list"])?, scene.requests(is_write)?.len());
+        let operator = scene.operator(&[])?;
+        eventually(SOON, "a list after the restart", async || {
+            Ok((scene.requests_to(GROUP, &["list"])? > lists).then_some(()))
+        })
+        .await?;
+        scene.barrier().await?;
+        let later = scene.requests(is_write)?.split_off(writes);
+        let later: Vec<_> = later.iter().map(|event| [&event["verb"], &event["objectRef"]]).collect();
+        let listed = scene.requests_to(GROUP, &["list"])? - lists;
+        assert_eq!(revisions(cluster).await?, stored, "a restart writes no object");
+        let log = operator.log()?;
+        operator.stop().await?;
+        if later.is_empty() && listed == 1 {
+            return Ok(());
+        }
+        restarts.push(format!("{listed} lists, and writes: {later:#?}\n{log}"));
+    }
+    anyhow::bail!("a restart lists once and writes nothing:\n{}", restarts.join("\n\n"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
