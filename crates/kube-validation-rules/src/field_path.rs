@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 use kube_structural_schema::path::{Step, Trail};
 use kube_structural_schema::schema::Schema;
 
+use crate::path_tokens::{PathTokens, unquote};
+
 /// The place below a base that is in that form already; the root of nothing is `<nil>`.
 pub(super) fn render(base: &str, trail: &Trail<'_>) -> String {
     let text = below(base, trail);
@@ -54,20 +56,14 @@ fn push_index(text: &mut String, index: impl std::fmt::Display) {
 pub(super) fn normalize(path: &str, schema: &Schema) -> Option<String> {
     let mut text = String::new();
     let mut reached = Some(schema);
-    let mut rest = path;
-    while !rest.is_empty() {
-        let (token, tail) = next_token(rest);
-        let (name, tail) = match token {
-            "." => {
-                let (name, tail) = next_token(tail);
-                (name.to_owned(), tail)
-            }
+    let mut tokens = PathTokens(path);
+    while let Some(token) = tokens.next() {
+        let name = match token {
+            "." => tokens.next()?.to_owned(),
             "[" => {
-                let (quoted, tail) = next_token(tail);
-                let inner = quoted.strip_prefix('\'')?.strip_suffix('\'')?;
-                let (close, tail) = next_token(tail);
-                (close == "]").then_some(())?;
-                (unquote(inner)?, tail)
+                let inner = tokens.next()?.strip_prefix('\'')?.strip_suffix('\'')?;
+                (tokens.next()? == "]").then_some(())?;
+                unquote(inner)?
             }
             _ => return None,
         };
@@ -83,47 +79,8 @@ pub(super) fn normalize(path: &str, schema: &Schema) -> Option<String> {
             reached = at.additional.as_ref().map(|_| at.additional_schema())?;
             push_index(&mut text, &name);
         }
-        rest = tail;
     }
     (!text.is_empty()).then_some(text)
-}
-
-/// The next delimiter, quoted text or name.
-fn next_token(text: &str) -> (&str, &str) {
-    if text.starts_with('\'') {
-        let bytes = text.as_bytes();
-        let close = (1..bytes.len()).find(|at| bytes[*at] == b'\'' && bytes[at - 1] != b'\\');
-        return text.split_at(close.map_or(text.len(), |close| close + 1));
-    }
-    match text.find(['.', '[', ']']) {
-        Some(0) => text.split_at(1),
-        Some(end) => text.split_at(end),
-        None => (text, ""),
-    }
-}
-
-fn unquote(text: &str) -> Option<String> {
-    let mut unquoted = String::with_capacity(text.len());
-    let mut characters = text.chars();
-    while let Some(character) = characters.next() {
-        if character != '\\' {
-            unquoted.push(character);
-            continue;
-        }
-        unquoted.push(match characters.next() {
-            Some('a') => '\u{7}',
-            Some('b') => '\u{8}',
-            Some('f') => '\u{c}',
-            Some('n') => '\n',
-            Some('r') => '\r',
-            Some('t') => '\t',
-            Some('v') => '\u{b}',
-            Some('\'') => '\'',
-            Some('\\') | None => '\\',
-            Some(_) => return None,
-        });
-    }
-    Some(unquoted)
 }
 
 #[cfg(test)]

@@ -58,6 +58,7 @@ mod macros;
 mod model;
 mod names;
 mod old_items;
+mod path_tokens;
 mod plan;
 mod problem;
 mod program;
@@ -73,6 +74,7 @@ mod view;
 
 pub use expression::{EvaluationError, Expression, Variables, Wanted};
 pub use judge::{Decl, Declared, Judgement, Known, judge};
+pub use path_tokens::{PathTokens, unquote};
 pub use program::{BrokenRule, Program};
 
 /// What the rules of one object may cost together, and so may the defaults of one schema.

@@ -5,6 +5,7 @@
 
 use crate::field::Field;
 use kube_structural_schema::schema::Schema;
+use kube_validation_rules::{PathTokens, unquote};
 
 /// What a path leads to.
 pub(super) struct Found<'s> {
@@ -27,7 +28,7 @@ pub(super) fn resolve<'s>(
 ) -> Result<Found<'s>, String> {
     const NOWHERE: &str = "does not refer to a valid field";
     const END: &str = "unexpected end of JSON path";
-    let mut tokens = Tokens(path);
+    let mut tokens = PathTokens(path);
     let (mut at, mut root) = (Field::default(), None);
     let mut reached = schema;
     while let Some(token) = tokens.next() {
@@ -37,7 +38,7 @@ pub(super) fn resolve<'s>(
                 let quoted = tokens.next().ok_or(END)?;
                 let inner = quoted.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
                 let inner = inner.ok_or_else(|| format!("expected single quoted string but got {quoted}"))?;
-                unquoted(inner)?
+                unquote(inner).ok_or("invalid string literal: invalid escape sequence")?
             }
             "." => tokens.next().ok_or(END)?.to_owned(),
             other => return Err(format!("expected [ or . but got: {other}")),
@@ -63,58 +64,6 @@ pub(super) fn resolve<'s>(
         root.get_or_insert(name);
     }
     Ok(Found { path: at.to_string(), root: root.unwrap_or_default(), schema: reached })
-}
-
-/// Points, brackets, quoted texts, and what is between them.
-struct Tokens<'p>(&'p str);
-
-impl<'p> Iterator for Tokens<'p> {
-    type Item = &'p str;
-
-    fn next(&mut self) -> Option<&'p str> {
-        let text = self.0;
-        if text.is_empty() {
-            return None;
-        }
-        let end = if text.starts_with('\'') {
-            let bytes = text.as_bytes();
-            let close = (1..bytes.len()).find(|at| bytes[*at] == b'\'' && bytes[at - 1] != b'\\');
-            close.map_or(text.len(), |close| close + 1)
-        } else {
-            match text.find(['.', '[', ']']) {
-                Some(0) => 1,
-                Some(end) => end,
-                None => text.len(),
-            }
-        };
-        let (token, rest) = text.split_at(end);
-        self.0 = rest;
-        Some(token)
-    }
-}
-
-fn unquoted(text: &str) -> Result<String, String> {
-    let mut plain = String::with_capacity(text.len());
-    let mut characters = text.chars();
-    while let Some(character) = characters.next() {
-        if character != '\\' {
-            plain.push(character);
-            continue;
-        }
-        plain.push(match characters.next() {
-            Some('a') => '\u{7}',
-            Some('b') => '\u{8}',
-            Some('f') => '\u{c}',
-            Some('n') => '\n',
-            Some('r') => '\r',
-            Some('t') => '\t',
-            Some('v') => '\u{b}',
-            Some('\'') => '\'',
-            Some('\\') | None => '\\',
-            Some(_) => return Err("invalid string literal: invalid escape sequence".to_owned()),
-        });
-    }
-    Ok(plain)
 }
 
 #[cfg(test)]
