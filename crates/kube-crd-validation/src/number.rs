@@ -90,7 +90,7 @@ fn multiple_of<'v>(number: Num, factor: f64, comparable: bool) -> Option<What<'v
     (!is_integer(quotient)).then_some(What::MultipleOf(Num::Float(factor)))
 }
 
-/// Whether a number can be written as one of the type and format. The server goes by the digits.
+/// Whether a number can be written as one of the type and format. The server decides by the digits.
 fn fits(number: Num, type_name: &str, format: &str) -> bool {
     match (type_name, format) {
         ("integer", "int32") => number.digits().parse::<i32>().is_ok(),

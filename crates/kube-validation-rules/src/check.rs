@@ -100,7 +100,7 @@ struct Checker<'t, 'm> {
 }
 
 impl<'m> Checker<'_, 'm> {
-    /// Finds the type of an expression. After an error it is `dyn`, so that one mistake is told once.
+    /// Finds the type of an expression. After an error it is `dyn`, so that one mistake is reported once.
     fn check(&mut self, id: Id) -> Type<'m> {
         level(|| {
             let tree = self.tree;
@@ -374,7 +374,7 @@ impl<'m> Checker<'_, 'm> {
         inner
     }
 
-    /// The type of a literal's entries so far with one more. That they differ is told of literals later.
+    /// The type of a literal's entries so far with one more. Literals whose entries differ are reported later.
     fn join(&mut self, previous: Option<Type<'m>>, current: Type<'m>) -> Type<'m> {
         match previous {
             None => current,

@@ -1,4 +1,4 @@
-//! How large the values of a schema can be: what the estimate of a rule's cost goes by.
+//! How large the values of a schema can be: the estimate of a rule's cost depends on it.
 //! It must not know schemas; `model` does.
 //!
 //! Source: apiserver `pkg/cel/common/schemas.go` (`SchemaDeclType`) and `pkg/cel/limits.go`.

@@ -42,7 +42,7 @@ pub(super) fn parse(source: &str, library: Library) -> Result<Tree, Vec<Problem>
     // The parsed tree is taken apart within, too: it recurses as it is dropped.
     stacker::grow(stack, || {
         // An environment of no macros: which there are, and what becomes of them, is decided here.
-        // The crate takes one level more than it is told.
+        // The crate accepts one level more than the limit that it is given.
         let parser = Env::default().parser().max_recursion_depth(MAX_DEPTH - 1);
         let (parsed, places) = parser.parse_with_source_info(source).map_err(problems)?;
         let mut tree = Tree::new();
@@ -137,7 +137,7 @@ fn expand(
     macros::expand(tree, function, target, args)
 }
 
-/// What lowering goes by.
+/// What lowering depends on.
 struct Context {
     places: SourceInfo,
     library: Library,

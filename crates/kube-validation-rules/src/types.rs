@@ -11,7 +11,7 @@ use kube_structural_schema::json::level;
 
 use super::model::{Fields, Format, Node, Shape};
 
-/// A type. Objects of the schema are told apart by the node they are described at.
+/// A type. Objects of the schema are distinguished by the node that describes them.
 #[derive(Clone, Debug)]
 pub(super) enum Type<'m> {
     /// Known only at run time.
@@ -27,7 +27,7 @@ pub(super) enum Type<'m> {
     Timestamp,
     List(Arc<Type<'m>>),
     Map(Arc<(Type<'m>, Type<'m>)>),
-    /// A list of the schema; [`Self::open`] tells of what. Schemas nest deeper than types may.
+    /// A list of the schema; [`Self::open`] gives it with its items. Schemas nest deeper than types may.
     Array(&'m Node),
     /// A map of the schema, likewise.
     Mapping(&'m Node),
