@@ -164,6 +164,7 @@ impl Context {
             retries: Retries::new(),
             permissions: Permissions::of(&self.permissions),
             checkpoint: None,
+            is_restored: false,
             backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
             settled_at: None,
             missing: None,

@@ -77,3 +77,27 @@ async fn a_report_that_somebody_deletes_is_there_again() {
     operator.await.expect("it ends by itself");
     assert!(reads <= 8, "{reads} reads of the report in eleven minutes");
 }
+
+/// Without a lease to agree on, the other replica replaces each report that this one writes.
+#[tokio::test(start_paused = true)]
+async fn another_writer_of_reports_keeps_nobody_from_writing_objects() {
+    let world = World::with(&["a", "b"]);
+    set_policy(&world, 2, json!({ "settle": "1m" }));
+    let mut writes = 0;
+    world.loses(move |world, request| {
+        if request.method == "PATCH" && request.path.contains("reports") {
+            writes += 1;
+            world.edit_report(CRD, |report| {
+                report["status"]["settlesAt"] = json!(format!("2026-01-01T00:00:{writes:02}Z"))
+            });
+        }
+        None
+    });
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 10 * MINUTE));
+    tokio::time::sleep(30 * Duration::from_secs(1)).await;
+    assert!(!world.is_persisted("a"), "the schema has not settled");
+    tokio::time::sleep(2 * MINUTE).await;
+    assert!(world.is_persisted("a") && world.is_persisted("b"), "{}", world.persisted());
+    operator.await.expect("it ends by itself");
+}

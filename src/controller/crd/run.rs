@@ -56,7 +56,8 @@ impl CrdTask {
         let known = self.status_writer.report().cloned();
         let report = self.status_writer.read_report().await?;
         if known.is_some() && !self.status_writer.is_ours(known.as_ref(), report.as_ref()) {
-            return Err(TaskError::Restored(Sign::Report));
+            info!(reason = %TaskError::Restored(Sign::Report), "what is on record does not count");
+            (self.checkpoint, self.is_restored) = (None, true);
         }
         let before = self.open.as_deref();
         let open = OpenReport::new(report.as_ref(), &self.crd, &self.settings, &self.revision, before);
@@ -66,8 +67,8 @@ impl CrdTask {
             self.report_idle(&open, state, report).await;
             return Ok(Next::Idle);
         }
-        let checkpoint =
-            self.checkpoint.take().or_else(|| Checkpoint::from_report(report.as_ref()?, &self.crd));
+        let recorded = report.as_ref().filter(|_| !self.is_restored);
+        let checkpoint = self.checkpoint.take().or_else(|| Checkpoint::from_report(recorded?, &self.crd));
         // Where no default is left and none is followed, nothing is written: what is only counted need not settle.
         let may_write = has_defaults || !self.settings.follow.is_empty();
         if checkpoint.is_none()
@@ -77,6 +78,12 @@ impl CrdTask {
             return Ok(Next::Settle(left));
         }
         self.checkpoint = checkpoint;
+        // A wait would be no use: another writer of reports may come again before each attempt.
+        if std::mem::take(&mut self.is_restored)
+            && let Some(crd_status) = TaskError::Restored(Sign::Report).crd_status(&self.findings)
+        {
+            self.status_writer.set_conditions(crd_status).await;
+        }
         Ok(Next::Run(open))
     }
 
