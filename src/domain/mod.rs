@@ -6,6 +6,7 @@ pub mod audit;
 pub mod condition;
 pub mod crd;
 pub mod decode;
+pub mod field;
 pub mod filter;
 pub mod guard;
 pub mod impact;

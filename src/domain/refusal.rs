@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::domain::field::without_keys;
+use crate::domain::schema::Schema;
+
 /// The longest wait that a server is granted: a proxy may ask for days, and one answer must not stop everything.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// The reasons that the API itself gives. A webhook may give any text, and that may be a value.
@@ -38,7 +41,7 @@ pub struct Refusal {
     pub code: u16,
     /// The machine-readable reason: `Invalid`, `Forbidden`, `Conflict`; empty where the answer gives none of the API's own.
     pub reason: String,
-    /// The fields that it is about, as the server names them.
+    /// The fields that it is about, as the server names them: not for showing before [`Self::without_keys`].
     pub fields: Vec<String>,
     /// How long to wait before asking again; not absurdly long.
     pub retry_after: Option<Duration>,
@@ -46,6 +49,8 @@ pub struct Refusal {
     pub continue_token: Option<String>,
     /// Whether it names the object that it is about.
     names_object: bool,
+    /// Whether the fields are shown.
+    shows_fields: bool,
     message: String,
 }
 
@@ -102,8 +107,17 @@ impl Refusal {
             retry_after: retry_after.or(asked).map(|wait| wait.min(LONGEST_WAIT)),
             continue_token: status.metadata.r#continue.filter(|token| !token.is_empty()),
             names_object: !details.name.is_empty(),
+            shows_fields: false,
             message: status.message,
         }
+    }
+
+    /// The same refusal of a write of an object with this schema, with fields that may be shown: without the keys of maps.
+    #[must_use]
+    pub fn without_keys(mut self, schema: &Schema) -> Self {
+        self.fields.iter_mut().for_each(|field| *field = without_keys(field, schema));
+        self.fields.dedup();
+        Self { shows_fields: true, ..self }
     }
 
     /// Whether the object that was asked for is not there. Where it is the resource that is not there, or not yet on this
@@ -224,7 +238,7 @@ impl fmt::Display for Refusal {
             let resource = self.lacking_resource().map(|resource| format!(" {resource}")).unwrap_or_default();
             write!(f, " (no permission to {verb}{resource})")?;
         }
-        if !self.fields.is_empty() {
+        if self.shows_fields && !self.fields.is_empty() {
             write!(f, " at {}", self.fields.join(", "))?;
         }
         Ok(())
@@ -268,6 +282,20 @@ mod tests {
             refusal(403, "admission webhook \"w\" denied the request: you cannot pass").lacking_verb(),
             None
         );
+    }
+
+    #[test]
+    fn shows_fields_once_the_schema_says_which_of_their_names_are_keys() {
+        let body = serde_json::json!({ "reason": "Invalid", "details": { "causes": [
+            { "field": "spec.hosts.secret" }, { "field": "spec.hosts.other" }, { "field": "spec.size" },
+        ]}});
+        let refused = Refusal::read(422, None, body.to_string().as_bytes());
+        assert_eq!(refused.to_string(), "422 Invalid");
+        let schema = serde_json::json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
+            "hosts": { "type": "object", "additionalProperties": { "type": "string" } }, "size": { "type": "integer" },
+        }}}});
+        let schema = Schema::parse(&schema).expect("a schema");
+        assert_eq!(refused.without_keys(&schema).to_string(), "422 Invalid at spec.hosts.*, spec.size");
     }
 
     #[test]

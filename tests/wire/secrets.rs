@@ -50,6 +50,9 @@ fn indiscretions() -> Vec<Answer> {
     invalid["details"] = json!({ "causes": [
         { "reason": "FieldValueInvalid", "message": "Invalid value: \"hunter2\"", "field": "spec.size" },
         { "message": "hunter2", "field": "the value hunter2" },
+        { "field": "spec.numbers.hunter2" },
+        { "field": "spec.numbers[hunter2]" },
+        { "field": "metadata.labels[hunter2]" },
     ]});
     let quoting_a_webhook =
         "Thing \"a\" is invalid: spec.name: Invalid value: \"admission webhook \\\"hunter2\\\"\"";
@@ -96,7 +99,12 @@ fn indiscreet_watches() -> Vec<Answer> {
 /// A world whose objects hold the canary, and whose server quotes them wherever it can, for a time.
 pub(crate) fn indiscreet() -> World {
     let world = World::with(&[]);
-    for name in ["a", "b", "c", "hidden", "misfit", "ignored"] {
+    let mut crd = world.stored(CRDS, "things.example.com").expect("the CRD");
+    let spec =
+        &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    spec["numbers"] = json!({ "type": "object", "additionalProperties": { "type": "integer" } });
+    world.put(CRDS, crd);
+    for name in ["a", "b", "c", "hidden", "misfit", "key", "ignored"] {
         world.put(THINGS, secretive(name));
     }
     let (mut lists, mut others, mut watches) = (indiscretions(), Vec::new(), indiscreet_watches());
@@ -152,7 +160,14 @@ async fn what_objects_hold_is_told_to_nobody() {
     told.push_str(&logs.text());
     let writes = log.count(is_write);
     assert!(writes >= 2 * indiscretions().len(), "{writes} writes");
-    for seen in ["ns/a", "deciding again", "ObjectsRejected", "etch_requests", "write{crd="] {
+    for seen in [
+        ".spec.numbers[\\\"*\\\"]",
+        "ns/a",
+        "deciding again",
+        "ObjectsRejected",
+        "etch_requests",
+        "write{crd=",
+    ] {
         assert!(told.contains(seen), "{seen} is not told at all: is anything captured?");
     }
     let leak = told.lines().find(|line| line.contains(CANARY));
@@ -174,6 +189,7 @@ fn secretive(name: &str) -> serde_json::Value {
             object["metadata"]["managedFields"][0]["fieldsV1"] = fields;
         }
         "misfit" => object["spec"]["name"] = json!({ CANARY: CANARY }),
+        "key" => object["spec"]["numbers"] = json!({ CANARY: CANARY }),
         "ignored" => object["metadata"]["annotations"]["etch-operator.io/ignore"] = json!("true"),
         _ => {}
     }

@@ -81,6 +81,16 @@ impl Path {
                 .collect(),
         )
     }
+
+    /// The same place with each key of a map as `*`: names of fields are the schema's, and keys are data of users.
+    #[must_use]
+    pub fn without_keys(&self) -> Self {
+        let hidden = |step: &Step| match step {
+            Step::Key(_) => Step::Key("*".to_owned()),
+            other => other.clone(),
+        };
+        self.0.iter().map(hidden).collect()
+    }
 }
 
 /// Whether one of some places is this one, lies below it or has it below. The places are sorted; the steps that it takes to

@@ -268,7 +268,7 @@ impl ObjectReconciler<'_> {
             _ => return,
         };
         if dropped && !at_risk.is_empty() {
-            let paths: Vec<_> = at_risk.iter().map(Path::to_string).collect();
+            let paths: Vec<_> = at_risk.iter().map(|path| path.without_keys().to_string()).collect();
             info!(object = %object.identity(), paths = paths.join(" "), "dropped fields that the schema no longer knows");
         }
         self.dropped.clear(&object.identity(), at_risk, dropped);
@@ -282,7 +282,7 @@ impl ObjectReconciler<'_> {
             }
             Plan::Hold(held) => {
                 debug!(object = %object.identity(), reason = held.reason.as_str(), "held");
-                ObjectState::Held(held)
+                ObjectState::Held(held.without_keys(&self.crd.storage().schema))
             }
             Plan::Stored | Plan::Write(_) => ObjectState::Stored,
         }

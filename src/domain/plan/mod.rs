@@ -22,8 +22,10 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::domain::field::without_keys;
 use crate::domain::json::Json;
 use crate::domain::path::Path;
+use crate::domain::schema::Schema;
 use crate::domain::words::words;
 
 pub use breach::Broken;
@@ -117,6 +119,14 @@ impl Held {
     /// Held for this, at these places.
     pub fn new(reason: Hold, paths: Vec<Path>) -> Self {
         Self { reason, paths, broken: Vec::new() }
+    }
+
+    /// The same without the keys of maps, which are data of users.
+    #[must_use]
+    pub fn without_keys(mut self, schema: &Schema) -> Self {
+        self.paths.iter_mut().for_each(|path| *path = path.without_keys());
+        self.broken.iter_mut().for_each(|broken| broken.field = without_keys(&broken.field, schema));
+        self
     }
 
     /// The first few things that the object would break, as `spec: a rule; spec.b: another`; empty where it would break none.

@@ -106,6 +106,7 @@ impl<'a> Performing<'a> {
 
     /// Takes in that the last request was refused.
     pub fn refused(&mut self, refusal: Refusal) -> Step {
+        let refusal = refusal.without_keys(&self.crd.storage().schema);
         match &self.sent {
             // Validated without the new default (422), or stored at S already in the owners' old terms (500): the rewrite
             // alone does it too, at the price of a new generation.
