@@ -39,7 +39,8 @@ async fn no_answer_is_false() -> Result<()> {
     writeln!(std::io::stderr(), "ANSWERS_SEED={seed} ANSWERS_CLUSTERS={clusters}")?;
     let seeds: Vec<u64> = (0..clusters).map(|index| seed.wrapping_add(index as u64)).collect();
     let (mut failed, mut of_all) = (Vec::new(), Vec::new());
-    for seeds in seeds.chunks(TOGETHER) {
+    for (round, seeds) in seeds.chunks(TOGETHER).enumerate() {
+        writeln!(std::io::stderr(), "clusters from {}", round * TOGETHER)?;
         let plans = seeds.iter().enumerate().map(|(index, seed)| Plan::random(*seed, index));
         let plans: Vec<Plan> = plans.collect();
         for (plural, findings) in lived(&plans).await? {
