@@ -19,7 +19,7 @@
 //! 6. Filling twice equals filling once, and equals what the API server does.
 //! 7. One broken CRD, object, webhook or permission stops only itself, and is reported with its name and the reason.
 //! 8. A restart or a crash between any two requests loses nothing and repeats at most what was in flight.
-//! 9. Values of objects appear in no log, event, condition or metric; paths do.
+//! 9. Values of objects appear in no log, event, condition or metric; paths do, with `*` for the keys of maps.
 //! 10. An unchanged cluster costs no writes, and after a restart no needless requests either.
 
 pub mod api;
