@@ -332,7 +332,7 @@ fn what_the_server_refuses_has_its_words_and_its_line() -> Result<()> {
     };
     ensure!(found(&[text(&new)])? == ["spec.scope"], "{:?}", found(&[text(&new)])?);
     let update = found(&["--old", text(&old), text(&new)])?;
-    ensure!(update == ["spec.scope", "status.storedVersions[0]"], "{update:?}");
+    ensure!(update == ["spec.scope", "spec.scope", "status.storedVersions[0]"], "{update:?}");
     let github = etch(&["lint", "-o", "github", "--old", text(&old), text(&new)])?;
     ensure!(
         github.code == Some(1) && github.out.contains("new.yaml,line=7,title=ETCH015 refused::"),

@@ -1,5 +1,6 @@
 //! The `etch` command as a process: what it prints, and how it ends, whatever it is given.
 
+mod action;
 mod cluster;
 mod examples;
 mod fill;

@@ -1,9 +1,10 @@
 //! ETCH015: what the API server says of the CRD as a whole, when it is created or replaces another.
 //! It must not soften or sort out anything: what the server says is the finding.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::refusal::{Part, Refusal};
 use super::rule::{Finding, Rule, Severity};
@@ -34,10 +35,11 @@ all of them have names those that do.",
 
 /// What releases say of a CRD, or of one that replaces another, each error once.
 pub fn refusals(crd: &Json, old: Option<&Json>, releases: &[Release]) -> Vec<Finding> {
+    let in_force = old.map(in_force);
     let mut order: Vec<finding::Finding> = Vec::new();
     let mut said: BTreeMap<(String, Option<Kind>, String), Vec<Release>> = BTreeMap::new();
     for release in releases {
-        let found = match old {
+        let found = match in_force.as_deref() {
             Some(old) => validate_update_on(*release, crd, old),
             None => validate_create_on(*release, crd),
         };
@@ -69,6 +71,20 @@ pub fn refusals(crd: &Json, old: Option<&Json>, releases: &[Release]) -> Vec<Fin
         )
     };
     order.into_iter().map(finding).collect()
+}
+
+/// The CRD that is replaced, as a cluster has it: where a file says nothing of that, its names were accepted and it is established,
+/// so that scope and kind are fixed.
+fn in_force(old: &Json) -> Cow<'_, Json> {
+    if !old["status"]["conditions"].is_null() || !old.is_object() || !old["spec"].is_object() {
+        return Cow::Borrowed(old);
+    }
+    let mut old = old.clone();
+    if !old["status"].is_object() {
+        old["status"] = json!({});
+    }
+    old["status"]["conditions"] = json!([{ "type": "Established", "status": "True" }]);
+    Cow::Owned(old)
 }
 
 fn unreadable(crd: &Value, Malformed { place: field, expected }: &Malformed) -> Finding {

@@ -1,0 +1,139 @@
+//! The composite action `config/lint-action`, step by step as a runner would run it, without GitHub.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use e2e::operator::binary;
+use serde_json::Value;
+
+use super::process::{Ended, run};
+
+const CRD: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: crontabs.stable.example.com
+spec:
+  group: stable.example.com
+  scope: Namespaced
+  names: {plural: crontabs, singular: crontab, kind: CronTab, listKind: CronTabList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          image: {type: string, default: \"nginx:1.29\"}
+";
+
+/// A checked-out repository on a runner.
+struct Runner {
+    folder: tempfile::TempDir,
+    action: Value,
+}
+
+impl Runner {
+    fn new() -> Result<Self> {
+        let action = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/lint-action/action.yaml");
+        let action = serde_yaml_ng::from_str(&fs::read_to_string(action)?)?;
+        Ok(Self { folder: tempfile::tempdir()?, action })
+    }
+
+    fn file(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let path = self.folder.path().join(name);
+        fs::write(&path, text)?;
+        Ok(path)
+    }
+
+    fn step(&self, id: &str) -> Result<&Value> {
+        let steps = self.action["runs"]["steps"].as_array().context("steps")?;
+        steps.iter().find(|step| step["id"] == id).with_context(|| format!("a step {id}"))
+    }
+
+    /// Runs a step with the action's inputs, those that are not given at their defaults.
+    fn run(&self, id: &str, inputs: &[(&str, &str)]) -> Result<Ended> {
+        let step = self.step(id)?;
+        ensure!(step["shell"] == "bash", "{step}");
+        let mut command = Command::new("bash");
+        // As a runner calls bash.
+        command.args(["--noprofile", "--norc", "-e", "-o", "pipefail", "-c"]);
+        command.arg(step["run"].as_str().context("a script")?).current_dir(self.folder.path());
+        let etch = binary()?;
+        let path = std::env::var("PATH")?;
+        command.env("PATH", format!("{}:{path}", etch.parent().context("its folder")?.display()));
+        for file in ["GITHUB_OUTPUT", "GITHUB_PATH"] {
+            command.env(file, self.folder.path().join(file));
+        }
+        for (variable, expression) in step["env"].as_object().into_iter().flatten() {
+            let expression = expression.as_str().context("an expression")?;
+            let input = expression
+                .strip_prefix("${{ inputs.")
+                .and_then(|rest| rest.strip_suffix(" }}"))
+                .with_context(|| format!("{expression} is no input"))?;
+            let declared = &self.action["inputs"][input];
+            ensure!(declared.is_object(), "the action has no input {input}");
+            let given = inputs.iter().find(|(name, _)| *name == input).map(|(_, value)| *value);
+            command.env(variable, given.or(declared["default"].as_str()).unwrap_or_default());
+        }
+        run(command, b"")
+    }
+
+    fn read(&self, name: &str) -> Result<String> {
+        fs::read_to_string(self.folder.path().join(name)).with_context(|| name.to_owned())
+    }
+}
+
+#[test]
+fn it_annotates_and_leaves_a_log_for_code_scanning() -> Result<()> {
+    let runner = Runner::new()?;
+    runner.file("a crd.yaml", CRD)?;
+    let built = runner.run("build", &[])?;
+    ensure!(built.code == Some(0) && runner.read("GITHUB_PATH").is_err(), "etch is there: {built:?}");
+
+    let ended = runner.run("lint", &[("files", "\na crd.yaml\n")])?;
+    ensure!(ended.code == Some(1), "a warning fails the step: {ended:?}");
+    ensure!(ended.out.starts_with("::warning file=a crd.yaml,line=18,title=ETCH012 "), "{ended:?}");
+    ensure!(runner.read("GITHUB_OUTPUT")? == "sarif=etch.sarif\n");
+    let sarif: Value = serde_json::from_str(&runner.read("etch.sarif")?)?;
+    ensure!(sarif["runs"][0]["results"][0]["ruleId"] == "ETCH012", "{sarif:#}");
+
+    let flags = "--allow=ETCH012\n--kubernetes=1.36";
+    let ended = runner.run("lint", &[("files", "a crd.yaml"), ("flags", flags), ("sarif", "other.sarif")])?;
+    ensure!(ended.code == Some(0), "{ended:?}");
+    let sarif: Value = serde_json::from_str(&runner.read("other.sarif")?)?;
+    ensure!(sarif["runs"][0]["results"] == serde_json::json!([]), "{sarif:#}");
+
+    let ended = runner.run("lint", &[("files", "missing.yaml")])?;
+    ensure!(ended.code == Some(2) && ended.err.lines().count() == 1, "one line, once: {ended:?}");
+    Ok(())
+}
+
+#[test]
+fn with_the_crds_in_force_it_judges_the_update() -> Result<()> {
+    let runner = Runner::new()?;
+    runner.file("old.yaml", CRD)?;
+    runner.file("new.yaml", &CRD.replace("Namespaced", "Cluster"))?;
+    let ended = runner.run("lint", &[("files", "new.yaml"), ("old", "old.yaml")])?;
+    ensure!(ended.code == Some(1), "{ended:?}");
+    ensure!(ended.out.contains("title=ETCH015") && ended.out.contains("spec.scope"), "{ended:?}");
+    Ok(())
+}
+
+/// What the runner itself does with the rest of the file cannot be run here; that its names agree can be seen.
+#[test]
+fn its_names_agree() -> Result<()> {
+    let runner = Runner::new()?;
+    let text = runner.action.to_string();
+    let inputs = runner.action["inputs"].as_object().context("inputs")?;
+    for input in inputs.keys() {
+        ensure!(text.contains(&format!("inputs.{input} ")), "nothing uses the input {input}");
+    }
+    let upload = runner.action["runs"]["steps"].as_array().context("steps")?.last().context("a step")?;
+    ensure!(upload["with"]["sarif_file"] == runner.action["outputs"]["sarif"]["value"], "{upload:#}");
+    ensure!(upload["if"].as_str().is_some_and(|told| told.contains("!cancelled()")), "also after findings");
+    Ok(())
+}
