@@ -9,6 +9,7 @@ mod stage;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::cluster::{Patch, crd};
@@ -55,6 +56,7 @@ async fn tried(stage: &mut Stage, page: &Page, example: &Example) -> Result<()> 
         Kind::Command { text, output } => {
             command(stage, text, output.as_deref()).await.with_context(|| text.clone())
         }
+        Kind::Yaml(text) if text.contains("uses: ") => workflow(text),
         Kind::Yaml(text) => {
             stage.file("example.yaml", text)?;
             let ended = stage.run("kubectl apply --dry-run=server -f example.yaml").await?;
@@ -71,6 +73,28 @@ async fn tried(stage: &mut Stage, page: &Page, example: &Example) -> Result<()> 
             Ok(())
         }
     }
+}
+
+/// A workflow uses our action as it is: where it is, and with inputs that it has. The action itself is run by its own tests.
+fn workflow(text: &str) -> Result<()> {
+    let workflow: Value = serde_yaml_ng::from_str(text).context("it is no YAML")?;
+    let steps =
+        workflow["jobs"].as_object().into_iter().flatten().filter_map(|(_, job)| job["steps"].as_array());
+    let mut ours = 0;
+    for step in steps.flatten() {
+        let uses = step["uses"].as_str().unwrap_or_default();
+        let Some((_, path)) = uses.split_once("/etch/") else { continue };
+        let (folder, _) = path.split_once('@').context("a version")?;
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder).join("action.yaml");
+        let action: Value =
+            serde_yaml_ng::from_str(&fs::read_to_string(&file).context(file.display().to_string())?)?;
+        for input in step["with"].as_object().into_iter().flatten().map(|(input, _)| input) {
+            ensure!(action["inputs"][input].is_object(), "{uses} has no input {input}");
+        }
+        ours += 1;
+    }
+    ensure!(ours == 1, "{ours} steps use an action of ours");
+    Ok(())
 }
 
 async fn command(stage: &mut Stage, text: &str, output: Option<&str>) -> Result<()> {
