@@ -1,7 +1,6 @@
 //! One pass over the objects of a CRD by hand, by the same laws as the operator's.
 //! It must not write conditions, reports or events: the caller prints the result.
 
-use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -9,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
 use crate::cluster::{Cluster, Pace, Scope};
-use crate::controller::crd::sweep::{Sweep, SweepError, SweepInput, lock};
+use crate::controller::crd::sweep::{Sweep, SweepError, lock};
+use crate::controller::crd::verify::{Moment, Observer, Stage, Sweeps};
 use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::checkpoint::Checkpoint;
@@ -18,11 +18,6 @@ use crate::controller::state::report::object_problem;
 use crate::controller::state::tally::Tally;
 use crate::domain::crd::Crd;
 use crate::domain::plan::{Record, Since, Skip, Terms};
-
-/// How often a sweep that wrote something is verified by another, at most.
-const VERIFICATIONS: u32 = 3;
-/// How often progress is reported.
-const PROGRESS: Duration = Duration::from_millis(100);
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -117,32 +112,28 @@ pub async fn persist(
         cancelled: Some(pass.ended),
     };
     let after = pass.after.as_ref();
+    let sweeps = Sweeps {
+        reconciler,
+        after,
+        stop_after_rejected: None,
+        needs_every_answer: true,
+        moves_record: false,
+    };
+    let mut progress = Shown(progress);
     let mut checkpoint = Checkpoint { record: pass.record.clone(), ..Checkpoint::default() };
-    let (mut last, ended) = sweep(reconciler, &checkpoint, None, after, progress).await;
+    let stage = Stage { checkpoint: &checkpoint, earlier: None };
+    let (mut first, ended) = sweeps.sweep(stage, &mut progress).await;
     if let Err(reason) = ended {
-        let upto = last.reached.take().max(pass.after);
-        return Err(Box::new(Stopped { passed: passed(&last, &dropped, false), upto, reason }));
+        let upto = first.reached.take().max(pass.after);
+        return Err(Box::new(Stopped { passed: passed(&first, &dropped, false), upto, reason }));
     }
-    let through = last.through;
-    let mut verified = last.tally.counts().written == 0;
-    checkpoint = checkpoint.after_sweep(&mut last, through, pass.crd);
-    for _ in 0..VERIFICATIONS {
-        if verified {
-            break;
+    match sweeps.verify(first, &mut checkpoint, &mut progress).await {
+        Ok(verified) => Ok(passed(&verified.last, &dropped, verified.is_verified)),
+        Err(unverified) => {
+            let passed = passed(&unverified.last, &dropped, false);
+            Err(Box::new(Stopped { passed, upto: pass.after, reason: unverified.reason }))
         }
-        let (mut again, ended) = sweep(reconciler, &checkpoint, Some(&last), after, progress).await;
-        if let Err(reason) = ended {
-            return Err(Box::new(Stopped {
-                passed: passed(&last, &dropped, false),
-                upto: pass.after,
-                reason,
-            }));
-        }
-        verified = again.requests == 0;
-        checkpoint = checkpoint.after_sweep(&mut again, through, pass.crd);
-        last = again;
     }
-    Ok(passed(&last, &dropped, verified))
 }
 
 /// What a sweep came to.
@@ -165,47 +156,20 @@ fn passed(sweep: &Sweep, dropped: &DroppedFields, verified: bool) -> Passed {
     }
 }
 
-/// One sweep, as far as it came, and how it ended.
-async fn sweep(
-    reconciler: ObjectReconciler<'_>,
-    checkpoint: &Checkpoint,
-    earlier: Option<&Sweep>,
-    after: Option<&String>,
-    progress: &mut (dyn FnMut(Progress) + Send),
-) -> (Sweep, Result<(), SweepError>) {
-    let tally = Mutex::new(Tally::default());
-    let input = SweepInput {
-        record: &checkpoint.record,
-        upto: None,
-        beyond: &checkpoint.record,
-        proved: &checkpoint.proved,
-        earlier,
-        rejected: None,
-        after,
-        tally: &tally,
-        stop_after_rejected: None,
-    };
-    let mut sweep = Sweep::default();
-    let mut report = || {
-        let tally = lock(&tally);
-        progress(Progress {
+/// Progress for the caller.
+struct Shown<'a>(&'a mut (dyn FnMut(Progress) + Send));
+
+impl Observer for Shown<'_> {
+    const FIRST: Duration = Duration::ZERO;
+    const EVERY: Duration = Duration::from_millis(100);
+
+    async fn report(&mut self, stage: Stage<'_>, tally: &Mutex<Tally>, _: Moment) {
+        let tally = lock(tally);
+        (self.0)(Progress {
             counts: tally.counts(),
             left_out: tally.left_out(),
             expected: tally.expected(),
-            verifies: earlier.is_some(),
+            verifies: stage.earlier.is_some(),
         });
-    };
-    let ended = {
-        let mut work = pin!(sweep.run(reconciler, input));
-        let mut ticks = tokio::time::interval(PROGRESS);
-        loop {
-            tokio::select! {
-                ended = &mut work => break ended,
-                _ = ticks.tick() => report(),
-            }
-        }
-    };
-    report();
-    sweep.tally = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    (sweep, ended)
+    }
 }

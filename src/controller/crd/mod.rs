@@ -9,4 +9,5 @@ pub(super) mod run;
 pub(super) mod slot;
 pub(super) mod sweep;
 pub(super) mod task;
+pub(super) mod verify;
 pub(super) mod watch;

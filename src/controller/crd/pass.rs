@@ -1,17 +1,17 @@
-//! A CRD's pass: a sweep over all its objects, verified by further sweeps, and its status.
+//! The operator's pass over the objects of a CRD, and its status; the sweeps themselves are in `verify`.
 //! It must not report a pass as finished before every object was processed.
 
-use std::pin::pin;
 use std::sync::Mutex;
+use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
-use tracing::{Instrument as _, info};
+use tokio::time::Instant;
+use tracing::info;
 
 use crate::api::{Counts, DefaultsReportStatus, Mode};
-use crate::controller::crd::sweep::{ObjectVersions, Sweep, SweepError, SweepInput, lock};
+use crate::controller::crd::sweep::{ObjectVersions, lock};
 use crate::controller::crd::task::{CrdTask, UPDATES};
+use crate::controller::crd::verify::{Moment, Observer, Stage, Sweeps, Verified};
 use crate::controller::error::{Sign, TaskError};
-use crate::controller::spans;
 use crate::controller::state::checkpoint::Checkpoint;
 use crate::controller::state::open_report::OpenReport;
 use crate::controller::state::report::{Times, is_finished};
@@ -20,9 +20,6 @@ use crate::controller::status::message;
 use crate::controller::status::writer::now;
 use crate::domain::condition::{CrdStatus, Reason};
 use crate::domain::plan::Record;
-
-/// How often a sweep that wrote something is verified by another, at most.
-const VERIFICATIONS: u32 = 3;
 
 /// Whether two reports agree on how many objects there are, and on which are not stored.
 fn is_same(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> bool {
@@ -62,15 +59,59 @@ impl PassState {
     }
 }
 
-/// Where a sweep has its place in a pass.
-#[derive(Clone, Copy)]
-struct Stage<'a> {
-    checkpoint: &'a Checkpoint,
-    /// The sweep that is verified.
-    earlier: Option<&'a Sweep>,
+/// What reports the progress of a pass: conditions and report follow it at a bounded rate.
+struct PassProgress<'a> {
+    task: &'a mut CrdTask,
+    open: &'a OpenReport,
     /// Whether an earlier pass has finished: then nothing is reported until something is written.
     quiet: bool,
     times: Times,
+}
+
+impl Observer for PassProgress<'_> {
+    const FIRST: Duration = UPDATES;
+    const EVERY: Duration = UPDATES;
+
+    async fn report(&mut self, stage: Stage<'_>, tally: &Mutex<Tally>, moment: Moment) {
+        // What follows a completed sweep reports it.
+        if moment != Moment::Completed {
+            let so_far = lock(tally).clone();
+            self.report_progress(&so_far, stage).await;
+        }
+    }
+}
+
+impl PassProgress<'_> {
+    /// Reports how far a sweep has come.
+    async fn report_progress(&mut self, so_far: &Tally, Stage { checkpoint, earlier }: Stage<'_>) {
+        let Self { task, open, quiet, times } = self;
+        let counts = so_far.counts();
+        let pause_changed = task.settings.pause != *task.pause.borrow();
+        let is_known = *quiet && earlier.is_none() && counts.written + counts.rejected + counts.unknown == 0;
+        if !pause_changed && (counts.objects == 0 || is_known) {
+            return;
+        }
+        let shown = match earlier {
+            Some(earlier) => earlier.tally.clone(),
+            None => {
+                let mut shown = so_far.clone();
+                shown.add_earlier_writes(&checkpoint.writes);
+                shown
+            }
+        };
+        let verified = earlier.map(|_| counts.objects);
+        let crd_status = task.in_progress(&shown, verified);
+        let reason = crd_status.reason;
+        task.status_writer.set_conditions(crd_status).await;
+        let place = match earlier {
+            Some(earlier) => earlier.tally.place(),
+            None => so_far.place(),
+        };
+        let place = place.filter(|_| task.writes());
+        let mut status = open.status(reason, &shown, place.map(|place| place.through), *times);
+        status.upto = place.map(|place| place.upto.clone());
+        task.status_writer.write_report(status).await;
+    }
 }
 
 impl CrdTask {
@@ -101,49 +142,9 @@ impl CrdTask {
         if begins {
             self.status_writer.set_conditions(self.in_progress(&Tally::default(), None)).await;
         }
-        let (mut last, ended) = self.sweep(open, Stage { checkpoint, earlier: None, quiet, times }).await;
-        if let Err(interruption) = ended {
-            checkpoint.add_interrupted(last, &self.crd, self.writes());
-            return Err(interruption.into());
-        }
-        if last.through.is_some() && last.through < checkpoint.record.through {
-            return Err(TaskError::Restored(Sign::Revision));
-        }
-        if last.postponed > 0 {
-            self.retries.postpone();
-        }
         let covered = checkpoint.record.through;
-        let (mut asked, written) = (last.requests, last.tally.counts().written);
-        let mut through = last.through.filter(|_| self.writes());
-        let mut verified = Checkpoint::default();
-        if self.writes() {
-            verified = checkpoint.after_sweep(&mut last, through, &self.crd);
-            let mut left = if written > 0 { VERIFICATIONS } else { 0 };
-            while left > 0 {
-                left -= 1;
-                let stage = Stage { checkpoint: &verified, earlier: Some(&last), quiet: false, times };
-                let (mut again, ended) = self.sweep(open, stage).await;
-                if let Err(interruption) = ended {
-                    verified.proved.extend(std::mem::take(&mut again.proved));
-                    *checkpoint = verified;
-                    return Err(interruption.into());
-                }
-                asked += again.requests;
-                if again.requests == again.tally.counts().unknown {
-                    left = 0;
-                }
-                through = again.through;
-                verified = verified.after_sweep(&mut again, through, &self.crd);
-                last = again;
-            }
-        } else {
-            last.tally.add_earlier_writes(&checkpoint.writes);
-            // A record of a part of the objects is no record of those that change now.
-            verified.record = match checkpoint.upto {
-                None => checkpoint.record.clone(),
-                Some(_) => Record { through: None, ..checkpoint.record.clone() },
-            };
-        }
+        let swept = self.sweep_and_verify(open, checkpoint, quiet, times).await?;
+        let Verified { last, checkpoint: mut verified, through, requests: asked, is_verified: _ } = swept;
         let counts = last.tally.counts();
         if last.tally.overflows() && counts.unknown > 0 {
             self.status_writer.write_report(open.status(Reason::InProgress, &last.tally, None, times)).await;
@@ -174,96 +175,58 @@ impl CrdTask {
         Ok(pass)
     }
 
-    /// One sweep, and how it ended; conditions and report follow it at a bounded rate.
-    async fn sweep(&mut self, open: &OpenReport, stage: Stage<'_>) -> (Sweep, Result<(), SweepError>) {
-        let Stage { checkpoint, earlier, .. } = stage;
-        let crd = self.crd.clone();
-        let parts = self.reconciler_parts(open);
-        let reconciler = parts.reconciler();
-        let tally = Mutex::new(Tally::default());
-        let cleared = checkpoint.record.cleared.clone();
-        let beyond = Record { versions_disagree: crd.versions_disagree(), cleared, ..Record::default() };
-        let input = SweepInput {
-            record: &checkpoint.record,
-            upto: checkpoint.upto.as_ref(),
-            beyond: &beyond,
-            proved: &checkpoint.proved,
-            earlier,
-            rejected: self.writes().then_some(&checkpoint.rejected),
-            after: None,
-            tally: &tally,
-            stop_after_rejected: self.settings.stop_after_rejected,
-        };
-        let mut sweep = Sweep::default();
-        let span = spans::sweep(&crd, earlier.is_some());
-        let ended = {
-            let mut work = pin!(sweep.run(reconciler, input).instrument(span.clone()));
-            let mut next = Instant::now() + UPDATES;
-            let mut paused = false;
-            loop {
-                tokio::select! {
-                    ended = &mut work => break ended,
-                    () = sleep_until(next) => {}
-                    // A pause is reported before the writes under way have ended.
-                    () = parts.pause_watch.changed(), if !paused => paused = true,
-                }
-                let so_far = lock(&tally).clone();
-                let mut reporting = pin!(self.report_progress(open, &so_far, stage));
-                let mut ended = None;
-                loop {
-                    tokio::select! {
-                        () = &mut reporting => break,
-                        // What is under way holds places that other CRDs wait for.
-                        end = &mut work, if ended.is_none() => ended = Some(end),
-                    }
-                }
-                if let Some(ended) = ended {
-                    break ended;
-                }
-                next = Instant::now() + UPDATES;
-            }
-        };
-        sweep.tally = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        spans::count(&span, sweep.tally.counts());
-        if ended.is_err() {
-            self.report_progress(open, &sweep.tally, stage).await;
-        }
-        (sweep, ended)
-    }
-
-    /// Reports how far a sweep has come.
-    async fn report_progress(
+    /// A sweep over all objects, and those that verify it where it may write.
+    async fn sweep_and_verify(
         &mut self,
         open: &OpenReport,
-        so_far: &Tally,
-        Stage { checkpoint, earlier, quiet, times }: Stage<'_>,
-    ) {
-        let counts = so_far.counts();
-        let pause_changed = self.settings.pause != *self.pause.borrow();
-        let is_known = quiet && counts.written + counts.rejected + counts.unknown == 0;
-        if !pause_changed && (counts.objects == 0 || is_known) {
-            return;
+        checkpoint: &mut Checkpoint,
+        quiet: bool,
+        times: Times,
+    ) -> Result<Verified, TaskError> {
+        let parts = self.reconciler_parts(open);
+        let (crd, writes) = (self.crd.clone(), self.writes());
+        let sweeps = Sweeps {
+            reconciler: parts.reconciler(),
+            after: None,
+            stop_after_rejected: self.settings.stop_after_rejected,
+            needs_every_answer: false,
+            moves_record: true,
+        };
+        let mut progress = PassProgress { task: self, open, quiet, times };
+        let stage = Stage { checkpoint, earlier: None };
+        let (mut first, ended) = sweeps.sweep(stage, &mut progress).await;
+        if let Err(interruption) = ended {
+            checkpoint.add_interrupted(first, &crd, writes);
+            return Err(interruption.into());
         }
-        let shown = match earlier {
-            Some(earlier) => earlier.tally.clone(),
-            None => {
-                let mut shown = so_far.clone();
-                shown.add_earlier_writes(&checkpoint.writes);
-                shown
-            }
+        if first.through.is_some() && first.through < checkpoint.record.through {
+            return Err(TaskError::Restored(Sign::Revision));
+        }
+        if first.postponed > 0 {
+            progress.task.retries.postpone();
+        }
+        if writes {
+            return match sweeps.verify(first, checkpoint, &mut progress).await {
+                Ok(verified) => Ok(verified),
+                Err(unverified) => {
+                    *checkpoint = unverified.checkpoint;
+                    Err(unverified.reason.into())
+                }
+            };
+        }
+        first.tally.add_earlier_writes(&checkpoint.writes);
+        // A record of a part of the objects is no record of those that change now.
+        let record = match checkpoint.upto {
+            None => checkpoint.record.clone(),
+            Some(_) => Record { through: None, ..checkpoint.record.clone() },
         };
-        let verified = earlier.map(|_| counts.objects);
-        let crd_status = self.in_progress(&shown, verified);
-        let reason = crd_status.reason;
-        self.status_writer.set_conditions(crd_status).await;
-        let place = match earlier {
-            Some(earlier) => earlier.tally.place(),
-            None => so_far.place(),
-        };
-        let place = place.filter(|_| self.writes());
-        let mut status = open.status(reason, &shown, place.map(|place| place.through), times);
-        status.upto = place.map(|place| place.upto.clone());
-        self.status_writer.write_report(status).await;
+        Ok(Verified {
+            requests: first.requests,
+            last: first,
+            checkpoint: Checkpoint { record, ..Checkpoint::default() },
+            through: None,
+            is_verified: false,
+        })
     }
 
     /// The status while a pass is under way, or has just been paused.

@@ -333,14 +333,16 @@ impl ObjectReconciler<'_> {
         Ok(outcome)
     }
 
+    /// Waits until a pause begins or ends.
+    pub(in crate::controller) async fn pause_changed(&self) {
+        match self.pause_watch {
+            Some(pause_watch) => pause_watch.changed().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Waits until a pause begins or ends, or the work is cancelled.
     pub(in crate::controller) async fn stopped(&self) -> StopReason {
-        let paused = async {
-            match self.pause_watch {
-                Some(pause_watch) => pause_watch.changed().await,
-                None => std::future::pending().await,
-            }
-        };
         let ended = async {
             match self.cancelled {
                 Some(ended) => ended.cancelled().await,
@@ -348,7 +350,7 @@ impl ObjectReconciler<'_> {
             }
         };
         tokio::select! {
-            () = paused => StopReason::Pause,
+            () = self.pause_changed() => StopReason::Pause,
             () = ended => StopReason::Ended,
         }
     }
