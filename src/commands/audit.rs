@@ -1,5 +1,6 @@
 //! `etch audit`: which defaults etcd holds, and which are only shown.
 
+mod audited;
 mod print;
 
 use std::io::{self, Write};
@@ -9,19 +10,19 @@ use anyhow::bail;
 use clap::Args;
 use etch::cluster::etcd::{Etcd, Snapshot, decode, definition, identity_of, prefix_of};
 use etch::cluster::{Cluster, Scan, Scope, crds};
-use etch::controller::DueChanges;
-use etch::domain::audit::{Evidence, Exact, Missing, State, Totals, by_view, overall, schema_time};
+use etch::domain::audit::{Evidence, Totals, by_view, schema_time};
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
 use etch::domain::json::Json;
-use etch::domain::object::{Identity, Object};
-use etch::domain::path::Path;
-use etch::domain::plan::{Foretold, Held, Record, Skip, foretell, skip};
+use etch::domain::object::Identity;
+use etch::domain::plan::Record;
 use etch::domain::schema::rules::crd::judge;
 use etch::report;
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
+use self::audited::Audited;
+pub(crate) use self::audited::why_skipped;
 use super::etcd::{Bytes, EtcdArgs, narrowed, recorded, report_on};
 use super::exact::{CONVERSIONS, converted, known};
 use super::policy::{Known, PolicyArg, Rules, due, labels};
@@ -62,34 +63,6 @@ pub(crate) struct Audit {
     output: Output,
     #[command(flatten)]
     etcd: EtcdArgs,
-}
-
-/// What is told of one CRD.
-struct Audited {
-    crd: String,
-    storage_version: Option<String>,
-    totals: Totals,
-    details: Sample<Detail>,
-    /// Why there are no numbers, or not all.
-    error: Option<String>,
-    keep_details: bool,
-    /// What is on record of the CRD; nothing where only a snapshot is looked at.
-    record: Record,
-    /// How the operator treats the objects.
-    rules: Rules,
-    /// The changed defaults whose old values are still to be looked for.
-    due: Option<DueChanges>,
-}
-
-/// An object that is not, or not for certain, as it should be.
-struct Detail {
-    missing: Vec<Missing>,
-    held: Option<Held>,
-    skipped: Option<Skip>,
-    /// Values that move to a changed default.
-    follows: Vec<Path>,
-    hidden: Vec<Path>,
-    unreadable: Option<String>,
 }
 
 impl Audit {
@@ -178,7 +151,7 @@ impl Audit {
             audited.record = recorded(report.as_ref(), &crd);
             audited.due = due(report.as_ref(), &crd, &audited.rules);
             let ended = match etcd {
-                Some((etcd, registry)) => audited.compare(cluster, etcd, registry, &crd, scope).await,
+                Some((etcd, registry)) => compare(&mut audited, cluster, etcd, registry, &crd, scope).await,
                 None => self.views(cluster, &document, &crd, scope, &mut audited).await,
             };
             audited.error = ended.err().map(|error| format!("{error:#}"));
@@ -298,190 +271,49 @@ impl Audit {
     }
 }
 
+/// Looks at what a running etcd holds of all objects.
+async fn compare(
+    audited: &mut Audited,
+    cluster: &Cluster,
+    etcd: &Etcd,
+    registry: &str,
+    crd: &Crd,
+    scope: &Scope,
+) -> anyhow::Result<()> {
+    let (prefix, decoder) = (prefix_of(registry, &crd.resource()), Decoder::new(crd));
+    let mut after = None;
+    loop {
+        let page = etcd.page(&narrowed(&prefix, scope), after.as_ref()).await?;
+        let known = stream::iter(&page.values).map(async |value| {
+            let (namespace, name) = identity_of(&prefix, &value.key)?;
+            let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
+            let identity = Identity { namespace, name, uid: String::new() };
+            let exact = match known(&value.bytes, crd, &decoder) {
+                Ok(exact) if exact.unconverted => {
+                    Ok(converted(exact, cluster, crd, &identity, value.revision).await)
+                }
+                exact => exact,
+            };
+            Some((identity, exact))
+        });
+        let mut known = std::pin::pin!(known.buffered(CONVERSIONS));
+        while let Some(looked) = known.next().await {
+            if let Some((identity, exact)) = looked {
+                audited.take(crd, identity, exact);
+            }
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(());
+        }
+    }
+}
+
 /// What went wrong with each CRD.
 fn failed(all: &[Audited]) -> anyhow::Error {
     let failures =
         all.iter().filter_map(|audited| Some(format!("{}: {}", audited.crd, audited.error.as_ref()?)));
     failure(failures.collect())
-}
-
-impl Audited {
-    /// Whether it failed before anything was read.
-    fn is_nothing(&self) -> bool {
-        self.error.is_some() && self.totals.objects == 0
-    }
-
-    fn add(&mut self, crd: &Crd, object: &Object, missing: Vec<Missing>, hidden: Vec<Path>) {
-        let foretold = self.foretold(crd, object, missing.is_empty());
-        let held = foretold.as_ref().and_then(|foretold| foretold.held().cloned());
-        let follows = foretold.map(|foretold| foretold.moved).unwrap_or_default();
-        self.totals.following += u64::from(!follows.is_empty());
-        let skipped = skip(object);
-        self.totals.add(&missing, held.is_some(), skipped);
-        self.totals.hidden += u64::from(!hidden.is_empty());
-        let is_plain = missing.is_empty() && hidden.is_empty() && follows.is_empty();
-        if self.keep_details && !(is_plain && held.is_none() && skipped.is_none()) {
-            let detail = Detail { missing, held, skipped, follows, hidden, unreadable: None };
-            self.details.add(object.identity(), detail);
-        }
-    }
-
-    /// What the operator does with an object, as far as it looks at it; none where there is nothing to decide. Of the record only
-    /// what is known to be gone counts.
-    fn foretold(&self, crd: &Crd, object: &Object, is_stored: bool) -> Option<Foretold> {
-        let changes = self.due.as_ref().map_or(&[][..], |due| due.of(object));
-        if self.rules.is_ignored() || is_stored && changes.is_empty() {
-            return None;
-        }
-        Some(foretell(object, crd, &self.rules.terms(), &self.record.of_cleared(), changes))
-    }
-
-    /// Looks at what a running etcd holds of all objects.
-    async fn compare(
-        &mut self,
-        cluster: &Cluster,
-        etcd: &Etcd,
-        registry: &str,
-        crd: &Crd,
-        scope: &Scope,
-    ) -> anyhow::Result<()> {
-        let (prefix, decoder) = (prefix_of(registry, &crd.resource()), Decoder::new(crd));
-        let mut after = None;
-        loop {
-            let page = etcd.page(&narrowed(&prefix, scope), after.as_ref()).await?;
-            let known = stream::iter(&page.values).map(async |value| {
-                let (namespace, name) = identity_of(&prefix, &value.key)?;
-                let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
-                let identity = Identity { namespace, name, uid: String::new() };
-                let exact = match known(&value.bytes, crd, &decoder) {
-                    Ok(exact) if exact.unconverted => {
-                        Ok(converted(exact, cluster, crd, &identity, value.revision).await)
-                    }
-                    exact => exact,
-                };
-                Some((identity, exact))
-            });
-            let mut known = std::pin::pin!(known.buffered(CONVERSIONS));
-            while let Some(looked) = known.next().await {
-                if let Some((identity, exact)) = looked {
-                    self.take(crd, identity, exact);
-                }
-            }
-            after = page.next;
-            if after.is_none() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Takes down what is known of an object, or why nothing is.
-    fn take(&mut self, crd: &Crd, identity: Identity, exact: Result<Exact, String>) {
-        match exact {
-            Ok(exact) => self.add(crd, &exact.object, exact.missing, exact.hidden),
-            Err(unreadable) => {
-                self.totals.add_unreadable();
-                if !self.keep_details {
-                    return;
-                }
-                let detail = Detail {
-                    missing: Vec::new(),
-                    held: None,
-                    skipped: None,
-                    follows: Vec::new(),
-                    hidden: Vec::new(),
-                    unreadable: Some(unreadable),
-                };
-                self.details.add(identity, detail);
-            }
-        }
-    }
-
-    fn document(&self) -> Value {
-        let Totals {
-            objects,
-            stored,
-            phantom,
-            possible,
-            unreadable,
-            held,
-            ignored,
-            terminating,
-            following,
-            hidden,
-            paths,
-        } = &self.totals;
-        let mut document = json!({
-            "crd": self.crd,
-            "storageVersion": self.storage_version,
-            "policy": self.rules.document(),
-            "objects": objects,
-            "stored": stored,
-            "phantom": phantom,
-            "possible": possible,
-            "held": held,
-            "ignored": ignored,
-            "terminating": terminating,
-            "following": following,
-            "hidden": hidden,
-            "unreadable": unreadable,
-            "paths": paths
-                .iter()
-                .map(|(path, objects)| json!({ "path": path.to_string(), "objects": objects }))
-                .collect::<Vec<_>>(),
-        });
-        if self.keep_details {
-            document["details"] =
-                self.details.iter().map(|(identity, detail)| detail.document(identity)).collect();
-        }
-        if let Some(error) = &self.error {
-            document["error"] = Value::from(error.as_str());
-        }
-        document
-    }
-}
-
-impl Detail {
-    fn state(&self) -> &'static str {
-        match &self.unreadable {
-            Some(_) => "unreadable",
-            None => match overall(&self.missing) {
-                State::Gap => State::Phantom.as_str(),
-                state => state.as_str(),
-            },
-        }
-    }
-
-    fn document(&self, identity: &Identity) -> Value {
-        let Identity { namespace, name, uid: _ } = identity;
-        let Self { missing, held, skipped, follows, hidden, unreadable } = self;
-        let texts = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>();
-        json!({
-            "namespace": namespace,
-            "name": name,
-            "state": self.state(),
-            "defaults": missing
-                .iter()
-                .map(|missing| json!({ "path": missing.path.to_string(), "state": missing.state.as_str() }))
-                .collect::<Vec<_>>(),
-            "held": held.as_ref().map(|held| json!({
-                "reason": held.reason.as_str(), "paths": texts(&held.paths),
-                "broken": held.broken.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            })),
-            "ignored": *skipped == Some(Skip::Ignored),
-            "terminating": *skipped == Some(Skip::Terminating),
-            "follows": texts(follows),
-            "hidden": texts(hidden),
-            "unreadable": unreadable,
-        })
-    }
-}
-
-/// Why Etch does not write an object, in a few words.
-pub(crate) fn why_skipped(why: Skip) -> &'static str {
-    match why {
-        Skip::Ignored => "ignored by annotation",
-        Skip::Terminating => "being deleted",
-    }
 }
 
 fn document(all: &[Audited], scope: &Scope) -> Value {

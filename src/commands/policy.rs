@@ -1,6 +1,10 @@
 //! Which DefaultsPolicy a command decides under: those of the cluster, or of files.
 //! It must not choose one itself: [`assign`] does, for the operator too.
 
+mod rules;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -8,22 +12,17 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::api::{
-    DefaultsPolicySpec, DefaultsReportStatus, GROUP, Mode, Policies, Settings, assign, counting,
-};
+use etch::api::{DefaultsPolicySpec, DefaultsReportStatus, GROUP, Policies, assign, counting};
 use etch::cluster::Cluster;
 use etch::controller::{DueChanges, due_changes};
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
-use etch::domain::plan::{HiddenFields, Ownership, Terms};
 use etch::{report, source};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+pub(crate) use self::rules::{Rules, first, write_all};
 use super::none_of;
-
-/// How many CRDs a line names.
-const NAMED: usize = 3;
 
 /// The labels of a CRD.
 pub(crate) type Labels = BTreeMap<String, String>;
@@ -50,17 +49,6 @@ pub(crate) enum Unread {
     NotInstalled,
     /// The server refused, in these words.
     Refused(String),
-}
-
-/// How the operator treats the objects of a CRD.
-#[derive(Clone, Debug)]
-pub(crate) enum Rules {
-    /// No policies were read: objects are judged as under a policy that sets nothing.
-    Assumed,
-    /// No policy selects the CRD.
-    Unselected,
-    /// The settings of the policy that governs the CRD.
-    Governed(Settings),
 }
 
 impl PolicyArg {
@@ -172,251 +160,5 @@ fn read_spec(spec: &Value) -> anyhow::Result<DefaultsPolicySpec> {
     match fields.keys().find(|field| known.get(field).is_none() && *field != "onChange") {
         Some(field) => bail!("spec.{field}: unknown field"),
         None => Ok(read),
-    }
-}
-
-impl Rules {
-    /// What writes may do.
-    pub(crate) fn terms(&self) -> Terms {
-        self.settings().map(|settings| settings.terms).unwrap_or_default()
-    }
-
-    /// The settings of the policy that governs the CRD; none where none does.
-    pub(crate) fn settings(&self) -> Option<&Settings> {
-        match self {
-            Self::Governed(settings) => Some(settings),
-            Self::Assumed | Self::Unselected => None,
-        }
-    }
-
-    /// Whether the operator looks at the objects at all.
-    pub(crate) fn is_ignored(&self) -> bool {
-        match self {
-            Self::Assumed => false,
-            Self::Unselected => true,
-            Self::Governed(settings) => settings.mode == Mode::Ignore,
-        }
-    }
-
-    /// Why the operator writes to no object of the CRD; none where it writes.
-    pub(crate) fn idle(&self) -> Option<String> {
-        let settings = match self {
-            Self::Assumed => return None,
-            Self::Unselected => return Some("no DefaultsPolicy selects this CRD".to_owned()),
-            Self::Governed(settings) => settings,
-        };
-        let mode = |mode| Some(format!("DefaultsPolicy {} has mode: {mode}", settings.policy));
-        match settings.mode {
-            Mode::Ignore => mode("Ignore"),
-            Mode::Audit => mode("Audit"),
-            Mode::Persist => settings.pause.as_ref().map(|pause| format!("{pause} has paused writes")),
-        }
-    }
-
-    /// Whether the operator is known to write to objects of the CRD.
-    pub(crate) fn writes(&self) -> bool {
-        self.settings().is_some() && self.idle().is_none()
-    }
-
-    /// The same in a line, without a full stop.
-    pub(crate) fn in_words(&self) -> String {
-        match self {
-            Self::Assumed => "none read; assuming one without settings".to_owned(),
-            Self::Unselected => "none selects this CRD, so Etch ignores its objects".to_owned(),
-            Self::Governed(settings) => {
-                let mut words = Vec::new();
-                if settings.mode != Mode::Persist {
-                    words.push(format!("mode: {}", mode(settings.mode)));
-                }
-                if settings.terms.ownership == Ownership::Own {
-                    words.push("ownership: Own".to_owned());
-                }
-                if settings.terms.hidden_fields == HiddenFields::Drop {
-                    words.push("hiddenFields: Drop".to_owned());
-                }
-                let followed: Vec<_> = settings.follow.iter().map(ToString::to_string).collect();
-                if !followed.is_empty() {
-                    words.push(format!("onChange: Follow {}", followed.join(" ")));
-                }
-                let words = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
-                let pause = settings.pause.as_ref().map(|pause| format!("; writes paused by {pause}"));
-                format!("{}{words}{}", settings.policy, pause.unwrap_or_default())
-            }
-        }
-    }
-
-    /// For programs: null where no policies were read, and without a name where none selects the CRD.
-    pub(crate) fn document(&self) -> Value {
-        let form = |name: Option<&str>, how: Mode, terms: &Terms| {
-            json!({
-                "name": name,
-                "mode": mode(how),
-                "ownership": terms.ownership,
-                "hiddenFields": terms.hidden_fields,
-                "follow": [],
-                "pausedBy": null,
-            })
-        };
-        match self {
-            Self::Assumed => Value::Null,
-            Self::Unselected => form(None, Mode::Ignore, &Terms::default()),
-            Self::Governed(settings) => {
-                let mut document = form(Some(&settings.policy), settings.mode, &settings.terms);
-                document["follow"] = settings.follow.iter().map(ToString::to_string).collect();
-                document["pausedBy"] = settings.pause.as_ref().map(ToString::to_string).into();
-                document
-            }
-        }
-    }
-}
-
-fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Persist => "Persist",
-        Mode::Audit => "Audit",
-        Mode::Ignore => "Ignore",
-    }
-}
-
-/// Writes for people under which policy each CRD was judged: one line where it is the same for all.
-pub(crate) fn write_all<'a>(
-    out: &mut dyn Write,
-    all: impl Iterator<Item = (&'a str, &'a Rules)>,
-) -> io::Result<()> {
-    let mut by_words: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for (crd, rules) in all {
-        by_words.entry(rules.in_words()).or_default().push(crd);
-    }
-    let is_one = by_words.len() == 1;
-    for (words, crds) in by_words {
-        let whose = if is_one { String::new() } else { format!(" of {}", first(&crds)) };
-        writeln!(out, "Policy{}: {}", report::plain(&whose), report::plain(&words))?;
-    }
-    Ok(())
-}
-
-/// The first few names, and how many more there are.
-pub(crate) fn first(names: &[&str]) -> String {
-    let more = match names.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{}{more}", names[..names.len().min(NAMED)].join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn crd() -> Crd {
-        let version = json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object" } } });
-        let document = json!({
-            "metadata": { "name": "things.example.com" },
-            "spec": { "group": "example.com", "names": { "kind": "Thing", "plural": "things" }, "versions": [version] },
-        });
-        Crd::read(&document.into()).expect("a CRD")
-    }
-
-    fn read(text: &str) -> Result<Known, String> {
-        let arg = PolicyArg { files: vec!["-".into()] };
-        let known = arg.read(&mut text.as_bytes()).map_err(|error| format!("{error:#}"))?;
-        Ok(known.expect("a file is named"))
-    }
-
-    fn policy(name: &str, spec: &str) -> String {
-        format!(
-            "---\napiVersion: {GROUP}/v1alpha1\nkind: DefaultsPolicy\nmetadata: {{name: {name}}}\nspec: {spec}\n"
-        )
-    }
-
-    fn rules(policies: &[(&str, &str)]) -> Rules {
-        let text: String = policies.iter().map(|(name, spec)| policy(name, spec)).collect();
-        read(&text).expect("policies").rules(&crd(), &Labels::from([("tier".to_owned(), "gold".to_owned())]))
-    }
-
-    #[test]
-    fn each_setting_decides_as_for_the_operator() {
-        for (policies, words, idle) in [
-            (&[("default", "{}")][..], "default", None),
-            (
-                &[("default", "{hiddenFields: Drop, ownership: Own}")],
-                "default (ownership: Own, hiddenFields: Drop)",
-                None,
-            ),
-            (
-                &[(
-                    "default",
-                    "{onChange: [{path: .spec.a, action: Follow}, {path: .spec.b, action: Keep}]}",
-                )],
-                "default (onChange: Follow .spec.a)",
-                None,
-            ),
-            (
-                &[("default", "{mode: Audit}")],
-                "default (mode: Audit)",
-                Some("DefaultsPolicy default has mode: Audit"),
-            ),
-            (
-                &[("default", "{}"), ("gold", "{selector: {matchLabels: {tier: gold}}, mode: Ignore}")],
-                "gold (mode: Ignore)",
-                Some("DefaultsPolicy gold has mode: Ignore"),
-            ),
-            (
-                &[("default", "{}"), ("other", "{selector: {groups: [other.io]}, pauseAll: true}")],
-                "default; writes paused by DefaultsPolicy other (pauseAll)",
-                Some("DefaultsPolicy other (pauseAll) has paused writes"),
-            ),
-            (
-                &[("other", "{selector: {groups: [other.io]}}")],
-                "none selects this CRD, so Etch ignores its objects",
-                Some("no DefaultsPolicy selects this CRD"),
-            ),
-        ] {
-            let rules = rules(policies);
-            assert_eq!((rules.in_words().as_str(), rules.idle().as_deref()), (words, idle), "{policies:?}");
-            assert_eq!(rules.writes(), idle.is_none());
-        }
-        assert_eq!(rules(&[("default", "{hiddenFields: Drop}")]).terms().hidden_fields, HiddenFields::Drop);
-        assert_eq!(
-            rules(&[("default", "{paused: true}")]).document(),
-            json!({
-                "name": "default", "mode": "Persist", "ownership": "None", "hiddenFields": "Hold", "follow": [],
-                "pausedBy": "DefaultsPolicy default (paused)",
-            })
-        );
-        let none = Known::default().rules(&crd(), &Labels::new());
-        assert_eq!((none.document(), none.idle(), none.writes()), (Value::Null, None, false));
-    }
-
-    #[test]
-    fn a_file_has_policies_that_can_be_read() {
-        let twice = policy("a", "{}") + &policy("a", "{}");
-        for (text, error) in [
-            (policy("a", "{hiddenField: Drop}"), "--policy: stdin: spec.hiddenField: unknown field"),
-            (policy("a", "{mode: Dream}"), "--policy: stdin: spec cannot be read: unknown variant `Dream`"),
-            (policy("''", "{}"), "--policy: stdin: metadata.name is missing"),
-            (twice, "--policy: stdin, document 2: DefaultsPolicy a was given before"),
-            ("apiVersion: v1\nkind: Pod\n".to_owned(), "--policy: -: no DefaultsPolicy: found Pod of v1"),
-            (String::new(), "--policy: -: no DefaultsPolicy"),
-        ] {
-            let found = read(&text).err().expect("an error");
-            assert!(found.starts_with(error), "{found}");
-        }
-        assert!(read(&policy("a", "{onChange: []}")).is_ok());
-    }
-
-    #[test]
-    fn one_line_where_all_are_judged_alike() {
-        let lines = |all: &[(&str, &Rules)]| {
-            let mut out = Vec::new();
-            write_all(&mut out, all.iter().copied()).expect("memory");
-            String::from_utf8(out).expect("text")
-        };
-        let (default, audit) = (rules(&[("default", "{}")]), rules(&[("a", "{mode: Audit}")]));
-        assert_eq!(lines(&[("x", &default), ("y", &default)]), "Policy: default\n");
-        assert_eq!(
-            lines(&[("v", &default), ("w", &default), ("x", &default), ("y", &default), ("z", &audit)]),
-            "Policy of z: a (mode: Audit)\nPolicy of v, w, x and 1 more: default\n"
-        );
     }
 }

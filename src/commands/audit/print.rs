@@ -9,7 +9,7 @@ use etch::report::{Align, Cell, Style, Table, Tone, counted};
 
 use super::super::policy::write_all;
 use super::super::sample::write_left;
-use super::{Audited, why_skipped};
+use super::audited::{Audited, why_skipped};
 
 pub(super) fn table(
     out: &mut dyn Write,

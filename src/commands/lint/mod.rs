@@ -1,26 +1,24 @@
 //! `etch lint`: what the API server refuses and rules about defaults, for CRDs from files or a cluster.
 
+mod check;
+mod document;
 mod place;
+mod print;
 mod sarif;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
-use std::ops::ControlFlow;
+use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
-use etch::cluster::{Cluster, crds};
-use etch::domain::finding::Kind;
-use etch::domain::json::Json;
-use etch::domain::lint::{self, Finding, RULES, Rule, Severity};
+use etch::domain::lint::{self, RULES, Rule, Severity};
 use etch::domain::validate::crd::Release;
-use etch::report::{self, Align, Cell, Table, Tone, counted};
-use etch::source::{self, Origin};
-use serde::Serialize;
+use etch::report::{self, Align, Table};
 
-use super::{asynchronous, each, failure, none_of, one_stdin};
+use self::check::{Checked, Located, files, live, old};
+use self::document::document;
+use super::{failure, one_stdin};
 use crate::commands::global::Global;
 use crate::commands::outcome::Outcome;
 
@@ -89,60 +87,6 @@ enum Level {
     Error,
 }
 
-/// A finding, and the CRD that it is about.
-struct Located {
-    /// The line in that document's file; none before it was looked for, or where it cannot be told.
-    line: Option<usize>,
-    /// The document; none where the CRD is from the cluster.
-    origin: Option<Origin>,
-    crd: String,
-    finding: Finding,
-}
-
-/// The findings of a run, and what kept CRDs from being checked.
-#[derive(Default)]
-struct Checked {
-    findings: Vec<Located>,
-    failures: Vec<String>,
-    crds: u64,
-    /// The CRDs before, by name.
-    old: BTreeMap<String, Json>,
-    /// The releases that are asked.
-    releases: Vec<Release>,
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    findings: Vec<Entry<'a>>,
-}
-
-#[derive(Serialize)]
-struct Entry<'a> {
-    code: &'static str,
-    rule: &'static str,
-    severity: &'static str,
-    crd: &'a str,
-    version: &'a str,
-    path: String,
-    message: &'a str,
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    refusal: Option<Refused<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    document: Option<usize>,
-}
-
-/// What the API server says, in its own terms.
-#[derive(Serialize)]
-struct Refused<'a> {
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    detail: &'a str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    releases: Vec<String>,
-}
-
 impl Lint {
     pub(crate) fn run(self, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
         if let Some(code) = &self.explain {
@@ -170,11 +114,11 @@ impl Lint {
             place::find_lines(&mut checked.findings);
         }
         match self.output {
-            Output::Table => self.table(&checked, global, out)?,
+            Output::Table => print::table(out, &global.style(), &checked, self.severity.map(Severity::from))?,
             Output::Json => report::write_json(out, &document(&checked))?,
             Output::Yaml => report::write_yaml(out, &document(&checked))?,
             Output::Sarif => report::write_json(out, &sarif::log(&checked.findings))?,
-            Output::Github => github(&checked, out)?,
+            Output::Github => print::github(out, &checked)?,
         }
         if !checked.failures.is_empty() {
             out.flush()?;
@@ -183,174 +127,6 @@ impl Lint {
         let is_serious = |located: &Located| located.finding.rule.severity > Severity::Info;
         Ok(if checked.findings.iter().any(is_serious) { Outcome::Findings } else { Outcome::Clean })
     }
-
-    /// Infos are counted only, unless they are asked for: a CRD with copies of core types has dozens.
-    fn table(&self, checked: &Checked, global: &Global, out: &mut dyn Write) -> io::Result<()> {
-        let least = self.severity.map_or(Severity::Warning, Severity::from);
-        let mut table = Table::new(
-            ["SEVERITY", "CODE", "CRD", "VERSION", "PATH", "MESSAGE"].map(|head| (head, Align::Left)),
-        );
-        let (shown, hidden): (Vec<_>, Vec<_>) =
-            checked.findings.iter().partition(|located| located.finding.rule.severity >= least);
-        for Located { crd, finding, .. } in &shown {
-            let Finding { rule, version, message, .. } = finding;
-            table.row([
-                Cell::new(rule.severity.as_str(), tone(rule.severity)),
-                rule.code.into(),
-                crd.into(),
-                version.into(),
-                finding.place().into(),
-                message.into(),
-            ]);
-        }
-        if !table.is_empty() {
-            table.write(out, &global.style())?;
-            writeln!(out)?;
-        }
-        let count = |severity| {
-            shown.iter().filter(|located| located.finding.rule.severity == severity).count() as u64
-        };
-        write!(out, "{}: ", counted(checked.crds, "CRD"))?;
-        match (count(Severity::Error), count(Severity::Warning), count(Severity::Info)) {
-            (0, 0, 0) => write!(out, "nothing found")?,
-            (errors, warnings, infos) => {
-                let parts = [(errors, "error"), (warnings, "warning"), (infos, "info")];
-                let parts: Vec<_> =
-                    parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| counted(n, what)).collect();
-                write!(out, "{}", parts.join(", "))?;
-            }
-        }
-        if hidden.is_empty() {
-            writeln!(out)
-        } else {
-            writeln!(out, "; {} not shown (--severity info)", counted(hidden.len() as u64, "info"))
-        }
-    }
-}
-
-/// Checks the CRDs in files; whatever else they hold is passed over.
-fn files(checked: &mut Checked, paths: &[PathBuf]) {
-    for path in paths {
-        let (mut crds, mut others) = (0, BTreeSet::new());
-        source::each(std::slice::from_ref(path), &mut io::stdin().lock(), &mut |document| {
-            match document {
-                Ok(document) if document.is_crd() => {
-                    crds += 1;
-                    // Its version is asked for here, so that an old CRD is not taken for a malformed one.
-                    match document.crd().err().filter(|error| !matches!(error.reason, source::Reason::Crd(_)))
-                    {
-                        None => checked.crd(&document.json, Some(document.origin)),
-                        Some(error) => checked.failures.push(error.to_string()),
-                    }
-                }
-                Ok(document) => {
-                    others.insert(document.what());
-                }
-                Err(error) => {
-                    crds += 1;
-                    checked.failures.push(error.to_string());
-                }
-            }
-            ControlFlow::Continue(())
-        });
-        if crds == 0 {
-            let none = none_of("CustomResourceDefinition", std::slice::from_ref(path), others.pop_first());
-            checked.failures.push(none);
-        }
-    }
-}
-
-/// Checks the CRDs of the cluster.
-fn live(checked: &mut Checked, global: &Global) -> Result<()> {
-    asynchronous()?.block_on(async {
-        let cluster = Cluster::connect(&global.target()).await?;
-        each(&cluster, &crds(), &mut |crd| checked.crd(crd.json(), None)).await
-    })
-}
-
-/// The CRDs before, by name.
-fn old(paths: &[PathBuf]) -> Result<BTreeMap<String, Json>> {
-    let documents = source::documents(paths, &mut io::stdin().lock()).context("--old")?;
-    let other = documents.first().map(source::Document::what);
-    let crds = documents.into_iter().filter(source::Document::is_crd);
-    let crds: BTreeMap<_, _> = crds.map(|document| (name_of(&document.json), document.json)).collect();
-    if crds.is_empty() && !paths.is_empty() {
-        bail!(none_of("CustomResourceDefinition", paths, other));
-    }
-    Ok(crds)
-}
-
-fn name_of(crd: &Json) -> String {
-    crd["metadata"]["name"].as_str().unwrap_or_default().to_owned()
-}
-
-impl Checked {
-    fn crd(&mut self, json: &Json, origin: Option<Origin>) {
-        self.crds += 1;
-        let crd = name_of(json);
-        // A server has let through what it gave out: that is judged as an update that changes nothing.
-        let itself = json["metadata"]["uid"].is_string().then_some(json);
-        let refusals = lint::refusals(json, self.old.get(&crd).or(itself), &self.releases);
-        match lint::lint(json) {
-            Ok(findings) => {
-                self.findings.extend(findings.into_iter().chain(refusals).map(|finding| Located {
-                    origin: origin.clone(),
-                    line: None,
-                    crd: crd.clone(),
-                    finding,
-                }))
-            }
-            Err(error) => {
-                let place = origin.map_or(crd, |origin| origin.to_string());
-                self.failures.push(format!("{place}: CustomResourceDefinition: {error}"));
-            }
-        }
-    }
-}
-
-fn document(checked: &Checked) -> Document<'_> {
-    let findings = checked.findings.iter().map(|Located { origin, crd, finding, .. }| Entry {
-        code: finding.rule.code,
-        rule: finding.rule.name,
-        severity: finding.rule.severity.as_str(),
-        crd,
-        version: &finding.version,
-        path: finding.place(),
-        message: &finding.message,
-        refusal: finding.refusal.as_ref().map(|refusal| Refused {
-            kind: refusal.kind.map(Kind::as_str),
-            detail: &refusal.detail,
-            releases: refusal.releases.iter().map(Release::to_string).collect(),
-        }),
-        file: origin.as_ref().map(|origin| &*origin.file),
-        document: origin.as_ref().map(|origin| origin.document),
-    });
-    Document { findings: findings.collect() }
-}
-
-/// Commands of the workflow log: <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>.
-fn github(checked: &Checked, out: &mut dyn Write) -> io::Result<()> {
-    let escaped = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
-    let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");
-    for Located { origin, crd, line, finding } in &checked.findings {
-        let Finding { rule, version, message, .. } = finding;
-        let command = match rule.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Info => "notice",
-        };
-        write!(out, "::{command} ")?;
-        if let Some(origin) = origin {
-            write!(out, "file={},", property(&origin.file))?;
-        }
-        if let Some(line) = line {
-            write!(out, "line={line},")?;
-        }
-        let title = property(&format!("{} {}", rule.code, rule.name));
-        let place = escaped(&format!("{crd} {version} {}: {message}", finding.place()));
-        writeln!(out, "title={title}::{place}")?;
-    }
-    Ok(())
 }
 
 fn explain(code: &str, out: &mut dyn Write) -> Result<()> {
@@ -377,14 +153,6 @@ fn rule(code: &str) -> Result<&'static Rule, String> {
 fn release(text: String) -> Result<Release, String> {
     let minor = text.strip_prefix("1.").and_then(|minor| minor.parse().ok());
     minor.and_then(Release::of_minor).ok_or_else(|| format!("the answers of {text} are not known"))
-}
-
-fn tone(severity: Severity) -> Tone {
-    match severity {
-        Severity::Error => Tone::Bad,
-        Severity::Warning => Tone::Warning,
-        Severity::Info => Tone::Faint,
-    }
 }
 
 impl From<Level> for Severity {

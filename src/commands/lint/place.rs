@@ -6,7 +6,7 @@ use etch::domain::lint::{Finding, Part};
 use etch::domain::path::Step;
 use etch::source::{self, At};
 
-use super::Located;
+use super::check::Located;
 
 /// Looks up the lines of all findings in files.
 pub(super) fn find_lines(findings: &mut [Located]) {

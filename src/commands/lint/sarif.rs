@@ -5,7 +5,7 @@
 use etch::domain::lint::{RULES, Severity};
 use serde_json::{Value, json};
 
-use super::Located;
+use super::check::Located;
 
 /// One run with all rules and the findings.
 pub(super) fn log(findings: &[Located]) -> Value {

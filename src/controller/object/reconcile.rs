@@ -1,17 +1,16 @@
 //! Reconciles one object: decide, write, and decide again from a fresh read for as long as others write too.
 //! It must not race other writers: theirs stands.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, debug, error, info, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::api::Mode;
-use crate::cluster::{Backoff, CallError, Cluster, MissingPermissions, Pace, Pressure, Scope};
+use crate::cluster::{Backoff, CallError, Cluster, MissingPermissions, Pace, Scope};
 use crate::controller::object::follow::FollowChanges;
+use crate::controller::object::outcome::counted;
 use crate::controller::object::pause::PauseWatch;
-use crate::controller::spans;
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::dropped_fields::DroppedFields;
 use crate::domain::crd::Crd;
@@ -19,16 +18,13 @@ use crate::domain::object::Object;
 use crate::domain::object_state::{ObjectState, Skipped};
 use crate::domain::path::Path;
 use crate::domain::plan::{
-    HiddenFields, Outcome, Plan, Record, Rejection, RejectionKind, Since, Strategy, Terms, Write, decide,
-    has_gap, hidden, likely, rewritten, unproved,
+    HiddenFields, Outcome, Plan, Record, Rejection, Since, Strategy, Terms, Write, decide, has_gap, hidden,
+    likely, rewritten, unproved,
 };
 use crate::domain::rbac::Verb;
-use crate::metrics::{Metrics, WriteOutcome};
 
 /// How often an object is decided about anew, or a write repeated that the server could not answer.
 const ATTEMPTS: u32 = 6;
-/// How long a write may take before it makes room for others.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Everything that reconciling objects of one CRD needs.
 #[derive(Clone, Copy)]
@@ -288,51 +284,6 @@ impl ObjectReconciler<'_> {
         }
     }
 
-    /// Writes, unless a pause has begun before there is a place for it. What has begun goes on to its end.
-    async fn perform(
-        &self,
-        object: &Object,
-        write: &Write,
-        attempt: u32,
-    ) -> Result<Result<Outcome, CallError>, StopReason> {
-        let places = async {
-            let own = match self.own_pace {
-                Some(pace) => Some(pace.admit().await),
-                None => None,
-            };
-            (own, self.pace.admit().await)
-        };
-        let (own, mut permit) = tokio::select! {
-            biased;
-            stop = self.stopped() => return Err(stop),
-            places = places => places,
-        };
-        let under_way = UnderWay::new(self.cluster.metrics());
-        let span = spans::write(self.crd, object, write, attempt);
-        let work = self.cluster.perform(self.crd, object, write, &self.terms);
-        let mut work = pin!(work.instrument(span.clone()));
-        let outcome = tokio::select! {
-            outcome = &mut work => outcome,
-            () = tokio::time::sleep(PATIENCE) => {
-                permit.step_aside();
-                work.await
-            }
-        };
-        drop(under_way);
-        self.cluster.metrics().write(counted(&outcome));
-        spans::conclude(&span, &outcome, counted(&outcome));
-        permit.finish(pressure(&outcome));
-        if let Some(own) = own {
-            own.finish(match &outcome {
-                Ok(Outcome::Rejected(rejection)) if rejection.kind == RejectionKind::Unavailable => {
-                    Pressure::Overload(None)
-                }
-                outcome => pressure(outcome),
-            });
-        }
-        Ok(outcome)
-    }
-
     /// Waits until a pause begins or ends.
     pub(in crate::controller) async fn pause_changed(&self) {
         match self.pause_watch {
@@ -381,49 +332,4 @@ impl Suspicion {
 fn mutated(object: &Object, rejection: Rejection, left_at: String) -> Reconciled {
     warn!(object = %object.identity(), reason = %rejection.message, "write undone");
     Reconciled { state: ObjectState::Rejected(rejection), missing: Vec::new(), left_at: Some(left_at) }
-}
-
-/// A write in the count of those under way, until it is dropped: tasks may be ended at any time.
-struct UnderWay<'a>(&'a Metrics);
-
-impl<'a> UnderWay<'a> {
-    fn new(metrics: &'a Metrics) -> Self {
-        metrics.in_flight.inc();
-        Self(metrics)
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.in_flight.dec();
-    }
-}
-
-/// The outcome as it is counted.
-fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
-    match outcome {
-        Ok(Outcome::Written { .. }) => WriteOutcome::Written,
-        Ok(Outcome::Followed(_)) => WriteOutcome::Followed,
-        Ok(Outcome::AlreadyStored) => WriteOutcome::AlreadyStored,
-        Ok(Outcome::Gone) => WriteOutcome::Gone,
-        Ok(Outcome::Conflict) => WriteOutcome::Conflict,
-        Ok(Outcome::NeedsRewrite | Outcome::Unproved | Outcome::Altered) => WriteOutcome::Unproved,
-        Ok(Outcome::Rejected(_)) => WriteOutcome::Rejected,
-        Ok(Outcome::Forbidden { .. }) => WriteOutcome::Forbidden,
-        Ok(Outcome::OwnersLost { .. }) => WriteOutcome::OwnersLost,
-        Err(_) => WriteOutcome::Failed,
-    }
-}
-
-/// What an outcome indicates about the server's load.
-fn pressure(outcome: &Result<Outcome, CallError>) -> Pressure {
-    match outcome {
-        Err(error) if matches!(error.code(), Some(429 | 503 | 504)) => {
-            Pressure::Overload(error.retry_after())
-        }
-        Err(CallError::TimedOut(..) | CallError::Connection(..) | CallError::BrokenOff(..)) => {
-            Pressure::Overload(None)
-        }
-        _ => Pressure::None,
-    }
 }

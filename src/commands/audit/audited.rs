@@ -1,0 +1,184 @@
+//! What an audit counts and lists of one CRD.
+//! It must not read anything from a server or from etcd.
+
+use etch::controller::DueChanges;
+use etch::domain::audit::{Exact, Missing, State, Totals, overall};
+use etch::domain::crd::Crd;
+use etch::domain::object::{Identity, Object};
+use etch::domain::path::Path;
+use etch::domain::plan::{Foretold, Held, Record, Skip, foretell, skip};
+use serde_json::{Value, json};
+
+use super::super::policy::Rules;
+use super::super::sample::Sample;
+
+/// What is told of one CRD.
+pub(super) struct Audited {
+    pub(super) crd: String,
+    pub(super) storage_version: Option<String>,
+    pub(super) totals: Totals,
+    pub(super) details: Sample<Detail>,
+    /// Why there are no numbers, or not all.
+    pub(super) error: Option<String>,
+    pub(super) keep_details: bool,
+    /// What is on record of the CRD; nothing where only a snapshot is looked at.
+    pub(super) record: Record,
+    /// How the operator treats the objects.
+    pub(super) rules: Rules,
+    /// The changed defaults whose old values are still to be looked for.
+    pub(super) due: Option<DueChanges>,
+}
+
+/// An object that is not, or not for certain, as it should be.
+pub(super) struct Detail {
+    pub(super) missing: Vec<Missing>,
+    pub(super) held: Option<Held>,
+    pub(super) skipped: Option<Skip>,
+    /// Values that move to a changed default.
+    pub(super) follows: Vec<Path>,
+    pub(super) hidden: Vec<Path>,
+    pub(super) unreadable: Option<String>,
+}
+
+impl Audited {
+    /// Whether it failed before anything was read.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.error.is_some() && self.totals.objects == 0
+    }
+
+    /// Counts an object, and lists it where there is something to list.
+    pub(super) fn add(&mut self, crd: &Crd, object: &Object, missing: Vec<Missing>, hidden: Vec<Path>) {
+        let foretold = self.foretold(crd, object, missing.is_empty());
+        let held = foretold.as_ref().and_then(|foretold| foretold.held().cloned());
+        let follows = foretold.map(|foretold| foretold.moved).unwrap_or_default();
+        self.totals.following += u64::from(!follows.is_empty());
+        let skipped = skip(object);
+        self.totals.add(&missing, held.is_some(), skipped);
+        self.totals.hidden += u64::from(!hidden.is_empty());
+        let is_plain = missing.is_empty() && hidden.is_empty() && follows.is_empty();
+        if self.keep_details && !(is_plain && held.is_none() && skipped.is_none()) {
+            let detail = Detail { missing, held, skipped, follows, hidden, unreadable: None };
+            self.details.add(object.identity(), detail);
+        }
+    }
+
+    /// What the operator does with an object, as far as it looks at it; none where there is nothing to decide. Of the record only
+    /// what is known to be gone counts.
+    fn foretold(&self, crd: &Crd, object: &Object, is_stored: bool) -> Option<Foretold> {
+        let changes = self.due.as_ref().map_or(&[][..], |due| due.of(object));
+        if self.rules.is_ignored() || is_stored && changes.is_empty() {
+            return None;
+        }
+        Some(foretell(object, crd, &self.rules.terms(), &self.record.of_cleared(), changes))
+    }
+
+    /// Takes down what is known of an object, or why nothing is.
+    pub(super) fn take(&mut self, crd: &Crd, identity: Identity, exact: Result<Exact, String>) {
+        match exact {
+            Ok(exact) => self.add(crd, &exact.object, exact.missing, exact.hidden),
+            Err(unreadable) => {
+                self.totals.add_unreadable();
+                if !self.keep_details {
+                    return;
+                }
+                let detail = Detail {
+                    missing: Vec::new(),
+                    held: None,
+                    skipped: None,
+                    follows: Vec::new(),
+                    hidden: Vec::new(),
+                    unreadable: Some(unreadable),
+                };
+                self.details.add(identity, detail);
+            }
+        }
+    }
+
+    /// For programs.
+    pub(super) fn document(&self) -> Value {
+        let Totals {
+            objects,
+            stored,
+            phantom,
+            possible,
+            unreadable,
+            held,
+            ignored,
+            terminating,
+            following,
+            hidden,
+            paths,
+        } = &self.totals;
+        let mut document = json!({
+            "crd": self.crd,
+            "storageVersion": self.storage_version,
+            "policy": self.rules.document(),
+            "objects": objects,
+            "stored": stored,
+            "phantom": phantom,
+            "possible": possible,
+            "held": held,
+            "ignored": ignored,
+            "terminating": terminating,
+            "following": following,
+            "hidden": hidden,
+            "unreadable": unreadable,
+            "paths": paths
+                .iter()
+                .map(|(path, objects)| json!({ "path": path.to_string(), "objects": objects }))
+                .collect::<Vec<_>>(),
+        });
+        if self.keep_details {
+            document["details"] =
+                self.details.iter().map(|(identity, detail)| detail.document(identity)).collect();
+        }
+        if let Some(error) = &self.error {
+            document["error"] = Value::from(error.as_str());
+        }
+        document
+    }
+}
+
+impl Detail {
+    pub(super) fn state(&self) -> &'static str {
+        match &self.unreadable {
+            Some(_) => "unreadable",
+            None => match overall(&self.missing) {
+                State::Gap => State::Phantom.as_str(),
+                state => state.as_str(),
+            },
+        }
+    }
+
+    fn document(&self, identity: &Identity) -> Value {
+        let Identity { namespace, name, uid: _ } = identity;
+        let Self { missing, held, skipped, follows, hidden, unreadable } = self;
+        let texts = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>();
+        json!({
+            "namespace": namespace,
+            "name": name,
+            "state": self.state(),
+            "defaults": missing
+                .iter()
+                .map(|missing| json!({ "path": missing.path.to_string(), "state": missing.state.as_str() }))
+                .collect::<Vec<_>>(),
+            "held": held.as_ref().map(|held| json!({
+                "reason": held.reason.as_str(), "paths": texts(&held.paths),
+                "broken": held.broken.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            })),
+            "ignored": *skipped == Some(Skip::Ignored),
+            "terminating": *skipped == Some(Skip::Terminating),
+            "follows": texts(follows),
+            "hidden": texts(hidden),
+            "unreadable": unreadable,
+        })
+    }
+}
+
+/// Why Etch does not write an object, in a few words.
+pub(crate) fn why_skipped(why: Skip) -> &'static str {
+    match why {
+        Skip::Ignored => "ignored by annotation",
+        Skip::Terminating => "being deleted",
+    }
+}

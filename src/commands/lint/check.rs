@@ -1,0 +1,119 @@
+//! Checks CRDs from files or a cluster, and collects what is found.
+//! It must not print anything, nor leave anything out: the command does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use etch::cluster::{Cluster, crds};
+use etch::domain::json::Json;
+use etch::domain::lint::{self, Finding};
+use etch::domain::validate::crd::Release;
+use etch::source::{self, Origin};
+
+use super::super::{asynchronous, each, none_of};
+use crate::commands::global::Global;
+
+/// A finding, and the CRD that it is about.
+pub(super) struct Located {
+    /// The line in that document's file; none before it was looked for, or where it cannot be told.
+    pub(super) line: Option<usize>,
+    /// The document; none where the CRD is from the cluster.
+    pub(super) origin: Option<Origin>,
+    pub(super) crd: String,
+    pub(super) finding: Finding,
+}
+
+/// The findings of a run, and what kept CRDs from being checked.
+#[derive(Default)]
+pub(super) struct Checked {
+    pub(super) findings: Vec<Located>,
+    pub(super) failures: Vec<String>,
+    pub(super) crds: u64,
+    /// The CRDs before, by name.
+    pub(super) old: BTreeMap<String, Json>,
+    /// The releases that are asked.
+    pub(super) releases: Vec<Release>,
+}
+
+impl Checked {
+    fn crd(&mut self, json: &Json, origin: Option<Origin>) {
+        self.crds += 1;
+        let crd = name_of(json);
+        // A server has let through what it gave out: that is judged as an update that changes nothing.
+        let itself = json["metadata"]["uid"].is_string().then_some(json);
+        let refusals = lint::refusals(json, self.old.get(&crd).or(itself), &self.releases);
+        match lint::lint(json) {
+            Ok(findings) => {
+                self.findings.extend(findings.into_iter().chain(refusals).map(|finding| Located {
+                    origin: origin.clone(),
+                    line: None,
+                    crd: crd.clone(),
+                    finding,
+                }))
+            }
+            Err(error) => {
+                let place = origin.map_or(crd, |origin| origin.to_string());
+                self.failures.push(format!("{place}: CustomResourceDefinition: {error}"));
+            }
+        }
+    }
+}
+
+/// Checks the CRDs in files; whatever else they hold is passed over.
+pub(super) fn files(checked: &mut Checked, paths: &[PathBuf]) {
+    for path in paths {
+        let (mut crds, mut others) = (0, BTreeSet::new());
+        source::each(std::slice::from_ref(path), &mut io::stdin().lock(), &mut |document| {
+            match document {
+                Ok(document) if document.is_crd() => {
+                    crds += 1;
+                    // Its version is asked for here, so that an old CRD is not taken for a malformed one.
+                    match document.crd().err().filter(|error| !matches!(error.reason, source::Reason::Crd(_)))
+                    {
+                        None => checked.crd(&document.json, Some(document.origin)),
+                        Some(error) => checked.failures.push(error.to_string()),
+                    }
+                }
+                Ok(document) => {
+                    others.insert(document.what());
+                }
+                Err(error) => {
+                    crds += 1;
+                    checked.failures.push(error.to_string());
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        if crds == 0 {
+            let none = none_of("CustomResourceDefinition", std::slice::from_ref(path), others.pop_first());
+            checked.failures.push(none);
+        }
+    }
+}
+
+/// Checks the CRDs of the cluster.
+pub(super) fn live(checked: &mut Checked, global: &Global) -> Result<()> {
+    asynchronous()?.block_on(async {
+        let cluster = Cluster::connect(&global.target()).await?;
+        each(&cluster, &crds(), &mut |crd| checked.crd(crd.json(), None)).await
+    })
+}
+
+/// The CRDs before, by name.
+pub(super) fn old(paths: &[PathBuf]) -> Result<BTreeMap<String, Json>> {
+    let documents = source::documents(paths, &mut io::stdin().lock()).context("--old")?;
+    let other = documents.first().map(source::Document::what);
+    let crds = documents.into_iter().filter(source::Document::is_crd);
+    let crds: BTreeMap<_, _> = crds.map(|document| (name_of(&document.json), document.json)).collect();
+    if crds.is_empty() && !paths.is_empty() {
+        bail!(none_of("CustomResourceDefinition", paths, other));
+    }
+    Ok(crds)
+}
+
+fn name_of(crd: &Json) -> String {
+    crd["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,60 @@
+//! The findings for programs: the keys do not change.
+
+use etch::domain::finding::Kind;
+use etch::domain::validate::crd::Release;
+use serde::Serialize;
+
+use super::check::{Checked, Located};
+
+#[derive(Serialize)]
+pub(super) struct Document<'a> {
+    findings: Vec<Entry<'a>>,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    code: &'static str,
+    rule: &'static str,
+    severity: &'static str,
+    crd: &'a str,
+    version: &'a str,
+    path: String,
+    message: &'a str,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    refusal: Option<Refused<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    document: Option<usize>,
+}
+
+/// What the API server says, in its own terms.
+#[derive(Serialize)]
+struct Refused<'a> {
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    releases: Vec<String>,
+}
+
+/// What was found, one entry for each finding.
+pub(super) fn document(checked: &Checked) -> Document<'_> {
+    let findings = checked.findings.iter().map(|Located { origin, crd, finding, .. }| Entry {
+        code: finding.rule.code,
+        rule: finding.rule.name,
+        severity: finding.rule.severity.as_str(),
+        crd,
+        version: &finding.version,
+        path: finding.place(),
+        message: &finding.message,
+        refusal: finding.refusal.as_ref().map(|refusal| Refused {
+            kind: refusal.kind.map(Kind::as_str),
+            detail: &refusal.detail,
+            releases: refusal.releases.iter().map(Release::to_string).collect(),
+        }),
+        file: origin.as_ref().map(|origin| &*origin.file),
+        document: origin.as_ref().map(|origin| origin.document),
+    });
+    Document { findings: findings.collect() }
+}

@@ -1,0 +1,88 @@
+//! The findings for people, and for the log of a GitHub workflow.
+//! It must not judge what it prints.
+
+use std::io::{self, Write};
+
+use etch::domain::lint::{Finding, Severity};
+use etch::report::{Align, Cell, Style, Table, Tone, counted};
+
+use super::check::{Checked, Located};
+
+/// Infos are counted only, unless they are asked for: a CRD with copies of core types has dozens.
+pub(super) fn table(
+    out: &mut dyn Write,
+    style: &Style,
+    checked: &Checked,
+    severity: Option<Severity>,
+) -> io::Result<()> {
+    let least = severity.unwrap_or(Severity::Warning);
+    let mut table =
+        Table::new(["SEVERITY", "CODE", "CRD", "VERSION", "PATH", "MESSAGE"].map(|head| (head, Align::Left)));
+    let (shown, hidden): (Vec<_>, Vec<_>) =
+        checked.findings.iter().partition(|located| located.finding.rule.severity >= least);
+    for Located { crd, finding, .. } in &shown {
+        let Finding { rule, version, message, .. } = finding;
+        table.row([
+            Cell::new(rule.severity.as_str(), tone(rule.severity)),
+            rule.code.into(),
+            crd.into(),
+            version.into(),
+            finding.place().into(),
+            message.into(),
+        ]);
+    }
+    if !table.is_empty() {
+        table.write(out, style)?;
+        writeln!(out)?;
+    }
+    let count =
+        |severity| shown.iter().filter(|located| located.finding.rule.severity == severity).count() as u64;
+    write!(out, "{}: ", counted(checked.crds, "CRD"))?;
+    match (count(Severity::Error), count(Severity::Warning), count(Severity::Info)) {
+        (0, 0, 0) => write!(out, "nothing found")?,
+        (errors, warnings, infos) => {
+            let parts = [(errors, "error"), (warnings, "warning"), (infos, "info")];
+            let parts: Vec<_> =
+                parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| counted(n, what)).collect();
+            write!(out, "{}", parts.join(", "))?;
+        }
+    }
+    if hidden.is_empty() {
+        writeln!(out)
+    } else {
+        writeln!(out, "; {} not shown (--severity info)", counted(hidden.len() as u64, "info"))
+    }
+}
+
+/// Commands of the workflow log: <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>.
+pub(super) fn github(out: &mut dyn Write, checked: &Checked) -> io::Result<()> {
+    let escaped = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");
+    for Located { origin, crd, line, finding } in &checked.findings {
+        let Finding { rule, version, message, .. } = finding;
+        let command = match rule.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Info => "notice",
+        };
+        write!(out, "::{command} ")?;
+        if let Some(origin) = origin {
+            write!(out, "file={},", property(&origin.file))?;
+        }
+        if let Some(line) = line {
+            write!(out, "line={line},")?;
+        }
+        let title = property(&format!("{} {}", rule.code, rule.name));
+        let place = escaped(&format!("{crd} {version} {}: {message}", finding.place()));
+        writeln!(out, "title={title}::{place}")?;
+    }
+    Ok(())
+}
+
+fn tone(severity: Severity) -> Tone {
+    match severity {
+        Severity::Error => Tone::Bad,
+        Severity::Warning => Tone::Warning,
+        Severity::Info => Tone::Faint,
+    }
+}

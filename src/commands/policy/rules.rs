@@ -1,0 +1,153 @@
+//! How the operator treats the objects of a CRD, for people and for programs.
+//! It must not read policies.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use etch::api::{Mode, Settings};
+use etch::domain::plan::{HiddenFields, Ownership, Terms};
+use etch::report;
+use serde_json::{Value, json};
+
+/// How many CRDs a line names.
+const NAMED: usize = 3;
+
+/// How the operator treats the objects of a CRD.
+#[derive(Clone, Debug)]
+pub(crate) enum Rules {
+    /// No policies were read: objects are judged as under a policy that sets nothing.
+    Assumed,
+    /// No policy selects the CRD.
+    Unselected,
+    /// The settings of the policy that governs the CRD.
+    Governed(Settings),
+}
+
+impl Rules {
+    /// What writes may do.
+    pub(crate) fn terms(&self) -> Terms {
+        self.settings().map(|settings| settings.terms).unwrap_or_default()
+    }
+
+    /// The settings of the policy that governs the CRD; none where none does.
+    pub(crate) fn settings(&self) -> Option<&Settings> {
+        match self {
+            Self::Governed(settings) => Some(settings),
+            Self::Assumed | Self::Unselected => None,
+        }
+    }
+
+    /// Whether the operator looks at the objects at all.
+    pub(crate) fn is_ignored(&self) -> bool {
+        match self {
+            Self::Assumed => false,
+            Self::Unselected => true,
+            Self::Governed(settings) => settings.mode == Mode::Ignore,
+        }
+    }
+
+    /// Why the operator writes to no object of the CRD; none where it writes.
+    pub(crate) fn idle(&self) -> Option<String> {
+        let settings = match self {
+            Self::Assumed => return None,
+            Self::Unselected => return Some("no DefaultsPolicy selects this CRD".to_owned()),
+            Self::Governed(settings) => settings,
+        };
+        let mode = |mode| Some(format!("DefaultsPolicy {} has mode: {mode}", settings.policy));
+        match settings.mode {
+            Mode::Ignore => mode("Ignore"),
+            Mode::Audit => mode("Audit"),
+            Mode::Persist => settings.pause.as_ref().map(|pause| format!("{pause} has paused writes")),
+        }
+    }
+
+    /// Whether the operator is known to write to objects of the CRD.
+    pub(crate) fn writes(&self) -> bool {
+        self.settings().is_some() && self.idle().is_none()
+    }
+
+    /// The same in a line, without a full stop.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Self::Assumed => "none read; assuming one without settings".to_owned(),
+            Self::Unselected => "none selects this CRD, so Etch ignores its objects".to_owned(),
+            Self::Governed(settings) => {
+                let mut words = Vec::new();
+                if settings.mode != Mode::Persist {
+                    words.push(format!("mode: {}", mode(settings.mode)));
+                }
+                if settings.terms.ownership == Ownership::Own {
+                    words.push("ownership: Own".to_owned());
+                }
+                if settings.terms.hidden_fields == HiddenFields::Drop {
+                    words.push("hiddenFields: Drop".to_owned());
+                }
+                let followed: Vec<_> = settings.follow.iter().map(ToString::to_string).collect();
+                if !followed.is_empty() {
+                    words.push(format!("onChange: Follow {}", followed.join(" ")));
+                }
+                let words = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
+                let pause = settings.pause.as_ref().map(|pause| format!("; writes paused by {pause}"));
+                format!("{}{words}{}", settings.policy, pause.unwrap_or_default())
+            }
+        }
+    }
+
+    /// For programs: null where no policies were read, and without a name where none selects the CRD.
+    pub(crate) fn document(&self) -> Value {
+        let form = |name: Option<&str>, how: Mode, terms: &Terms| {
+            json!({
+                "name": name,
+                "mode": mode(how),
+                "ownership": terms.ownership,
+                "hiddenFields": terms.hidden_fields,
+                "follow": [],
+                "pausedBy": null,
+            })
+        };
+        match self {
+            Self::Assumed => Value::Null,
+            Self::Unselected => form(None, Mode::Ignore, &Terms::default()),
+            Self::Governed(settings) => {
+                let mut document = form(Some(&settings.policy), settings.mode, &settings.terms);
+                document["follow"] = settings.follow.iter().map(ToString::to_string).collect();
+                document["pausedBy"] = settings.pause.as_ref().map(ToString::to_string).into();
+                document
+            }
+        }
+    }
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Persist => "Persist",
+        Mode::Audit => "Audit",
+        Mode::Ignore => "Ignore",
+    }
+}
+
+/// Writes for people under which policy each CRD was judged: one line where it is the same for all.
+pub(crate) fn write_all<'a>(
+    out: &mut dyn Write,
+    all: impl Iterator<Item = (&'a str, &'a Rules)>,
+) -> io::Result<()> {
+    let mut by_words: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (crd, rules) in all {
+        by_words.entry(rules.in_words()).or_default().push(crd);
+    }
+    let is_one = by_words.len() == 1;
+    for (words, crds) in by_words {
+        let whose = if is_one { String::new() } else { format!(" of {}", first(&crds)) };
+        writeln!(out, "Policy{}: {}", report::plain(&whose), report::plain(&words))?;
+    }
+    Ok(())
+}
+
+/// The first few names, and how many more there are.
+pub(crate) fn first(names: &[&str]) -> String {
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", names[..names.len().min(NAMED)].join(", "))
+}

@@ -1,0 +1,115 @@
+//! Policies from a file, and the words and documents that they come to.
+
+use etch::domain::plan::HiddenFields;
+use serde_json::json;
+
+use super::*;
+
+fn crd() -> Crd {
+    let version = json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object" } } });
+    let document = json!({
+        "metadata": { "name": "things.example.com" },
+        "spec": { "group": "example.com", "names": { "kind": "Thing", "plural": "things" }, "versions": [version] },
+    });
+    Crd::read(&document.into()).expect("a CRD")
+}
+
+fn read(text: &str) -> Result<Known, String> {
+    let arg = PolicyArg { files: vec!["-".into()] };
+    let known = arg.read(&mut text.as_bytes()).map_err(|error| format!("{error:#}"))?;
+    Ok(known.expect("a file is named"))
+}
+
+fn policy(name: &str, spec: &str) -> String {
+    format!(
+        "---\napiVersion: {GROUP}/v1alpha1\nkind: DefaultsPolicy\nmetadata: {{name: {name}}}\nspec: {spec}\n"
+    )
+}
+
+fn rules(policies: &[(&str, &str)]) -> Rules {
+    let text: String = policies.iter().map(|(name, spec)| policy(name, spec)).collect();
+    read(&text).expect("policies").rules(&crd(), &Labels::from([("tier".to_owned(), "gold".to_owned())]))
+}
+
+#[test]
+fn each_setting_decides_as_for_the_operator() {
+    for (policies, words, idle) in [
+        (&[("default", "{}")][..], "default", None),
+        (
+            &[("default", "{hiddenFields: Drop, ownership: Own}")],
+            "default (ownership: Own, hiddenFields: Drop)",
+            None,
+        ),
+        (
+            &[("default", "{onChange: [{path: .spec.a, action: Follow}, {path: .spec.b, action: Keep}]}")],
+            "default (onChange: Follow .spec.a)",
+            None,
+        ),
+        (
+            &[("default", "{mode: Audit}")],
+            "default (mode: Audit)",
+            Some("DefaultsPolicy default has mode: Audit"),
+        ),
+        (
+            &[("default", "{}"), ("gold", "{selector: {matchLabels: {tier: gold}}, mode: Ignore}")],
+            "gold (mode: Ignore)",
+            Some("DefaultsPolicy gold has mode: Ignore"),
+        ),
+        (
+            &[("default", "{}"), ("other", "{selector: {groups: [other.io]}, pauseAll: true}")],
+            "default; writes paused by DefaultsPolicy other (pauseAll)",
+            Some("DefaultsPolicy other (pauseAll) has paused writes"),
+        ),
+        (
+            &[("other", "{selector: {groups: [other.io]}}")],
+            "none selects this CRD, so Etch ignores its objects",
+            Some("no DefaultsPolicy selects this CRD"),
+        ),
+    ] {
+        let rules = rules(policies);
+        assert_eq!((rules.in_words().as_str(), rules.idle().as_deref()), (words, idle), "{policies:?}");
+        assert_eq!(rules.writes(), idle.is_none());
+    }
+    assert_eq!(rules(&[("default", "{hiddenFields: Drop}")]).terms().hidden_fields, HiddenFields::Drop);
+    assert_eq!(
+        rules(&[("default", "{paused: true}")]).document(),
+        json!({
+            "name": "default", "mode": "Persist", "ownership": "None", "hiddenFields": "Hold", "follow": [],
+            "pausedBy": "DefaultsPolicy default (paused)",
+        })
+    );
+    let none = Known::default().rules(&crd(), &Labels::new());
+    assert_eq!((none.document(), none.idle(), none.writes()), (Value::Null, None, false));
+}
+
+#[test]
+fn a_file_has_policies_that_can_be_read() {
+    let twice = policy("a", "{}") + &policy("a", "{}");
+    for (text, error) in [
+        (policy("a", "{hiddenField: Drop}"), "--policy: stdin: spec.hiddenField: unknown field"),
+        (policy("a", "{mode: Dream}"), "--policy: stdin: spec cannot be read: unknown variant `Dream`"),
+        (policy("''", "{}"), "--policy: stdin: metadata.name is missing"),
+        (twice, "--policy: stdin, document 2: DefaultsPolicy a was given before"),
+        ("apiVersion: v1\nkind: Pod\n".to_owned(), "--policy: -: no DefaultsPolicy: found Pod of v1"),
+        (String::new(), "--policy: -: no DefaultsPolicy"),
+    ] {
+        let found = read(&text).err().expect("an error");
+        assert!(found.starts_with(error), "{found}");
+    }
+    assert!(read(&policy("a", "{onChange: []}")).is_ok());
+}
+
+#[test]
+fn one_line_where_all_are_judged_alike() {
+    let lines = |all: &[(&str, &Rules)]| {
+        let mut out = Vec::new();
+        write_all(&mut out, all.iter().copied()).expect("memory");
+        String::from_utf8(out).expect("text")
+    };
+    let (default, audit) = (rules(&[("default", "{}")]), rules(&[("a", "{mode: Audit}")]));
+    assert_eq!(lines(&[("x", &default), ("y", &default)]), "Policy: default\n");
+    assert_eq!(
+        lines(&[("v", &default), ("w", &default), ("x", &default), ("y", &default), ("z", &audit)]),
+        "Policy of z: a (mode: Audit)\nPolicy of v, w, x and 1 more: default\n"
+    );
+}

@@ -1,0 +1,35 @@
+//! What the outcome of a write counts as: in the metrics, and as load of the server.
+//! It must not look at the object.
+
+use crate::cluster::{CallError, Pressure};
+use crate::domain::plan::Outcome;
+use crate::metrics::WriteOutcome;
+
+/// The outcome as it is counted.
+pub(super) fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
+    match outcome {
+        Ok(Outcome::Written { .. }) => WriteOutcome::Written,
+        Ok(Outcome::Followed(_)) => WriteOutcome::Followed,
+        Ok(Outcome::AlreadyStored) => WriteOutcome::AlreadyStored,
+        Ok(Outcome::Gone) => WriteOutcome::Gone,
+        Ok(Outcome::Conflict) => WriteOutcome::Conflict,
+        Ok(Outcome::NeedsRewrite | Outcome::Unproved | Outcome::Altered) => WriteOutcome::Unproved,
+        Ok(Outcome::Rejected(_)) => WriteOutcome::Rejected,
+        Ok(Outcome::Forbidden { .. }) => WriteOutcome::Forbidden,
+        Ok(Outcome::OwnersLost { .. }) => WriteOutcome::OwnersLost,
+        Err(_) => WriteOutcome::Failed,
+    }
+}
+
+/// What an outcome indicates about the server's load.
+pub(super) fn pressure(outcome: &Result<Outcome, CallError>) -> Pressure {
+    match outcome {
+        Err(error) if matches!(error.code(), Some(429 | 503 | 504)) => {
+            Pressure::Overload(error.retry_after())
+        }
+        Err(CallError::TimedOut(..) | CallError::Connection(..) | CallError::BrokenOff(..)) => {
+            Pressure::Overload(None)
+        }
+        _ => Pressure::None,
+    }
+}

@@ -1,0 +1,81 @@
+//! One write to an object: its wait for a place among the writes, its span, and the count of those under way.
+//! It must not decide what comes after it.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use tracing::Instrument as _;
+
+use crate::cluster::{CallError, Pressure};
+use crate::controller::object::outcome::{counted, pressure};
+use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
+use crate::controller::spans;
+use crate::domain::object::Object;
+use crate::domain::plan::{Outcome, RejectionKind, Write};
+use crate::metrics::Metrics;
+
+/// How long a write may take before it makes room for others.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl ObjectReconciler<'_> {
+    /// Writes, unless a pause has begun before there is a place for it. What has begun goes on to its end.
+    pub(super) async fn perform(
+        &self,
+        object: &Object,
+        write: &Write,
+        attempt: u32,
+    ) -> Result<Result<Outcome, CallError>, StopReason> {
+        let places = async {
+            let own = match self.own_pace {
+                Some(pace) => Some(pace.admit().await),
+                None => None,
+            };
+            (own, self.pace.admit().await)
+        };
+        let (own, mut permit) = tokio::select! {
+            biased;
+            stop = self.stopped() => return Err(stop),
+            places = places => places,
+        };
+        let under_way = UnderWay::new(self.cluster.metrics());
+        let span = spans::write(self.crd, object, write, attempt);
+        let work = self.cluster.perform(self.crd, object, write, &self.terms);
+        let mut work = pin!(work.instrument(span.clone()));
+        let outcome = tokio::select! {
+            outcome = &mut work => outcome,
+            () = tokio::time::sleep(PATIENCE) => {
+                permit.step_aside();
+                work.await
+            }
+        };
+        drop(under_way);
+        self.cluster.metrics().write(counted(&outcome));
+        spans::conclude(&span, &outcome, counted(&outcome));
+        permit.finish(pressure(&outcome));
+        if let Some(own) = own {
+            own.finish(match &outcome {
+                Ok(Outcome::Rejected(rejection)) if rejection.kind == RejectionKind::Unavailable => {
+                    Pressure::Overload(None)
+                }
+                outcome => pressure(outcome),
+            });
+        }
+        Ok(outcome)
+    }
+}
+
+/// A write in the count of those under way, until it is dropped: tasks may be ended at any time.
+struct UnderWay<'a>(&'a Metrics);
+
+impl<'a> UnderWay<'a> {
+    fn new(metrics: &'a Metrics) -> Self {
+        metrics.in_flight.inc();
+        Self(metrics)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.dec();
+    }
+}

@@ -1,0 +1,209 @@
+//! The sentence about a CRD, from what became of its objects.
+//! It must not name values, nor more than a few objects.
+
+mod problems;
+
+use jiff::Timestamp;
+
+use crate::api::{Mode, Pause, Settings};
+use crate::cluster::MissingPermissions;
+use crate::controller::crd::check::SchemaFindings;
+use crate::controller::state::tally::Tally;
+use crate::domain::condition::{CrdStatus, Reason, list};
+use crate::domain::crd::Crd;
+use crate::domain::plan::{Hold, Skip};
+use problems::{held, places, skipped, unknown, with_fields};
+
+/// How a sentence about missing permissions begins.
+pub(in crate::controller) const MISSING_PERMISSION: &str = "a permission is missing";
+
+/// The status where no object needs to be read; none where some do, or where there is nothing to report.
+pub(in crate::controller) fn without_objects(
+    crd: &Crd,
+    settings: &Settings,
+    findings: &SchemaFindings,
+) -> Option<CrdStatus> {
+    let defaults = crd.compiled().has_defaults();
+    let status = |persisted, reason, message: String| Some(crd_status(findings, persisted, reason, message));
+    if !findings.non_structural.is_empty() {
+        return Some(unreadable(findings));
+    }
+    if !defaults && !findings.invalid_defaults.is_empty() {
+        return status(Some(true), Reason::NoDefaults, String::new());
+    }
+    if !defaults {
+        return None;
+    }
+    if settings.mode == Mode::Ignore {
+        let message = format!("DefaultsPolicy {} has mode: Ignore", settings.policy);
+        return status(None, Reason::Ignored, message);
+    }
+    if crd.is_shadowed() {
+        return status(Some(false), Reason::NotServed, shadowed(crd));
+    }
+    if !crd.storage().served {
+        let message = format!("the storage version {} is not served", crd.storage().name);
+        return status(Some(false), Reason::NotServed, message);
+    }
+    None
+}
+
+/// Why nothing is read or written for a CRD in a group of the API server's own.
+pub(in crate::controller) fn shadowed(crd: &Crd) -> String {
+    format!(
+        "the API server serves the group {} itself; this CRD's defaults would reach built-in objects",
+        crd.group()
+    )
+}
+
+/// The status of a CRD whose schema is not structural, or cannot be read at all.
+pub(in crate::controller) fn unreadable(findings: &SchemaFindings) -> CrdStatus {
+    let message = "the API server applies no defaults to the objects of a CRD whose schema is not structural";
+    crd_status(findings, Some(false), Reason::NonStructural, message.to_owned())
+}
+
+/// The status while the schema settles.
+pub(in crate::controller) fn settling(
+    findings: &SchemaFindings,
+    pause: Option<&Pause>,
+    missing: Option<&MissingPermissions>,
+    until: Timestamp,
+) -> CrdStatus {
+    let mut message = format!("the schema changed; writing starts at {until:.0}");
+    if let Some(missing) = missing {
+        message.push_str(&format!("; {}", forbidden(missing)));
+    }
+    if let Some(pause) = pause {
+        message.push_str(&format!("; {}", paused(pause)));
+    }
+    crd_status(findings, Some(false), Reason::Settling, message)
+}
+
+/// The status while a pass is under way, or has just been paused. `verified` is the number of objects that were re-checked.
+pub(in crate::controller) fn in_progress(
+    findings: &SchemaFindings,
+    pause: Option<&Pause>,
+    tally: &Tally,
+    verified: Option<u64>,
+) -> CrdStatus {
+    let counts = tally.counts();
+    let mut message = match counts.objects {
+        0 => "scanning objects".to_owned(),
+        count => format!("{} processed, {} written", objects(count), counts.written),
+    };
+    if let Some(verified) = verified {
+        message.push_str(&format!("; {verified} re-checked"));
+    }
+    match pause {
+        // What is due is not known yet.
+        Some(pause) => {
+            let persisted = (counts.due + counts.written > 0).then_some(false);
+            crd_status(findings, persisted, Reason::Paused, format!("{}; {message}", paused(pause)))
+        }
+        None => crd_status(findings, Some(false), Reason::InProgress, message),
+    }
+}
+
+/// What is to be done about permissions that are missing.
+pub(in crate::controller) fn forbidden(missing: &MissingPermissions) -> String {
+    format!("{MISSING_PERMISSION}; add this rule to Etch's ClusterRole: {missing}")
+}
+
+/// Who has paused writes, and how.
+fn paused(pause: &Pause) -> String {
+    format!("writes are paused by {pause}")
+}
+
+/// The status after every object was processed.
+pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, tally: &Tally) -> CrdStatus {
+    let counts = tally.counts();
+    // An audit writes nothing anyhow.
+    let pause = settings.pause.as_ref().filter(|_| settings.mode == Mode::Persist).map(paused);
+    let rejected = tally.problems().filter_map(|(identity, state)| with_fields(identity, state));
+    let rejected: Vec<String> = rejected.collect();
+    let stored = counts.written + counts.already_stored;
+    let mut sentences = vec![stored_of(stored, counts.objects)];
+    if counts.due > 0 {
+        let why = pause.as_deref().unwrap_or("the policy asks for an audit only");
+        let due: Vec<String> = tally.due().map(ToString::to_string).collect();
+        sentences.push(list(&due, &format!("{} would be written, but {why}", counts.due)));
+    } else {
+        sentences.extend(pause.clone());
+    }
+    if counts.rejected > 0 {
+        sentences.push(list(&rejected, &format!("{} rejected", counts.rejected)));
+    }
+    let held: Vec<(Hold, String)> =
+        Hold::ALL.iter().filter_map(|reason| Some((*reason, held(tally, *reason)?))).collect();
+    sentences.extend(held.iter().map(|(_, sentence)| sentence.clone()));
+    sentences.extend(unknown(tally));
+    sentences.extend(Skip::ALL.iter().flat_map(|why| skipped(tally, *why)));
+    let reason = match () {
+        // Held and rejected objects wait for its end too.
+        () if pause.is_some() => Reason::Paused,
+        () if counts.rejected > 0 => Reason::ObjectsRejected,
+        // Of more objects than are remembered, some are held for whatever reason.
+        () if counts.held > 0 => held.first().map_or(Reason::HiddenFields, |(hold, _)| held_reason(*hold)),
+        () if counts.unknown > 0 => Reason::InProgress,
+        () if settings.mode == Mode::Audit || counts.due > 0 => Reason::AuditOnly,
+        () => Reason::AllPersisted,
+    };
+    let persisted = match reason {
+        Reason::AllPersisted => Some(true),
+        Reason::AuditOnly if counts.due == 0 => None,
+        Reason::Paused if counts.due + counts.rejected + counts.held + counts.unknown == 0 => None,
+        _ => Some(false),
+    };
+    CrdStatus {
+        breaking_defaults: places(tally, |held| {
+            held.reason == Hold::InvalidDefaults && !held.broken.is_empty()
+        }),
+        ..crd_status(findings, persisted, reason, sentences.join("; "))
+    }
+}
+
+/// The status while changes of the objects are not noticed, by what is known of them from before.
+pub(in crate::controller) fn watch_failing(known: CrdStatus, failure: &str) -> CrdStatus {
+    let message = format!("{failure}; before that: {}", known.message);
+    CrdStatus { persisted: None, reason: Reason::WatchFailing, message, ..known }
+}
+
+/// The reason of a CRD for objects that are held.
+fn held_reason(hold: Hold) -> Reason {
+    match hold {
+        Hold::HiddenFields => Reason::HiddenFields,
+        Hold::Misfit => Reason::Misfit,
+        Hold::InvalidDefaults => Reason::InvalidDefaults,
+    }
+}
+
+/// How many objects store their defaults.
+fn stored_of(stored: u64, all: u64) -> String {
+    let verb = if stored == 1 || all == 1 { "stores its defaults" } else { "store their defaults" };
+    format!("{stored} of {} {verb}", objects(all))
+}
+
+/// A number of objects.
+fn objects(count: u64) -> String {
+    format!("{count} {}", if count == 1 { "object" } else { "objects" })
+}
+
+/// What is wrong with the CRD itself, and this about its objects.
+pub(in crate::controller) fn crd_status(
+    findings: &SchemaFindings,
+    persisted: Option<bool>,
+    reason: Reason,
+    message: String,
+) -> CrdStatus {
+    CrdStatus {
+        non_structural: findings.non_structural.clone(),
+        invalid_defaults: findings.invalid_defaults.clone(),
+        breaking_defaults: Vec::new(),
+        persisted,
+        reason,
+        message,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! The sentences about objects that are held, rejected, skipped or not processed: a number, and the first of them by name.
+//! It must not name values, nor more than a few objects.
+
+use std::collections::BTreeSet;
+
+use crate::controller::state::tally::Tally;
+use crate::domain::condition::first;
+use crate::domain::object::Identity;
+use crate::domain::object_state::{ObjectState, StateKind};
+use crate::domain::plan::{Held, Hold, RejectionKind, Skip};
+
+/// The objects that are held for one reason, with the first fields; none where none is.
+pub(super) fn held(tally: &Tally, reason: Hold) -> Option<String> {
+    let all: Vec<(&Identity, &Held)> = tally.problems().filter_map(held_of).collect();
+    let names: Vec<String> = all
+        .iter()
+        .filter(|(_, held)| held.reason == reason)
+        .map(|(identity, _)| identity.to_string())
+        .collect();
+    if names.is_empty() {
+        return None;
+    }
+    // More may be held than are remembered; where all that are have one reason, so may the others.
+    let number = if names.len() == all.len() { tally.counts().held } else { names.len() as u64 };
+    let places = few_places(&places(tally, |held| held.reason == reason));
+    let why = match reason {
+        Hold::HiddenFields => {
+            format!("managedFields (or last-applied) name fields that the schema no longer knows: {places}")
+        }
+        Hold::Misfit => {
+            format!("values of another type than the schema's, or items without a key, at {places}")
+        }
+        Hold::InvalidDefaults => {
+            let them = if number == 1 { "it" } else { "them" };
+            format!("the defaults at {places} would make {them} invalid")
+        }
+    };
+    Some(format!("{number} held: {why} ({})", first(&names, number)))
+}
+
+fn held_of<'a>((identity, state): (&'a Identity, &'a ObjectState)) -> Option<(&'a Identity, &'a Held)> {
+    match state {
+        ObjectState::Held(held) => Some((identity, held)),
+        ObjectState::Stored
+        | ObjectState::AlreadyStored
+        | ObjectState::Written { .. }
+        | ObjectState::Skipped(_)
+        | ObjectState::Gone
+        | ObjectState::Rejected(_)
+        | ObjectState::Due
+        | ObjectState::Unknown => None,
+    }
+}
+
+/// The objects that changed and have not been processed since; none where there are none.
+pub(super) fn unknown(tally: &Tally) -> Option<String> {
+    let number = tally.counts().unknown;
+    let names = tally.problems().filter(|(_, state)| state.kind() == StateKind::Unknown);
+    let names: Vec<String> = names.map(|(identity, _)| identity.to_string()).collect();
+    let their = if number == 1 { "its" } else { "their" };
+    let named = first(&names, number);
+    (number > 0).then(|| format!("{number} not processed since {their} last change; retrying ({named})"))
+}
+
+/// The objects that are skipped for one reason: those that may lack a default, and the others.
+pub(super) fn skipped(tally: &Tally, why: Skip) -> Vec<String> {
+    let counts = tally.counts();
+    let (count, what) = match why {
+        Skip::Ignored => (counts.ignored, "ignored by annotation"),
+        Skip::Terminating => (counts.terminating, "being deleted"),
+    };
+    let lacking = tally.skipped().lacking_for(why);
+    let mut sentences = Vec::new();
+    if lacking > 0 {
+        let named = tally.skipped().named(why).filter(|(_, skipped)| skipped.lacks);
+        let named: Vec<String> = named.map(|(identity, _)| identity.to_string()).collect();
+        let named = first(&named, lacking);
+        sentences.push(format!("{lacking} {what}, not stored as far as is known ({named})"));
+    }
+    if count > lacking {
+        sentences.push(format!("{} {what}, lacking no default", count - lacking));
+    }
+    sentences
+}
+
+/// An object that was rejected, with the first fields that the rejection is about.
+pub(super) fn with_fields(identity: &Identity, state: &ObjectState) -> Option<String> {
+    let ObjectState::Rejected(rejection) = state else { return None };
+    Some(match (rejection.kind, &rejection.fields[..]) {
+        (RejectionKind::Mutated, _) => format!("{identity} (admission changes it on each write)"),
+        (RejectionKind::Forbidden, _) => format!("{identity} (forbidden)"),
+        (_, []) => identity.to_string(),
+        (_, fields) => format!("{identity} ({})", few_places(fields)),
+    })
+}
+
+/// The first few of them.
+fn few_places(places: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let more = if places.len() > SHOWN { " and more" } else { "" };
+    format!("{}{more}", places[..places.len().min(SHOWN)].join(", "))
+}
+
+/// The places in the schema that objects are held for, where `is_wanted`.
+pub(super) fn places(tally: &Tally, is_wanted: impl Fn(&Held) -> bool) -> Vec<String> {
+    let held = tally.problems().filter_map(held_of).filter(|(_, held)| is_wanted(held));
+    let held = held.map(|(_, held)| &held.paths);
+    let places: BTreeSet<String> = held.flatten().map(|path| path.to_schema().to_string()).collect();
+    places.into_iter().collect()
+}

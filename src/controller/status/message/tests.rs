@@ -1,0 +1,96 @@
+//! Whole messages, by what became of the objects.
+
+use std::time::Duration;
+
+use super::*;
+use crate::domain::object::Identity;
+use crate::domain::object_state::{ObjectState, Skipped};
+use crate::domain::plan::{Held, Terms};
+
+fn status(states: Vec<(&str, ObjectState)>) -> (Option<bool>, String) {
+    let mut tally = Tally::default();
+    for (name, state) in states {
+        let (namespace, name) = (Some("default".to_owned()), name.to_owned());
+        tally.add(Identity { namespace, uid: name.clone(), name }, state, &[]);
+    }
+    let crd_status = of(&SchemaFindings::default(), &settings(), &tally);
+    (crd_status.persisted, format!("{}: {}", crd_status.reason.as_str(), crd_status.message))
+}
+
+fn settings() -> Settings {
+    Settings {
+        policy: "default".to_owned(),
+        mode: Mode::Persist,
+        terms: Terms::default(),
+        settle: Duration::ZERO,
+        max_writes_per_second: None,
+        stop_after_rejected: None,
+        pause: None,
+        follow: Vec::new(),
+    }
+}
+
+#[test]
+fn nothing_is_read_for_a_crd_in_a_group_of_the_servers_own() {
+    let schema = serde_json::json!({ "type": "object", "properties": { "spec": {
+        "type": "object", "properties": { "replicas": { "type": "integer", "default": 1 } } } } });
+    let crd = |group: &str| {
+        let document = serde_json::json!({
+            "metadata": { "name": format!("deployments.{group}") },
+            "spec": { "group": group, "names": { "kind": "Deployment", "plural": "deployments" }, "versions": [
+                { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }] },
+        });
+        Crd::read(&document.into()).expect("a CRD")
+    };
+    let (settings, findings) = (settings(), SchemaFindings::default());
+    let refused = without_objects(&crd("apps"), &settings, &findings).expect("a status");
+    assert_eq!((refused.persisted, refused.reason), (Some(false), Reason::NotServed));
+    assert!(refused.message.contains("the group apps itself"), "{}", refused.message);
+    assert!(without_objects(&crd("apps.example.com"), &settings, &findings).is_none());
+}
+
+fn skipped(why: Skip, lacks: bool) -> ObjectState {
+    ObjectState::Skipped(Skipped { why, lacks })
+}
+
+#[test]
+fn what_managed_fields_only_suggest_is_said_as_a_suggestion_with_the_fields() {
+    let held = |paths: &[&str]| {
+        let paths = paths.iter().map(|path| path.parse().expect("a path"));
+        ObjectState::Held(Held::new(Hold::HiddenFields, paths.collect()))
+    };
+    assert_eq!(
+        status(vec![("a", held(&[".spec.legacy"])), ("b", held(&[".spec.legacy", ".spec.old"])), ("c", ObjectState::Stored)]),
+        (
+            Some(false),
+            "HiddenFields: 1 of 3 objects stores its defaults; 2 held: managedFields (or last-applied) name fields that \
+             the schema no longer knows: .spec.legacy, .spec.old (default/a, default/b)"
+                .to_owned()
+        )
+    );
+}
+
+#[test]
+fn who_is_ignored_or_being_deleted_is_named_and_not_said_to_be_stored() {
+    let ignored = || skipped(Skip::Ignored, true);
+    assert_eq!(
+        status(vec![("a", ignored()), ("b", ignored()), ("c", ObjectState::Stored)]),
+        (
+            Some(true),
+            "AllPersisted: 1 of 3 objects stores its defaults; 2 ignored by annotation, not stored as far as is known \
+             (default/a, default/b)"
+                .to_owned()
+        )
+    );
+    assert_eq!(
+        status(vec![("a", skipped(Skip::Terminating, true)), ("b", skipped(Skip::Ignored, false))]).1,
+        "AllPersisted: 0 of 2 objects store their defaults; 1 ignored by annotation, lacking no default; 1 being deleted, \
+         not stored as far as is known (default/a)"
+    );
+    let names: Vec<String> = (0..9).map(|index| format!("o{index}")).collect();
+    let many = status(names.iter().map(|name| (name.as_str(), ignored())).collect()).1;
+    assert!(
+        many.ends_with("(default/o0, default/o1, default/o2, default/o3, default/o4 and 4 more)"),
+        "{many}"
+    );
+}
