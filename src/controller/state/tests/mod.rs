@@ -2,6 +2,7 @@
 //! Each case is also held against the laws: sums agree, nothing grows without bound, no value is shown.
 
 mod laws;
+mod values;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
