@@ -105,7 +105,7 @@ impl Cli {
     }
 }
 
-/// What clap says of wrong arguments, in one line and without its hints on where help is.
+/// Clap's message about wrong arguments, in one line and without its hints on where help is.
 fn one_line(rendered: &str) -> String {
     let mut line = String::new();
     for part in rendered.lines().map(str::trim).filter(|part| !part.is_empty()) {

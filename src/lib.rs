@@ -4,7 +4,7 @@
 //! object, such a value is visible in every read and present in no etcd value. Etch finds these values and has the API
 //! server store them, without taking a field from anyone.
 //!
-//! Data flows one way: [`cluster`] reads, [`domain`] decides, [`cluster`] performs, [`controller`] keeps the order and
+//! Data flows one way: [`cluster`] reads, [`domain`] decides, [`cluster`] performs, [`controller`] orders the steps and
 //! records. [`domain`] is pure, and so are the libraries under `crates/` that it stands on; [`cluster`] is the only part
 //! that talks to an API server. For the commands, [`source`] reads files instead, and [`report`] prints.
 //!

@@ -75,7 +75,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// The error and its causes, each of them once: some tell their causes themselves.
+/// The error and its causes, each of them once: some texts include their causes.
 fn told(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {

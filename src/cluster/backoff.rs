@@ -23,7 +23,7 @@ pub struct Backoff {
 impl Backoff {
     /// Waits from `first` to `last`.
     pub fn new(first: Duration, last: Duration) -> Self {
-        // Many fail in the same moment, when a server goes; where they begin in the sequence is what keeps them apart.
+        // Many fail in the same moment, when a server goes; where they begin in the sequence spreads them.
         let spread = (RandomState::new().build_hasher().finish() % 16) as u32;
         Self { first, last, next: first, works_since: None, spread }
     }

@@ -1,5 +1,5 @@
 //! Events about CRDs and objects, through `events.k8s.io/v1`.
-//! It must not hold anybody up, nor insist: what cannot be sent soon is dropped, for conditions and reports tell the same.
+//! It must not hold anybody up, nor insist: what cannot be sent soon is dropped, for conditions and reports have the same.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -27,7 +27,7 @@ const WAITING: usize = 1024;
 const GAP: Duration = Duration::from_millis(100);
 /// How long one may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many events are remembered to be counted up rather than told again.
+/// How many events are remembered to be counted up rather than published again.
 const REMEMBERED: usize = 4096;
 
 /// What happened to whom.
@@ -60,16 +60,16 @@ pub struct Regarding {
     pub uid: String,
 }
 
-/// Where events are told.
+/// Where events are published.
 #[derive(Clone, Debug)]
 pub struct Events(mpsc::Sender<Event>);
 
-/// Sends the events that are told, one by one.
+/// Sends the events that are published, one by one.
 pub struct Dispatch {
     cluster: Cluster,
     instance: String,
     told: mpsc::Receiver<Event>,
-    /// How often each event was told, by its name.
+    /// How often each event was published, by its name.
     counts: HashMap<String, u64>,
     failing: bool,
 }
@@ -86,7 +86,8 @@ struct Series {
 }
 
 impl Events {
-    /// A place to tell events, and what sends them for as long as it runs. `instance` tells this process from its replicas.
+    /// Where to publish events, and what sends them for as long as it runs. `instance` distinguishes this process from its
+    /// replicas.
     pub fn new(cluster: Cluster, instance: &str) -> (Self, Dispatch) {
         let (sender, told) = mpsc::channel(WAITING);
         let instance = cut(instance, 128);
@@ -102,7 +103,7 @@ impl Events {
 }
 
 impl Dispatch {
-    /// Runs until nobody can tell anything any more.
+    /// Runs until nothing can be published any more.
     pub async fn run(mut self) {
         while let Some(event) = self.told.recv().await {
             let sent = tokio::time::timeout(PATIENCE, self.send(&event)).await;
@@ -118,7 +119,7 @@ impl Dispatch {
         }
     }
 
-    /// Creates the event, or counts it up where it is there already: its name is made of all that it says.
+    /// Creates the event, or counts it up where it is there already: its name is made of all that it holds.
     async fn send(&mut self, event: &Event) -> Result<(), CallError> {
         let name = event.name();
         let namespace = event.regarding.namespace.as_deref().unwrap_or("default");
@@ -134,7 +135,7 @@ impl Dispatch {
         };
         let count = match created {
             Ok(_) => count + 1,
-            // A process before this one has told it.
+            // A process before this one has published it.
             Err(error) if count == 0 && error.code() == Some(409) => {
                 let count = self.count_of(&collection, &name).await? + 1;
                 self.count_up(&collection, &name, count, &now).await?;
@@ -154,7 +155,7 @@ impl Dispatch {
         Ok(())
     }
 
-    /// How often an event was told. A patch of nothing reads it: no other verb is needed for that.
+    /// How often an event was published. A patch of nothing reads it: no other verb is needed for that.
     async fn count_of(&self, collection: &str, name: &str) -> Result<u64, CallError> {
         let path = format!("{collection}/{}", encoded(name));
         let event = self.cluster.call(patch(&path, PatchKind::Merge, b"{}".to_vec())).await?;
@@ -176,7 +177,7 @@ impl Dispatch {
 }
 
 impl Event {
-    /// `NAME.HASH`, the same for the same event whoever tells it.
+    /// `NAME.HASH`, the same for the same event whichever process publishes it.
     fn name(&self) -> String {
         let Self { regarding, warning, reason, action, note } = self;
         let mut hash = Sha256::new();

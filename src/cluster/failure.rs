@@ -1,5 +1,5 @@
 //! What can go wrong with one request.
-//! Its texts must not hold what a server said beyond codes, reasons and field names: it may quote values of objects.
+//! Its texts must not hold more of a server's answer than codes, reasons and field names: it may quote values of objects.
 
 use std::error::Error;
 use std::fmt;
@@ -62,7 +62,7 @@ impl fmt::Display for Server {
 
 /// What is at the bottom of an error, in the words that people know: `connection refused`.
 ///
-/// The layers above tell where in the client it happened, which helps nobody who looks for the server.
+/// The layers above name the place in the client where it happened, which helps nobody who looks for the server.
 pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
     let mut bottom = error;
     while let Some(below) = bottom.source() {

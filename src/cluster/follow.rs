@@ -10,7 +10,7 @@ use super::{Backoff, CallError, Change, Cluster, Watch};
 use crate::domain::crd::Resource;
 use crate::domain::object::Object;
 
-/// A watch that ends sooner than this was closed at once (fact K2), whatever it told until then.
+/// A watch that ends sooner than this was closed at once (fact K2), whatever it delivered until then.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// After a failure, a watch that stands this long works again, even if nothing has happened since.
 const STEADY: Duration = Duration::from_secs(10);
@@ -19,7 +19,7 @@ const STEADY: Duration = Duration::from_secs(10);
 pub struct Follow {
     cluster: Cluster,
     resource: Resource,
-    /// The resource version up to which everything was told.
+    /// The resource version up to which everything was delivered.
     from: String,
     backoff: Backoff,
     state: State,
@@ -27,7 +27,7 @@ pub struct Follow {
     fails: bool,
 }
 
-/// What a follower is told.
+/// What a follower receives.
 #[derive(Debug)]
 pub enum News {
     /// An object was created.
@@ -38,7 +38,7 @@ pub enum News {
     Deleted(Object),
     /// A watch failed. Another follows by itself after this wait.
     Failed(CallError, Duration),
-    /// After a failure, a watch works again, and nothing has happened in between. Any other news tells as much.
+    /// After a failure, a watch works again, and nothing has happened in between. Any other item implies that.
     Resumed,
 }
 
@@ -64,7 +64,7 @@ impl Follow {
     /// The next news. This future may be dropped at any time: nothing is lost by it, nor asked for twice.
     ///
     /// # Errors
-    /// Only where the resource version is too old: everything has to be listed anew.
+    /// Only where the resource version is too old: everything has to be listed again.
     pub async fn next(&mut self) -> Result<News, CallError> {
         loop {
             let ended = match &mut self.state {

@@ -1,4 +1,4 @@
-//! What Etch itself says in the cluster: the conditions on CRDs, the reports, and the status of policies.
+//! What Etch itself publishes in the cluster: the conditions on CRDs, the reports, and the status of policies.
 //! It must not name a field of anybody else's: what it applies here is forced.
 
 use http::Method;
@@ -95,7 +95,7 @@ impl Cluster {
         self.apply(&report_path(crd), body).await.map_err(CallError::of_own_resource)
     }
 
-    /// Replaces what the report on a CRD says.
+    /// Replaces the status of the report on a CRD.
     ///
     /// # Errors
     /// See [`CallError`]; 404 where there is no report yet.
@@ -153,7 +153,7 @@ impl Cluster {
         }
     }
 
-    /// Replaces what a policy says about itself. The uid makes sure that it is the policy that was read.
+    /// Replaces the status of a policy. The uid makes sure that it is the policy that was read.
     ///
     /// # Errors
     /// See [`CallError`]. 404 and 409 may mean that the policy is gone or was created again.

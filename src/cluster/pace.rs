@@ -162,7 +162,7 @@ impl Permit<'_> {
         let seconds = (now - self.began).as_secs_f64();
         let mut state = self.pace.lock();
         match pressure {
-            // How long a webhook takes says nothing about the server.
+            // How long a webhook takes shows nothing about the server.
             Pressure::None if self.aside => {}
             Pressure::None => {
                 let usual = *state.usual.get_or_insert(seconds);

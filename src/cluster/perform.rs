@@ -1,5 +1,5 @@
 //! Sending the requests of a planned write.
-//! It must not decide, and must not repeat: which request follows which answer is the write's own to say.
+//! It must not decide, and must not repeat: the write itself decides which request follows which answer.
 
 use super::call::patch;
 use super::read::named;

@@ -1,5 +1,5 @@
 //! Noticing that what we may do has changed.
-//! It must not say what is missing now: that is asked for each resource.
+//! It must not decide what is missing now: that is asked for each resource.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -17,7 +17,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How long after one look the next follows at the earliest.
 const AT_LEAST: Duration = Duration::from_secs(1);
 /// How long after the last work they are read. An operator without work needs no permission and costs nothing; a watch
-/// that is renewed then tells what was taken away meanwhile.
+/// that is renewed then shows what was taken away meanwhile.
 const QUIET_AFTER: Duration = Duration::from_secs(30);
 /// Those who hear of a change do not all ask in the same moment.
 const SPREAD: Duration = Duration::from_secs(3);
@@ -30,7 +30,7 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// Hears of changes that are told from now on.
+    /// Receives the changes from now on.
     pub fn of(changes: &watch::Sender<()>) -> Self {
         Self { changes: changes.subscribe(), due: None }
     }
@@ -60,7 +60,7 @@ impl Permissions {
 }
 
 impl Cluster {
-    /// Tells `listeners`, for as long as it is polled, that the rules which say what we may do have changed.
+    /// Notifies `listeners`, for as long as it is polled, that the rules which grant our permissions have changed.
     ///
     /// A watch that is open stays open when its permission is taken away, for minutes. Where the server cannot tell our
     /// rules, nobody hears anything, and what is missing is found out by the next request that needs it.

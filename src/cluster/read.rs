@@ -59,7 +59,7 @@ pub struct Page {
     pub resource_version: String,
     /// Where the next page begins; none after the last.
     pub next: Option<String>,
-    /// How many objects the whole list has, as the first page says it; an estimate, for objects come and go.
+    /// How many objects the whole list has, by the first page; an estimate, for objects come and go.
     pub total: Option<u64>,
 }
 

@@ -133,7 +133,7 @@ fn is_expired_at_start(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 410)
 }
 
-/// What is to be told of an error: kube's own texts quote what the server said.
+/// What may be logged of an error: kube's own texts quote the server's answer.
 fn told(error: watcher::Error, server: &Server) -> CallError {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))

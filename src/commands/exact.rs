@@ -1,5 +1,5 @@
 //! What etcd holds of one object, made into an answer.
-//! It must not guess: what the bytes leave open stays open, unless the server says what a webhook makes of them.
+//! It must not guess: what the bytes leave open stays open, unless the server answers what a webhook makes of them.
 
 use etch::cluster::Cluster;
 use etch::cluster::etcd::{Opaque, decode};
@@ -11,7 +11,7 @@ use etch::domain::object::Identity;
 /// How many objects the server is asked to convert at once.
 pub(super) const CONVERSIONS: usize = 8;
 
-/// What the bytes in etcd tell of an object, or why they tell nothing.
+/// What the bytes in etcd prove of an object, or why they prove nothing.
 pub(super) fn known(value: &[u8], crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact, String> {
     let stored = decode(value).map_err(|opaque: Opaque| opaque.to_string())?;
     by_bytes(&stored, crd, decoder).map_err(|unreadable: Unreadable| unreadable.to_string())

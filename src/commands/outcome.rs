@@ -1,5 +1,5 @@
-//! How a command ended, as the process says it.
-//! It must not say why: that is printed.
+//! How a command ended, as its exit status.
+//! It must not hold why: that is printed.
 
 use std::process::ExitCode;
 

@@ -82,7 +82,7 @@ impl Run {
     }
 }
 
-/// A thread for the Lease and for health, which no object, however large, keeps from answering in time.
+/// A thread for the Lease and for health, which answers in time however large an object is.
 struct Vital(Option<Runtime>);
 
 impl Vital {
@@ -129,7 +129,7 @@ impl Drop for Vital {
     }
 }
 
-/// Holds the Lease, again and again, until the process is to end; `leads` says when it is held. It is given up, or tried for
+/// Holds the Lease, again and again, until the process is to end; `leads` is set while it is held. It is given up, or tried for
 /// anew, when nobody is `working` any more.
 async fn hold(
     mut lease: Lease,

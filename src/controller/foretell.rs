@@ -1,4 +1,4 @@
-//! What the report on a CRD says of changed defaults, for commands that foretell what the operator does.
+//! What the report on a CRD holds of changed defaults, for commands that predict what the operator does.
 //! It must not count anything: nothing has been done.
 
 use crate::api::{DefaultsReportStatus, Settings};

@@ -25,7 +25,7 @@ use crate::domain::ownership::MANAGER;
 pub(super) struct Index {
     crds: Listed<CrdEntry>,
     policies: Listed<Policy>,
-    /// What the policies say that count.
+    /// The specs of the policies that count.
     readable: Policies,
 }
 

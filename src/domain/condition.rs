@@ -1,4 +1,4 @@
-//! What Etch says on a CRD: three conditions, each with a reason and a message.
+//! What Etch reports on a CRD: three conditions, each with a reason and a message.
 //! It must not hold a value of any object, nor use a type of the server's own (fact C2).
 
 use serde::{Deserialize, Serialize};
@@ -82,7 +82,7 @@ pub enum EventType {
     Warning,
 }
 
-/// Everything there is to say about a CRD.
+/// Everything that Etch reports about a CRD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrdStatus {
     /// Violations of the structural schema rules, as places and the server's words.
@@ -144,7 +144,7 @@ impl Reason {
 }
 
 impl CrdStatus {
-    /// The conditions that say so, for a CRD of this generation whose conditions are `present`.
+    /// The conditions for this status, for a CRD of this generation whose conditions are `present`.
     ///
     /// `now` (RFC 3339) becomes the transition time of those whose status changes.
     pub fn conditions(&self, generation: i64, present: &[Condition], now: &str) -> Vec<Condition> {
@@ -208,7 +208,7 @@ pub fn present(crd: &Json) -> Vec<Condition> {
         .collect()
 }
 
-/// Whether two sets of conditions say the same. The generation does not count where the server does not keep it.
+/// Whether two sets of conditions agree. The generation does not count where the server does not keep it.
 pub fn same(said: &[Condition], present: &[Condition]) -> bool {
     said.len() == present.len()
         && said.iter().all(|condition| {

@@ -21,7 +21,7 @@ pub mod refusal;
 mod without;
 pub(crate) mod words;
 
-/// What the server says of values, by `kube_crd_validation`, and of rules, by `kube_validation_rules`.
+/// Validation as the API server does it: of values, by `kube_crd_validation`, and of rules, by `kube_validation_rules`.
 pub mod validate {
     pub use kube_crd_validation::*;
     pub use kube_validation_rules as cel;

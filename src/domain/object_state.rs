@@ -66,7 +66,7 @@ pub struct Skipped {
     pub lacks: bool,
 }
 
-/// What keeps an object from storing its defaults, as the report shows it.
+/// What prevents an object's defaults from being stored, as the report shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// In one word.
@@ -92,7 +92,7 @@ impl ObjectState {
         }
     }
 
-    /// What keeps the object from storing its defaults; none where nothing does, or only the policy.
+    /// What prevents the object's defaults from being stored; none where nothing does, or only the policy.
     pub fn problem(&self) -> Option<Problem> {
         match self {
             Self::Stored | Self::AlreadyStored | Self::Written { .. } | Self::Gone | Self::Due => None,

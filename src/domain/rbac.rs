@@ -1,5 +1,5 @@
 //! The rules that Etch needs for the objects of CRDs, and no more.
-//! It must not find out which rules there are already: that is the API server's to say.
+//! It must not find out which rules there are already: the API server knows that.
 
 use std::collections::{BTreeMap, BTreeSet};
 

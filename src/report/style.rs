@@ -12,7 +12,7 @@ pub struct Style {
     pub width: Option<usize>,
 }
 
-/// What a text is about, as far as its colour tells.
+/// What a text is about, as far as its colour shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     /// Nothing in particular.

@@ -19,7 +19,7 @@ pub use readiness::Readiness;
 
 /// Serves `/livez`, `/readyz` and `/metrics` for as long as it is polled.
 ///
-/// `/livez` says that requests are answered at all; `/readyz` is as [`Readiness`] has it.
+/// `/livez` answers as long as any request is answered; `/readyz` is as [`Readiness`] has it.
 ///
 /// # Errors
 /// The listener fails.

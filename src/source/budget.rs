@@ -39,7 +39,7 @@ impl Budget {
         Ok(())
     }
 
-    /// What is left, to tell later what was taken in between.
+    /// What is left, to work out later what was taken in between.
     pub(super) fn left(&self) -> usize {
         self.0
     }

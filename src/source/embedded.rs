@@ -82,7 +82,7 @@ pub fn embedded_schemas(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<E
     if found.is_empty() { Err(EmbeddedError::None) } else { Ok(found) }
 }
 
-/// The fields of a document that say nothing: a cluster would drop them, or refuse them.
+/// The fields of a document without a meaning: a cluster would drop them, or refuse them.
 fn unknown_fields(spec: &Value, declared: &Declaration) -> Vec<Problem> {
     let read = serde_json::to_value(declared).unwrap_or_default();
     let is_said = |path: &str| {

@@ -214,7 +214,7 @@ fn map<'de, A: MapAccess<'de>>(
     Ok(document)
 }
 
-/// Whether the fields that come first are those of a list, as far as that can be told before its items.
+/// Whether the fields that come first are those of a list, as far as that is known before its items.
 pub(super) fn begins_list(fields: &Map<String, Value>) -> bool {
     match fields.get("kind").and_then(Value::as_str) {
         Some(kind) => kind.ends_with("List"),

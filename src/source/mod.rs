@@ -36,7 +36,7 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 pub struct Document {
     /// Where it stands.
     pub origin: Origin,
-    /// What it says.
+    /// Its content.
     pub json: Json,
 }
 
@@ -174,7 +174,7 @@ fn is_list(document: &Value) -> bool {
         && document.get("items").is_some()
 }
 
-/// Whether a document says nothing: null, `{}`, or a list, whose items have been handed over.
+/// Whether a document is empty: null, `{}`, or a list, whose items have been handed over.
 fn is_blank(document: &Value) -> bool {
     document.is_null() || document.as_object().is_some_and(serde_json::Map::is_empty) || is_list(document)
 }

@@ -1,4 +1,4 @@
-//! What the process tells of its own doings: a log on standard error and, where built with the feature `otlp`, traces.
+//! What the process records of itself: a log on standard error and, where built with the feature `otlp`, traces.
 //! It must not let anything through that may quote objects: what kube logs is left out.
 
 #[cfg(feature = "otlp")]
@@ -14,10 +14,10 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::commands::global::LogFormat;
 
-/// A part of what is told, for a registry of spans.
+/// A layer of the log or the traces, for a registry of spans.
 type Boxed<S> = Box<dyn Layer<S> + Send + Sync>;
 
-/// What has begun to tell, until [`Telemetry::end`].
+/// The log and the traces, until [`Telemetry::end`].
 pub(crate) struct Telemetry {
     #[cfg(feature = "otlp")]
     traces: Option<otlp::Traces>,
@@ -36,7 +36,7 @@ impl Telemetry {
 
     /// Begins the log of the operator, and its traces, where the environment has an endpoint for them.
     ///
-    /// An operator without traces is better than none: what keeps them from being exported is logged.
+    /// An operator without traces is better than none: what prevents their export is logged.
     #[cfg(feature = "otlp")]
     pub(crate) fn begin_operator(format: LogFormat) -> Self {
         let (layer, traces, error) = match otlp::from_environment() {
@@ -75,7 +75,7 @@ impl Telemetry {
 /// The standard variables that name a collector; the first that is set counts.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
-/// A variable of the environment that says something: the specification takes an empty one for none.
+/// A variable of the environment that is set: the specification takes an empty one for none.
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -88,7 +88,7 @@ fn log<S>(format: LogFormat, level: Level) -> Boxed<S>
 where
     S: tracing::Subscriber + for<'span> LookupSpan<'span>,
 {
-    // kube's own events quote what the server said, and that may hold values of objects.
+    // kube's own events quote the server's answer, which may hold values of objects.
     let filter = EnvFilter::builder()
         .with_env_var("ETCH_LOG")
         .with_default_directive(level.into())

@@ -106,7 +106,7 @@ pub(super) fn from_environment() -> anyhow::Result<Option<(Boxed<Registry>, Trac
     Ok(Some((layer.boxed(), Traces { provider, runtime })))
 }
 
-/// Which process this is: what `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` say, and what they leave out.
+/// Which process this is: by `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, and what they leave out.
 fn resource() -> Resource {
     let said = Resource::builder().build();
     let is_named = said
@@ -124,7 +124,7 @@ fn resource() -> Resource {
     Resource::builder().with_attributes(missing).build()
 }
 
-/// Sends requests to the collector, and tells once when that fails.
+/// Sends requests to the collector, and logs once when that fails.
 #[derive(Debug)]
 struct Client<C> {
     http: legacy::Client<C, Full<Bytes>>,

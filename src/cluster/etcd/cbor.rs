@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
         Some(Value::Object(fields))
     }
 
-    /// A tag says how bytes are written in JSON; any other is for readers who know it.
+    /// A tag determines how bytes are written in JSON; any other is for readers who know it.
     fn tagged(&mut self, tag: u64) -> Option<Value> {
         let head = self.head()?;
         match (tag, head.major) {

@@ -24,7 +24,7 @@ const HALVINGS: u32 = 9;
 /// Which etcd is meant.
 #[derive(Clone, Debug, Default)]
 pub struct EtcdTarget {
-    /// Asked in this order until one answers. Those that do not say it are reached over TLS where a file is named below.
+    /// Asked in this order until one answers. Those without a scheme are reached over TLS where a file is named below.
     pub endpoints: Vec<Endpoint>,
     /// The certificate authority in PEM; the system's where there is none.
     pub cacert: Option<PathBuf>,
@@ -72,7 +72,7 @@ pub enum EtcdError {
     Connection {
         /// The last endpoint that was asked.
         endpoint: String,
-        /// What happened, as the lowest layer says it: those above repeat it.
+        /// What happened, in the words of the lowest layer: those above repeat it.
         cause: String,
     },
     /// It did not answer in time.
@@ -180,7 +180,7 @@ impl Etcd {
         }
     }
 
-    /// Asks for one key under a prefix, so that what is wrong with the access to etcd is told once, and first.
+    /// Asks for one key under a prefix, so that what is wrong with the access to etcd is reported once, and first.
     ///
     /// # Errors
     /// See [`EtcdError`]; there has to be a key.
@@ -260,7 +260,7 @@ async fn range(endpoint: &str, client: &kube::Client, body: Vec<u8>) -> Result<V
     })
 }
 
-/// What an error and those behind it say, each once.
+/// The texts of an error and of its sources, each once.
 fn whole(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = String::new();
     for error in std::iter::successors(Some(error), |error| error.source()) {
@@ -306,7 +306,7 @@ fn hint(endpoint: &str, code: u16) -> &'static str {
     }
 }
 
-/// The client is that of API servers, so the target is said as a kubeconfig says it.
+/// The client is that of API servers, so the target has the form of a kubeconfig.
 async fn config(endpoint: &str, target: &EtcdTarget) -> Result<Config, Unusable> {
     let kubeconfig: Kubeconfig = serde_json::from_value(json!({
         "clusters": [{

@@ -7,7 +7,7 @@ use etch::domain::json::Json;
 use etch::source::Embedded;
 use serde_json::{Map, Value, json};
 
-/// A request, with what it says of itself; the rest is that of all.
+/// A request, with its own settings; the others are those of all.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     id: Option<Value>,
@@ -28,7 +28,7 @@ pub(super) struct Asking {
 }
 
 impl Asked {
-    /// A request that says nothing of itself.
+    /// A request without settings of its own.
     pub(super) fn new(object: Json, old_object: Option<Json>) -> Self {
         Self { object, old_object, ..Self::default() }
     }

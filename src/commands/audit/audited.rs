@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::super::policy::Rules;
 use super::super::sample::Sample;
 
-/// What is told of one CRD.
+/// What is reported of one CRD.
 pub(super) struct Audited {
     pub(super) crd: String,
     pub(super) storage_version: Option<String>,

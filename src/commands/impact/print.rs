@@ -17,7 +17,7 @@ use super::super::sample::write_left;
 use super::super::scope;
 use super::told::{Counts, Detail, Told, Word, by_word};
 
-/// Everything that is told, as JSON.
+/// Everything that is reported, as JSON.
 pub(super) fn document(all: &[Told], scope: &Scope) -> Value {
     scope::in_document(json!({ "crds": list(all, crd) }), scope)
 }
@@ -110,7 +110,7 @@ fn words(kinds: &BTreeSet<Kind>) -> Value {
     kinds.iter().map(|kind| Value::from(kind.as_str())).collect()
 }
 
-/// What is told of one CRD, for people.
+/// What is reported of one CRD, for people.
 pub(super) fn table(out: &mut dyn Write, style: &Style, told: &Told) -> io::Result<()> {
     let version = match &told.old_version {
         None => format!("{}, new", told.new_version),

@@ -1,4 +1,4 @@
-//! What is told of one CRD: its schemas, the numbers of its objects, and the objects by name.
+//! What is reported of one CRD: its schemas, the numbers of its objects, and the objects by name.
 //! It must not print.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use etch::domain::schema::Schema;
 use crate::commands::policy::Rules;
 use crate::commands::sample::Sample;
 
-/// What is told of one CRD.
+/// What is reported of one CRD.
 pub(super) struct Told {
     pub(super) crd: String,
     pub(super) old_version: Option<String>,
@@ -41,7 +41,7 @@ pub(super) struct Place {
     pub(super) text: String,
 }
 
-/// What is said of a place, the mildest first.
+/// What is reported of a place, the mildest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Word {
     Appears,

@@ -18,7 +18,7 @@ use crate::commands::global::Global;
 
 /// A finding, and the CRD that it is about.
 pub(super) struct Located {
-    /// The line in that document's file; none before it was looked for, or where it cannot be told.
+    /// The line in that document's file; none before it was looked for, or where it is not known.
     pub(super) line: Option<usize>,
     /// The document; none where the CRD is from the cluster.
     pub(super) origin: Option<Origin>,
@@ -26,7 +26,7 @@ pub(super) struct Located {
     pub(super) finding: Finding,
 }
 
-/// The findings of a run, and what kept CRDs from being checked.
+/// The findings of a run, and why CRDs could not be checked.
 #[derive(Default)]
 pub(super) struct Checked {
     pub(super) findings: Vec<Located>,

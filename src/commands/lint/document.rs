@@ -28,7 +28,7 @@ struct Entry<'a> {
     document: Option<usize>,
 }
 
-/// What the API server says, in its own terms.
+/// What the API server answers, in its own terms.
 #[derive(Serialize)]
 struct Refused<'a> {
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! What is said, and asked, before anything is written.
+//! What is printed, and asked, before anything is written.
 //! It must not ask where nobody can answer.
 
 use std::io::{self, BufRead, IsTerminal, Write};

@@ -14,7 +14,7 @@ use crate::commands::{crds_named, scope};
 /// A CRD that is to be processed.
 pub(super) struct Chosen {
     pub(super) name: String,
-    /// Where its objects are; none where it cannot be read, which is told when it is its turn.
+    /// Where its objects are; none where it cannot be read, which is reported when it is its turn.
     pub(super) resource: Option<Resource>,
     pub(super) is_namespaced: bool,
     /// What policies say against it.
@@ -53,7 +53,7 @@ impl Persist {
             let (resource, is_namespaced) = (Some(crd.resource()), crd.is_namespaced());
             chosen.push(Chosen { name, resource, is_namespaced, warnings });
         }
-        // Where nothing else can be read either, the error says it.
+        // Where nothing else can be read either, the error shows it.
         if let Some(error) = unread.filter(|_| chosen.iter().any(|chosen| chosen.resource.is_some())) {
             writeln!(io::stderr(), "note: DefaultsPolicies cannot be read: {}", report::plain(&error))?;
         }

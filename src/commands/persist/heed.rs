@@ -1,5 +1,5 @@
-//! What the policies of the cluster say against a pass by hand.
-//! It must not keep anybody from it.
+//! Where a pass by hand differs from what the policies of the cluster allow.
+//! It must not prevent it.
 
 use std::collections::BTreeMap;
 

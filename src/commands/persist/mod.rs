@@ -106,7 +106,7 @@ enum HiddenFieldsArg {
     Drop,
 }
 
-/// What is told of one CRD.
+/// What is reported of one CRD.
 #[derive(Default)]
 struct Told {
     crd: String,
@@ -119,7 +119,7 @@ struct Told {
     error: Option<String>,
     /// The command with which to go on, where it was not completed.
     resume: Option<String>,
-    /// Whether it was told to end.
+    /// Whether it was interrupted.
     is_ended: bool,
 }
 
@@ -218,7 +218,7 @@ impl Persist {
             );
         }
         let verbs: &[Verb] = if self.dry_run { &[Verb::List] } else { &[Verb::Get, Verb::List, Verb::Patch] };
-        // Where the server does not say, it is found out by trying.
+        // Where the server does not answer that, it is found out by trying.
         if let Ok(Some(missing)) = work.cluster.missing_in(&crd.resource(), &work.scope, verbs).await {
             bail!("a permission is missing {}: {missing}", scope::in_words(&work.scope));
         }
@@ -254,7 +254,7 @@ impl Persist {
             }
             Some(Err(stopped)) => {
                 told.is_ended = stopped.is_ended();
-                // What fails for one CRD keeps nobody from going on with the others.
+                // After a failure of one CRD the others can still be processed.
                 let left = if told.is_ended { left } else { &left[..1] };
                 let has_begun = told.is_ended || stopped.passed.counts.objects > 0;
                 let resume = || self.resume(work.global, left, stopped.upto.as_deref());

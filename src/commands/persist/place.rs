@@ -6,7 +6,7 @@ use etch::cluster::Scope;
 
 use crate::commands::names::{is_namespace, is_object};
 
-/// The object in the form in which a pass tells how far it has come: namespace, a slash, and name.
+/// The object in the form in which a pass reports how far it has come: namespace, a slash, and name.
 ///
 /// # Errors
 /// No object of such a CRD can be called so, or it is outside the scope.

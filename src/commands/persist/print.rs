@@ -13,7 +13,7 @@ use super::Told;
 use crate::commands::sample::write_left;
 use crate::commands::scope::in_document;
 
-/// A number of the totals, and what is said of that many objects.
+/// A number of the totals, and its label for that many objects.
 type Count = (&'static str, fn(&Counts) -> u64, &'static str);
 
 const COUNTS: [Count; 8] = [

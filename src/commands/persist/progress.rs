@@ -22,7 +22,7 @@ impl Line {
         if io::stderr().is_terminal() {
             self.is_shown = true;
             let text = text(&progress);
-            // A terminal that is gone keeps nothing from going on.
+            // A terminal that is gone stops nothing.
             let _ = write!(io::stderr(), "\r\u{1b}[K{}: {text}", report::plain(&self.crd));
         }
         self.last = progress;

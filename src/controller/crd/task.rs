@@ -26,7 +26,7 @@ use crate::domain::crd::Crd;
 use crate::domain::plan::{Since, Terms};
 use crate::domain::rbac::Verb;
 
-/// How often a missing permission is asked for again, at first and at most, while objects are not to be written yet anyhow.
+/// How often a missing permission is asked for again, at first and at most, while objects are not to be written yet.
 const ASK_FIRST: Duration = Duration::from_secs(30);
 const ASK_SELDOM: Duration = Duration::from_secs(600);
 /// The least time between two updates of conditions and report while something goes on.

@@ -1,5 +1,5 @@
 //! Follows changed defaults in one object, before its missing defaults are stored.
-//! It must not keep missing defaults from being stored where a move is rejected.
+//! It must not prevent missing defaults from being stored where a move is rejected.
 
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::domain::crd::Crd;

@@ -23,7 +23,7 @@ use crate::domain::plan::{
 };
 use crate::domain::rbac::Verb;
 
-/// How often an object is decided about anew, or a write repeated that the server could not answer.
+/// How often an object is decided about again, or a write repeated that the server could not answer.
 const ATTEMPTS: u32 = 6;
 
 /// Everything that reconciling objects of one CRD needs.
@@ -133,7 +133,7 @@ impl ObjectReconciler<'_> {
                     return Ok(Reconciled::of(self.state_without_write(&object, plan), missing));
                 }
             };
-            // A second proof would be one more write of an object that each write changes: this one tells as much.
+            // A second proof would be one more write of an object that each write changes: this one proves as much.
             let write = Write { prove: write.prove && !suspicion.altered, ..write };
             if write.strategy != Strategy::Follow {
                 let likely = likely(&object, self.crd, &self.terms, &write, self.since);

@@ -41,7 +41,7 @@ impl ChangedDefaults {
     /// What is due by the last report on the defaults in force, if there is one, and the `previous` ones.
     ///
     /// A change is due until a pass has ended, and again when a policy begins to follow it. What followed stays counted then;
-    /// what is kept is counted anew.
+    /// what is kept is counted again.
     pub(in crate::controller) fn open(
         report: Option<&DefaultsReportStatus>,
         previous: &[PreviousDefaults],

@@ -28,7 +28,7 @@ pub(in crate::controller) struct Checkpoint {
     pub(in crate::controller) rejected: Rejected,
 }
 
-/// The objects that a report says nothing of.
+/// The objects that a report's record does not cover.
 fn exceptions(status: &DefaultsReportStatus) -> Exceptions {
     match &status.exceptions {
         Some(exceptions) => Exceptions::of_filters(vec![Filter::from_bytes(exceptions.uids.0.clone())]),

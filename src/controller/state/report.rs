@@ -218,7 +218,7 @@ impl ReportState {
     }
 }
 
-/// One object and what keeps it from storing its defaults, as the report has it.
+/// One object and what prevents its defaults from being stored, as the report has it.
 pub(in crate::controller) fn object_problem(identity: &Identity, problem: Problem) -> ObjectProblem {
     let Problem { reason, message, paths } = problem;
     ObjectProblem {

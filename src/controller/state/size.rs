@@ -15,7 +15,7 @@ const FEWER: [[usize; 2]; 5] = [[10, 50], [3, 50], [3, 20], [1, 10], [1, 3]];
 
 /// Leaves out as much of a status as it takes.
 ///
-/// First what only people read, then what the earlier defaults were, then what a restart can find out anew.
+/// First what only people read, then what the earlier defaults were, then what a restart can find out again.
 pub(in crate::controller) fn fit(status: &mut DefaultsReportStatus) {
     for problem in problems(status) {
         let all = problem.paths.len();

@@ -13,7 +13,7 @@ use crate::domain::object_state::{ObjectState, StateKind};
 use crate::domain::path::Path;
 use crate::domain::plan;
 
-/// The room in a report for the objects that a record says nothing of, and for those that were rejected, in bytes.
+/// The room in a report for the objects that its record does not cover, and for those that were rejected, in bytes.
 const UIDS: usize = 12 * 1024;
 const REJECTED: usize = 6 * 1024;
 

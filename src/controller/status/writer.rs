@@ -333,7 +333,7 @@ impl StatusWriter {
         self.recheck_later();
     }
 
-    /// Whether the CRD is gone, or another one has its name: a refusal alone does not say so.
+    /// Whether the CRD is gone, or another one has its name: a refusal alone does not show that.
     async fn is_crd_gone(&self) -> bool {
         match self.cluster.crd(&self.subject.name).await {
             Ok(Some(document)) => document["metadata"]["uid"] != self.subject.uid.as_str(),
@@ -349,7 +349,7 @@ impl StatusWriter {
     }
 }
 
-/// The time of day, to the second, as Kubernetes keeps it.
+/// The time of day, to the second, as Kubernetes stores it.
 pub(in crate::controller) fn now() -> Timestamp {
     let now = Timestamp::now();
     Timestamp::from_second(now.as_second()).unwrap_or(now)

@@ -1,4 +1,4 @@
-//! What the author of a request is told.
+//! The answer to the author of a request.
 //! It must not decide what is wrong.
 
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub struct Fault {
 pub struct Answer {
     /// Why the request is refused; it is not if this is empty.
     pub errors: Vec<Fault>,
-    /// What its author is told besides.
+    /// Warnings for its author, which refuse nothing.
     pub warnings: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Values that are there and say nothing.
+//! Values that are present and empty.
 //! It must not know defaults.
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What keeps a declaration from being served.
+//! What prevents a declaration from being served.
 //! It must not find it; see `compile`.
 
 /// What is wrong with a declaration, and where in it.

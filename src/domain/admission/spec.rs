@@ -90,7 +90,7 @@ pub struct Target {
 }
 
 /// A named value from the cluster. The value is `constant`, or what `path` or `expression` take from `object`; `fallback`
-/// where that gives nothing. A fact without any value keeps the schema from being applied.
+/// where that gives nothing. A fact without any value prevents the schema from being applied.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Fact {

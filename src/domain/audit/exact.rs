@@ -1,4 +1,4 @@
-//! What the bytes in etcd tell of an object: nothing is left open.
+//! What the bytes in etcd prove of an object: nothing is left open.
 //! It must not look at owners: who wrote a value does not matter once it is there.
 
 use serde_json::Value;

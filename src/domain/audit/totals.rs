@@ -18,7 +18,7 @@ pub struct Totals {
     pub phantom: u64,
     /// Objects of which etcd may not hold a default, as far as can be told.
     pub possible: u64,
-    /// Objects whose bytes say nothing.
+    /// Objects whose bytes cannot be read.
     pub unreadable: u64,
     /// Objects among `phantom` and `possible` that Etch would not write.
     pub held: u64,
@@ -55,7 +55,7 @@ impl Totals {
         }
     }
 
-    /// Counts an object whose bytes say nothing.
+    /// Counts an object whose bytes cannot be read.
     pub fn add_unreadable(&mut self) {
         self.objects += 1;
         self.unreadable += 1;

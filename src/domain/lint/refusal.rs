@@ -1,4 +1,4 @@
-//! An error of the API server, and where the document says what it is about.
+//! An error of the API server, and its place in the document.
 //! It must not know how it comes about.
 
 use crate::domain::finding::Kind;
@@ -13,7 +13,7 @@ pub struct Refusal {
     pub kind: Option<Kind>,
     /// The server's words.
     pub detail: String,
-    /// The releases that say so, where others that were asked do not.
+    /// The releases that answer so, where others that were asked do not.
     pub releases: Vec<Release>,
     /// The way to the place in the document, as far as it is written there.
     pub place: Vec<Part>,

@@ -1,5 +1,5 @@
-//! ETCH015: what the API server says of the CRD as a whole, when it is created or replaces another.
-//! It must not soften or sort out anything: what the server says is the finding.
+//! ETCH015: what the API server answers about the CRD as a whole, when it is created or replaces another.
+//! It must not soften or sort out anything: the server's answer is the finding.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ all of them have names those that do.",
     check: None,
 };
 
-/// What releases say of a CRD, or of one that replaces another, each error once.
+/// What releases answer about a CRD, or about one that replaces another, each error once.
 pub fn refusals(crd: &Json, old: Option<&Json>, releases: &[Release]) -> Vec<Finding> {
     let in_force = old.map(in_force);
     let mut order: Vec<finding::Finding> = Vec::new();

@@ -1,4 +1,4 @@
-//! The bodies of writes that say who the object is and nothing else.
+//! The bodies of writes that identify the object and hold nothing else.
 //! It must not contain a value of the object.
 
 use serde_json::{Value, json};

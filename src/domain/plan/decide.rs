@@ -1,5 +1,5 @@
 //! The decision and strategy table.
-//! It must not guess: what the read view cannot tell becomes a write that is harmless if nothing was missing.
+//! It must not guess: what the read view cannot show becomes a write that is harmless if nothing was missing.
 
 use serde_json::Value;
 
@@ -63,7 +63,7 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     if !paths.is_empty() {
         return Plan::Hold(Held::new(Hold::Misfit, paths));
     }
-    // What the record covers is stored, and leaving the object alone would not mend it.
+    // What the record covers is stored, and leaving the object alone would not repair it.
     let unproved = if is_covered { &missing[..gaps] } else { &missing[..] };
     if let Some(breach::Breach { paths, broken }) = breach::breach(object.json(), crd, unproved) {
         return Plan::Hold(Held { reason: Hold::InvalidDefaults, paths, broken });
@@ -93,7 +93,7 @@ impl Record {
     }
 }
 
-/// Why an object is not to be written, whatever it lacks; none where nothing speaks against it.
+/// Why an object is not to be written, whatever it lacks; none where it may be written.
 pub fn skip(object: &Object) -> Option<Skip> {
     match object {
         object if object.is_terminating() => Some(Skip::Terminating),
@@ -129,7 +129,7 @@ pub fn rewritten(object: &Object, crd: &Crd, terms: &Terms, refused: &Write) -> 
 }
 
 /// The identity alone, to be applied before a rewrite: stored at S first, the object keeps its generation, and no default
-/// becomes ours. None where it is stored at S already, as far as the read view tells; and where we own fields by an apply,
+/// becomes ours. None where it is stored at S already, as far as the read view shows; and where we own fields by an apply,
 /// for one that leaves them out gives them up, and what nobody owns the server removes.
 pub fn ahead_of_rewrite(object: &Object, crd: &Crd) -> Option<Json> {
     let owns = owners(object).any(|owner| owner.manager == MANAGER && owner.operation == "Apply");
@@ -174,7 +174,7 @@ pub(super) fn gaps(object: &Object, crd: &Crd) -> Vec<Path> {
     paths
 }
 
-/// The places that show what their default would give: only a write can tell whether etcd has them.
+/// The places that show what their default would give: only a write shows whether etcd has them.
 ///
 /// With `trust_claims`, those that an owner names are left out.
 fn filled(object: &Object, crd: &Crd, trust_claims: bool) -> Vec<Path> {

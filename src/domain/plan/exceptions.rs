@@ -1,4 +1,4 @@
-//! The objects that a record says nothing of, however many they are.
+//! The objects that a record does not cover, however many they are.
 //! It must not forget one: what is not excepted counts as stored.
 
 use std::collections::HashSet;

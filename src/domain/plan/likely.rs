@@ -1,5 +1,5 @@
 //! What a write would probably store, from the evidence that an object and its history give.
-//! It must not be taken for proof: only a write can tell what etcd holds.
+//! It must not be taken for proof: only a write shows what etcd holds.
 
 use std::collections::{BTreeMap, HashSet};
 

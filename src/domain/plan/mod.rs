@@ -108,7 +108,7 @@ pub enum Strategy {
     Apply,
     /// An empty merge patch, for objects without `managedFields` (fact W5).
     Merge,
-    /// A merge patch that names the owners anew, in the terms of the storage version (facts W9, W17, W18), or without our
+    /// A merge patch that rewrites the owners in the terms of the storage version (facts W9, W17, W18), or without our
     /// own entry.
     Rewrite,
     /// A JSON patch that moves old defaults which nobody owns to the new ones, and our entry for them removed after it.

@@ -1,4 +1,4 @@
-//! What comes of a write, and what an answer that is not success says about the object.
+//! What comes of a write, and what an answer that is not success means for the object.
 //! It must not show more of an answer than a refusal shows.
 
 use crate::domain::object::Object;
@@ -58,7 +58,7 @@ pub struct Rejection {
 pub enum RejectionKind {
     /// The object is not valid with its defaults.
     Invalid,
-    /// An admission policy or webhook said no.
+    /// An admission policy or webhook denied the write.
     Admission,
     /// With its defaults it is too large for etcd or the server.
     TooLarge,
@@ -118,11 +118,11 @@ impl Rejection {
 const UNREADABLE_OWNERS: [&str; 2] =
     ["failed to decode managed fields", "is unstructured and is not suitable for converting to"];
 
-/// What an answer that is not success says about the object. A table, in which admission comes first: a webhook may use
+/// What an answer that is not success means for the object. A table, in which admission comes first: a webhook may use
 /// any code.
 ///
 /// # Errors
-/// Where it says nothing about the object: the server could not answer.
+/// Where it means nothing for the object: the server could not answer.
 pub(super) fn classify(refusal: Refusal) -> Result<Outcome, Refusal> {
     let rejected = |kind| Ok(rejected(kind, &refusal));
     if refusal.is_failed_webhook() {
@@ -137,10 +137,10 @@ pub(super) fn classify(refusal: Refusal) -> Result<Outcome, Refusal> {
     let mentions_any = |texts: &[&str]| texts.iter().any(|text| refusal.mentions(text));
     match refusal.code {
         404 if refusal.is_missing_object() => Ok(Outcome::Gone),
-        // The resource is not served, or not yet by this server: that says nothing about the object.
+        // The resource is not served, or not yet by this server: that means nothing for the object.
         404 => Err(refusal),
         409 => Ok(Outcome::Conflict),
-        // Another object has the name by now: the server says that a uid cannot be changed.
+        // Another object has the name by now: the server answers that a uid cannot be changed.
         422 if refusal.fields.iter().any(|field| field == "metadata.uid") => Ok(Outcome::Conflict),
         // An apply to an object that is gone is authorised as its creation, which we may not do (W15).
         403 if refusal.lacking_verb() == Some("create") => Ok(Outcome::Gone),

@@ -1,5 +1,5 @@
 //! A planned write without I/O: requests come out, answers go in, and an outcome ends it.
-//! It must not decide anew, and must not repeat but to prove: whoever decided decides again from a fresh read.
+//! It must not decide again, and must not repeat but to prove: whoever decided decides again from a fresh read.
 //!
 //! | strategy | requests |
 //! |---|---|
@@ -124,7 +124,7 @@ impl<'a> Performing<'a> {
         Step::Send(request)
     }
 
-    /// What came of the write, as far as its last answer tells; otherwise the proof.
+    /// What came of the write, as far as its last answer shows it; otherwise the proof.
     fn written(&mut self, answer: Object) -> Step {
         let lost = lost(self.object, &answer, &self.crd.storage().schema);
         let managers: Vec<String> = lost.map(|owner| owner.manager.to_owned()).collect();

@@ -1,4 +1,4 @@
-//! Naming the owners of an object anew: at the storage version, united where two become one, and without ourselves.
+//! Rewriting the owners of an object: at the storage version, united where two become one, and without ourselves.
 //! It must not change what an owner owns.
 
 use std::collections::{BTreeSet, HashMap};
@@ -56,7 +56,7 @@ pub(super) fn body(object: &Object, crd: &Crd, terms: &Terms) -> Json {
         }
     }
     if entries.is_empty() {
-        // How to say that nobody owns anything: an empty list would be taken for none given, and change nothing.
+        // This form means that nobody owns anything: an empty list would be taken for none given, and change nothing.
         entries.push(json!({}));
     }
     Json::from(json!({

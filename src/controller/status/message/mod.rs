@@ -117,7 +117,7 @@ fn paused(pause: &Pause) -> String {
 /// The status after every object was processed.
 pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, tally: &Tally) -> CrdStatus {
     let counts = tally.counts();
-    // An audit writes nothing anyhow.
+    // An audit writes nothing in any case.
     let pause = settings.pause.as_ref().filter(|_| settings.mode == Mode::Persist).map(paused);
     let rejected = tally.problems().filter_map(|(identity, state)| with_fields(identity, state));
     let rejected: Vec<String> = rejected.collect();

@@ -1,5 +1,5 @@
 //! Whether a value of an object belongs to nobody.
-//! It must not say so where `managedFields` cannot be relied on.
+//! It must not answer yes where `managedFields` cannot be relied on.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ impl<'a> Free<'a> {
     }
 }
 
-/// Whether all of an object can be said in the terms of a version.
+/// Whether a version can express all of an object.
 fn can_express(version: &str, object: &Object, crd: &Crd) -> bool {
     if version == crd.storage().name {
         return true;

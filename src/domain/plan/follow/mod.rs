@@ -1,5 +1,5 @@
 //! Following changed defaults: which values are an old default, belong to nobody, and are moved to the new one.
-//! It must not move what anybody may own: where that cannot be told, the value is kept.
+//! It must not move what anybody may own: where that is not known, the value is kept.
 
 mod change;
 mod free;
@@ -73,7 +73,7 @@ pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> 
     Following { moved: moves.into_iter().map(|(place, _)| place).collect(), kept, plan }
 }
 
-/// What stays, without the places that another one or a moved one lies below: those tell more.
+/// What stays, without the places that another one or a moved one lies below: those are more precise.
 fn lowest(kept: BTreeSet<Path>, moves: &[(Path, Option<&Json>)]) -> Vec<Path> {
     let all: Vec<Path> = kept.into_iter().collect();
     let is_above = |path: &Path, next: Option<&Path>| next.is_some_and(|next| path.contains(next));
