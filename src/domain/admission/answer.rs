@@ -44,7 +44,7 @@ impl Fault {
 }
 
 /// A warning of a length that every client shows.
-fn shortened(mut warning: String) -> String {
+pub fn shortened(mut warning: String) -> String {
     const MORE: &str = "…";
     if warning.len() > LONGEST_WARNING {
         let end = (0..=LONGEST_WARNING - MORE.len()).rev().find(|end| warning.is_char_boundary(*end));

@@ -335,7 +335,14 @@ impl Inspection<'_, '_> {
                 namespace.unwrap_or_default().to_owned()
             }
         };
-        let (group, resource) = (&*reference.declared.group, &*reference.declared.resource);
-        (self.request.exists)(&Lookup { group, resource, namespace: &namespace, name }) == Some(false)
+        let declared = &reference.declared;
+        let lookup = Lookup {
+            group: &declared.group,
+            version: declared.version.as_deref().unwrap_or("v1"),
+            resource: &declared.resource,
+            namespace: &namespace,
+            name,
+        };
+        (self.request.exists)(&lookup) == Some(false)
     }
 }

@@ -24,17 +24,23 @@ mod request;
 mod review;
 mod run;
 mod scope;
+mod settings;
 pub mod spec;
 #[cfg(test)]
 mod tests;
 mod unchanged;
 mod view;
+mod webhooks;
 
-pub use answer::{Answer, Fault};
+pub use answer::{Answer, Fault, shortened};
 pub use compile::Compiled;
 pub use fill::Defaulted;
 pub use patch::{Change, patch};
 pub use problem::Problem;
 pub use request::{Lookup, Named, Request};
 pub use review::{Review, review};
-pub use spec::{Declaration, Operation};
+pub use settings::{FailurePolicy, MatchCondition, Webhooks};
+pub use spec::{Declaration, FactObject, Operation};
+pub use webhooks::{
+    CONFIGURATION, Endpoint, Injection, MANAGED_BY, SERVICE, configurations, is_applied, schema_of,
+};

@@ -47,6 +47,8 @@ pub struct Request<'r> {
 pub struct Lookup<'l> {
     /// The group; empty for the core group.
     pub group: &'l str,
+    /// The version.
+    pub version: &'l str,
     /// The plural.
     pub resource: &'l str,
     /// The namespace; empty for none.

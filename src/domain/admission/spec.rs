@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::settings::Webhooks;
+
 /// Where an extension stands, what it needs and what it must be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -59,6 +61,9 @@ pub struct Declaration {
     /// What a fault does: `Warn` (the default) or `Deny`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<Enforcement>,
+    /// How the API server asks about the targets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhooks: Option<Webhooks>,
 }
 
 /// A resource, and where in its objects the extension stands.
@@ -119,7 +124,7 @@ pub struct Fact {
 }
 
 /// One object of the cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FactObject {
     /// The API group; empty for the core group.

@@ -1,0 +1,293 @@
+//! The webhook configurations by which the API server asks: one webhook for each schema.
+//! It must not know what is in a cluster already.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
+
+use super::settings::Webhooks;
+use super::spec::{Declaration, Operation};
+
+/// The name of both configurations.
+pub const CONFIGURATION: &str = "etch";
+/// The label that makes them Etch's own.
+pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "etch");
+/// The name of the Service and of cert-manager's Certificate.
+pub const SERVICE: &str = "etch-admission";
+/// How long the API server waits; the server itself gives up sooner.
+const TIMEOUT_SECONDS: u8 = 3;
+/// Never asked about: what Etch itself needs to come up, and what would take the webhooks away.
+const NEVER: [&str; 2] = ["etch-operator.io", "admissionregistration.k8s.io"];
+
+/// What follows a schema's name in that of its webhooks: the API server asks for three parts at least.
+const SUFFIX: &str = ".etch-operator.io";
+
+/// Where the API server finds the server, and how it trusts it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Etch's own namespace: where its Service is, and about which nothing is asked.
+    pub namespace: String,
+    /// In place of the Service: `https://HOST:PORT`.
+    pub url: Option<String>,
+    /// Who puts the authority in.
+    pub inject: Injection,
+}
+
+/// Who tells the API server which authority has signed the certificate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Injection {
+    /// Etch, from the `ca.crt` beside the certificate.
+    #[default]
+    None,
+    /// cert-manager's injector.
+    CertManager,
+    /// OpenShift's service-ca operator.
+    ServiceCa,
+}
+
+/// The bodies of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration, for server-side apply.
+///
+/// `authority` is a bundle in PEM; it is used where nobody injects one.
+pub fn configurations<'d>(
+    schemas: impl IntoIterator<Item = (&'d str, &'d Declaration)>,
+    endpoint: &Endpoint,
+    authority: Option<&[u8]>,
+) -> [Value; 2] {
+    let schemas: BTreeMap<&str, &Declaration> = schemas.into_iter().collect();
+    let of = |mutates: bool| -> Vec<Value> {
+        let webhooks =
+            schemas.iter().map(|(name, declared)| webhook(name, declared, mutates, endpoint, authority));
+        webhooks.flatten().collect()
+    };
+    let body = |kind: &str, webhooks: Vec<Value>| {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {
+                "name": CONFIGURATION,
+                "labels": { MANAGED_BY.0: MANAGED_BY.1 },
+                "annotations": annotations(endpoint),
+            },
+            "webhooks": webhooks,
+        })
+    };
+    [body("MutatingWebhookConfiguration", of(true)), body("ValidatingWebhookConfiguration", of(false))]
+}
+
+/// Whether a configuration has all that a body asks for, and no other webhook. What the API server and injectors add is
+/// theirs.
+pub fn is_applied(body: &Value, configuration: &Value) -> bool {
+    let count = |value: &Value| value["webhooks"].as_array().map_or(0, Vec::len);
+    count(body) == count(configuration) && covers(configuration, body)
+}
+
+/// The name of the schema that a webhook is made of; none if it is not one of these.
+pub fn schema_of(webhook: &str) -> Option<&str> {
+    webhook.strip_suffix(SUFFIX)
+}
+
+fn covers(actual: &Value, wanted: &Value) -> bool {
+    match (actual, wanted) {
+        (Value::Object(actual), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, wanted)| covers(actual.get(name).unwrap_or(&Value::Null), wanted))
+        }
+        (Value::Array(actual), Value::Array(wanted)) => {
+            actual.len() == wanted.len()
+                && actual.iter().zip(wanted).all(|(actual, wanted)| covers(actual, wanted))
+        }
+        // The API server leaves out what is empty.
+        (Value::Null, Value::Array(wanted)) => wanted.is_empty(),
+        (Value::Null, Value::Object(wanted)) => wanted.is_empty(),
+        (actual, wanted) => actual == wanted,
+    }
+}
+
+fn annotations(endpoint: &Endpoint) -> Value {
+    match endpoint.inject {
+        Injection::None => json!({}),
+        Injection::CertManager => {
+            json!({ "cert-manager.io/inject-ca-from": format!("{}/{SERVICE}", endpoint.namespace) })
+        }
+        Injection::ServiceCa => json!({ "service.beta.openshift.io/inject-cabundle": "true" }),
+    }
+}
+
+/// The webhook of a schema; none where it has no target that may be asked about.
+fn webhook(
+    name: &str,
+    declared: &Declaration,
+    mutates: bool,
+    endpoint: &Endpoint,
+    authority: Option<&[u8]>,
+) -> Option<Value> {
+    let settings = declared.webhooks.clone().unwrap_or_default();
+    let operations: Vec<Operation> = match (&declared.default_on[..], mutates) {
+        ([], true) => vec![Operation::Create],
+        (some, true) => some.to_vec(),
+        (_, false) => vec![Operation::Create, Operation::Update],
+    };
+    let targets = declared.targets.iter().filter(|target| !NEVER.contains(&&*target.group));
+    let rules: Vec<Value> = targets
+        .map(|target| {
+            json!({
+                "apiGroups": [target.group],
+                "apiVersions": [target.version],
+                "resources": [target.resource],
+                "operations": operations,
+                "scope": "*",
+            })
+        })
+        .collect();
+    if rules.is_empty() {
+        return None;
+    }
+    let failure_policy =
+        if mutates { settings.mutation_failure_policy } else { settings.validation_failure_policy };
+    let mut webhook = json!({
+        "name": format!("{name}{SUFFIX}"),
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": client_config(name, mutates, endpoint, authority),
+        "failurePolicy": failure_policy.unwrap_or_default(),
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": namespaces(&settings, endpoint),
+        "rules": rules,
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT_SECONDS,
+    });
+    if mutates {
+        // What another webhook adds may lack defaults too; setting them twice equals setting them once.
+        webhook["reinvocationPolicy"] = json!("IfNeeded");
+    }
+    if !settings.match_conditions.is_empty() {
+        webhook["matchConditions"] = json!(settings.match_conditions);
+    }
+    Some(webhook)
+}
+
+fn client_config(name: &str, mutates: bool, endpoint: &Endpoint, authority: Option<&[u8]>) -> Value {
+    let path = format!("/{}/{name}", if mutates { "mutate" } else { "validate" });
+    let mut config = match &endpoint.url {
+        Some(url) => json!({ "url": format!("{}{path}", url.trim_end_matches('/')) }),
+        None => json!({
+            "service": { "namespace": endpoint.namespace, "name": SERVICE, "path": path, "port": 443 },
+        }),
+    };
+    if let (Injection::None, Some(authority)) = (endpoint.inject, authority) {
+        config["caBundle"] = json!(ByteString(authority.to_vec()));
+    }
+    config
+}
+
+fn namespaces(settings: &Webhooks, endpoint: &Endpoint) -> Value {
+    let mut selector =
+        settings.namespace_selector.clone().map_or_else(|| json!({}), |selector| json!(selector));
+    let mut expressions = match selector["matchExpressions"].take() {
+        Value::Array(expressions) => expressions,
+        _ => Vec::new(),
+    };
+    expressions.push(json!({
+        "key": "kubernetes.io/metadata.name",
+        "operator": "NotIn",
+        "values": ["kube-system", endpoint.namespace],
+    }));
+    selector["matchExpressions"] = expressions.into();
+    selector
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn declaration(more: Value) -> Declaration {
+        let mut declaration = json!({
+            "targets": [
+                { "group": "example.com", "version": "v1", "resource": "machines", "path": ".spec.value" },
+                { "group": "etch-operator.io", "version": "v1alpha1", "resource": "defaultspolicies", "path": ".spec" },
+            ],
+        });
+        declaration.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+        serde_json::from_value(declaration).expect("a declaration")
+    }
+
+    fn endpoint(inject: Injection) -> Endpoint {
+        Endpoint { namespace: "etch-system".to_owned(), url: None, inject }
+    }
+
+    #[test]
+    fn a_schema_is_one_webhook_of_each_kind() {
+        let one = declaration(json!({}));
+        let [mutating, validating] =
+            configurations([("one", &one)], &endpoint(Injection::None), Some(b"PEM"));
+        let webhook = &mutating["webhooks"][0];
+        assert_eq!(mutating["webhooks"].as_array().map(Vec::len), Some(1));
+        assert_eq!(webhook["name"], "one.etch-operator.io");
+        assert_eq!(
+            webhook["clientConfig"],
+            json!({
+                "caBundle": "UEVN",
+                "service": { "namespace": "etch-system", "name": "etch-admission", "path": "/mutate/one", "port": 443 },
+            })
+        );
+        assert_eq!(
+            webhook["rules"],
+            json!([{ "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["machines"],
+                     "operations": ["CREATE"], "scope": "*" }])
+        );
+        assert_eq!((&webhook["failurePolicy"], &webhook["sideEffects"]), (&json!("Ignore"), &json!("None")));
+        let values = &webhook["namespaceSelector"]["matchExpressions"][0]["values"];
+        assert_eq!(*values, json!(["kube-system", "etch-system"]));
+        assert_eq!(validating["webhooks"][0]["rules"][0]["operations"], json!(["CREATE", "UPDATE"]));
+        assert_eq!(validating["webhooks"][0]["clientConfig"]["service"]["path"], "/validate/one");
+    }
+
+    #[test]
+    fn settings_of_a_schema_are_its_webhooks() {
+        let one = declaration(json!({
+            "defaultOn": ["CREATE", "UPDATE"],
+            "webhooks": {
+                "validationFailurePolicy": "Fail",
+                "matchConditions": [{ "name": "aws", "expression": "true" }],
+                "namespaceSelector": { "matchLabels": { "a": "b" } },
+            },
+        }));
+        let mut at = endpoint(Injection::CertManager);
+        at.url = Some("https://127.0.0.1:1/".to_owned());
+        let [mutating, validating] = configurations([("one", &one)], &at, Some(b"PEM"));
+        assert_eq!(
+            mutating["metadata"]["annotations"],
+            json!({ "cert-manager.io/inject-ca-from": "etch-system/etch-admission" })
+        );
+        let (mutating, validating) = (&mutating["webhooks"][0], &validating["webhooks"][0]);
+        assert_eq!(mutating["clientConfig"], json!({ "url": "https://127.0.0.1:1/mutate/one" }));
+        assert_eq!(
+            (&mutating["failurePolicy"], &validating["failurePolicy"]),
+            (&json!("Ignore"), &json!("Fail"))
+        );
+        assert_eq!(mutating["rules"][0]["operations"], json!(["CREATE", "UPDATE"]));
+        assert_eq!(validating["matchConditions"], json!([{ "name": "aws", "expression": "true" }]));
+        assert_eq!(validating["namespaceSelector"]["matchLabels"], json!({ "a": "b" }));
+        assert_eq!(validating["namespaceSelector"]["matchExpressions"].as_array().map(Vec::len), Some(1));
+    }
+
+    #[test]
+    fn what_others_add_is_theirs_and_what_is_left_over_goes() {
+        let one = declaration(json!({}));
+        let [bare, _] = configurations([("one", &one)], &endpoint(Injection::None), None);
+        let mut configuration = bare.clone();
+        configuration["metadata"].as_object_mut().expect("a map").remove("annotations");
+        assert!(is_applied(&bare, &configuration), "what is empty is not there");
+        let [body, _] = configurations([("one", &one)], &endpoint(Injection::ServiceCa), None);
+        assert!(!is_applied(&body, &configuration));
+        let mut configuration = body.clone();
+        configuration["webhooks"][0]["clientConfig"]["caBundle"] = json!("UEVN");
+        configuration["metadata"]["uid"] = json!("1");
+        assert!(is_applied(&body, &configuration));
+        configuration["webhooks"][0]["timeoutSeconds"] = json!(10);
+        assert!(!is_applied(&body, &configuration));
+        let [none, _] = configurations([], &endpoint(Injection::ServiceCa), None);
+        assert!(!is_applied(&none, &configuration));
+        configuration.as_object_mut().expect("a map").remove("webhooks");
+        assert!(is_applied(&none, &configuration));
+    }
+}
