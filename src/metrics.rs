@@ -40,6 +40,37 @@ pub struct Metrics {
     pub in_flight: Gauge,
     /// Whether this process is at work.
     pub leader: Gauge,
+    /// Admission requests, by schema, operation and outcome.
+    reviews: Family<ReviewLabels, Counter>,
+    /// How long admission requests took, in seconds.
+    pub review_duration: Histogram,
+    /// When the certificate for admission expires, in seconds since 1970; 0 where there is none.
+    pub certificate_expiry: Gauge,
+    /// How often the certificate for admission was read and could not be used.
+    pub certificate_failures: Counter,
+}
+
+words! {
+    /// What came of an admission request.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+    pub enum ReviewOutcome {
+        /// It was allowed.
+        Allowed,
+        /// It was allowed, and something was set in its object.
+        Changed,
+        /// It was allowed with a warning.
+        Warned,
+        /// It was refused.
+        Denied,
+        /// It was no review.
+        Malformed,
+        /// It took too long.
+        TimedOut,
+        /// There were too many at once.
+        Overloaded,
+        /// The review itself failed.
+        Failed,
+    }
 }
 
 words! {
@@ -121,6 +152,14 @@ struct WriteLabels {
     outcome: WriteOutcome,
 }
 
+/// See [`Metrics::reviewed`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReviewLabels {
+    schema: String,
+    operation: &'static str,
+    outcome: ReviewOutcome,
+}
+
 /// See [`Metrics::requests`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
@@ -158,6 +197,11 @@ impl Default for Metrics {
             paused: Gauge::default(),
             in_flight: Gauge::default(),
             leader: Gauge::default(),
+            reviews: Family::default(),
+            // From a quarter of a millisecond to four seconds: a webhook's deadline is three.
+            review_duration: Histogram::new(exponential_buckets(0.00025, 2.0, 15)),
+            certificate_expiry: Gauge::default(),
+            certificate_failures: Counter::default(),
         };
         // From zero on, or the first of each would not be seen as an increase.
         for kind in StateKind::ALL {
@@ -165,6 +209,10 @@ impl Default for Metrics {
         }
         for outcome in WriteOutcome::ALL {
             drop(metrics.writes.get_or_create(&WriteLabels { outcome: *outcome }));
+        }
+        for outcome in ReviewOutcome::ALL {
+            let labels = ReviewLabels { schema: "*".to_owned(), operation: "CREATE", outcome: *outcome };
+            drop(metrics.reviews.get_or_create(&labels));
         }
         Self { registry: metrics.registered(), ..metrics }
     }
@@ -185,6 +233,10 @@ impl Metrics {
             paused,
             in_flight,
             leader,
+            reviews,
+            review_duration,
+            certificate_expiry,
+            certificate_failures,
         } = self;
         let mut registry = Registry::with_prefix("etch");
         registry.register("objects", "Objects processed, by what became of them", objects.clone());
@@ -213,6 +265,28 @@ impl Metrics {
         );
         registry.register("writes_in_flight", "Writes to objects under way", in_flight.clone());
         registry.register("leader", "Whether this process is at work: 1 or 0", leader.clone());
+        registry.register(
+            "admission_reviews",
+            "Admission requests, by schema, operation and outcome",
+            reviews.clone(),
+        );
+        registry.register_with_unit(
+            "admission_review_duration",
+            "How long admission requests took",
+            Unit::Seconds,
+            review_duration.clone(),
+        );
+        registry.register_with_unit(
+            "admission_certificate_expiry_timestamp",
+            "When the certificate for admission expires, since 1970; 0 where there is none",
+            Unit::Seconds,
+            certificate_expiry.clone(),
+        );
+        registry.register(
+            "admission_certificate_failures",
+            "How often the certificate for admission was read and could not be used",
+            certificate_failures.clone(),
+        );
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "Which Etch this is", build);
         registry
@@ -226,6 +300,11 @@ impl Metrics {
     /// Counts one write to an object.
     pub fn write(&self, outcome: WriteOutcome) {
         self.writes.get_or_create(&WriteLabels { outcome }).inc();
+    }
+
+    /// Counts one admission request, by the name of the schema that was asked.
+    pub fn reviewed(&self, schema: &str, operation: &'static str, outcome: ReviewOutcome) {
+        self.reviews.get_or_create(&ReviewLabels { schema: schema.to_owned(), operation, outcome }).inc();
     }
 
     /// Counts one request.

@@ -1,6 +1,7 @@
-//! Health and metrics over HTTP.
-//! It must not serve anything about objects but counts.
+//! Health and metrics over HTTP, and admission over HTTPS.
+//! Health and metrics must not show anything about objects but counts.
 
+pub mod admission;
 mod readiness;
 
 use std::io;

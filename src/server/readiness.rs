@@ -8,6 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Readiness {
     lease: AtomicBool,
     crds: AtomicBool,
+    /// Whether admission is served here, and then whether there is something to serve it by.
+    admission: AtomicBool,
+    schemas: AtomicBool,
+    certificate: AtomicBool,
+    ending: AtomicBool,
 }
 
 impl Readiness {
@@ -21,12 +26,44 @@ impl Readiness {
         self.crds.store(listed, Ordering::Relaxed);
     }
 
+    /// Says that this replica serves admission, and is not ready before it can.
+    pub fn serves_admission(&self) {
+        self.admission.store(true, Ordering::Relaxed);
+    }
+
+    /// Says that the EmbeddedSchemas are known.
+    pub fn knows_the_schemas(&self) {
+        self.schemas.store(true, Ordering::Relaxed);
+    }
+
+    /// Says that there is a certificate.
+    pub fn has_a_certificate(&self) {
+        self.certificate.store(true, Ordering::Relaxed);
+    }
+
+    /// Says that the process is about to end: nothing new is to be sent to it.
+    pub fn ends(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+    }
+
     /// What is not known yet, in a line; none if it is ready.
     pub fn lacks(&self) -> Option<&'static str> {
+        if self.ending.load(Ordering::Relaxed) {
+            return Some("the process ends\n");
+        }
         if !self.lease.load(Ordering::Relaxed) {
             return Some("it is not known yet who holds the Lease\n");
         }
-        (!self.crds.load(Ordering::Relaxed)).then_some("the CRDs have not been listed yet\n")
+        if !self.crds.load(Ordering::Relaxed) {
+            return Some("the CRDs have not been listed yet\n");
+        }
+        if !self.admission.load(Ordering::Relaxed) {
+            return None;
+        }
+        if !self.schemas.load(Ordering::Relaxed) {
+            return Some("the EmbeddedSchemas have not been listed yet\n");
+        }
+        (!self.certificate.load(Ordering::Relaxed)).then_some("there is no certificate for admission yet\n")
     }
 }
 
@@ -43,6 +80,21 @@ mod tests {
         ready.set_listed(true);
         assert_eq!(ready.lacks(), None);
         ready.set_listed(false);
+        assert!(ready.lacks().is_some());
+    }
+
+    #[test]
+    fn admission_needs_schemas_and_a_certificate_until_the_end() {
+        let ready = Readiness::default();
+        ready.knows_the_leader();
+        ready.set_listed(true);
+        ready.serves_admission();
+        assert!(ready.lacks().is_some_and(|what| what.contains("EmbeddedSchemas")));
+        ready.knows_the_schemas();
+        assert!(ready.lacks().is_some_and(|what| what.contains("certificate")));
+        ready.has_a_certificate();
+        assert_eq!(ready.lacks(), None);
+        ready.ends();
         assert!(ready.lacks().is_some());
     }
 }

@@ -1,0 +1,374 @@
+//! One AdmissionReview and its answer.
+//! It must not know how requests come in, nor log: a request holds values of objects.
+//!
+//! Source: `admission.k8s.io/v1`.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::refusal::{About, refusal};
+use super::serving::Served;
+use crate::domain::admission::{Answer, Change, Lookup, Named, Operation, Request, patch, shortened};
+use crate::domain::json::{Json, copy};
+
+/// What the API server wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// What the object lacks.
+    Mutate,
+    /// What is wrong with it.
+    Validate,
+}
+
+/// A review that can be answered.
+#[derive(Debug)]
+pub struct Asked {
+    review: Json,
+    /// None for operations that no schema is about.
+    operation: Option<Operation>,
+}
+
+/// Why a body is no review that can be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// It is no JSON.
+    #[error("the body is not JSON")]
+    NotJson,
+    /// It is something else, or of another version.
+    #[error("the body is not an AdmissionReview of admission.k8s.io/v1")]
+    NotReview,
+    /// A field that every review has is missing, or is of another type.
+    #[error("{0} is missing or has another type")]
+    Field(&'static str),
+}
+
+/// What came of a review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reviewed {
+    /// It is allowed.
+    Allowed,
+    /// It is allowed, and something was set.
+    Changed,
+    /// It is allowed, and its author is warned.
+    Warned,
+    /// It is refused.
+    Denied,
+}
+
+impl Asked {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// See [`Malformed`].
+    pub fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        let review = Json::parse(body).map_err(|_| Malformed::NotJson)?;
+        let is = |field: &str, wanted: &str| review.get(field).and_then(Value::as_str) == Some(wanted);
+        if !is("apiVersion", "admission.k8s.io/v1") || !is("kind", "AdmissionReview") {
+            return Err(Malformed::NotReview);
+        }
+        let request = review.get("request").filter(|request| request.is_object());
+        let request = request.ok_or(Malformed::Field("request"))?;
+        let has_text = |pointer: &str| request.pointer(pointer).is_some_and(Value::is_string);
+        for (pointer, field) in [
+            ("/uid", "request.uid"),
+            ("/operation", "request.operation"),
+            ("/resource/version", "request.resource.version"),
+            ("/resource/resource", "request.resource.resource"),
+        ] {
+            if !has_text(pointer) {
+                return Err(Malformed::Field(field));
+            }
+        }
+        let operation = match request["operation"].as_str() {
+            Some("CREATE") => Some(Operation::Create),
+            Some("UPDATE") => Some(Operation::Update),
+            _ => None,
+        };
+        if operation.is_some() && !request["object"].is_object() {
+            return Err(Malformed::Field("request.object"));
+        }
+        if operation == Some(Operation::Update) && !request["oldObject"].is_object() {
+            return Err(Malformed::Field("request.oldObject"));
+        }
+        // A schema is about objects, not about their status or scale.
+        let operation = operation.filter(|_| request["subResource"].as_str().is_none_or(str::is_empty));
+        Ok(Self { review, operation })
+    }
+
+    /// The operation as the API server writes it, of those that there are.
+    pub fn operation(&self) -> &'static str {
+        ["CREATE", "UPDATE", "DELETE", "CONNECT"]
+            .into_iter()
+            .find(|known| self.request()["operation"] == *known)
+            .unwrap_or("OTHER")
+    }
+
+    /// The object that is asked about, as a refusal names it.
+    fn about(&self) -> About<'_> {
+        let name = match self.text("/name") {
+            "" => self.text("/object/metadata/name"),
+            name => name,
+        };
+        About { group: self.text("/kind/group"), kind: self.text("/kind/kind"), name }
+    }
+
+    fn request(&self) -> &Value {
+        &self.review["request"]
+    }
+
+    fn text(&self, pointer: &str) -> &str {
+        self.request().pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+/// Answers a review by these schemas, in their order: the whole AdmissionReview to send back, and what came of it.
+///
+/// `exists` says whether an object exists; none where that is not known. A dry run is answered like any other request.
+pub fn review(
+    phase: Phase,
+    schemas: &[(&str, &Served)],
+    asked: &Asked,
+    exists: &dyn Fn(&Lookup<'_>) -> Option<bool>,
+) -> (Json, Reviewed) {
+    let Some(operation) = asked.operation else {
+        return answer(asked, &Answer::default(), &[]);
+    };
+    let request = Request {
+        named: Named::Resource {
+            group: asked.text("/resource/group"),
+            version: asked.text("/resource/version"),
+            resource: asked.text("/resource/resource"),
+        },
+        operation,
+        object: &asked.request()["object"],
+        old_object: (operation == Operation::Update).then(|| &asked.request()["oldObject"]),
+        facts: &Value::Null,
+        exists,
+    };
+    let mut said = Answer::default();
+    let mut known = Vec::new();
+    for (name, served) in schemas {
+        if served.missing.is_empty() {
+            known.push(*served);
+        } else if served.schema.is_for(&Request { facts: &served.facts, ..request }) {
+            let missing = served.missing.join(", ");
+            said.warnings.push(format!("EmbeddedSchema {name} is not applied: no value for {missing}"));
+        }
+    }
+    match phase {
+        Phase::Mutate => {
+            let changes = set_defaults(&known, &request, &mut said);
+            answer(asked, &said, &changes)
+        }
+        Phase::Validate => {
+            for served in known {
+                let Answer { errors, warnings } =
+                    served.schema.judge(&Request { facts: &served.facts, ..request });
+                said.errors.extend(errors);
+                said.warnings.extend(warnings);
+            }
+            answer(asked, &said, &[])
+        }
+    }
+}
+
+fn set_defaults(schemas: &[&Served], request: &Request<'_>, said: &mut Answer) -> Vec<Change> {
+    let mut object: Option<Json> = None;
+    for served in schemas {
+        let current = object.as_deref().unwrap_or(request.object);
+        let defaulted =
+            served.schema.set_defaults(&Request { object: current, facts: &served.facts, ..*request });
+        said.warnings.extend(defaulted.warnings);
+        object = defaulted.object.or(object);
+    }
+    object.map(|object| patch(request.object, &object)).unwrap_or_default()
+}
+
+/// The answer in the form that the API server reads.
+fn answer(asked: &Asked, said: &Answer, changes: &[Change]) -> (Json, Reviewed) {
+    let mut response = json!({ "uid": asked.text("/uid"), "allowed": said.is_allowed() });
+    let mut seen = HashSet::new();
+    let warnings: Vec<String> =
+        said.warnings.iter().filter(|warning| seen.insert(*warning)).cloned().map(shortened).collect();
+    let reviewed = match (said.is_allowed(), changes.is_empty(), warnings.is_empty()) {
+        (false, ..) => Reviewed::Denied,
+        (true, false, _) => Reviewed::Changed,
+        (true, true, false) => Reviewed::Warned,
+        (true, true, true) => Reviewed::Allowed,
+    };
+    if !said.is_allowed() {
+        response["status"] = refusal(asked.about(), &said.errors);
+    }
+    if !warnings.is_empty() {
+        response["warnings"] = json!(warnings);
+    }
+    if !changes.is_empty() {
+        let changes: Vec<Json> = changes.iter().map(operation).collect();
+        let changes = Json::from(Value::Array(changes.into_iter().map(Json::into_inner).collect()));
+        response["patchType"] = json!("JSONPatch");
+        response["patch"] = json!(k8s_openapi::ByteString(changes.to_vec()));
+    }
+    let whole =
+        json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response });
+    (whole.into(), reviewed)
+}
+
+/// One operation of a JSON patch. By hand, since a derived one recurses into values of any depth.
+fn operation(change: &Change) -> Json {
+    let (op, path, value) = match change {
+        Change::Add { path, value } => ("add", path, Some(value)),
+        Change::Replace { path, value } => ("replace", path, Some(value)),
+        Change::Remove { path } => ("remove", path, None),
+    };
+    let mut operation = json!({ "op": op, "path": path });
+    if let Some(value) = value {
+        operation["value"] = copy(value);
+    }
+    operation.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::domain::admission::Compiled;
+
+    fn served(facts: Value) -> Served {
+        let declaration = json!({
+            "targets": [
+                { "group": "example.com", "version": "v1", "resource": "machines", "path": ".spec.value" },
+            ],
+            "facts": [{ "name": "id", "object": { "version": "v1", "resource": "things", "name": "it" },
+                        "path": ".id" }],
+            "when": "facts.id != 'other'",
+            "schema": { "openAPIV3Schema": { "type": "object", "properties": {
+                "size": { "type": "string", "default": "small", "maxLength": 5 },
+                "count": { "type": "integer", "minimum": 1 },
+                "net": { "type": "string" }, "secret": { "type": "string" },
+            } } },
+            "defaults": [{ "path": ".net", "value": "facts.id + '-net'" }],
+            "rules": [{ "rule": "has(self.count)", "field": ".count", "type": "Required",
+                        "message": "the count has to be set" }],
+            "references": [{ "path": ".secret", "resource": "secrets", "message": "it is not there" }],
+            "enforcement": "Deny",
+        });
+        let declaration = serde_json::from_value(declaration).expect("a declaration");
+        let schema = Arc::new(Compiled::new(&declaration).expect("it compiles"));
+        let Value::Object(known) = facts else { panic!("a map") };
+        let (facts, missing) = schema.facts(&known);
+        Served { schema, facts, missing }
+    }
+
+    fn asked(operation: &str, value: Value, old: Value) -> Asked {
+        let object = |value: Value| match value {
+            Value::Null => Value::Null,
+            value => json!({ "apiVersion": "example.com/v1", "kind": "Machine",
+                             "metadata": { "name": "m", "namespace": "ns" }, "spec": { "value": value } }),
+        };
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "7", "operation": operation, "name": "m", "namespace": "ns",
+                "kind": { "group": "example.com", "version": "v1", "kind": "Machine" },
+                "resource": { "group": "example.com", "version": "v1", "resource": "machines" },
+                "object": object(value), "oldObject": object(old),
+            },
+        });
+        Asked::parse(review.to_string().as_bytes()).expect("a review")
+    }
+
+    fn response(phase: Phase, served: &Served, asked: &Asked) -> (Value, Reviewed) {
+        let (mut answer, reviewed) = review(phase, &[("one", served)], asked, &|_| Some(false));
+        assert_eq!(answer["kind"], "AdmissionReview");
+        assert_eq!(answer["apiVersion"], "admission.k8s.io/v1");
+        (answer["response"].take(), reviewed)
+    }
+
+    #[test]
+    fn what_is_missing_is_patched_in() {
+        let schema = served(json!({ "id": "a" }));
+        let (response, reviewed) =
+            response(Phase::Mutate, &schema, &asked("CREATE", json!({ "count": 1 }), Value::Null));
+        assert_eq!(reviewed, Reviewed::Changed);
+        assert_eq!(
+            (&response["uid"], &response["allowed"], &response["patchType"]),
+            (&json!("7"), &json!(true), &json!("JSONPatch"))
+        );
+        let bytes: k8s_openapi::ByteString =
+            serde_json::from_value(response["patch"].clone()).expect("base64");
+        let mut patch: Vec<Value> = serde_json::from_slice(&bytes.0).expect("JSON");
+        patch.sort_by_key(|operation| operation["path"].to_string());
+        assert_eq!(
+            patch,
+            [
+                json!({ "op": "add", "path": "/spec/value/net", "value": "a-net" }),
+                json!({ "op": "add", "path": "/spec/value/size", "value": "small" }),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_refusal_is_as_the_api_server_words_it_and_names_everything() {
+        let schema = served(json!({ "id": "a" }));
+        let bad = asked("CREATE", json!({ "size": "medium", "secret": "gone" }), Value::Null);
+        let (answer, reviewed) = response(Phase::Validate, &schema, &bad);
+        assert_eq!(reviewed, Reviewed::Denied);
+        let status = &answer["status"];
+        assert_eq!((&status["code"], &status["reason"]), (&json!(422), &json!("Invalid")));
+        let causes = status["details"]["causes"].as_array().expect("causes");
+        let fields: Vec<&Value> = causes.iter().map(|cause| &cause["field"]).collect();
+        assert!(fields.contains(&&json!("spec.value.size")) && fields.contains(&&json!("spec.value.count")));
+        let message = status["message"].as_str().expect("a message");
+        assert!(message.starts_with("Machine.example.com \"m\" is invalid: ["), "{message}");
+        assert!(message.contains("spec.value.count: Required value: the count has to be set"), "{message}");
+        assert!(message.contains("spec.value.size: Too long: may not be more than 5 bytes"), "{message}");
+        assert_eq!(answer["warnings"], json!(["spec.value.secret: it is not there"]));
+    }
+
+    #[test]
+    fn other_operations_resources_and_clusters_pass() {
+        let schema = served(json!({ "id": "a" }));
+        let pass = (json!({ "uid": "7", "allowed": true }), Reviewed::Allowed);
+        let delete = asked("DELETE", Value::Null, json!({}));
+        assert_eq!(response(Phase::Validate, &schema, &delete), pass);
+        assert_eq!(response(Phase::Mutate, &schema, &delete), pass);
+        let bad = asked("CREATE", json!({}), Value::Null);
+        assert_eq!(response(Phase::Validate, &served(json!({ "id": "other" })), &bad), pass);
+        let mut status = asked("UPDATE", json!({}), json!({ "count": 1 }));
+        assert_eq!(response(Phase::Validate, &schema, &status).1, Reviewed::Denied);
+        let mut inner = std::mem::take(&mut status.review).into_inner();
+        inner["request"]["subResource"] = json!("status");
+        let status = Asked::parse(inner.to_string().as_bytes()).expect("a review");
+        assert_eq!(response(Phase::Validate, &schema, &status), pass);
+        // What was wrong before is a warning.
+        let touched = asked("UPDATE", json!({ "size": "l" }), json!({ "size": "m" }));
+        assert_eq!(response(Phase::Validate, &schema, &touched).1, Reviewed::Warned);
+    }
+
+    #[test]
+    fn without_a_fact_a_schema_is_not_applied_and_that_is_said() {
+        let schema = served(json!({}));
+        let bad = asked("CREATE", json!({}), Value::Null);
+        let (answer, reviewed) = response(Phase::Validate, &schema, &bad);
+        assert_eq!(reviewed, Reviewed::Warned);
+        assert_eq!(answer["warnings"], json!(["EmbeddedSchema one is not applied: no value for id"]));
+    }
+
+    #[test]
+    fn what_is_no_review_is_refused_in_one_line() {
+        let refused = |body: &str| Asked::parse(body.as_bytes()).expect_err("it is no review").to_string();
+        assert_eq!(refused("{"), "the body is not JSON");
+        assert_eq!(refused("[]"), "the body is not an AdmissionReview of admission.k8s.io/v1");
+        let head = r#""apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview""#;
+        assert_eq!(refused(&format!("{{{head}}}")), "request is missing or has another type");
+        let request = r#"{"uid":"1","operation":"CREATE","resource":{"version":"v1","resource":"x"}}"#;
+        assert_eq!(
+            refused(&format!(r#"{{{head},"request":{request}}}"#)),
+            "request.object is missing or has another type"
+        );
+        let deep = format!(r#"{{{head},"request":{}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
+        assert_eq!(refused(&deep), "request is missing or has another type");
+    }
+}

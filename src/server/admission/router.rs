@@ -1,0 +1,350 @@
+//! The paths of the admission server, and their limits in size, time and number.
+//! It must not log what is asked, nor judge it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Bytes, to_bytes};
+use axum::error_handling::HandleErrorLayer;
+use axum::extract::{Path, Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinError, spawn_blocking};
+use tokio::time::Instant;
+use tower::limit::GlobalConcurrencyLimitLayer;
+use tower::{BoxError, ServiceBuilder};
+
+use super::references::{Reference, References};
+use super::review::{Asked, Malformed, Phase, Reviewed, review};
+use super::serving::{Served, Serving};
+use crate::domain::admission::Lookup;
+use crate::domain::json::Json;
+use crate::metrics::{Metrics, ReviewOutcome};
+
+/// The largest body: an object and its predecessor, each as large as etcd takes it (1.5 MiB), and what is around them.
+const LARGEST: usize = 4 << 20;
+/// How much all bodies may take that are read and answered at once. What is parsed takes a multiple of it.
+const LARGEST_SUM: usize = 16 << 20;
+/// How long a request may take; the webhooks' own `timeoutSeconds` is 3.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How many requests are taken at once; further ones are refused, and the API server goes on as `failurePolicy` has it.
+const MOST: usize = 256;
+/// How many of them are evaluated at once, those included for whose answer nobody waits any more.
+const MOST_EVALUATED: usize = 16;
+/// In place of a schema's name: all of them, and one that is not served.
+const ALL: &str = "*";
+const NOT_SERVED: &str = "";
+
+/// What answers requests; cheap to clone.
+#[derive(Clone)]
+pub struct Desk {
+    serving: Serving,
+    references: References,
+    metrics: Arc<Metrics>,
+    /// Room for bodies, in KiB.
+    room: Arc<Semaphore>,
+    evaluations: Arc<Semaphore>,
+}
+
+/// A body, and the room that it takes until it is answered.
+struct Taken {
+    body: Bytes,
+    room: OwnedSemaphorePermit,
+}
+
+/// What came of one look at a request.
+struct Looked {
+    asked: Asked,
+    answer: Json,
+    reviewed: Reviewed,
+    /// What has to be found out before the answer counts.
+    unknown: Vec<Reference>,
+    room: OwnedSemaphorePermit,
+}
+
+impl Desk {
+    /// Answers by what is served, and counts.
+    pub fn new(serving: Serving, references: References, metrics: Arc<Metrics>) -> Self {
+        let room = Arc::new(Semaphore::new(LARGEST_SUM / 1024));
+        let evaluations = Arc::new(Semaphore::new(MOST_EVALUATED));
+        Self { serving, references, metrics, room, evaluations }
+    }
+
+    /// `/mutate/NAME` and `/validate/NAME`, by one schema; without a name by all.
+    pub(super) fn router(self) -> Router {
+        let metrics = self.metrics.clone();
+        let limits = ServiceBuilder::new()
+            .layer(HandleErrorLayer::new(move |error| refused(error, metrics.clone())))
+            .load_shed()
+            .layer(GlobalConcurrencyLimitLayer::new(MOST))
+            .timeout(PATIENCE);
+        let all = |phase: Phase| {
+            post(move |State(desk): State<Self>, request: Request| desk.answer(phase, None, request))
+        };
+        let one = |phase: Phase| {
+            post(move |State(desk): State<Self>, Path(name): Path<String>, request: Request| {
+                desk.answer(phase, Some(name), request)
+            })
+        };
+        Router::new()
+            .route("/mutate", all(Phase::Mutate))
+            .route("/validate", all(Phase::Validate))
+            .route("/mutate/{name}", one(Phase::Mutate))
+            .route("/validate/{name}", one(Phase::Validate))
+            .layer(limits)
+            .with_state(self)
+    }
+
+    async fn answer(self, phase: Phase, name: Option<String>, request: Request) -> Response {
+        let begun = Instant::now();
+        let Some(Taken { body, room }) = self.take(request).await else { return self.too_large() };
+        let (desk, schema) = (self.clone(), name.clone());
+        let looked =
+            self.evaluated(move || Ok(desk.look(phase, schema.as_deref(), Asked::parse(&body)?, room)));
+        let mut looked = match looked.await {
+            Ok(Ok(looked)) => looked,
+            Ok(Err(malformed)) => return self.malformed(malformed),
+            Err(_) => return self.failed(),
+        };
+        if !looked.unknown.is_empty() {
+            self.references.find(std::mem::take(&mut looked.unknown)).await;
+            let (desk, schema) = (self.clone(), name.clone());
+            let again =
+                self.evaluated(move || desk.look(phase, schema.as_deref(), looked.asked, looked.room));
+            looked = match again.await {
+                Ok(looked) => looked,
+                Err(_) => return self.failed(),
+            };
+        }
+        let Looked { asked, answer, reviewed, .. } = looked;
+        let schema = match name {
+            None => ALL.to_owned(),
+            Some(name) if self.serving.now().contains_key(&name) => name,
+            Some(_) => NOT_SERVED.to_owned(),
+        };
+        self.metrics.reviewed(&schema, asked.operation(), reviewed.into());
+        self.metrics.review_duration.observe(begun.elapsed().as_secs_f64());
+        ([(header::CONTENT_TYPE, "application/json")], answer.to_vec()).into_response()
+    }
+
+    /// Reads a body as soon as there is room for it; none if it is too large or breaks off.
+    async fn take(&self, request: Request) -> Option<Taken> {
+        let declared = request.headers().get(header::CONTENT_LENGTH);
+        // Where a client does not say how much it sends, it may be all that it may be.
+        let length = match declared {
+            None => LARGEST,
+            Some(declared) => declared.to_str().ok()?.parse().ok()?,
+        };
+        if length > LARGEST {
+            return None;
+        }
+        let room = u32::try_from(length.div_ceil(1024)).ok()?;
+        let room = self.room.clone().acquire_many_owned(room).await.ok()?;
+        let body = to_bytes(request.into_body(), length).await.ok()?;
+        Some(Taken { body, room })
+    }
+
+    /// Evaluates apart: schemas are bounded by cost, not by time, and must not hold up a thread of the runtime.
+    async fn evaluated<T: Send + 'static>(
+        &self,
+        evaluate: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        let place = self.evaluations.clone().acquire_owned().await;
+        let evaluate = move || {
+            let answer = evaluate();
+            drop(place);
+            answer
+        };
+        spawn_blocking(evaluate).await
+    }
+
+    /// A schema that is not served, since it has gone or is not known yet, has nothing against a request.
+    fn look(&self, phase: Phase, name: Option<&str>, asked: Asked, room: OwnedSemaphorePermit) -> Looked {
+        let serving = self.serving.now();
+        let is_meant = |schema: &str| name.is_none_or(|name| name == schema);
+        let schemas: Vec<(&str, &Served)> = serving
+            .iter()
+            .filter(|(schema, _)| is_meant(schema))
+            .map(|(schema, served)| (schema.as_str(), served))
+            .collect();
+        let unknown = std::cell::RefCell::new(Vec::new());
+        let exists = |lookup: &Lookup<'_>| {
+            let reference = Reference::from(lookup);
+            let known = self.references.known(&reference);
+            if known.is_none() && !unknown.borrow().contains(&reference) {
+                unknown.borrow_mut().push(reference);
+            }
+            known.flatten()
+        };
+        let (answer, reviewed) = review(phase, &schemas, &asked, &exists);
+        Looked { answer, reviewed, unknown: unknown.into_inner(), asked, room }
+    }
+
+    fn too_large(&self) -> Response {
+        self.metrics.reviewed(NOT_SERVED, "OTHER", ReviewOutcome::Malformed);
+        (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broke off\n").into_response()
+    }
+
+    fn malformed(&self, malformed: Malformed) -> Response {
+        self.metrics.reviewed(NOT_SERVED, "OTHER", ReviewOutcome::Malformed);
+        (StatusCode::BAD_REQUEST, format!("{malformed}\n")).into_response()
+    }
+
+    fn failed(&self) -> Response {
+        self.metrics.reviewed(NOT_SERVED, "OTHER", ReviewOutcome::Failed);
+        (StatusCode::INTERNAL_SERVER_ERROR, "the review failed\n").into_response()
+    }
+}
+
+async fn refused(error: BoxError, metrics: Arc<Metrics>) -> (StatusCode, &'static str) {
+    let (outcome, code, line) = if error.is::<tower::timeout::error::Elapsed>() {
+        (ReviewOutcome::TimedOut, StatusCode::GATEWAY_TIMEOUT, "the review took too long\n")
+    } else {
+        (ReviewOutcome::Overloaded, StatusCode::SERVICE_UNAVAILABLE, "too many reviews at once\n")
+    };
+    metrics.reviewed(NOT_SERVED, "OTHER", outcome);
+    (code, line)
+}
+
+impl From<Reviewed> for ReviewOutcome {
+    fn from(reviewed: Reviewed) -> Self {
+        match reviewed {
+            Reviewed::Allowed => Self::Allowed,
+            Reviewed::Changed => Self::Changed,
+            Reviewed::Warned => Self::Warned,
+            Reviewed::Denied => Self::Denied,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::http::Request;
+    use futures::FutureExt;
+    use http_body_util::BodyExt;
+    use serde_json::{Value, json};
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::domain::admission::Compiled;
+
+    fn desk() -> Desk {
+        let declaration = json!({
+            "targets": [{ "version": "v1", "resource": "things", "path": ".spec" }],
+            "references": [{ "path": ".secret", "resource": "secrets", "message": "it is not there" }],
+        });
+        let schema = Compiled::new(&serde_json::from_value(declaration).expect("a declaration"));
+        let served =
+            Served { schema: Arc::new(schema.expect("it compiles")), facts: json!({}), missing: Vec::new() };
+        let serving = Serving::default();
+        serving.set([("one".to_owned(), served)].into());
+        let references = References::new(|reference| async move { Some(reference.name == "there") }.boxed());
+        Desk::new(serving, references, Arc::default())
+    }
+
+    async fn post(desk: &Desk, path: &str, body: String) -> (StatusCode, String) {
+        let request = Request::post(path).body(Body::from(body)).expect("a request");
+        let response = desk.clone().router().oneshot(request).await.expect("an answer");
+        let status = response.status();
+        let body = response.into_body().collect().await.expect("a body").to_bytes();
+        (status, String::from_utf8(body.to_vec()).expect("text"))
+    }
+
+    fn body(secret: &str) -> String {
+        json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "1", "operation": "CREATE", "kind": { "version": "v1", "kind": "Thing" },
+                "resource": { "version": "v1", "resource": "things" },
+                "object": { "metadata": { "name": "x" }, "spec": { "secret": secret } },
+            },
+        })
+        .to_string()
+    }
+
+    #[tokio::test]
+    async fn references_are_looked_up_by_validation() {
+        let desk = desk();
+        for (path, secret, expected) in [
+            ("/validate/one", "gone", json!(["spec.secret: it is not there"])),
+            ("/validate", "gone", json!(["spec.secret: it is not there"])),
+            ("/validate/one", "there", Value::Null),
+            ("/mutate/one", "gone", Value::Null),
+            ("/validate/other", "gone", Value::Null),
+        ] {
+            let (status, answer) = post(&desk, path, body(secret)).await;
+            assert_eq!(status, StatusCode::OK);
+            let answer: Value = serde_json::from_str(&answer).expect("JSON");
+            assert_eq!(answer["response"]["warnings"], expected, "{path} {secret}");
+        }
+        let shown = desk.metrics.text();
+        assert!(
+            shown.contains(
+                r#"etch_admission_reviews_total{schema="one",operation="CREATE",outcome="Warned"} 1"#
+            ),
+            "{shown}"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_answered_is_refused_in_a_line() {
+        let desk = desk();
+        let (status, line) = post(&desk, "/validate/one", "{}".to_owned()).await;
+        assert_eq!(
+            (status, &*line),
+            (StatusCode::BAD_REQUEST, "the body is not an AdmissionReview of admission.k8s.io/v1\n")
+        );
+        let (status, _) = post(&desk, "/mutate", " ".repeat(LARGEST + 1)).await;
+        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
+        let declared = Request::post("/mutate").header("content-length", LARGEST + 1);
+        let response = desk.clone().router().oneshot(declared.body(Body::empty()).expect("a request")).await;
+        assert_eq!(response.expect("an answer").status(), StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(post(&desk, "/nothing", String::new()).await.0, StatusCode::NOT_FOUND);
+    }
+
+    /// A request whose body never comes.
+    fn endless() -> Request<Body> {
+        let body = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
+        Request::post("/validate/one").body(body).expect("a request")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_are_bounded_in_time_and_number() {
+        let desk = desk();
+        let router = desk.clone().router();
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 0..MOST {
+            waiting.spawn(router.clone().oneshot(endless()));
+        }
+        // Each of them gets a turn.
+        for _ in 0..MOST {
+            tokio::task::yield_now().await;
+        }
+        let more = router.clone().oneshot(endless()).await.expect("an answer");
+        assert_eq!(more.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let begun = Instant::now();
+        while let Some(late) = waiting.join_next().await {
+            let late = late.expect("no panic").expect("an answer");
+            assert_eq!(late.status(), StatusCode::GATEWAY_TIMEOUT);
+        }
+        assert_eq!(begun.elapsed().as_secs(), PATIENCE.as_secs(), "on a clock that stands still");
+        assert_eq!(desk.room.available_permits(), LARGEST_SUM / 1024, "nothing is left behind");
+        let (status, _) = post(&desk, "/validate/one", body("there")).await;
+        assert_eq!(status, StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn an_answer_does_not_depend_on_the_dry_run() {
+        let desk = desk();
+        let asked = body("gone");
+        let mut dry: Value = serde_json::from_str(&asked).expect("JSON");
+        dry["request"]["dryRun"] = json!(true);
+        for path in ["/mutate/one", "/validate/one"] {
+            assert_eq!(post(&desk, path, asked.clone()).await, post(&desk, path, dry.to_string()).await);
+        }
+    }
+}
