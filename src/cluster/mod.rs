@@ -2,6 +2,7 @@
 //! It must not decide what to write; the only folder that names `kube::Client`.
 
 mod access;
+mod admission;
 mod backoff;
 mod call;
 mod connect;
@@ -32,6 +33,7 @@ use access::Permitted;
 use crate::metrics::Metrics;
 
 pub use access::MissingPermissions;
+pub use admission::WebhookConfiguration;
 pub use backoff::Backoff;
 pub use connect::{ConnectError, Target};
 pub use events::{Dispatch, Event, Events, Regarding};

@@ -174,7 +174,7 @@ impl Cluster {
 
     /// Applies what only Etch has a say in. Forced: whoever replaces all conditions of a CRD comes to own ours as well, and an
     /// apply that is not forced is refused from then on.
-    async fn apply(&self, path: &str, body: Value) -> Result<(), CallError> {
+    pub(super) async fn apply(&self, path: &str, body: Value) -> Result<(), CallError> {
         self.call(forced(path, Json::from(body).to_vec())).await.map(drop)
     }
 }

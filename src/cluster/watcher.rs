@@ -15,7 +15,7 @@ use futures::{Stream, StreamExt};
 use http::{Request, Response};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::client::Body;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher as watch;
@@ -27,7 +27,8 @@ use tracing::warn;
 use super::call::{DEADLINE, outcome, verb};
 use super::failure::cause;
 use super::{Backoff, CallError, Cluster, Server};
-use crate::api::DefaultsPolicy;
+use crate::api::{DefaultsPolicy, EmbeddedSchema};
+use crate::domain::admission::FactObject;
 use crate::domain::refusal::Refusal;
 use crate::metrics::{Metrics, RequestVerb};
 
@@ -56,6 +57,33 @@ impl Cluster {
         healed("defaultspolicies", self.server.clone(), move || {
             let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
             watch(api, watcher::Config::default()).boxed()
+        })
+    }
+
+    /// All EmbeddedSchemas, read without a type, for the same reason.
+    pub fn watch_embedded_schemas(&self) -> impl Stream<Item = Event<DynamicObject>> + Send + use<> {
+        let client = self.paced_client();
+        let resource = ApiResource::erase::<EmbeddedSchema>(&());
+        healed("embeddedschemas", self.server.clone(), move || {
+            let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
+            watch(api, watcher::Config::default()).boxed()
+        })
+    }
+
+    /// One object that facts are taken from.
+    pub fn watch_fact(&self, object: &FactObject) -> impl Stream<Item = Event<DynamicObject>> + Send + use<> {
+        let client = self.paced_client();
+        let FactObject { group, version, resource, namespace, name } = object.clone();
+        let kind = GroupVersionKind { group, version, kind: String::new() };
+        let resource = ApiResource::from_gvk_with_plural(&kind, &resource);
+        healed("facts", self.server.clone(), move || {
+            let api = match &namespace {
+                Some(namespace) => {
+                    Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource)
+                }
+                None => Api::<DynamicObject>::all_with(client.clone(), &resource),
+            };
+            watch(api, watcher::Config::default().fields(&format!("metadata.name={name}"))).boxed()
         })
     }
 

@@ -13,6 +13,7 @@
 //!
 //! It must not talk to an API server but through `cluster`, nor decide about objects but through `domain::plan`.
 
+mod admission;
 mod context;
 mod crd;
 mod error;
@@ -49,6 +50,7 @@ use policy::PolicyStatus;
 use status::events;
 use status::writer::now;
 
+pub use admission::Admission;
 pub use crd::sweep::is_left_out;
 pub use foretell::{DueChanges, due_changes};
 pub use options::Options;

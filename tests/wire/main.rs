@@ -1,6 +1,7 @@
 //! What Etch does about faults that a real API server will not produce on demand: a server that lives in the test and
 //! answers by script, on a clock that stands still until everything waits for it.
 
+mod admission;
 mod blind;
 mod conditions;
 mod events;
@@ -25,5 +26,6 @@ mod skipped;
 mod traces;
 mod truth;
 mod watches;
+mod webhooks;
 mod world;
 mod writes;

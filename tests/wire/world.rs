@@ -23,6 +23,10 @@ pub(crate) const CRDS: &str = "customresourcedefinitions";
 pub(crate) const POLICIES: &str = "defaultspolicies";
 pub(crate) const THINGS: &str = "things";
 pub(crate) const OTHERS: &str = "others";
+pub(crate) const SCHEMAS: &str = "embeddedschemas";
+pub(crate) const FACTS: &str = "configs";
+/// The webhook configurations, in the order in which API servers ask.
+pub(crate) const WEBHOOKS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
 /// A script that comes before the world's own answers.
 type Fault = Box<dyn FnMut(&Request) -> Option<Answer> + Send>;
@@ -256,13 +260,27 @@ impl World {
             }
             ["apiextensions.k8s.io", _, CRDS, name, "status"] => self.set_conditions(name, request),
             ["etch-operator.io", _, POLICIES] => self.collection(POLICIES, request),
-            ["etch-operator.io", _, POLICIES, name, "status"] => self.set_policy_status(name, request),
+            ["etch-operator.io", _, POLICIES, name, "status"] => self.set_status(POLICIES, name, request),
             ["example.com", _, THINGS] => self.collection(THINGS, request),
             ["example.com", _, OTHERS] => self.collection(OTHERS, request),
             ["example.com", _, "namespaces", _, THINGS, name] => self.one(THINGS, name, request),
             ["example.com", _, "namespaces", _, OTHERS, name] => self.one(OTHERS, name, request),
+            ["etch-operator.io", _, SCHEMAS] => self.collection(SCHEMAS, request),
+            ["etch-operator.io", _, SCHEMAS, name, "status"] => self.set_status(SCHEMAS, name, request),
+            ["config.example.com", _, FACTS] => self.collection(FACTS, request),
+            ["admissionregistration.k8s.io", _, which, name] => self.webhooks(which, name, request),
             _ => Answer::text(404, "404 page not found\n"),
         }
+    }
+
+    /// A webhook configuration: what is applied is all that there is.
+    fn webhooks(&self, which: &str, name: &str, request: &Request) -> Answer {
+        let of = |known: &&&'static str| **known == which;
+        let Some(which) = WEBHOOKS.iter().find(of) else { return not_found(name) };
+        if request.verb() == "PATCH apply" {
+            self.put(which, request.body.clone());
+        }
+        self.stored(which, name).map_or(not_found(name), Answer::json)
     }
 
     fn collection(&self, plural: &'static str, request: &Request) -> Answer {
@@ -374,11 +392,11 @@ impl World {
         }
     }
 
-    fn set_policy_status(&self, name: &str, request: &Request) -> Answer {
-        let Some(mut policy) = self.stored(POLICIES, name) else { return not_found(name) };
-        if policy["status"] != request.body["status"] {
-            policy["status"] = request.body["status"].clone();
-            self.put(POLICIES, policy);
+    fn set_status(&self, plural: &'static str, name: &str, request: &Request) -> Answer {
+        let Some(mut object) = self.stored(plural, name) else { return not_found(name) };
+        if object["status"] != request.body["status"] {
+            object["status"] = request.body["status"].clone();
+            self.put(plural, object);
         }
         Answer::json(json!({}))
     }

@@ -1,0 +1,126 @@
+//! What admission reads and writes: EmbeddedSchemas, the objects of facts, webhook configurations, whether an object exists.
+//! It must not read what an object holds that is only to exist.
+
+use http::Method;
+use http::header::{ACCEPT, HeaderValue};
+use kube::Resource as _;
+use serde_json::json;
+
+use super::call::{encoded, get, send};
+use super::{CallError, Cluster};
+use crate::api::{EmbeddedSchema, EmbeddedSchemaStatus, GROUP};
+use crate::domain::admission::{CONFIGURATION, Lookup};
+use crate::domain::json::Json;
+
+/// One of the two webhook configurations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WebhookConfiguration {
+    /// The MutatingWebhookConfiguration.
+    Mutating,
+    /// The ValidatingWebhookConfiguration.
+    Validating,
+}
+
+impl WebhookConfiguration {
+    /// Both, in the order in which the API server asks.
+    pub const BOTH: [Self; 2] = [Self::Mutating, Self::Validating];
+
+    /// The resource as kubectl writes it.
+    pub fn resource(self) -> &'static str {
+        match self {
+            Self::Mutating => "mutatingwebhookconfiguration",
+            Self::Validating => "validatingwebhookconfiguration",
+        }
+    }
+
+    fn path(self) -> String {
+        format!("/apis/admissionregistration.k8s.io/v1/{}s/{CONFIGURATION}", self.resource())
+    }
+}
+
+impl Cluster {
+    /// Whether an object exists. Only its metadata is asked for.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn exists(&self, lookup: &Lookup<'_>) -> Result<bool, CallError> {
+        let Lookup { group, version, resource, namespace, name } = *lookup;
+        let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", encoded(group)) };
+        let namespace = match namespace {
+            "" => String::new(),
+            namespace => format!("/namespaces/{}", encoded(namespace)),
+        };
+        let (version, resource, name) = (encoded(version), encoded(resource), encoded(name));
+        let mut request = get(&format!("{root}/{version}{namespace}/{resource}/{name}"));
+        let metadata =
+            HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+        request.headers_mut().insert(ACCEPT, metadata);
+        match self.call(request).await {
+            Ok(_) => Ok(true),
+            Err(CallError::Refused(refusal)) if refusal.is_missing_object() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces what an EmbeddedSchema says about itself. The uid makes sure that it is the one that was read.
+    ///
+    /// # Errors
+    /// See [`CallError`]. 404 and 409 mean that it is gone or was created again.
+    pub async fn set_embedded_schema_status(
+        &self,
+        name: &str,
+        uid: &str,
+        status: &EmbeddedSchemaStatus,
+    ) -> Result<(), CallError> {
+        let body = json!({
+            "apiVersion": EmbeddedSchema::api_version(&()),
+            "kind": EmbeddedSchema::kind(&()),
+            "metadata": { "name": name, "uid": uid },
+            "status": status,
+        });
+        self.apply(&format!("/apis/{GROUP}/v1alpha1/embeddedschemas/{}/status", encoded(name)), body).await
+    }
+
+    /// Etch's own webhook configuration; none if there is none.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn webhook_configuration(
+        &self,
+        which: WebhookConfiguration,
+    ) -> Result<Option<Json>, CallError> {
+        match self.call(get(&which.path())).await {
+            Ok(body) => Json::parse(&body).map(Some).map_err(CallError::malformed),
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Applies Etch's own webhook configuration.
+    ///
+    /// # Errors
+    /// See [`CallError`]; 409 where somebody else has changed what is ours.
+    pub async fn apply_webhook_configuration(
+        &self,
+        which: WebhookConfiguration,
+        body: serde_json::Value,
+    ) -> Result<(), CallError> {
+        self.apply(&which.path(), body).await
+    }
+
+    /// Deletes a webhook configuration, if it is still this one. The operator has no permission for that, and no need of it.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn delete_webhook_configuration(
+        &self,
+        which: WebhookConfiguration,
+        uid: &str,
+    ) -> Result<(), CallError> {
+        let body = json!({ "preconditions": { "uid": uid } });
+        match self.call(send(Method::DELETE, &which.path(), Json::from(body).to_vec())).await {
+            Err(error) if error.code() == Some(404) => Ok(()),
+            answer => answer.map(drop),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What admission answers by: on every replica EmbeddedSchemas and facts are watched; the leader writes statuses and webhooks.
+//! It must not answer requests; see `server::admission`.
+
+mod state;
+mod status;
+mod webhooks;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::runtime::watcher::Event;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::warn;
+
+use super::status::writer::now;
+use crate::cluster::{Backoff, CallError, Cluster};
+use crate::domain::admission::{Endpoint, FactObject};
+use crate::server::Readiness;
+use crate::server::admission::{Authority, Serving};
+use state::State;
+use status::Unserved;
+
+/// How long a replica that is otherwise ready waits for facts: one that may not be read must not hold it up.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Changes are gathered for this long before the leader writes.
+const GATHER: Duration = Duration::from_millis(200);
+/// How often the leader looks whether its webhooks are still there.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// The waits after a write that failed.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LAST_WAIT: Duration = Duration::from_secs(60);
+
+/// What every replica that serves admission does, leader or not.
+pub struct Admission {
+    cluster: Cluster,
+    endpoint: Endpoint,
+    authority: watch::Receiver<Authority>,
+    shared: Shared,
+    changes: watch::Receiver<()>,
+    following: JoinHandle<()>,
+}
+
+type Shared = Arc<Mutex<State>>;
+/// What an object that facts are taken from is now; none if there is no such object.
+type Fact = (FactObject, Option<Value>);
+
+impl Admission {
+    /// Begins to watch, and to set what is served. `ready` is told as soon as all of it is known.
+    ///
+    /// `endpoint` and `authority` are for the webhooks, should this replica lead.
+    pub fn start(
+        cluster: Cluster,
+        serving: Serving,
+        ready: Arc<Readiness>,
+        endpoint: Endpoint,
+        authority: watch::Receiver<Authority>,
+    ) -> Self {
+        let shared = Shared::default();
+        let (changed, changes) = watch::channel(());
+        let following = tokio::spawn(follow(cluster.clone(), shared.clone(), serving, ready, changed));
+        Self { cluster, endpoint, authority, shared, changes, following }
+    }
+
+    /// Writes statuses and webhooks for as long as it is polled, which only the leader may do.
+    pub async fn lead(&self) -> Infallible {
+        let (mut changes, mut authority) = (self.changes.clone(), self.authority.clone());
+        let mut backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
+        loop {
+            changes.mark_unchanged();
+            authority.mark_unchanged();
+            let wait = match self.write().await {
+                Ok(()) => {
+                    backoff.succeeded();
+                    LOOK_AGAIN
+                }
+                Err(error) => {
+                    let wait = backoff.failed(error.retry_after());
+                    let retry_in_seconds = wait.as_secs_f64();
+                    warn!(%error, retry_in_seconds, "webhooks or statuses of EmbeddedSchemas cannot be written");
+                    wait
+                }
+            };
+            tokio::select! {
+                () = sleep(wait) => {}
+                Ok(()) = changes.changed() => {}
+                Ok(()) = authority.changed() => {}
+            }
+            sleep(GATHER).await;
+        }
+    }
+
+    /// Writes what is not there yet. The statuses name what keeps the API server from asking.
+    async fn write(&self) -> Result<(), CallError> {
+        if !lock(&self.shared).is_listed {
+            return Ok(());
+        }
+        let (unserved, written) = match self.write_webhooks().await {
+            Ok(unserved) => (unserved, Ok(())),
+            Err(error) => (Unserved::unwritten(error.to_string()), Err(error)),
+        };
+        let statuses = status::statuses(&lock(&self.shared), &unserved, now());
+        for wanted in statuses {
+            match self.cluster.set_embedded_schema_status(&wanted.name, &wanted.uid, &wanted.status).await {
+                Err(error) if !matches!(error.code(), Some(404 | 409)) => return Err(error),
+                // It is gone, or was created again: then it is heard of.
+                _ => {}
+            }
+        }
+        written
+    }
+
+    async fn write_webhooks(&self) -> Result<Unserved, CallError> {
+        let authority = match self.authority.borrow().clone() {
+            // Whoever led before may have named the authority of a certificate that is still served.
+            Authority::Unknown => return Ok(Unserved::without_certificate()),
+            Authority::Unnamed => None,
+            Authority::Named(authority) => Some(authority),
+        };
+        let declared: Vec<_> = {
+            let state = lock(&self.shared);
+            let good = state.schemas.iter().filter_map(|(name, schema)| Some((name, schema.good.as_ref()?)));
+            good.map(|(name, good)| (name.clone(), good.declared.clone())).collect()
+        };
+        webhooks::write(&self.cluster, declared, &self.endpoint, authority.as_deref()).await
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.following.abort();
+    }
+}
+
+/// Keeps what is served in step with the cluster.
+async fn follow(
+    cluster: Cluster,
+    shared: Shared,
+    serving: Serving,
+    ready: Arc<Readiness>,
+    changed: watch::Sender<()>,
+) {
+    let mut schemas = cluster.watch_embedded_schemas().boxed();
+    let (send, mut facts) = mpsc::channel(64);
+    let mut watches = Watches { cluster, send, tasks: JoinSet::new(), objects: BTreeMap::new() };
+    let mut overdue = None;
+    loop {
+        tokio::select! {
+            Some(event) = schemas.next() => {
+                let mut state = lock(&shared);
+                state.schema_event(event);
+                watches.set(&state.fact_objects());
+            }
+            Some((object, value)) = facts.recv() => lock(&shared).fact(object, value),
+            () = sleep_until(overdue.unwrap_or_else(Instant::now)), if overdue.is_some_and(|at| at > Instant::now()) => {}
+            else => return,
+        }
+        let state = lock(&shared);
+        serving.set(state.serving());
+        if state.is_listed {
+            let due = *overdue.get_or_insert_with(|| Instant::now() + PATIENCE);
+            if state.is_complete() || due <= Instant::now() {
+                ready.knows_the_schemas();
+            }
+        }
+        drop(state);
+        changed.send_replace(());
+    }
+}
+
+/// The watches of objects that facts are taken from; they end with this.
+struct Watches {
+    cluster: Cluster,
+    send: mpsc::Sender<Fact>,
+    tasks: JoinSet<()>,
+    objects: BTreeMap<FactObject, AbortHandle>,
+}
+
+impl Watches {
+    /// Watches these objects and no others.
+    fn set(&mut self, wanted: &BTreeSet<FactObject>) {
+        self.objects.retain(|object, task| {
+            let is_wanted = wanted.contains(object);
+            if !is_wanted {
+                task.abort();
+            }
+            is_wanted
+        });
+        for object in wanted {
+            if !self.objects.contains_key(object) {
+                let follow = follow_fact(self.cluster.clone(), object.clone(), self.send.clone());
+                self.objects.insert(object.clone(), self.tasks.spawn(follow));
+            }
+        }
+        while self.tasks.try_join_next().is_some() {}
+    }
+}
+
+async fn follow_fact(cluster: Cluster, object: FactObject, send: mpsc::Sender<Fact>) {
+    let mut events = cluster.watch_fact(&object).boxed();
+    let mut seen = false;
+    while let Some(event) = events.next().await {
+        let value = match event {
+            Event::Init => {
+                seen = false;
+                continue;
+            }
+            Event::InitApply(found) | Event::Apply(found) => {
+                seen = true;
+                serde_json::to_value(found).ok()
+            }
+            Event::InitDone if seen => continue,
+            Event::InitDone | Event::Delete(_) => None,
+        };
+        if send.send((object.clone(), value)).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn lock(shared: &Shared) -> MutexGuard<'_, State> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,198 @@
+//! What the status of each EmbeddedSchema is to be.
+//! It must not write it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use super::state::{Schema, State};
+use crate::api::EmbeddedSchemaStatus;
+use crate::domain::admission::Problem;
+
+/// How many problems a message names, and its length at most.
+const NAMED: usize = 3;
+const LONGEST: usize = 1_000;
+
+/// A status that an EmbeddedSchema should have, and has not.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Wanted {
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) status: EmbeddedSchemaStatus,
+}
+
+/// Why the API server does not ask about schemas that could be served; nothing where it asks about all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Unserved {
+    /// About none: a reason, and the message.
+    all: Option<(&'static str, String)>,
+    /// About these, by name: the field of their webhook that it does not take.
+    refused: BTreeMap<String, String>,
+}
+
+impl Unserved {
+    /// The webhooks cannot be written.
+    pub(super) fn unwritten(error: String) -> Self {
+        Self { all: Some(("WebhooksNotWritten", error)), ..Self::default() }
+    }
+
+    /// The replica that is to write them has no certificate.
+    pub(super) fn without_certificate() -> Self {
+        let message = "the replica that leads has no certificate for admission yet";
+        Self { all: Some(("NoCertificate", message.to_owned())), ..Self::default() }
+    }
+
+    /// The API server does not take the webhooks of these.
+    pub(super) fn refused(refused: BTreeMap<String, String>) -> Self {
+        Self { refused, ..Self::default() }
+    }
+
+    fn of(&self, name: &str) -> Option<(&'static str, String)> {
+        let refused = self.refused.get(name).map(|field| {
+            let message =
+                format!("the API server does not take the webhook of this schema: {field} is invalid");
+            ("WebhookRefused", message)
+        });
+        self.all.clone().or(refused)
+    }
+}
+
+/// The statuses that are to be written.
+pub(super) fn statuses(state: &State, unserved: &Unserved, now: Timestamp) -> Vec<Wanted> {
+    let serving = state.serving();
+    let wanted = state.schemas.iter().map(|(name, schema)| {
+        let missing = serving.get(name).map(|served| &served.missing[..]);
+        let status = status(schema, missing, unserved.of(name), now);
+        Wanted { name: name.clone(), uid: schema.uid.clone(), status }
+    });
+    wanted.filter(|wanted| state.schemas[&wanted.name].status != wanted.status).collect()
+}
+
+fn status(
+    schema: &Schema,
+    missing: Option<&[String]>,
+    unserved: Option<(&'static str, String)>,
+    now: Timestamp,
+) -> EmbeddedSchemaStatus {
+    let ready = match &schema.problems[..] {
+        [] => ("True", "Compiled", "the schema can be served".to_owned()),
+        problems => ("False", "Invalid", listed(problems)),
+    };
+    let generation = schema.generation;
+    let serving = match (&schema.good, unserved) {
+        (None, _) => ("False", "NotServed", "no generation of the schema can be served".to_owned()),
+        (Some(_), Some((reason, message))) => ("False", reason, message),
+        (Some(good), None) if good.generation == generation || schema.problems.is_empty() => {
+            ("True", "Served", "requests are answered by this generation".to_owned())
+        }
+        (Some(good), None) => {
+            let message = format!(
+                "requests are answered by generation {}, the last one that can be served",
+                good.generation
+            );
+            ("True", "LastGoodServed", message)
+        }
+    };
+    let facts = match missing {
+        None => ("Unknown", "NotServed", "facts are read for what is served".to_owned()),
+        Some([]) => ("True", "AllKnown", "every fact has a value".to_owned()),
+        Some(names) => {
+            let message = format!("the schema is not applied: no value for {}", names.join(", "));
+            ("False", "FactsMissing", message)
+        }
+    };
+    let conditions = [("FactsKnown", facts), ("Ready", ready), ("Serving", serving)];
+    let conditions = conditions.into_iter().map(|(kind, (status, reason, message))| {
+        let before = schema.status.conditions.iter().find(|before| before.type_ == kind);
+        let kept = before.filter(|before| before.status == status);
+        Condition {
+            type_: kind.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: message.chars().take(LONGEST).collect(),
+            observed_generation: Some(generation),
+            last_transition_time: kept.map_or(Time(now), |before| before.last_transition_time.clone()),
+        }
+    });
+    EmbeddedSchemaStatus { observed_generation: generation, conditions: conditions.collect() }
+}
+
+fn listed(problems: &[Problem]) -> String {
+    let named = problems.iter().take(NAMED);
+    let mut text =
+        named.map(|Problem { field, problem }| format!("{field}: {problem}")).collect::<Vec<_>>().join("; ");
+    if problems.len() > NAMED {
+        text.push_str(&format!("; and {} more", problems.len() - NAMED));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::api::DynamicObject;
+    use kube::runtime::watcher::Event;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn schema(generation: i64, path: &str, status: Value) -> Event<DynamicObject> {
+        let object = json!({
+            "apiVersion": "etch-operator.io/v1alpha1", "kind": "EmbeddedSchema",
+            "metadata": { "name": "a", "uid": "1", "generation": generation },
+            "spec": {
+                "targets": [{ "version": "v1", "resource": "things", "path": path }],
+                "facts": [{ "name": "id", "path": ".id",
+                            "object": { "version": "v1", "resource": "configs", "name": "it" } }],
+            },
+            "status": status,
+        });
+        Event::Apply(serde_json::from_value(object).expect("an object"))
+    }
+
+    fn reasons(state: &State, unserved: &Unserved) -> Vec<(String, String)> {
+        let statuses = statuses(state, unserved, Timestamp::UNIX_EPOCH);
+        let conditions = statuses.into_iter().flat_map(|wanted| wanted.status.conditions);
+        conditions.map(|condition| (condition.status, condition.reason)).collect()
+    }
+
+    fn pairs(expected: [(&str, &str); 3]) -> Vec<(String, String)> {
+        expected.map(|(status, reason)| (status.to_owned(), reason.to_owned())).to_vec()
+    }
+
+    #[test]
+    fn each_condition_has_its_reason() {
+        let mut state = State::default();
+        state.schema_event(schema(1, "spec[", json!({})));
+        let expected = [("Unknown", "NotServed"), ("False", "Invalid"), ("False", "NotServed")];
+        assert_eq!(reasons(&state, &Unserved::default()), pairs(expected));
+        state.schema_event(schema(2, ".spec", json!({})));
+        let expected = [("False", "FactsMissing"), ("True", "Compiled"), ("True", "Served")];
+        assert_eq!(reasons(&state, &Unserved::default()), pairs(expected));
+        let object = state.fact_objects().pop_first().expect("one");
+        state.fact(object, Some(json!({ "id": 1 })));
+        let refused = |name: &str| Unserved::refused([(name.to_owned(), "rules".to_owned())].into());
+        for (unserved, reason) in [
+            (Unserved::unwritten("it failed".to_owned()), "WebhooksNotWritten"),
+            (Unserved::without_certificate(), "NoCertificate"),
+            (refused("a"), "WebhookRefused"),
+        ] {
+            let expected = [("True", "AllKnown"), ("True", "Compiled"), ("False", reason)];
+            assert_eq!(reasons(&state, &unserved), pairs(expected));
+        }
+        let expected = [("True", "AllKnown"), ("True", "Compiled"), ("True", "Served")];
+        assert_eq!(reasons(&state, &refused("b")), pairs(expected));
+        state.schema_event(schema(3, "spec[", json!({})));
+        let expected = [("True", "AllKnown"), ("False", "Invalid"), ("True", "LastGoodServed")];
+        assert_eq!(reasons(&state, &Unserved::default()), pairs(expected));
+    }
+
+    #[test]
+    fn what_is_written_is_not_written_again() {
+        let mut state = State::default();
+        state.schema_event(schema(1, ".spec", json!({})));
+        let wanted = statuses(&state, &Unserved::default(), Timestamp::UNIX_EPOCH).remove(0);
+        state.schema_event(schema(1, ".spec", serde_json::to_value(wanted.status).expect("JSON")));
+        assert_eq!(statuses(&state, &Unserved::default(), Timestamp::now()), []);
+    }
+}

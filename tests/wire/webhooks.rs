@@ -1,0 +1,258 @@
+//! What admission reads and writes in a cluster: EmbeddedSchemas and facts become what is served, webhooks and statuses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use etch::controller::Admission;
+use etch::domain::admission::{Endpoint, Injection};
+use etch::server::Readiness;
+use etch::server::admission::{Authority, Serving};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::server::{Answer, Log, Request};
+use super::world::{FACTS, SCHEMAS, WEBHOOKS, World};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A replica that serves admission in a world.
+struct Replica {
+    serving: Serving,
+    ready: Arc<Readiness>,
+    authority: watch::Sender<Authority>,
+    log: Log,
+    leading: JoinHandle<()>,
+}
+
+impl Replica {
+    /// One that leads, and has a certificate of this authority.
+    fn start(world: &World, authority: Authority) -> Self {
+        let (cluster, log) = world.serve();
+        let (serving, ready) = (Serving::default(), Arc::new(Readiness::default()));
+        ready.knows_the_leader();
+        ready.set_listed(true);
+        ready.serves_admission();
+        ready.has_a_certificate();
+        let endpoint = Endpoint { namespace: "ns".to_owned(), url: None, inject: Injection::None };
+        let (authority, bundle) = watch::channel(authority);
+        let admission = Admission::start(cluster, serving.clone(), ready.clone(), endpoint, bundle);
+        let leading = tokio::spawn(async move { match admission.lead().await {} });
+        Self { serving, ready, authority, log, leading }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.ready.lacks().is_none()
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        self.leading.abort();
+    }
+}
+
+fn signed() -> Authority {
+    Authority::Named(b"PEM".to_vec())
+}
+
+fn schema(name: &str, path: &str) -> Value {
+    json!({
+        "apiVersion": "etch-operator.io/v1alpha1", "kind": "EmbeddedSchema",
+        "metadata": { "name": name, "uid": name, "generation": 1 },
+        "spec": {
+            "targets": [{ "group": "example.com", "version": "v1", "resource": "things", "path": path }],
+            "facts": [{
+                "name": "id", "path": ".id",
+                "object": { "group": "config.example.com", "version": "v1", "resource": "configs", "name": "it" },
+            }],
+        },
+    })
+}
+
+fn fact(id: &str) -> Value {
+    json!({
+        "apiVersion": "config.example.com/v1", "kind": "Config",
+        "metadata": { "name": "it", "uid": "1" }, "id": id,
+    })
+}
+
+fn webhooks(world: &World) -> [Vec<String>; 2] {
+    WEBHOOKS.map(|which| {
+        let configuration = world.stored(which, "etch").unwrap_or_default();
+        let webhooks = configuration["webhooks"].as_array().cloned().unwrap_or_default();
+        webhooks.iter().map(|webhook| webhook["name"].as_str().unwrap_or_default().to_owned()).collect()
+    })
+}
+
+/// `Reason` of each condition, in the order of their types.
+fn reasons(world: &World, schema: &str) -> Vec<String> {
+    let schema = world.stored(SCHEMAS, schema).expect("a schema");
+    let conditions = schema["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.iter().map(|condition| condition["reason"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+fn is_apply(request: &Request) -> bool {
+    request.method == "PATCH"
+}
+
+fn is_of_webhooks(request: &Request) -> bool {
+    request.path.contains("webhookconfigurations")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schema_is_served_by_its_facts_and_goes_with_its_webhooks() {
+    let world = World::with(&[]);
+    world.put(SCHEMAS, schema("one", ".spec"));
+    world.put(FACTS, fact("a"));
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert!(replica.is_ready());
+    assert_eq!(webhooks(&world), [["one.etch-operator.io"], ["one.etch-operator.io"]]);
+    let bundle =
+        world.stored(WEBHOOKS[1], "etch").expect("it is there")["webhooks"][0]["clientConfig"].take();
+    assert_eq!(bundle["caBundle"], "UEVN");
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "Served"]);
+    assert_eq!(replica.serving.now()["one"].facts, json!({ "id": "a" }));
+
+    // Only the named object is asked for, and the next request is answered by what it is then.
+    let asked = replica.log.of(|request| request.path.contains("/configs"));
+    assert!(asked.iter().all(|request| request.asked("fieldSelector") == "metadata.name%3Dit"), "{asked:?}");
+    world.put(FACTS, fact("b"));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(replica.serving.now()["one"].facts, json!({ "id": "b" }));
+    world.remove(FACTS, "it");
+    sleep(MINUTE).await;
+    assert_eq!(reasons(&world, "one"), ["FactsMissing", "Compiled", "Served"]);
+    assert_eq!(replica.serving.now()["one"].missing, ["id"]);
+
+    world.remove(SCHEMAS, "one");
+    sleep(MINUTE).await;
+    assert_eq!(webhooks(&world), [[""; 0]; 2]);
+    assert!(replica.serving.now().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_written_is_not_written_again() {
+    let world = World::with(&[]);
+    world.put(SCHEMAS, schema("one", ".spec"));
+    world.put(FACTS, fact("a"));
+    drop({
+        let replica = Replica::start(&world, signed());
+        sleep(MINUTE).await;
+        assert_eq!(replica.log.count(is_apply), 3, "{:?}", replica.log.of(is_apply));
+        replica
+    });
+    let replica = Replica::start(&world, signed());
+    sleep(10 * MINUTE).await;
+    assert_eq!(replica.log.count(is_apply), 0, "{:?}", replica.log.of(is_apply));
+    // What somebody else takes away comes back.
+    world.remove(WEBHOOKS[0], "etch");
+    sleep(2 * MINUTE).await;
+    assert_eq!(webhooks(&world), [["one.etch-operator.io"], ["one.etch-operator.io"]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_webhook_is_written_without_a_certificate_and_another_authority_is_written_at_once() {
+    let world = World::with(&[]);
+    world.put(SCHEMAS, schema("one", ".spec"));
+    let replica = Replica::start(&world, Authority::Unknown);
+    sleep(MINUTE).await;
+    assert_eq!(replica.log.count(is_of_webhooks), 0);
+    assert_eq!(reasons(&world, "one"), ["FactsMissing", "Compiled", "NoCertificate"]);
+    for (authority, expected) in [(signed(), "UEVN"), (Authority::Named(b"PEN".to_vec()), "UEVO")] {
+        replica.authority.send_replace(authority);
+        sleep(Duration::from_secs(1)).await;
+        let found = world.stored(WEBHOOKS[0], "etch").expect("it is there");
+        assert_eq!(found["webhooks"][0]["clientConfig"]["caBundle"], expected);
+    }
+    assert_eq!(reasons(&world, "one"), ["FactsMissing", "Compiled", "Served"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schema_that_does_not_compile_leaves_the_last_good_one_in_place() {
+    let world = World::with(&[]);
+    world.put(SCHEMAS, schema("one", ".spec"));
+    world.put(FACTS, fact("a"));
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    let before =
+        (webhooks(&world), replica.log.count(|request| is_apply(request) && is_of_webhooks(request)));
+    let mut broken = world.stored(SCHEMAS, "one").expect("it is there");
+    broken["spec"]["when"] = json!("nothing(");
+    broken["metadata"]["generation"] = json!(2);
+    world.put(SCHEMAS, broken);
+    sleep(MINUTE).await;
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Invalid", "LastGoodServed"]);
+    assert!(replica.serving.now().contains_key("one"));
+    let after = (webhooks(&world), replica.log.count(|request| is_apply(request) && is_of_webhooks(request)));
+    assert_eq!(after, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_the_server_does_not_take_keeps_no_other_from_being_asked() {
+    let world = World::with(&[]);
+    for name in ["bad", "good"] {
+        world.put(SCHEMAS, schema(name, ".spec"));
+    }
+    world.put(FACTS, fact("a"));
+    world.fails(|request| {
+        let webhooks = request.body["webhooks"].as_array()?;
+        let at = webhooks.iter().position(|webhook| webhook["name"] == "bad.etch-operator.io")?;
+        let mut status = super::server::status(422, "Invalid", "canary");
+        let field = format!("webhooks[{at}].matchConditions[0].expression");
+        status["details"] = json!({ "causes": [{ "field": field }] });
+        let body = status.to_string().into_bytes();
+        Some(Answer::Reply { code: 422, headers: Vec::new(), body })
+    });
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert_eq!(webhooks(&world), [["good.etch-operator.io"], ["good.etch-operator.io"]]);
+    assert_eq!(reasons(&world, "good"), ["AllKnown", "Compiled", "Served"]);
+    assert_eq!(reasons(&world, "bad"), ["AllKnown", "Compiled", "WebhookRefused"]);
+    let bad = world.stored(SCHEMAS, "bad").expect("it is there").to_string();
+    assert!(bad.contains("matchConditions[0].expression is invalid") && !bad.contains("canary"), "{bad}");
+    world.heals();
+    sleep(2 * MINUTE).await;
+    assert_eq!(reasons(&world, "bad"), ["AllKnown", "Compiled", "Served"]);
+    assert!(replica.is_ready());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fact_that_may_not_be_read_holds_up_nothing() {
+    let world = World::with(&[]);
+    world.put(SCHEMAS, schema("one", ".spec"));
+    world.fails(|request| {
+        let forbidden = || Answer::status(403, "Forbidden", "no");
+        request.path.contains("/configs").then(forbidden)
+    });
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert!(replica.is_ready());
+    assert_eq!(reasons(&world, "one"), ["FactsMissing", "Compiled", "Served"]);
+    world.put(FACTS, fact("a"));
+    world.heals();
+    sleep(2 * MINUTE).await;
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "Served"]);
+    assert_eq!(replica.serving.now()["one"].facts, json!({ "id": "a" }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn webhooks_that_cannot_be_written_are_in_the_status_and_tried_again() {
+    let world = World::with(&[]);
+    world.put(SCHEMAS, schema("one", ".spec"));
+    world.put(FACTS, fact("a"));
+    world.fails(|request| {
+        let refused = || Answer::status(403, "Forbidden", "no");
+        (is_apply(request) && is_of_webhooks(request)).then(refused)
+    });
+    let replica = Replica::start(&world, signed());
+    sleep(10 * MINUTE).await;
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "WebhooksNotWritten"]);
+    let tries = replica.log.count(|request| is_apply(request) && is_of_webhooks(request));
+    assert!((5..=25).contains(&tries), "{tries} tries in ten minutes");
+    world.heals();
+    sleep(2 * MINUTE).await;
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "Served"]);
+}
