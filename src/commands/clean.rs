@@ -1,16 +1,17 @@
-//! `etch clean`: removes Etch's conditions and reports from a cluster.
+//! `etch clean`: removes Etch's conditions, reports and webhooks from a cluster.
 
 use std::io::Write;
 
 use anyhow::Context;
 use clap::Args;
-use etch::cluster::{Cluster, Target, crds, reports};
+use etch::cluster::{Cluster, Target, WebhookConfiguration, crds, reports};
+use etch::domain::admission::{CONFIGURATION, MANAGED_BY};
 use etch::domain::condition;
 
 use super::each;
 use crate::commands::outcome::Outcome;
 
-/// Remove Etch's conditions from CRDs, and its reports
+/// Remove Etch's conditions from CRDs, its reports, and its webhooks
 ///
 /// Use it to uninstall Etch: stop the operator first, or it sets them again. Objects do not change: the defaults that they
 /// store stay.
@@ -50,6 +51,24 @@ impl Clean {
                 deleted.with_context(|| format!("the report {}", report.name()))?;
             }
             writeln!(out, "defaultsreport/{}: {done}", report.name())?;
+            found += 1;
+        }
+        for which in WebhookConfiguration::BOTH {
+            let there = cluster.webhook_configuration(which).await;
+            let there = there.with_context(|| format!("get the {}", which.resource()))?;
+            let text = |pointer: &str| {
+                let value = there.as_ref().and_then(|there| there.pointer(pointer)?.as_str());
+                value.unwrap_or_default().to_owned()
+            };
+            // Somebody else's may have the name.
+            if text(&format!("/metadata/labels/{}", MANAGED_BY.0.replace('/', "~1"))) != MANAGED_BY.1 {
+                continue;
+            }
+            if !self.dry_run {
+                let deleted = cluster.delete_webhook_configuration(which, &text("/metadata/uid")).await;
+                deleted.with_context(|| format!("the {} {CONFIGURATION}", which.resource()))?;
+            }
+            writeln!(out, "{}/{CONFIGURATION}: {done}", which.resource())?;
             found += 1;
         }
         if found == 0 {

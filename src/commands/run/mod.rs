@@ -1,5 +1,8 @@
 //! `etch run`: the operator.
 
+mod admission;
+mod vital;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,18 +11,17 @@ use anyhow::Context;
 use clap::{ArgAction, Args};
 use etch::cluster::{Cluster, Lease, Target};
 use etch::controller::{Operator, Options};
-use etch::metrics::Metrics;
-use etch::server::{self, Readiness};
+use etch::server::Readiness;
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::commands::outcome::Outcome;
 use crate::commands::values::{duration, in_flight};
+use admission::{AdmissionFlags, Running};
+use vital::{Vital, hold};
 
 /// Run the operator: watch CRDs, and store their defaults
 #[derive(Args, Debug)]
@@ -42,6 +44,8 @@ pub(crate) struct Run {
     /// The address to serve health and metrics on
     #[arg(long, env = "ETCH_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
+    #[command(flatten)]
+    admission: AdmissionFlags,
 }
 
 impl Run {
@@ -63,97 +67,47 @@ impl Run {
         let vital = Vital::new()?;
         vital.serve(listener, cluster.metrics().clone(), ready.clone())?;
         info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch starts");
-        let operator = Operator::start(cluster.clone(), options, ready.clone());
+        let admission = self.admission.start(&cluster, &self.lease_namespace, &ready, &ended).await?;
+        let work = Work { operator: Operator::start(cluster.clone(), options, ready.clone()), admission };
         if self.leader_elect {
             let lease = vital.connect(target, cluster.metrics().clone()).await?;
             let lease = Lease::new(lease, &self.lease_namespace, "etch", &identity());
             let (leads, working) = (watch::Sender::new(false), watch::Sender::new(false));
             let led = leads.subscribe();
             let held = vital.spawn(hold(lease, ready, leads, working.subscribe(), ended));
-            lead(&cluster, &operator, led, &working).await;
+            lead(&cluster, &work, led, &working).await;
             held.await?;
         } else {
             ready.knows_the_leader();
             cluster.metrics().leader.set(1);
-            operator.lead(ended.cancelled_owned()).await;
+            work.lead(ended.cancelled_owned()).await;
+        }
+        if let Some(admission) = work.admission {
+            admission.end().await;
         }
         signals.abort();
         Ok(Outcome::Clean)
     }
 }
 
-/// A thread for the Lease and for health, which answers in time however large an object is.
-struct Vital(Option<Runtime>);
-
-impl Vital {
-    fn new() -> std::io::Result<Self> {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        builder
-            .worker_threads(1)
-            .thread_name("etch-vital")
-            .enable_all()
-            .build()
-            .map(|runtime| Self(Some(runtime)))
-    }
-
-    fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
-        let runtime = self.0.as_ref().expect("it is there until this is dropped");
-        runtime.spawn(future)
-    }
-
-    /// Serves health and metrics for as long as this lives.
-    fn serve(
-        &self,
-        listener: TcpListener,
-        metrics: Arc<Metrics>,
-        ready: Arc<Readiness>,
-    ) -> std::io::Result<()> {
-        let listener = listener.into_std()?;
-        self.spawn(async move { server::serve(TcpListener::from_std(listener)?, metrics, ready).await });
-        Ok(())
-    }
-
-    /// A connection whose requests are sent and answered on this thread.
-    async fn connect(&self, target: &Target, metrics: Arc<Metrics>) -> anyhow::Result<Cluster> {
-        let target = target.clone();
-        let cluster = self.spawn(async move { Cluster::connect(&target).await }).await??;
-        Ok(cluster.counted_in(metrics))
-    }
+/// What a replica does.
+struct Work {
+    operator: Operator,
+    admission: Option<Running>,
 }
 
-impl Drop for Vital {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
-/// Holds the Lease, again and again, until the process is to end; `leads` is set while it is held. It is given up, or tried for
-/// anew, when nobody is `working` any more.
-async fn hold(
-    mut lease: Lease,
-    ready: Arc<Readiness>,
-    leads: watch::Sender<bool>,
-    mut working: watch::Receiver<bool>,
-    ended: CancellationToken,
-) {
-    loop {
+impl Work {
+    /// What only the leader does, until `over` is ready.
+    async fn lead(&self, over: impl Future<Output = ()>) {
+        let admission = async {
+            match &self.admission {
+                Some(admission) => admission.lead().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            // It may have become ours in this very moment.
-            () = ended.cancelled() => return lease.release().await,
-            () = lease.acquire(|| ready.knows_the_leader()) => {},
-        }
-        leads.send_replace(true);
-        tokio::select! {
-            () = ended.cancelled() => {},
-            () = lease.hold() => {},
-        }
-        leads.send_replace(false);
-        // Where the other side is gone, nobody works.
-        let _ = working.wait_for(|working| !working).await;
-        if ended.is_cancelled() {
-            return lease.release().await;
+            () = self.operator.lead(over) => {}
+            never = admission => match never {},
         }
     }
 }
@@ -161,7 +115,7 @@ async fn hold(
 /// Works for as long as the Lease is held, again and again, until nobody tries for it any more.
 async fn lead(
     cluster: &Cluster,
-    operator: &Operator,
+    work: &Work,
     mut leads: watch::Receiver<bool>,
     working: &watch::Sender<bool>,
 ) {
@@ -171,7 +125,7 @@ async fn lead(
         if *leads.borrow() {
             cluster.metrics().leader.set(1);
             let mut over = leads.clone();
-            operator.lead(async move { drop(over.wait_for(|leads| !leads).await) }).await;
+            work.lead(async move { drop(over.wait_for(|leads| !leads).await) }).await;
             cluster.metrics().leader.set(0);
             cluster.metrics().forget_all();
         }
