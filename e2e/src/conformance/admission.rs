@@ -31,9 +31,11 @@ const SHOWN: usize = 5;
 pub struct Line {
     /// What names it in reports.
     pub id: String,
-    operation: Operation,
+    /// What is done to the object.
+    pub operation: Operation,
     platform: String,
-    facts: Map<String, Value>,
+    /// What the webhook knew of its cluster.
+    pub facts: Map<String, Value>,
     /// The object as the webhook gets it.
     pub object: Json,
     old_object: Option<Json>,
@@ -109,8 +111,18 @@ impl Line {
         serde_json::from_str(text).context("not a vector")
     }
 
+    /// Whether the webhooks let it pass.
+    pub fn is_allowed(&self) -> bool {
+        self.expect.allowed
+    }
+
+    /// The object with what the mutating webhook has set; none where that has refused it.
+    pub fn defaulted(&self) -> Option<&Json> {
+        self.expect.defaulted.as_ref()
+    }
+
     /// Whether it is about decoding.
-    fn is_flagged(&self) -> bool {
+    pub fn is_flagged(&self) -> bool {
         FLAGS.iter().any(|flag| self.expect.flags.contains_key(*flag))
     }
 

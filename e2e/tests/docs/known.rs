@@ -16,6 +16,7 @@ use Manner::{Ends, Left};
 const WELL: Manner = Ends(&[0]);
 /// It looked, and may have found something.
 const LOOKED: Manner = Ends(&[0, 1]);
+const SERVED_ELSEWHERE: &str = "no replica serves admission here; e2e/tests/admission_server does";
 const DOCKER: Manner = Left("there is no docker, nor a registry");
 
 /// The commands of all pages, as they stand there.
@@ -67,6 +68,13 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
         WELL,
     ),
     // admission
+    ("kubectl apply -k config/admission", Left("it needs cert-manager")),
+    ("kubectl apply -f provider.yaml", Left("the page shows what is in it, and that is applied")),
+    ("kubectl wait --for=condition=Serving embeddedschema/example-provider", Left(SERVED_ELSEWHERE)),
+    (
+        "kubectl patch embeddedschema example-provider --type=merge --patch '{\"spec\":{\"enforcement\":\"Deny\"}}'",
+        Left(SERVED_ELSEWHERE),
+    ),
     (
         "etch admit --schema yaml/machine-api/aws.yaml --facts facts.json --secrets aws-cloud-credentials -o json machine.yaml",
         WELL,
