@@ -1,7 +1,7 @@
 //! Every check of the project, one after the other; each is run, whatever became of those before it.
 //!
-//! It knows commands and nothing of what they check: each can be run by hand as it is shown. Its last line is the sum of
-//! all tests: `N passed, N failed`.
+//! It knows commands and nothing of what they check: each can be run by hand as it is shown. What failed tests printed is
+//! repeated at the end, where it is looked for. Its last line is the sum of all tests: `N passed, N failed`.
 
 #![expect(clippy::print_stderr, clippy::print_stdout, reason = "a command line program talks to its user")]
 
@@ -40,10 +40,11 @@ struct Tests {
 fn main() -> ExitCode {
     let start = Instant::now();
     let (mut tests, mut failures) = (Tests::default(), Vec::new());
+    let mut reports = Reports::default();
     for (index, (name, command)) in STEPS.iter().enumerate() {
         eprintln!("ci: {}/{} {name}: {}", index + 1, STEPS.len(), shown(command));
         let step = Instant::now();
-        let result = run(command, &mut tests);
+        let result = run(command, &mut tests, &mut reports);
         let seconds = step.elapsed().as_secs();
         match result {
             Ok(()) => eprintln!("ci: {name} passed in {seconds} s"),
@@ -54,6 +55,9 @@ fn main() -> ExitCode {
         }
     }
     let minutes = start.elapsed().as_secs().div_ceil(60);
+    for line in &reports.lines {
+        eprintln!("{line}");
+    }
     for (name, command) in &failures {
         eprintln!("ci: {name} failed; run it again with\n  {}", shown(command));
     }
@@ -65,7 +69,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs a command in the workspace, passes its output through, and counts its tests.
-fn run(command: &str, tests: &mut Tests) -> Result<(), String> {
+fn run(command: &str, tests: &mut Tests, reports: &mut Reports) -> Result<(), String> {
     let mut words = command.split_whitespace();
     let program = words.next().ok_or("an empty command")?;
     let mut process = Command::new(program);
@@ -78,6 +82,7 @@ fn run(command: &str, tests: &mut Tests) -> Result<(), String> {
         let line = line.map_err(cannot_run)?;
         let line = String::from_utf8_lossy(&line);
         println!("{line}");
+        reports.read(&line);
         if let Some(Tests { passed, failed }) = closing_line(&line) {
             tests.passed += passed;
             tests.failed += failed;
@@ -85,6 +90,25 @@ fn run(command: &str, tests: &mut Tests) -> Result<(), String> {
     }
     let status = child.wait().map_err(cannot_run)?;
     if status.success() { Ok(()) } else { Err(status.to_string()) }
+}
+
+/// What failed tests printed.
+#[derive(Debug, Default)]
+struct Reports {
+    lines: Vec<String>,
+    inside: bool,
+}
+
+impl Reports {
+    /// Takes the next line of a test runner's output: reports stand between `failures:` and the names of the failed tests.
+    fn read(&mut self, line: &str) {
+        match line {
+            "failures:" => self.inside = !self.inside,
+            line if line.starts_with("test result: ") => self.inside = false,
+            line if self.inside => self.lines.push(line.to_owned()),
+            _ => {}
+        }
+    }
 }
 
 /// The numbers of a closing line, such as `test result: ok. 3 passed; 0 failed; 1 ignored; …`.
@@ -114,5 +138,16 @@ mod tests {
         assert_eq!(closing_line(line), Some(Tests { passed: 3, failed: 12 }));
         assert_eq!(closing_line("test answers::x ... ok"), None);
         assert_eq!(closing_line("81 passed, 0 failed"), None);
+    }
+
+    #[test]
+    fn what_failed_tests_printed_is_kept_and_their_names_are_not() {
+        let output = "test a ... ok\ntest b ... FAILED\n\nfailures:\n---- b ----\nnot stored\nfailures:\n    b\n\ntest result: FAILED. 1";
+        let mut reports = Reports::default();
+        output
+            .lines()
+            .chain(["test c ... ok", "failures:", "---- d ----", "test result: FAILED. 0", "later"])
+            .for_each(|line| reports.read(line));
+        assert_eq!(reports.lines, ["---- b ----", "not stored", "---- d ----"]);
     }
 }
