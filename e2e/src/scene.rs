@@ -2,11 +2,11 @@
 //! It must not grant the operator anything that `config/rbac` and one rule per group do not.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
+use tokio::sync::Mutex;
 
 use crate::cluster::{CRDS, Cluster, GUARD, Patch, crd, documents, parse_documents};
 use crate::control_plane::{ControlPlane, Options};
@@ -30,7 +30,7 @@ pub struct Scene {
     pub control_plane: ControlPlane,
     kubeconfig: PathBuf,
     dir: TempDir,
-    barriers: AtomicUsize,
+    barriers: Mutex<usize>,
 }
 
 impl Scene {
@@ -55,7 +55,7 @@ impl Scene {
         let cluster = Cluster::of(&control_plane).await?;
         apply_all(&cluster, &parse_documents(&kustomize(folder)?)?).await?;
         let kubeconfig = control_plane.service_account_kubeconfig(0, NAMESPACE, "etch").await?;
-        Ok(Self { cluster, control_plane, kubeconfig, dir, barriers: AtomicUsize::default() })
+        Ok(Self { cluster, control_plane, kubeconfig, dir, barriers: Mutex::default() })
     }
 
     /// The kubeconfig of the operator's service account.
@@ -75,7 +75,7 @@ impl Scene {
         let cluster = Cluster::of(&control_plane).await?;
         install(&cluster).await?;
         let kubeconfig = control_plane.service_account_kubeconfig(0, NAMESPACE, "etch").await?;
-        let scene = Self { cluster, control_plane, kubeconfig, dir, barriers: AtomicUsize::default() };
+        let scene = Self { cluster, control_plane, kubeconfig, dir, barriers: Mutex::default() };
         for group in groups {
             scene.grant(group).await?;
         }
@@ -104,7 +104,8 @@ impl Scene {
     /// # Errors
     /// The operator does not do it.
     pub async fn barrier(&self) -> Result<()> {
-        let round = self.barriers.fetch_add(1, Ordering::Relaxed);
+        // One at a time: a schema of fewer fields after one of more would leave a stored field that no schema knows.
+        let mut rounds = self.barriers.lock().await;
         let barriers = |fields: usize| {
             let fields = (0..fields)
                 .map(|field| (format!("size{field}"), json!({ "type": "integer", "default": field })));
@@ -112,7 +113,7 @@ impl Scene {
             let schema = json!({ "type": "object", "properties": { "spec": spec } });
             crd(BARRIER, "Barrier", &[("v1", true, schema)])
         };
-        if round == 0 {
+        if *rounds == 0 {
             self.grant(BARRIER).await?;
             self.cluster.apply_crd(&barriers(0)).await?;
             let object = json!({
@@ -122,7 +123,9 @@ impl Scene {
             let collection = format!("/apis/{BARRIER}/v1/namespaces/default/barriers");
             self.cluster.create(&collection, "barrier", &object).await?;
         }
-        self.cluster.apply_crd(&barriers(round + 1)).await?;
+        *rounds += 1;
+        self.cluster.apply_crd(&barriers(*rounds)).await?;
+        drop(rounds);
         let crd = format!("barriers.{BARRIER}");
         self.cluster.persisted(&crd, "AllPersisted", GUARD).await.map(drop).context("a barrier")
     }
