@@ -190,7 +190,7 @@ impl Impact {
             }
             all.push(told);
         }
-        if all.iter().any(|told| told.counts.total > 0) {
+        if all.iter().any(|told| told.tally.counts.total > 0) {
             policies.announce()?;
         }
         match self.output {

@@ -18,6 +18,7 @@ pub mod ownership;
 pub mod plan;
 pub mod rbac;
 pub mod refusal;
+pub mod upgrade;
 mod without;
 pub(crate) mod words;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use etch::cluster::Scope;
-use etch::domain::impact::{Changed, Effect, Kind, SchemaChanges};
+use etch::domain::impact::{Changed, Counts, Effect, Kind, SchemaChanges, Word, by_word};
 use etch::domain::json::Json;
 use etch::domain::object::IGNORE_ANNOTATION;
 use etch::domain::path::Path;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::super::audit::why_skipped;
 use super::super::sample::write_left;
 use super::super::scope;
-use super::told::{Counts, Detail, Told, Word, by_word};
+use super::told::{Detail, Told};
 
 /// Everything that is reported, as JSON.
 pub(super) fn document(all: &[Told], scope: &Scope) -> Value {
@@ -38,7 +38,7 @@ fn crd(told: &Told) -> Value {
         ignored,
         terminating,
         unprotected: _,
-    } = told.counts;
+    } = told.tally.counts;
     let mut document = json!({
         "crd": told.crd,
         "policy": told.rules.document(),
@@ -56,6 +56,7 @@ fn crd(told: &Told) -> Value {
             "ignored": ignored, "terminating": terminating,
         },
         "summary": told
+            .tally
             .summary
             .iter()
             .map(|(place, objects)| {
@@ -121,11 +122,11 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, told: &Told) -> io::Resu
     if !told.in_cluster {
         writeln!(out, "The cluster does not have this CRD, so there are no objects to check.")?;
     }
-    if told.counts.total > 0 {
+    if told.tally.counts.total > 0 {
         writeln!(out, "Policy: {}", report::plain(&told.rules.in_words()))?;
     }
     if told.kinds().is_empty() {
-        let objects = match told.counts.total {
+        let objects = match told.tally.counts.total {
             0 => String::new(),
             total => format!(" for {}", counted(total, "object")),
         };
@@ -136,7 +137,7 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, told: &Told) -> io::Resu
         writeln!(out, "{refused}: {}", report::plain(&format!("{}: {}", refusal.place(), refusal.message)))?;
     }
     schemas(out, style, &told.schemas)?;
-    if told.counts.total > 0 {
+    if told.tally.counts.total > 0 {
         objects(out, style, told)?;
     }
     writeln!(out)
@@ -168,14 +169,14 @@ fn objects(out: &mut dyn Write, style: &Style, told: &Told) -> io::Result<()> {
     if !told.schemas.is_none() {
         writeln!(out)?;
     }
-    let total = counted(told.counts.total, "object");
+    let total = counted(told.tally.counts.total, "object");
     if told.details.all() == 0 {
         return writeln!(out, "{total}; nothing changes for them.");
     }
     writeln!(out, "{total}, {} affected:", told.details.all())?;
     let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
     let mut table = Table::new([right("OBJECTS"), left("EFFECT"), left("WHERE")]);
-    for (place, objects) in &told.summary {
+    for (place, objects) in &told.tally.summary {
         let effect = Cell::new(place.word.as_str(), tone(place.word));
         table.row([objects.to_string().into(), effect, place.text.as_str().into()]);
     }
@@ -204,20 +205,20 @@ fn objects(out: &mut dyn Write, style: &Style, told: &Told) -> io::Result<()> {
     }
     table.write(out, style)?;
     write_left(out, told.details.left())?;
-    if told.counts.held > 0 {
-        let held = counted(told.counts.held, "object");
+    if told.tally.counts.held > 0 {
+        let held = counted(told.tally.counts.held, "object");
         writeln!(out, "\nAfter the upgrade Etch holds {held}; -o json has the reason for each.")?;
     }
-    if told.counts.protected > 0 {
-        let (crd, kept) = (report::plain(&told.crd), counted(told.counts.protected, "object"));
+    if told.tally.counts.protected > 0 {
+        let (crd, kept) = (report::plain(&told.crd), counted(told.tally.counts.protected, "object"));
         let flags = persist_flags(&told.rules.terms());
         writeln!(
             out,
             "\n`etch persist {crd}{flags}` before the upgrade keeps values of {kept} as they are."
         )?;
     }
-    if told.counts.unprotected > 0 {
-        let (ignored, whose) = match told.counts.unprotected {
+    if told.tally.counts.unprotected > 0 {
+        let (ignored, whose) = match told.tally.counts.unprotected {
             1 => ("1 object is ignored by annotation, and `etch persist` skips it".to_owned(), "its"),
             more => {
                 (format!("{more} objects are ignored by annotation, and `etch persist` skips them"), "their")

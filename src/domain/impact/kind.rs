@@ -47,13 +47,12 @@ impl SchemaChanges {
 impl Effect {
     /// The sorts of things that happen to the object.
     pub fn kinds(&self) -> BTreeSet<Kind> {
-        let is_known = |problem: &Problem| matches!(problem, Problem::Invalid { before: true, .. });
         present([
             (Kind::Addition, !self.appears.is_empty()),
             (Kind::Change, !self.changes.is_empty() || !self.follows.is_empty()),
             (Kind::Loss, !self.disappears.is_empty() || !self.hidden.is_empty()),
-            (Kind::Problem, self.problems.iter().any(|problem| !is_known(problem))),
-            (Kind::Known, self.problems.iter().any(is_known)),
+            (Kind::Problem, self.problems.iter().any(|problem| !problem.is_known())),
+            (Kind::Known, self.problems.iter().any(Problem::is_known)),
         ])
     }
 }

@@ -5,6 +5,7 @@ mod difference;
 mod kind;
 mod schemas;
 mod stored;
+mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use difference::{Difference, difference};
 pub use kind::Kind;
 pub use schemas::{Changed, SchemaChanges, compare};
 pub use stored::presumed;
+pub use tally::{Counted, Counts, Place, Tally, Word, by_word};
 
 /// An upgrade from one state of a CRD to another, made ready for looking at many objects.
 #[derive(Debug)]
@@ -102,6 +104,18 @@ pub struct Stored {
     pub value: Json,
     /// The version in whose terms it holds it.
     pub version: String,
+}
+
+impl Problem {
+    /// Whether it was there before the upgrade.
+    pub fn is_known(&self) -> bool {
+        matches!(self, Self::Invalid { before: true, .. })
+    }
+
+    /// Whether it says only that nothing could be found out.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::NotConverted { .. } | Self::Opaque { .. } | Self::NotJudged { .. })
+    }
 }
 
 impl Effect {

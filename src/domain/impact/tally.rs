@@ -1,0 +1,208 @@
+//! What an upgrade does to many objects: how many there are, and how many at each place of the schema.
+//! It must not hold an object, nor grow with their number.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Effect, Kind, Problem};
+use crate::domain::crd::Crd;
+use crate::domain::object::Object;
+use crate::domain::path::Path;
+use crate::domain::plan::{Plan, Record, Skip, Terms, decide, skip};
+
+/// What was counted. Every report of an upgrade is made of this, so that they agree.
+#[derive(Debug, Default)]
+pub struct Tally {
+    terms: Terms,
+    /// How many objects there are, and what happens to them.
+    pub counts: Counts,
+    /// How many objects each effect is on, by its place in the schema.
+    pub summary: BTreeMap<Place, u64>,
+}
+
+/// One effect on a place in the schema, whatever the object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// What happens.
+    pub word: Word,
+    /// Where, or what is wrong; without values, and without keys of maps.
+    pub text: String,
+    /// The sort of effect that this is.
+    pub kind: Kind,
+}
+
+/// What is reported of a place, the mildest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Word {
+    /// A value comes.
+    Appears,
+    /// A value that was never stored becomes another.
+    Changes,
+    /// A stored value follows its default.
+    Follows,
+    /// A value that was never stored goes.
+    Disappears,
+    /// A stored value is not shown any more.
+    Hidden,
+    /// The same, and Etch destroys it.
+    Dropped,
+    /// Something is wrong with the object.
+    Problem,
+}
+
+/// How many objects something happens to.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(missing_docs, reason = "each is named as the field of `Effect` that it counts")]
+pub struct Counts {
+    pub total: u64,
+    pub gaining: u64,
+    pub changing: u64,
+    pub losing: u64,
+    pub hidden: u64,
+    pub following: u64,
+    pub dropped: u64,
+    pub held: u64,
+    pub invalid: u64,
+    pub protected: u64,
+    pub ignored: u64,
+    pub terminating: u64,
+    /// Objects whose values would be protected if nobody asked to ignore them.
+    pub unprotected: u64,
+}
+
+/// What came of one object.
+#[derive(Debug)]
+pub struct Counted {
+    /// Why Etch writes to it in no case.
+    pub skipped: Option<Skip>,
+    /// Where in the schema something happens to it.
+    pub places: BTreeSet<Place>,
+}
+
+impl Tally {
+    /// Nothing yet, in a cluster in which writes may do this.
+    pub fn new(terms: Terms) -> Self {
+        Self { terms, ..Self::default() }
+    }
+
+    /// Counts what happens to an object, which comes as it is read before the upgrade where it can be read. What `etch persist`
+    /// would not write is taken out of what that protects.
+    pub fn add(&mut self, effect: &mut Effect, read: Option<(&Object, &Crd)>) -> Counted {
+        let counts = &mut self.counts;
+        counts.total += 1;
+        let skipped = read.and_then(|(object, _)| skip(object));
+        match skipped {
+            Some(Skip::Ignored) => counts.ignored += 1,
+            Some(Skip::Terminating) => counts.terminating += 1,
+            None => {}
+        }
+        if !effect.protected.is_empty() {
+            let is_held = read.is_some_and(|(object, old)| {
+                matches!(decide(object, old, &self.terms, &Record::default()), Plan::Hold(_))
+            });
+            if skipped.is_some() || is_held {
+                effect.protected.clear();
+                counts.unprotected += u64::from(skipped == Some(Skip::Ignored));
+            }
+        }
+        for (count, is_so) in [
+            (&mut counts.gaining, !effect.appears.is_empty()),
+            (&mut counts.changing, !effect.changes.is_empty()),
+            (&mut counts.losing, !effect.disappears.is_empty()),
+            (&mut counts.hidden, !effect.hidden.is_empty()),
+            (&mut counts.following, !effect.follows.is_empty()),
+            (&mut counts.dropped, effect.dropped),
+            (&mut counts.held, effect.held.is_some()),
+            (&mut counts.invalid, !effect.problems.is_empty()),
+            (&mut counts.protected, !effect.protected.is_empty()),
+        ] {
+            *count += u64::from(is_so);
+        }
+        let places = if effect.is_none() { BTreeSet::new() } else { places(effect) };
+        for place in &places {
+            *self.summary.entry(place.clone()).or_default() += 1;
+        }
+        Counted { skipped, places }
+    }
+}
+
+impl Word {
+    /// The word for it in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Appears => "appears",
+            Self::Changes => "changes",
+            Self::Follows => "follows",
+            Self::Disappears => "disappears",
+            Self::Hidden => "hidden",
+            Self::Dropped => "dropped",
+            Self::Problem => "problem",
+        }
+    }
+
+    /// The sort of effect, where it is no problem.
+    fn kind(self) -> Kind {
+        match self {
+            Self::Appears => Kind::Addition,
+            Self::Changes | Self::Follows => Kind::Change,
+            Self::Disappears | Self::Hidden | Self::Dropped => Kind::Loss,
+            Self::Problem => Kind::Problem,
+        }
+    }
+}
+
+/// The places of an effect by what happens there, the mildest first.
+pub fn by_word(effect: &Effect) -> [(Word, &[Path]); 5] {
+    let hidden = if effect.dropped { Word::Dropped } else { Word::Hidden };
+    [
+        (Word::Appears, &effect.appears),
+        (Word::Changes, &effect.changes),
+        (Word::Follows, &effect.follows),
+        (Word::Disappears, &effect.disappears),
+        (hidden, &effect.hidden),
+    ]
+}
+
+/// The places of an effect, each once: their number does not grow with the items and keys that an object has.
+fn places(effect: &Effect) -> BTreeSet<Place> {
+    let of = |word: Word, path: &Path| Place { word, text: path.to_schema().to_string(), kind: word.kind() };
+    let mut places: BTreeSet<Place> = by_word(effect)
+        .into_iter()
+        .flat_map(|(word, paths)| paths.iter().map(move |path| of(word, path)))
+        .collect();
+    places.extend(effect.problems.iter().map(|problem| {
+        let kind = if problem.is_known() { Kind::Known } else { Kind::Problem };
+        let problem = match problem.clone() {
+            Problem::Invalid { field, kind, before } => {
+                Problem::Invalid { field: without_indices(&field), kind, before }
+            }
+            other => other,
+        };
+        Place { word: Word::Problem, text: problem.to_string(), kind }
+    }));
+    places
+}
+
+/// A place as the API server writes it, `spec.ports[3].name`, without what is in its brackets.
+fn without_indices(field: &str) -> String {
+    let (mut short, mut depth) = (String::with_capacity(field.len()), 0_usize);
+    for character in field.chars() {
+        depth = if character == ']' { depth.saturating_sub(1) } else { depth };
+        if depth == 0 {
+            short.push(character);
+        }
+        depth += usize::from(character == '[');
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_do_not_grow_with_items() {
+        assert_eq!(without_indices("spec.ports[12].name"), "spec.ports[].name");
+        assert_eq!(without_indices("spec.map[a[b]c].x[0]"), "spec.map[].x[]");
+        assert_eq!(without_indices("spec.a"), "spec.a");
+    }
+}

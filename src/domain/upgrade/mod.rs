@@ -1,0 +1,46 @@
+//! What whoever upgrades a CRD is warned of, or refused for, at the moment of the request.
+//! It must not find out what objects there are, nor what a policy says: both are given.
+//!
+//! What happens to objects is for [`impact`](super::impact) alone to say, so that the request, `etch impact` and the operator agree.
+//!
+//! # Laws
+//! 1. An update that cannot touch an object passes without a word: [`matters`].
+//! 2. What could not be found out is a warning, and refuses nothing.
+//! 3. A refusal names the digest that lets exactly this upgrade through.
+
+mod digest;
+mod faults;
+mod look;
+mod ruling;
+#[cfg(test)]
+mod tests;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use digest::digest;
+pub use faults::{Faults, faults};
+pub use look::{Extent, Findings, Look};
+pub use ruling::{Ruling, rule};
+
+/// The annotation on a CRD that lets one upgrade through: the digest of the new schemas.
+pub const ALLOW_ANNOTATION: &str = "etch-operator.io/allow-upgrade";
+
+/// What becomes of the request that upgrades a CRD.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Guarding {
+    /// Nothing: Etch does not look at it.
+    Off,
+    /// Its author is warned of what it does to objects.
+    #[default]
+    Warn,
+    /// It is refused if it does harm to objects.
+    Deny,
+}
+
+/// Whether an update of a CRD can touch an object: a schema, the storage version or the way of conversion is another, and the
+/// CRD is not being deleted.
+pub fn matters(old: &Value, new: &Value) -> bool {
+    new["metadata"]["deletionTimestamp"].is_null() && digest::meaning(old) != digest::meaning(new)
+}
