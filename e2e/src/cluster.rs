@@ -26,6 +26,8 @@ pub struct Answer {
     pub code: u16,
     /// The body; a string where it is not JSON.
     pub body: Value,
+    /// What it warns of, as kubectl shows it.
+    pub warnings: Vec<String>,
 }
 
 /// How a patch is meant.
@@ -58,11 +60,12 @@ impl Cluster {
         let request = Request::builder().method(method).uri(path).header("content-type", media_type);
         let response = self.client.send(request.body(Body::from(body))?).await.context("no answer")?;
         let code = response.status().as_u16();
+        let warnings = response.headers().get_all("warning").iter().filter_map(warning).collect();
         let bytes = response.into_body().collect_bytes().await?;
         let body = etch::domain::json::Json::parse(&bytes)
             .map(etch::domain::json::Json::into_inner)
             .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
-        Ok(Answer { code, body })
+        Ok(Answer { code, body, warnings })
     }
 
     /// Reads a path.
@@ -84,7 +87,7 @@ impl Cluster {
         let response = self.client.send(request.body(Body::empty())?).await.context("no answer")?;
         let code = response.status().as_u16();
         let body = serde_json::from_slice(&response.into_body().collect_bytes().await?)?;
-        Answer { code, body }.ok()
+        Answer { code, body, warnings: Vec::new() }.ok()
     }
 
     /// Creates an object in a collection.
@@ -227,6 +230,17 @@ pub struct Condition {
     /// Whether it is about the CRD's present generation, as far as can be told.
     #[serde(skip)]
     pub current: bool,
+}
+
+/// The text of a warning, which stands in quotes behind its code and its agent.
+fn warning(header: &http::HeaderValue) -> Option<String> {
+    let quoted = header.to_str().ok()?.split_once('"')?.1.strip_suffix('"')?;
+    let mut text = String::new();
+    let mut characters = quoted.chars();
+    while let Some(character) = characters.next() {
+        text.extend(if character == '\\' { characters.next() } else { Some(character) });
+    }
+    Some(text)
 }
 
 impl Answer {

@@ -7,6 +7,7 @@ pub mod cargo;
 pub mod cluster;
 pub mod conformance;
 pub mod control_plane;
+pub mod corpus;
 pub mod demo;
 pub mod differential;
 pub mod faults;

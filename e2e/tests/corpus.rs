@@ -3,28 +3,23 @@
 #![expect(clippy::print_stdout, reason = "how each upgrade ended is worth a line")]
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Condition, Patch, documents, eventually};
-use e2e::generate;
+use e2e::cluster::{CRDS, Condition, Patch, eventually};
+use e2e::corpus::{Made, load, make, pairs, storage_version, text};
 use e2e::scene::Scene;
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
-use fastrand::Rng;
 use serde_json::{Value, json};
 
-const OBJECTS: usize = 10;
 /// Reasons with which a pass may end.
 const FINAL: [&str; 5] = ["AllPersisted", "HiddenFields", "InvalidDefaults", "Misfit", "ObjectsRejected"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn real_upgrades_are_stored_and_nothing_else_changes() -> Result<()> {
-    let mut pairs: Vec<PathBuf> = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/pairs"))?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<_>>()?;
-    pairs.sort();
+    let pairs = pairs()?;
     let mut groups = Vec::new();
     for pair in &pairs {
         groups.push(text(&load(pair, "new.yaml")?, &["spec", "group"])?);
@@ -208,68 +203,4 @@ fn same_values(before: &Value, now: &Value, path: &str) -> Result<()> {
             Ok(())
         }
     }
-}
-
-struct Made {
-    name: String,
-    path: String,
-    version: String,
-}
-
-/// Makes objects at the storage version, in two ways; those that the server refuses do not count.
-async fn make(cluster: &Cluster, crd: &Value, crd_name: &str) -> Result<Vec<Made>> {
-    let version = storage_version(crd)?;
-    let group = text(crd, &["spec", "group"])?;
-    let plural = text(crd, &["spec", "names", "plural"])?;
-    let versions = crd["spec"]["versions"].as_array().context("versions")?;
-    let schema = &versions.iter().find(|other| other["name"] == version.as_str()).context("S")?["schema"]["openAPIV3Schema"];
-    let collection = match crd["spec"]["scope"].as_str() {
-        Some("Cluster") => format!("/apis/{group}/{version}/{plural}"),
-        _ => format!("/apis/{group}/{version}/namespaces/default/{plural}"),
-    };
-    let mut rng = Rng::with_seed(crd_name.bytes().map(u64::from).sum());
-    let mut made = Vec::new();
-    for attempt in 0..OBJECTS * 20 {
-        let plenty = [0, 10, 30, 60][attempt % 4];
-        let mut object = generate::value(schema, &mut rng, plenty);
-        let name =
-            if group.contains("gatekeeper") { format!("made{attempt}") } else { format!("made-{attempt}") };
-        object["apiVersion"] = json!(format!("{group}/{version}"));
-        object["kind"] = crd["spec"]["names"]["kind"].clone();
-        object["metadata"] = json!({ "name": name });
-        let path = format!("{collection}/{name}");
-        let answer = match attempt % 2 {
-            0 => cluster.create(&collection, "creator", &object).await,
-            _ => cluster.patch(&path, Patch::Apply, "owner", &object).await?.ok(),
-        };
-        if answer.is_ok() {
-            made.push(Made { name, path, version: version.clone() });
-        }
-        if made.len() == OBJECTS {
-            break;
-        }
-    }
-    Ok(made)
-}
-
-fn storage_version(crd: &Value) -> Result<String> {
-    let versions = crd["spec"]["versions"].as_array().context("versions")?;
-    let storage = versions.iter().find(|version| version["storage"] == true).context("a storage version")?;
-    text(storage, &["name"])
-}
-
-/// A CRD of a pair, without the conversion webhook that nobody serves here.
-fn load(pair: &Path, file: &str) -> Result<Value> {
-    let mut crd = documents(&pair.join(file))?.into_iter().next().context("a document")?;
-    let fields = crd.as_object_mut().context("an object")?;
-    fields.remove("status");
-    if crd["spec"]["conversion"]["strategy"] == "Webhook" {
-        crd["spec"].as_object_mut().context("a spec")?.remove("conversion");
-    }
-    Ok(crd)
-}
-
-fn text(value: &Value, path: &[&str]) -> Result<String> {
-    let found = path.iter().try_fold(value, |value, field| value.get(field)).and_then(Value::as_str);
-    Ok(found.with_context(|| path.join("."))?.to_owned())
 }

@@ -15,6 +15,7 @@ use super::change::{ChangeRule, followed};
 use super::selector::CrdSelector;
 use crate::domain::path::Path;
 use crate::domain::plan::{HiddenFields, Ownership, Terms};
+use crate::domain::upgrade::Guarding;
 
 /// Selects CRDs, and sets how Etch processes their objects. Etch ignores a CRD that no policy selects.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,6 +47,7 @@ use crate::domain::plan::{HiddenFields, Ownership, Terms};
     printcolumn(name = "Settle", type_ = "string", json_path = ".spec.settle", priority = 1),
     printcolumn(name = "Ownership", type_ = "string", json_path = ".spec.ownership", priority = 1),
     printcolumn(name = "Hidden", type_ = "string", json_path = ".spec.hiddenFields", priority = 1),
+    printcolumn(name = "Guard", type_ = "string", json_path = ".spec.guard", priority = 1),
     printcolumn(
         name = "Paused",
         type_ = "string",
@@ -91,6 +93,11 @@ pub struct DefaultsPolicySpec {
     pub paused: Option<bool>,
     /// Pause all writes to objects, whichever policy governs their CRD. It works on any policy, whatever that selects.
     pub pause_all: Option<bool>,
+    /// What Etch does when one of these CRDs is upgraded, where admission is installed: `Warn` (the default) warns whoever
+    /// applies the upgrade of values that change or vanish, of fields that become hidden, and of objects that become invalid;
+    /// `Deny` refuses such an upgrade, unless the CRD's annotation `etch-operator.io/allow-upgrade` has the digest that the refusal
+    /// names; `"Off"`, in quotes, does nothing, and is the default with `mode: Ignore`.
+    pub guard: Option<Guarding>,
     /// What happens to stored values when their default changes or is removed. Values of defaults that are not listed stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
@@ -159,7 +166,20 @@ impl DefaultsPolicySpec {
     }
 }
 
+impl DefaultsPolicySpec {
+    /// What becomes of requests that upgrade the CRDs that it governs, with the default where it sets nothing.
+    pub fn guarding(&self) -> Guarding {
+        let otherwise = if self.mode == Some(Mode::Ignore) { Guarding::Off } else { Guarding::default() };
+        self.guard.unwrap_or(otherwise)
+    }
+}
+
 impl Settings {
+    /// Whether the operator writes to objects.
+    pub fn writes(&self) -> bool {
+        self.mode == Mode::Persist && self.pause.is_none()
+    }
+
     /// Whether other settings are the same, apart from a pause.
     pub(crate) fn same_apart_from_pause(&self, other: &Self) -> bool {
         *self == Self { pause: self.pause.clone(), ..other.clone() }

@@ -10,6 +10,7 @@ use anyhow::bail;
 use clap::Args;
 use etch::cluster::etcd::{Etcd, Snapshot, decode, definition, identity_of, prefix_of};
 use etch::cluster::{Cluster, Scan, Scope, crds};
+use etch::controller::recorded;
 use etch::domain::audit::{Evidence, Totals, by_view, schema_time};
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
@@ -23,7 +24,7 @@ use serde_json::{Value, json};
 
 use self::audited::Audited;
 pub(crate) use self::audited::why_skipped;
-use super::etcd::{Bytes, EtcdArgs, narrowed, recorded, report_on};
+use super::etcd::{Bytes, EtcdArgs, narrowed, report_on};
 use super::exact::{CONVERSIONS, converted, known};
 use super::policy::{Known, PolicyArg, Rules, due, labels};
 use super::sample::{LimitArg, Sample};

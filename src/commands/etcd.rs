@@ -13,7 +13,7 @@ use etch::cluster::etcd::{
     prefix_of,
 };
 use etch::cluster::{Cluster, Scope, crds};
-use etch::controller::on_record;
+use etch::controller::recorded;
 use etch::domain::crd::{Crd, Resource};
 use etch::domain::json::Json;
 use etch::domain::object::Identity;
@@ -216,10 +216,4 @@ pub(crate) async fn on_its_record(cluster: &Cluster, crd: &Crd) -> Record {
 /// The report on a CRD; none where there is none, or it cannot be read.
 pub(crate) async fn report_on(cluster: &Cluster, crd: &Crd) -> Option<DefaultsReportStatus> {
     cluster.report(crd.name(), crd.uid()).await.ok().flatten()?.status
-}
-
-/// What is on record by the report on a CRD.
-pub(crate) fn recorded(report: Option<&DefaultsReportStatus>, crd: &Crd) -> Record {
-    let nothing = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
-    report.map_or(nothing, |report| on_record(report, crd))
 }

@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::Cluster;
 use etch::cluster::etcd::decode;
+use etch::controller::recorded;
 use etch::domain::audit::{self, Account, Evidence, State, by_bytes, by_view, explain, schema_time};
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
@@ -16,7 +17,7 @@ use etch::report::{self, Align, Cell, Table, Tone};
 use serde_json::{Value, json};
 
 use super::audit::why_skipped;
-use super::etcd::{Bytes, EtcdArgs, recorded, report_on};
+use super::etcd::{Bytes, EtcdArgs, report_on};
 use super::names::is_object;
 use super::policy::{Known, PolicyArg, Rules, due, labels, write_all};
 use super::scope;

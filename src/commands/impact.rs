@@ -9,23 +9,21 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use etch::api::DefaultsReportStatus;
 use etch::cluster::{Cluster, Scan, Scope};
-use etch::controller::due_changes;
+use etch::controller::{governed, recorded};
 use etch::domain::audit::{Evidence, schema_time};
 use etch::domain::crd::{Crd, Version};
 use etch::domain::impact::{Kind, Upgrade};
 use etch::domain::json::Json;
 use etch::domain::lint;
 use etch::domain::object::Object;
-use etch::domain::plan::{changes, past_of};
 use etch::domain::schema::DEEPEST;
 use etch::domain::validate::crd::Release;
 use etch::{report, source};
 
 use self::told::Told;
-use super::etcd::{Bytes, EtcdArgs, recorded, report_on};
-use super::policy::{Known, Labels, PolicyArg, Rules, labels};
+use super::etcd::{Bytes, EtcdArgs, report_on};
+use super::policy::{Known, Labels, PolicyArg, labels};
 use super::sample::LimitArg;
 use super::{none_of, one_stdin, scope};
 use crate::commands::global::{Global, Output};
@@ -153,7 +151,8 @@ impl Impact {
                     (Some(cluster), Some(present)) => report_on(cluster, present).await,
                     _ => None,
                 };
-                let upgrade = under(Upgrade::new(old, new), old, new, &told.rules, report.as_ref());
+                let upgrade =
+                    governed(Upgrade::new(old, new), old, new, told.rules.settings(), report.as_ref());
                 for object in objects.remove(name).unwrap_or_default() {
                     let identity = object.identity();
                     told.add(identity, upgrade.object(&object), false, Some((&object, old)));
@@ -218,24 +217,6 @@ fn labels_after(present: Option<&Json>, new: &Labels) -> Labels {
     let mut labels = present.map(labels).unwrap_or_default();
     labels.extend(new.clone());
     labels
-}
-
-/// An upgrade under the policy of its CRD. Which defaults have changed goes by the last report where that is about the CRD as it
-/// is, as for the operator.
-fn under<'a>(
-    upgrade: Upgrade<'a>,
-    old: &Crd,
-    new: &Crd,
-    rules: &Rules,
-    report: Option<&DefaultsReportStatus>,
-) -> Upgrade<'a> {
-    let Some(settings) = rules.settings() else { return upgrade };
-    let is_about_old = |report: &&DefaultsReportStatus| report.digest == old.compiled().digest().to_string();
-    let changes = match report.filter(is_about_old) {
-        Some(report) => due_changes(report, new, settings).of(&Object::default()).to_vec(),
-        None => changes(&past_of(old), new, &settings.follow),
-    };
-    upgrade.under(settings.terms, changes, rules.writes())
 }
 
 /// Makes sure that the cluster serves objects in the terms of the old CRD, where that came from a file.

@@ -1,4 +1,4 @@
-//! What the report on a CRD holds of changed defaults, for commands that predict what the operator does.
+//! What the report on a CRD holds, for whoever predicts what the operator does: commands, and the guard on upgrades.
 //! It must not count anything: nothing has been done.
 
 use crate::api::{DefaultsReportStatus, Settings};
@@ -6,8 +6,9 @@ use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::checkpoint::on_record;
 use crate::controller::state::report::ReportState;
 use crate::domain::crd::Crd;
+use crate::domain::impact::Upgrade;
 use crate::domain::object::Object;
-use crate::domain::plan::{Change, Record};
+use crate::domain::plan::{Change, Record, changes, past_of};
 
 /// The changed defaults of a CRD whose old values the operator has still to look for.
 #[derive(Debug)]
@@ -30,4 +31,28 @@ impl DueChanges {
     pub fn of(&self, object: &Object) -> &[Change] {
         self.changes.for_object(object, &self.record)
     }
+}
+
+/// What is on record of stored objects by the report on a CRD.
+pub fn recorded(report: Option<&DefaultsReportStatus>, crd: &Crd) -> Record {
+    let nothing = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
+    report.map_or(nothing, |report| on_record(report, crd))
+}
+
+/// An upgrade under the policy that governs its CRD, if one does. Which defaults have changed goes by the last report where that
+/// is about the CRD as it is, as for the operator.
+pub fn governed<'a>(
+    upgrade: Upgrade<'a>,
+    old: &Crd,
+    new: &Crd,
+    settings: Option<&Settings>,
+    report: Option<&DefaultsReportStatus>,
+) -> Upgrade<'a> {
+    let Some(settings) = settings else { return upgrade };
+    let is_about_old = |report: &&DefaultsReportStatus| report.digest == old.compiled().digest().to_string();
+    let changes = match report.filter(is_about_old) {
+        Some(report) => due_changes(report, new, settings).of(&Object::default()).to_vec(),
+        None => changes(&past_of(old), new, &settings.follow),
+    };
+    upgrade.under(settings.terms, changes, settings.writes())
 }

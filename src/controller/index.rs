@@ -15,10 +15,11 @@ use serde::Deserialize;
 use tracing::warn;
 
 use super::policy::{Policy, PolicyStatus, Scope, readable, statuses};
-use crate::api::{Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Policies, assign};
+use crate::api::{Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Policies, Settings, assign};
 use crate::cluster::CrdMeta;
 use crate::domain::crd::Crd;
 use crate::domain::ownership::MANAGER;
+use crate::domain::upgrade::Guarding;
 
 /// What is known of all CRDs and policies.
 #[derive(Debug, Default)]
@@ -76,6 +77,24 @@ impl Index {
     pub(super) fn assignment(&self, name: &str, settle: Duration) -> Option<Assignment> {
         let known = self.crds.items.get(name)?;
         assign(&self.readable, name, group(name), &known.labels, settle)
+    }
+
+    /// The policy that governs a CRD with these labels, whether it is known or not, and what becomes of its upgrades.
+    pub(super) fn guarded(
+        &self,
+        name: &str,
+        labels: &BTreeMap<String, String>,
+        settle: Duration,
+    ) -> Option<(Settings, Guarding)> {
+        let Assignment { settings, .. } = assign(&self.readable, name, group(name), labels, settle)?;
+        let guarding = self.readable.get(&settings.policy)?.guarding();
+        Some((settings, guarding))
+    }
+
+    /// Whether any policy asks for upgrades to be looked at; none while policies have not been listed.
+    pub(super) fn asks_for_guard(&self) -> Option<bool> {
+        let asks = || self.readable.values().any(|policy| policy.guarding() != Guarding::Off);
+        self.policies.complete.then(asks)
     }
 
     /// Which policy governs each CRD.

@@ -18,6 +18,7 @@ mod context;
 mod crd;
 mod error;
 mod foretell;
+mod governing;
 mod index;
 mod object;
 mod options;
@@ -50,13 +51,13 @@ use policy::PolicyStatus;
 use status::events;
 use status::writer::now;
 
-pub use admission::Admission;
+pub use admission::{Admission, UpgradeGuard};
 pub use crd::sweep::is_left_out;
-pub use foretell::{DueChanges, due_changes};
+pub use foretell::{DueChanges, due_changes, governed, recorded};
+pub use governing::{Governed, Governing};
 pub use options::Options;
 pub use persist::{Pass, Passed, Progress, Stopped, persist};
 pub use spans::TRACED;
-pub use state::checkpoint::on_record;
 
 /// Changes of what policies do are gathered for this long.
 const GATHER: Duration = Duration::from_secs(1);
@@ -113,6 +114,11 @@ impl Operator {
             })
         };
         Self { cluster, options, index, crds, changes, watches }
+    }
+
+    /// Which policy governs which CRD, for as long as this lives.
+    pub fn governing(&self) -> Governing {
+        Governing::new(self.index.clone(), self.changes.clone(), self.options.settle)
     }
 
     /// Reconciles all CRDs until `over` is ready; then nothing more is written.

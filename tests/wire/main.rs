@@ -25,6 +25,7 @@ mod settling;
 mod skipped;
 mod traces;
 mod truth;
+mod upgrades;
 mod watches;
 mod webhooks;
 mod world;

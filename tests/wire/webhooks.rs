@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use etch::controller::Admission;
-use etch::domain::admission::{Endpoint, Injection};
+use etch::controller::{Admission, Operator, Options};
+use etch::domain::admission::{Endpoint, GUARD, Injection};
 use etch::server::Readiness;
 use etch::server::admission::{Authority, Serving};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::server::{Answer, Log, Request};
-use super::world::{FACTS, SCHEMAS, WEBHOOKS, World};
+use super::world::{FACTS, POLICIES, SCHEMAS, WEBHOOKS, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -24,6 +24,7 @@ struct Replica {
     authority: watch::Sender<Authority>,
     log: Log,
     leading: JoinHandle<()>,
+    _operator: Operator,
 }
 
 impl Replica {
@@ -37,9 +38,11 @@ impl Replica {
         ready.has_a_certificate();
         let endpoint = Endpoint { namespace: "ns".to_owned(), url: None, inject: Injection::None };
         let (authority, bundle) = watch::channel(authority);
-        let admission = Admission::start(cluster, serving.clone(), ready.clone(), endpoint, bundle);
+        let operator = Operator::start(cluster.clone(), options(), Arc::default());
+        let admission = Admission::start(cluster, serving.clone(), ready.clone(), endpoint, bundle)
+            .guarding_upgrades(operator.governing());
         let leading = tokio::spawn(async move { match admission.lead().await {} });
-        Self { serving, ready, authority, log, leading }
+        Self { serving, ready, authority, log, leading, _operator: operator }
     }
 
     fn is_ready(&self) -> bool {
@@ -51,6 +54,22 @@ impl Drop for Replica {
     fn drop(&mut self) {
         self.leading.abort();
     }
+}
+
+fn options() -> Options {
+    Options {
+        settle: Duration::ZERO,
+        max_in_flight: 1,
+        max_writes_per_second: None,
+        instance: "wire".to_owned(),
+    }
+}
+
+/// A world without policies, so that nobody asks about upgrades.
+fn unguarded() -> World {
+    let world = World::with(&[]);
+    world.remove(POLICIES, "default");
+    world
 }
 
 fn signed() -> Authority {
@@ -103,7 +122,7 @@ fn is_of_webhooks(request: &Request) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn a_schema_is_served_by_its_facts_and_goes_with_its_webhooks() {
-    let world = World::with(&[]);
+    let world = unguarded();
     world.put(SCHEMAS, schema("one", ".spec"));
     world.put(FACTS, fact("a"));
     let replica = Replica::start(&world, signed());
@@ -134,8 +153,38 @@ async fn a_schema_is_served_by_its_facts_and_goes_with_its_webhooks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_written_is_not_written_again() {
+async fn the_api_server_asks_about_upgrades_while_a_policy_asks_for_that() {
     let world = World::with(&[]);
+    let govern = |generation: u64, spec: Value| {
+        world.put(
+            POLICIES,
+            json!({
+                "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy",
+                "metadata": { "name": "default", "uid": "p", "generation": generation }, "spec": spec,
+            }),
+        );
+    };
+    govern(2, json!({ "guard": "Off" }));
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert_eq!(webhooks(&world), [[""; 0]; 2]);
+    assert_eq!(replica.log.count(is_apply), 0, "nothing is made for nothing");
+    govern(3, json!({}));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(webhooks(&world), [vec![], vec![GUARD]]);
+    let webhook = world.stored(WEBHOOKS[1], "etch").expect("it is there")["webhooks"][0].take();
+    assert_eq!(webhook["clientConfig"]["caBundle"], "UEVN");
+    world.put(SCHEMAS, schema("one", ".spec"));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(webhooks(&world), [vec!["one.etch-operator.io"], vec!["one.etch-operator.io", GUARD]]);
+    govern(4, json!({ "guard": "Off" }));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(webhooks(&world), [["one.etch-operator.io"], ["one.etch-operator.io"]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_written_is_not_written_again() {
+    let world = unguarded();
     world.put(SCHEMAS, schema("one", ".spec"));
     world.put(FACTS, fact("a"));
     drop({
@@ -155,7 +204,7 @@ async fn what_is_written_is_not_written_again() {
 
 #[tokio::test(start_paused = true)]
 async fn no_webhook_is_written_without_a_certificate_and_another_authority_is_written_at_once() {
-    let world = World::with(&[]);
+    let world = unguarded();
     world.put(SCHEMAS, schema("one", ".spec"));
     let replica = Replica::start(&world, Authority::Unknown);
     sleep(MINUTE).await;
@@ -172,7 +221,7 @@ async fn no_webhook_is_written_without_a_certificate_and_another_authority_is_wr
 
 #[tokio::test(start_paused = true)]
 async fn a_schema_that_does_not_compile_leaves_the_last_good_one_in_place() {
-    let world = World::with(&[]);
+    let world = unguarded();
     world.put(SCHEMAS, schema("one", ".spec"));
     world.put(FACTS, fact("a"));
     let replica = Replica::start(&world, signed());
@@ -192,7 +241,7 @@ async fn a_schema_that_does_not_compile_leaves_the_last_good_one_in_place() {
 
 #[tokio::test(start_paused = true)]
 async fn a_webhook_that_the_server_does_not_take_keeps_no_other_from_being_asked() {
-    let world = World::with(&[]);
+    let world = unguarded();
     for name in ["bad", "good"] {
         world.put(SCHEMAS, schema(name, ".spec"));
     }
@@ -221,7 +270,7 @@ async fn a_webhook_that_the_server_does_not_take_keeps_no_other_from_being_asked
 
 #[tokio::test(start_paused = true)]
 async fn a_fact_that_may_not_be_read_holds_up_nothing() {
-    let world = World::with(&[]);
+    let world = unguarded();
     world.put(SCHEMAS, schema("one", ".spec"));
     world.fails(|request| {
         let forbidden = || Answer::status(403, "Forbidden", "no");
@@ -240,7 +289,7 @@ async fn a_fact_that_may_not_be_read_holds_up_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn webhooks_that_cannot_be_written_are_in_the_status_and_tried_again() {
-    let world = World::with(&[]);
+    let world = unguarded();
     world.put(SCHEMAS, schema("one", ".spec"));
     world.put(FACTS, fact("a"));
     world.fails(|request| {

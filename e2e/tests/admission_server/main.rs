@@ -1,8 +1,10 @@
-//! Admission on a real control plane: the API server asks the operator, and EmbeddedSchemas answer.
+//! Admission on a real control plane: the API server asks the operator, and EmbeddedSchemas answer; `upgrades` has the guard.
 //!
 //! The schemas are the shipped ones for Machines, the CRDs are OpenShift's, and the permissions those of `config/admission`.
 
+mod corpus;
 mod stage;
+mod upgrades;
 mod vectors;
 
 use std::fs;
@@ -72,12 +74,12 @@ async fn machines_get_defaults_and_verdicts_while_the_operator_is_there() -> Res
     let operator = stage.operator()?;
     vectors::each_platform_is_answered_by_its_schema(cluster).await?;
 
-    // They go with their schemas, and with `etch clean`.
+    // They go with their schemas, and with `etch clean`. The installed policy asks about upgrades.
     for platform in stage::PLATFORMS {
         cluster.delete(&schema(platform)).await?;
     }
     eventually(GUARD, "the webhooks are gone", async || {
-        Ok((webhooks(cluster, 0).await? + webhooks(cluster, 1).await? == 0).then_some(()))
+        Ok(((webhooks(cluster, 0).await?, webhooks(cluster, 1).await?) == (0, 1)).then_some(()))
     })
     .await?;
     dry(cluster, &machine("x", bad())).await?.ok()?;
@@ -94,7 +96,7 @@ async fn nothing_is_left_to_apply(stage: &Stage) -> Result<()> {
     let endpoint =
         Endpoint { namespace: NAMESPACE.to_owned(), url: Some(stage.url()), inject: Injection::None };
     let authority = fs::read(stage.certificates.join("ca.crt"))?;
-    let bodies = configurations([("machine-api-aws", &declared)], &endpoint, Some(&authority));
+    let bodies = configurations([("machine-api-aws", &declared)], true, &endpoint, Some(&authority));
     for (path, body) in WEBHOOKS.into_iter().zip(bodies) {
         let found = cluster.get(path).await?;
         ensure!(is_applied(&body, &found), "{body:#} should be in {found:#}");

@@ -61,11 +61,6 @@ impl Rules {
         }
     }
 
-    /// Whether the operator is known to write to objects of the CRD.
-    pub(crate) fn writes(&self) -> bool {
-        self.settings().is_some() && self.idle().is_none()
-    }
-
     /// The same in a line, without a full stop.
     pub(crate) fn in_words(&self) -> String {
         match self {

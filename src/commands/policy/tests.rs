@@ -1,5 +1,6 @@
 //! Policies from a file, and the words and documents that they come to.
 
+use etch::api::Settings;
 use etch::domain::plan::HiddenFields;
 use serde_json::json;
 
@@ -68,7 +69,7 @@ fn each_setting_decides_as_for_the_operator() {
     ] {
         let rules = rules(policies);
         assert_eq!((rules.in_words().as_str(), rules.idle().as_deref()), (words, idle), "{policies:?}");
-        assert_eq!(rules.writes(), idle.is_none());
+        assert_eq!(rules.settings().is_some_and(Settings::writes), idle.is_none());
     }
     assert_eq!(rules(&[("default", "{hiddenFields: Drop}")]).terms().hidden_fields, HiddenFields::Drop);
     assert_eq!(
@@ -79,7 +80,7 @@ fn each_setting_decides_as_for_the_operator() {
         })
     );
     let none = Known::default().rules(&crd(), &Labels::new());
-    assert_eq!((none.document(), none.idle(), none.writes()), (Value::Null, None, false));
+    assert_eq!((none.document(), none.idle()), (Value::Null, None));
 }
 
 #[test]

@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::Cluster;
-use etch::controller::Admission;
+use etch::controller::{Admission, Governing, UpgradeGuard};
 use etch::domain::admission::{Endpoint, Injection, Lookup};
 use etch::server::Readiness;
-use etch::server::admission::{Certificates, Desk, Reference, References, Serving, serve};
+use etch::server::admission::{Certificates, Desk, Reference, References, Serving, Upgrades, serve};
 use futures::FutureExt;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -23,7 +23,7 @@ const LINGER: Duration = Duration::from_secs(5);
 
 #[derive(Args, Debug)]
 pub(super) struct AdmissionFlags {
-    /// Where admission requests are answered by EmbeddedSchemas, over HTTPS [default: nowhere]
+    /// Where admission requests are answered, by EmbeddedSchemas and about upgrades of CRDs, over HTTPS [default: nowhere]
     #[arg(long, env = "ETCH_ADMISSION_LISTEN", value_name = "ADDRESS")]
     admission_listen: Option<SocketAddr>,
     /// The folder with the certificate for admission: tls.crt, tls.key, and maybe ca.crt
@@ -61,13 +61,15 @@ pub(super) struct Running {
 }
 
 impl AdmissionFlags {
-    /// Starts the server, if it is to run: it ends some time after `ended`.
+    /// Starts the server, if it is to run: it ends some time after `ended`. Upgrades of CRDs are judged by the policies that
+    /// `governing` knows.
     pub(super) async fn start(
         &self,
         cluster: &Cluster,
         namespace: &str,
         ready: &Arc<Readiness>,
         ended: &CancellationToken,
+        governing: Governing,
     ) -> anyhow::Result<Option<Running>> {
         let Some(address) = self.admission_listen else { return Ok(None) };
         if let Some(url) = &self.admission_url
@@ -94,8 +96,10 @@ impl AdmissionFlags {
         };
         let authority = certificates.authority();
         let admission =
-            Admission::start(cluster.clone(), serving.clone(), ready.clone(), endpoint, authority);
-        let desk = Desk::new(serving, references(cluster.clone()), metrics);
+            Admission::start(cluster.clone(), serving.clone(), ready.clone(), endpoint, authority)
+                .guarding_upgrades(governing.clone());
+        let desk = Desk::new(serving, references(cluster.clone()), metrics)
+            .guarded_by(upgrades(UpgradeGuard::new(cluster.clone(), governing)));
         let over = {
             let (ended, ready) = (ended.clone(), ready.clone());
             async move {
@@ -124,6 +128,13 @@ impl Running {
         let _ = self.server.await;
         self.certificates.abort();
     }
+}
+
+fn upgrades(guard: UpgradeGuard) -> Upgrades {
+    Upgrades::new(move |update, until| {
+        let guard = guard.clone();
+        async move { guard.judge(update, until).await }.boxed()
+    })
 }
 
 fn references(cluster: Cluster) -> References {

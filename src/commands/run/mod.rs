@@ -67,8 +67,11 @@ impl Run {
         let vital = Vital::new()?;
         vital.serve(listener, cluster.metrics().clone(), ready.clone())?;
         info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch starts");
-        let admission = self.admission.start(&cluster, &self.lease_namespace, &ready, &ended).await?;
-        let work = Work { operator: Operator::start(cluster.clone(), options, ready.clone()), admission };
+        let operator = Operator::start(cluster.clone(), options, ready.clone());
+        let governing = operator.governing();
+        let admission =
+            self.admission.start(&cluster, &self.lease_namespace, &ready, &ended, governing).await?;
+        let work = Work { operator, admission };
         if self.leader_elect {
             let lease = vital.connect(target, cluster.metrics().clone()).await?;
             let lease = Lease::new(lease, &self.lease_namespace, "etch", &identity());

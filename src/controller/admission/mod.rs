@@ -3,6 +3,7 @@
 
 mod state;
 mod status;
+mod upgrades;
 mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,11 +14,13 @@ use std::time::Duration;
 use futures::StreamExt;
 use kube::runtime::watcher::Event;
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
 
+use super::governing::{Governing, changed};
+use super::index::Change;
 use super::status::writer::now;
 use crate::cluster::{Backoff, CallError, Cluster};
 use crate::domain::admission::{Endpoint, FactObject};
@@ -25,6 +28,8 @@ use crate::server::Readiness;
 use crate::server::admission::{Authority, Serving};
 use state::State;
 use status::Unserved;
+
+pub use upgrades::UpgradeGuard;
 
 /// How long a replica that is otherwise ready waits for facts: one that may not be read must not hold it up.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -43,6 +48,7 @@ pub struct Admission {
     authority: watch::Receiver<Authority>,
     shared: Shared,
     changes: watch::Receiver<()>,
+    governing: Option<Governing>,
     following: JoinHandle<()>,
 }
 
@@ -64,12 +70,21 @@ impl Admission {
         let shared = Shared::default();
         let (changed, changes) = watch::channel(());
         let following = tokio::spawn(follow(cluster.clone(), shared.clone(), serving, ready, changed));
-        Self { cluster, endpoint, authority, shared, changes, following }
+        Self { cluster, endpoint, authority, shared, changes, governing: None, following }
+    }
+
+    /// Has the API server ask about upgrades of CRDs too, while a policy asks for that.
+    #[must_use]
+    pub fn guarding_upgrades(mut self, governing: Governing) -> Self {
+        self.governing = Some(governing);
+        self
     }
 
     /// Writes statuses and webhooks for as long as it is polled, which only the leader may do.
     pub async fn lead(&self) -> Infallible {
         let (mut changes, mut authority) = (self.changes.clone(), self.authority.clone());
+        let mut policies: Option<broadcast::Receiver<Change>> =
+            self.governing.as_ref().map(Governing::changes);
         let mut backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
         loop {
             changes.mark_unchanged();
@@ -90,6 +105,7 @@ impl Admission {
                 () = sleep(wait) => {}
                 Ok(()) = changes.changed() => {}
                 Ok(()) = authority.changed() => {}
+                () = changed(&mut policies) => {}
             }
             sleep(GATHER).await;
         }
@@ -127,7 +143,11 @@ impl Admission {
             let good = state.schemas.iter().filter_map(|(name, schema)| Some((name, schema.good.as_ref()?)));
             good.map(|(name, good)| (name.clone(), good.declared.clone())).collect()
         };
-        webhooks::write(&self.cluster, declared, &self.endpoint, authority.as_deref()).await
+        let guard = match &self.governing {
+            Some(governing) => governing.asks_for_guard(),
+            None => Some(false),
+        };
+        webhooks::write(&self.cluster, declared, guard, &self.endpoint, authority.as_deref()).await
     }
 }
 

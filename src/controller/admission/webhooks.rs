@@ -8,13 +8,17 @@ use tracing::info;
 
 use super::status::Unserved;
 use crate::cluster::{CallError, Cluster, WebhookConfiguration};
-use crate::domain::admission::{Declaration, Endpoint, configurations, is_applied, schema_of};
+use crate::domain::admission::{Declaration, Endpoint, GUARD, configurations, is_applied, schema_of};
+use crate::domain::json::Json;
 
 /// Applies the webhooks of these schemas. Those that the API server does not take are left out, and come back with the fields
 /// that it names: one schema must not keep the others from being asked.
+///
+/// `guard` says whether the API server is to ask about upgrades of CRDs; where that is not known, it stays as it is.
 pub(super) async fn write(
     cluster: &Cluster,
     mut declared: Vec<(String, Declaration)>,
+    guard: Option<bool>,
     endpoint: &Endpoint,
     authority: Option<&[u8]>,
 ) -> Result<Unserved, CallError> {
@@ -23,7 +27,8 @@ pub(super) async fn write(
         let there = cluster.webhook_configuration(which).await?;
         loop {
             let schemas = declared.iter().map(|(name, declared)| (name.as_str(), declared));
-            let body = &configurations(schemas, endpoint, authority)[index];
+            let guard = guard.unwrap_or_else(|| there.as_ref().is_some_and(has_guard));
+            let body = &configurations(schemas, guard, endpoint, authority)[index];
             let is_wanted = match &there {
                 Some(there) => !is_applied(body, there),
                 // Nothing is made for nothing.
@@ -45,6 +50,11 @@ pub(super) async fn write(
         }
     }
     Ok(Unserved::refused(refused))
+}
+
+fn has_guard(configuration: &Json) -> bool {
+    let webhooks = configuration["webhooks"].as_array().into_iter().flatten();
+    webhooks.into_iter().any(|webhook| webhook["name"] == GUARD)
 }
 
 /// What the API server finds invalid in webhooks, by the names of their schemas: the field that it names first for each.

@@ -118,7 +118,7 @@ impl Checkpoint {
 
 /// What a report records about the objects of a CRD, for those who only read; nothing of which objects hold their defaults if it
 /// is about other defaults, or not complete.
-pub fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Record {
+pub(in crate::controller) fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Record {
     let of_all = Checkpoint::from_report(status, crd).filter(|checkpoint| checkpoint.upto.is_none());
     let checkpoint = of_all.unwrap_or_else(|| Checkpoint::empty(crd));
     Record { cleared: DroppedFields::open(Some(status), crd).cleared(), ..checkpoint.record }

@@ -42,5 +42,5 @@ pub use review::{Review, review};
 pub use settings::{FailurePolicy, MatchCondition, Webhooks};
 pub use spec::{Declaration, FactObject, Operation};
 pub use webhooks::{
-    CONFIGURATION, Endpoint, Injection, MANAGED_BY, SERVICE, configurations, is_applied, schema_of,
+    CONFIGURATION, Endpoint, GUARD, Injection, MANAGED_BY, SERVICE, configurations, is_applied, schema_of,
 };

@@ -1,4 +1,4 @@
-//! The webhook configurations by which the API server asks: one webhook for each schema.
+//! The webhook configurations by which the API server asks: one webhook for each schema, and one for upgrades of CRDs.
 //! It must not know what is in a cluster already.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use super::settings::Webhooks;
+use super::settings::{FailurePolicy, Webhooks};
 use super::spec::{Declaration, Operation};
 
 /// The name of both configurations.
@@ -22,6 +22,9 @@ const NEVER: [&str; 2] = ["etch-operator.io", "admissionregistration.k8s.io"];
 
 /// What follows a schema's name in that of its webhooks: the API server asks for three parts at least.
 const SUFFIX: &str = ".etch-operator.io";
+
+/// The name of the webhook that is asked about upgrades of CRDs. No schema's ends so, whatever the schema is called.
+pub const GUARD: &str = "crd-upgrades.guard.etch-operator";
 
 /// Where the API server finds the server, and how it trusts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,9 +51,10 @@ pub enum Injection {
 
 /// The bodies of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration, for server-side apply.
 ///
-/// `authority` is a bundle in PEM; it is used where nobody injects one.
+/// `guard` asks about upgrades of CRDs too. `authority` is a bundle in PEM; it is used where nobody injects one.
 pub fn configurations<'d>(
     schemas: impl IntoIterator<Item = (&'d str, &'d Declaration)>,
+    guard: bool,
     endpoint: &Endpoint,
     authority: Option<&[u8]>,
 ) -> [Value; 2] {
@@ -58,7 +62,8 @@ pub fn configurations<'d>(
     let of = |mutates: bool| -> Vec<Value> {
         let webhooks =
             schemas.iter().map(|(name, declared)| webhook(name, declared, mutates, endpoint, authority));
-        webhooks.flatten().collect()
+        let guard = (guard && !mutates).then(|| guard_webhook(endpoint, authority));
+        webhooks.flatten().chain(guard).collect()
     };
     let body = |kind: &str, webhooks: Vec<Value>| {
         json!({
@@ -144,10 +149,11 @@ fn webhook(
     }
     let failure_policy =
         if mutates { settings.mutation_failure_policy } else { settings.validation_failure_policy };
+    let path = format!("/{}/{name}", if mutates { "mutate" } else { "validate" });
     let mut webhook = json!({
         "name": format!("{name}{SUFFIX}"),
         "admissionReviewVersions": ["v1"],
-        "clientConfig": client_config(name, mutates, endpoint, authority),
+        "clientConfig": client_config(&path, endpoint, authority),
         "failurePolicy": failure_policy.unwrap_or_default(),
         "matchPolicy": "Equivalent",
         "namespaceSelector": namespaces(&settings, endpoint),
@@ -165,8 +171,34 @@ fn webhook(
     Some(webhook)
 }
 
-fn client_config(name: &str, mutates: bool, endpoint: &Endpoint, authority: Option<&[u8]>) -> Value {
-    let path = format!("/{}/{name}", if mutates { "mutate" } else { "validate" });
+/// The webhook for upgrades of CRDs. The API server asks about those that change the spec, whose generation it raises first
+/// (fact C9): a label or a finalizer does not even wait for an answer.
+fn guard_webhook(endpoint: &Endpoint, authority: Option<&[u8]>) -> Value {
+    let condition = |name: &str, expression: &str| json!({ "name": name, "expression": expression });
+    json!({
+        "name": GUARD,
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": client_config("/guard", endpoint, authority),
+        "failurePolicy": FailurePolicy::Ignore,
+        "matchConditions": [
+            condition("spec-changes", "object.metadata.generation != oldObject.metadata.generation"),
+            condition("is-not-deleted", "!has(object.metadata.deletionTimestamp)"),
+            condition("is-not-of-etch", &format!("object.spec.group != '{}'", NEVER[0])),
+        ],
+        "matchPolicy": "Equivalent",
+        "rules": [{
+            "apiGroups": ["apiextensions.k8s.io"],
+            "apiVersions": ["v1"],
+            "resources": ["customresourcedefinitions"],
+            "operations": ["UPDATE"],
+            "scope": "Cluster",
+        }],
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT_SECONDS,
+    })
+}
+
+fn client_config(path: &str, endpoint: &Endpoint, authority: Option<&[u8]>) -> Value {
     let mut config = match &endpoint.url {
         Some(url) => json!({ "url": format!("{}{path}", url.trim_end_matches('/')) }),
         None => json!({
@@ -218,7 +250,7 @@ mod tests {
     fn a_schema_is_one_webhook_of_each_kind() {
         let one = declaration(json!({}));
         let [mutating, validating] =
-            configurations([("one", &one)], &endpoint(Injection::None), Some(b"PEM"));
+            configurations([("one", &one)], false, &endpoint(Injection::None), Some(b"PEM"));
         let webhook = &mutating["webhooks"][0];
         assert_eq!(mutating["webhooks"].as_array().map(Vec::len), Some(1));
         assert_eq!(webhook["name"], "one.etch-operator.io");
@@ -253,7 +285,7 @@ mod tests {
         }));
         let mut at = endpoint(Injection::CertManager);
         at.url = Some("https://127.0.0.1:1/".to_owned());
-        let [mutating, validating] = configurations([("one", &one)], &at, Some(b"PEM"));
+        let [mutating, validating] = configurations([("one", &one)], false, &at, Some(b"PEM"));
         assert_eq!(
             mutating["metadata"]["annotations"],
             json!({ "cert-manager.io/inject-ca-from": "etch-system/etch-admission" })
@@ -271,13 +303,30 @@ mod tests {
     }
 
     #[test]
+    fn upgrades_of_crds_are_one_webhook_more() {
+        let one = declaration(json!({}));
+        let at = endpoint(Injection::None);
+        let [mutating, validating] = configurations([("one", &one)], true, &at, Some(b"PEM"));
+        assert_eq!(mutating["webhooks"].as_array().map(Vec::len), Some(1));
+        let guard = &validating["webhooks"][1];
+        assert_eq!(guard["name"], GUARD);
+        assert_eq!(guard["clientConfig"]["service"]["path"], "/guard");
+        assert_eq!(guard["clientConfig"]["caBundle"], "UEVN");
+        assert_eq!((&guard["failurePolicy"], &guard["timeoutSeconds"]), (&json!("Ignore"), &json!(3)));
+        assert_eq!(guard["rules"][0]["resources"], json!(["customresourcedefinitions"]), "no subresource");
+        assert_eq!(schema_of(GUARD), None);
+        let [_, alone] = configurations([], true, &at, None);
+        assert_eq!(alone["webhooks"].as_array().map(Vec::len), Some(1));
+    }
+
+    #[test]
     fn what_others_add_is_theirs_and_what_is_left_over_goes() {
         let one = declaration(json!({}));
-        let [bare, _] = configurations([("one", &one)], &endpoint(Injection::None), None);
+        let [bare, _] = configurations([("one", &one)], false, &endpoint(Injection::None), None);
         let mut configuration = bare.clone();
         configuration["metadata"].as_object_mut().expect("a map").remove("annotations");
         assert!(is_applied(&bare, &configuration), "what is empty is not there");
-        let [body, _] = configurations([("one", &one)], &endpoint(Injection::ServiceCa), None);
+        let [body, _] = configurations([("one", &one)], false, &endpoint(Injection::ServiceCa), None);
         assert!(!is_applied(&body, &configuration));
         let mut configuration = body.clone();
         configuration["webhooks"][0]["clientConfig"]["caBundle"] = json!("UEVN");
@@ -285,7 +334,7 @@ mod tests {
         assert!(is_applied(&body, &configuration));
         configuration["webhooks"][0]["timeoutSeconds"] = json!(10);
         assert!(!is_applied(&body, &configuration));
-        let [none, _] = configurations([], &endpoint(Injection::ServiceCa), None);
+        let [none, _] = configurations([], false, &endpoint(Injection::ServiceCa), None);
         assert!(!is_applied(&none, &configuration));
         configuration.as_object_mut().expect("a map").remove("webhooks");
         assert!(is_applied(&none, &configuration));

@@ -113,11 +113,16 @@ impl Asked {
         About { group: self.text("/kind/group"), kind: self.text("/kind/kind"), name }
     }
 
-    fn request(&self) -> &Value {
+    /// What is done to the object itself; none for other operations, and for its status.
+    pub(super) fn subject(&self) -> Option<Operation> {
+        self.operation
+    }
+
+    pub(super) fn request(&self) -> &Value {
         &self.review["request"]
     }
 
-    fn text(&self, pointer: &str) -> &str {
+    pub(super) fn text(&self, pointer: &str) -> &str {
         self.request().pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
 }
@@ -209,9 +214,12 @@ fn answer(asked: &Asked, said: &Answer, changes: &[Change]) -> (Json, Reviewed) 
         response["patchType"] = json!("JSONPatch");
         response["patch"] = json!(k8s_openapi::ByteString(changes.to_vec()));
     }
-    let whole =
-        json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response });
-    (whole.into(), reviewed)
+    (enveloped(response), reviewed)
+}
+
+/// The whole AdmissionReview around a response.
+pub(super) fn enveloped(response: Value) -> Json {
+    json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response }).into()
 }
 
 /// One operation of a JSON patch. By hand, since a derived one recurses into values of any depth.

@@ -20,6 +20,7 @@ use tower::{BoxError, ServiceBuilder};
 use super::references::{Reference, References};
 use super::review::{Asked, Malformed, Phase, Reviewed, review};
 use super::serving::{Served, Serving};
+use super::upgrades::{self, Upgrades};
 use crate::domain::admission::Lookup;
 use crate::domain::json::Json;
 use crate::metrics::{Metrics, ReviewOutcome};
@@ -30,6 +31,8 @@ const LARGEST: usize = 4 << 20;
 const LARGEST_SUM: usize = 16 << 20;
 /// How long a request may take; the webhooks' own `timeoutSeconds` is 3.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long an upgrade is looked at, from the request on.
+const LOOK: Duration = Duration::from_millis(1_500);
 /// How many requests are taken at once; further ones are refused, and the API server goes on as `failurePolicy` has it.
 const MOST: usize = 256;
 /// How many of them are evaluated at once, those included for whose answer nobody waits any more.
@@ -37,12 +40,15 @@ const MOST_EVALUATED: usize = 16;
 /// In place of a schema's name: all of them, and one that is not served.
 const ALL: &str = "*";
 const NOT_SERVED: &str = "";
+/// The same for upgrades of CRDs. No schema can be called so.
+const GUARD: &str = "/guard";
 
 /// What answers requests; cheap to clone.
 #[derive(Clone)]
 pub struct Desk {
     serving: Serving,
     references: References,
+    upgrades: Upgrades,
     metrics: Arc<Metrics>,
     /// Room for bodies, in KiB.
     room: Arc<Semaphore>,
@@ -70,11 +76,17 @@ impl Desk {
     pub fn new(serving: Serving, references: References, metrics: Arc<Metrics>) -> Self {
         let room = Arc::new(Semaphore::new(LARGEST_SUM / 1024));
         let evaluations = Arc::new(Semaphore::new(MOST_EVALUATED));
-        Self { serving, references, metrics, room, evaluations }
+        Self { serving, references, upgrades: Upgrades::default(), metrics, room, evaluations }
     }
 
-    /// `/mutate/NAME` and `/validate/NAME`, by one schema; without a name by all.
-    pub(super) fn router(self) -> Router {
+    /// Has upgrades of CRDs judged.
+    #[must_use]
+    pub fn guarded_by(self, upgrades: Upgrades) -> Self {
+        Self { upgrades, ..self }
+    }
+
+    /// `/mutate/NAME` and `/validate/NAME`, by one schema, without a name by all; and `/guard`.
+    pub fn router(self) -> Router {
         let metrics = self.metrics.clone();
         let limits = ServiceBuilder::new()
             .layer(HandleErrorLayer::new(move |error| refused(error, metrics.clone())))
@@ -94,6 +106,7 @@ impl Desk {
             .route("/validate", all(Phase::Validate))
             .route("/mutate/{name}", one(Phase::Mutate))
             .route("/validate/{name}", one(Phase::Validate))
+            .route("/guard", post(|State(desk): State<Self>, request: Request| desk.guard(request)))
             .layer(limits)
             .with_state(self)
     }
@@ -125,7 +138,38 @@ impl Desk {
             Some(name) if self.serving.now().contains_key(&name) => name,
             Some(_) => NOT_SERVED.to_owned(),
         };
-        self.metrics.reviewed(&schema, asked.operation(), reviewed.into());
+        self.answered(&schema, &asked, &answer, reviewed, begun)
+    }
+
+    /// Answers about an upgrade of a CRD by what was found out in time.
+    async fn guard(self, request: Request) -> Response {
+        let begun = Instant::now();
+        let Some(Taken { body, room }) = self.take(request).await else { return self.too_large() };
+        let parse = move || {
+            let asked = Asked::parse(&body)?;
+            let update = upgrades::update(&asked);
+            Ok((asked, update))
+        };
+        let (asked, update) = match self.evaluated(parse).await {
+            Ok(Ok(parsed)) => parsed,
+            Ok(Err(malformed)) => return self.malformed(malformed),
+            Err(_) => return self.failed(),
+        };
+        let ruling = self.upgrades.judge(update, begun + LOOK).await;
+        let (answer, reviewed) = upgrades::answer(&asked, &ruling);
+        drop(room);
+        self.answered(GUARD, &asked, &answer, reviewed, begun)
+    }
+
+    fn answered(
+        &self,
+        schema: &str,
+        asked: &Asked,
+        answer: &Json,
+        reviewed: Reviewed,
+        begun: Instant,
+    ) -> Response {
+        self.metrics.reviewed(schema, asked.operation(), reviewed.into());
         self.metrics.review_duration.observe(begun.elapsed().as_secs_f64());
         ([(header::CONTENT_TYPE, "application/json")], answer.to_vec()).into_response()
     }

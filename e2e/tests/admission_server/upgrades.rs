@@ -1,0 +1,184 @@
+//! Upgrades of CRDs on a real control plane: their authors learn what they do to objects, in the words and numbers of `etch impact`.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::{Answer, CRDS, Cluster, GUARD, Patch, crd, eventually};
+use e2e::operator::binary;
+use etch::domain::admission;
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+use crate::{WEBHOOKS, webhooks};
+
+const GROUP: &str = "upgrades.example.com";
+const NAME: &str = "tabs.upgrades.example.com";
+const TABS: &str = "/apis/upgrades.example.com/v1/namespaces/default/tabs";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn authors_of_upgrades_learn_what_impact_finds() -> Result<()> {
+    let stage = Stage::start().await?;
+    let (scene, cluster) = (&stage.scene, &stage.scene.cluster);
+    scene.grant(GROUP).await?;
+    scene.policy("default", json!({ "mode": "Audit" })).await?;
+    // Objects from before there was a default: they show it, and do not store it.
+    cluster.apply_crd(&tabs(&json!({ "size": { "type": "integer" }, "gone": { "type": "string" } }))).await?;
+    for (name, spec) in [("a", json!({})), ("b", json!({ "gone": "canary" })), ("c", json!({ "size": 9 }))] {
+        let tab = json!({
+            "apiVersion": format!("{GROUP}/v1"), "kind": "Tab", "metadata": { "name": name }, "spec": spec,
+        });
+        cluster.create(TABS, "author", &tab).await?;
+    }
+    cluster.apply_crd(&present()).await?;
+    let operator = stage.operator()?;
+    eventually(GUARD, "an upgrade is warned of", async || {
+        Ok((!apply(cluster, &upgrade(), "&dryRun=All").await?.warnings.is_empty()).then_some(()))
+    })
+    .await?;
+    what_impact_finds_is_warned_of(&stage).await?;
+    what_takes_nothing_away_is_silent(cluster).await?;
+    metadata_is_not_asked_about(cluster).await?;
+
+    scene.policy("default", json!({ "mode": "Audit", "guard": "Deny" })).await?;
+    denied_until_it_is_allowed(cluster).await?;
+
+    scene.policy("default", json!({ "mode": "Audit", "guard": "Off" })).await?;
+    eventually(GUARD, "nobody is asked", async || Ok((webhooks(cluster, 1).await? == 0).then_some(())))
+        .await?;
+    scene.policy("default", json!({ "mode": "Audit" })).await?;
+    eventually(GUARD, "the guard is asked again", async || {
+        Ok((webhooks(cluster, 1).await? == 1).then_some(()))
+    })
+    .await?;
+    // Nobody answers, or not in time, and nothing fails.
+    operator.pause().await?;
+    apply(cluster, &present(), "").await?.ok()?;
+    operator.resume().await?;
+    let log = std::fs::read_to_string(scene.log_path())?;
+    ensure!(!log.contains("canary"), "a value is in the log");
+    operator.stop().await?;
+    apply(cluster, &upgrade(), "").await?.ok()?;
+    let webhook = cluster.get(WEBHOOKS[1]).await?["webhooks"][0].take();
+    assert_eq!((&webhook["name"], &webhook["failurePolicy"]), (&json!(admission::GUARD), &json!("Ignore")));
+    Ok(())
+}
+
+fn tabs(fields: &Value) -> Value {
+    let spec = json!({ "type": "object", "properties": fields });
+    crd(GROUP, "Tab", &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))])
+}
+
+fn present() -> Value {
+    tabs(&json!({ "size": { "type": "integer", "default": 1 }, "gone": { "type": "string" } }))
+}
+
+/// A default changes, a field goes, and what is large becomes invalid.
+fn upgrade() -> Value {
+    tabs(&json!({ "size": { "type": "integer", "default": 5, "maximum": 8 } }))
+}
+
+/// As `kubectl apply --server-side`.
+async fn apply(cluster: &Cluster, crd: &Value, query: &str) -> Result<Answer> {
+    let path = format!("{CRDS}/{NAME}?fieldManager=author&force=true{query}");
+    cluster.send("PATCH", &path, "application/apply-patch+yaml", serde_json::to_vec(crd)?).await
+}
+
+/// Everything that `etch impact --live` counts, and nothing else.
+async fn what_impact_finds_is_warned_of(stage: &Stage) -> Result<()> {
+    let found = impact(stage, &upgrade())?;
+    let total = &found["objects"]["total"];
+    let mut expected = BTreeSet::new();
+    for place in found["summary"].as_array().context("a summary")? {
+        ensure!(place["effect"] != "appears", "{place}");
+        let place = (&place["objects"], place["where"].as_str().context("a place")?);
+        expected.insert(format!("etch: {} of {total} objects: {}", place.0, place.1));
+    }
+    assert_eq!(expected.len(), 3, "{expected:?}");
+    let answer = apply(&stage.scene.cluster, &upgrade(), "&dryRun=All").await?;
+    ensure!(answer.code == 200, "{}", answer.body);
+    assert_eq!(answer.warnings.len(), expected.len(), "{:?}", answer.warnings);
+    for line in &expected {
+        ensure!(answer.warnings.iter().any(|warning| warning.starts_with(line)), "{line}: {answer:?}");
+    }
+    let warned = |text: &str| answer.warnings.iter().any(|warning| warning == text);
+    ensure!(warned("etch: 2 of 3 objects: .spec.size changes: default/a, default/b"), "{answer:?}");
+    ensure!(answer.warnings.iter().all(|warning| warning.len() <= 256 && !warning.contains("canary")));
+    Ok(())
+}
+
+/// What `etch impact --live` finds about a CRD.
+pub(crate) fn impact(stage: &Stage, upgrade: &Value) -> Result<Value> {
+    let file = stage.scene.file("upgrade.json", &upgrade.to_string())?;
+    let mut command = Command::new(binary()?);
+    command.args(["impact", "-f", &file, "--live", "-o", "json"]);
+    command.env("KUBECONFIG", stage.scene.control_plane.kubeconfig(0));
+    let output = command.output()?;
+    let mut document: Value = serde_json::from_slice(&output.stdout)
+        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    Ok(document["crds"][0].take())
+}
+
+async fn what_takes_nothing_away_is_silent(cluster: &Cluster) -> Result<()> {
+    let mut words = present();
+    words["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = json!("words");
+    let more = tabs(&json!({
+        "size": { "type": "integer", "default": 1 }, "gone": { "type": "string" },
+        "more": { "type": "string", "default": "x" },
+    }));
+    for crd in [words, more] {
+        let answer = apply(cluster, &crd, "&dryRun=All").await?;
+        ensure!(answer.code == 200 && answer.warnings.is_empty(), "{answer:?}");
+    }
+    Ok(())
+}
+
+/// The API server raises the generation before it asks, and so does not ask about labels, finalizers and conditions (fact C9).
+async fn metadata_is_not_asked_about(cluster: &Cluster) -> Result<()> {
+    let before = asked(cluster).await?;
+    let metadata =
+        json!({ "labels": { "a": "b" }, "annotations": { "a": "b" }, "finalizers": ["example.com/hold"] });
+    for metadata in [metadata, json!({ "finalizers": null })] {
+        let path = format!("{CRDS}/{NAME}");
+        cluster.patch(&path, Patch::Merge, "author", &json!({ "metadata": metadata })).await?.ok()?;
+    }
+    apply(cluster, &upgrade(), "&dryRun=All").await?.ok()?;
+    assert_eq!(asked(cluster).await?, before + 1);
+    Ok(())
+}
+
+/// How often the API server has asked about an upgrade.
+async fn asked(cluster: &Cluster) -> Result<u64> {
+    let metrics = cluster.get("/metrics").await?;
+    let name = format!("name=\"{}\"", admission::GUARD);
+    let lines = metrics.as_str().context("text")?.lines();
+    let counts = lines
+        .filter(|line| line.starts_with("apiserver_admission_webhook_request_total{") && line.contains(&name))
+        .map(|line| Ok(line.rsplit(' ').next().context("a number")?.parse::<u64>()?));
+    counts.sum()
+}
+
+async fn denied_until_it_is_allowed(cluster: &Cluster) -> Result<()> {
+    let before = cluster.get(&format!("{CRDS}/{NAME}")).await?;
+    let refused = eventually(GUARD, "an upgrade is denied", async || {
+        let answer = apply(cluster, &upgrade(), "&dryRun=All").await?;
+        Ok((answer.code == 403).then_some(answer))
+    })
+    .await?;
+    let message = refused.body["message"].as_str().context("a message")?;
+    ensure!(message.contains("2 of 3 objects: .spec.size changes: default/a, default/b"), "{message}");
+    // Without the dry run it is the same.
+    assert_eq!(apply(cluster, &upgrade(), "").await?.body["message"], message);
+    let now = cluster.get(&format!("{CRDS}/{NAME}")).await?;
+    assert_eq!(now["metadata"]["generation"], before["metadata"]["generation"]);
+    let digest = message.rsplit("etch-operator.io/allow-upgrade: ").next().context("a digest")?;
+    let mut allowed = upgrade();
+    allowed["metadata"]["annotations"] = json!({ "etch-operator.io/allow-upgrade": digest });
+    let mut another = allowed.clone();
+    another["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]
+        ["default"] = json!(6);
+    assert_eq!(apply(cluster, &another, "&dryRun=All").await?.code, 403, "that is another upgrade");
+    let answer = apply(cluster, &allowed, "&dryRun=All").await?;
+    ensure!(answer.code == 200 && answer.warnings.len() == 3, "{answer:?}");
+    apply(cluster, &allowed, "").await?.ok().map(drop)
+}

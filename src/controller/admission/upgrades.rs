@@ -1,0 +1,222 @@
+//! The look at an upgrade of a CRD, within the request that asks for it: what its policy wants, and what it does to objects.
+//! It must not write anything, nor log what is found.
+//!
+//! ```text
+//! read both CRDs ─> report ─> list, page by page ─> effect of each object ─> findings ─> ruling
+//!                  `until` ends any of it: what is known by then counts
+//! ```
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, timeout_at};
+
+use crate::api::{DefaultsReportStatus, Settings};
+use crate::cluster::{CallError, Cluster, Scan, Scope};
+use crate::controller::foretell::{governed, recorded};
+use crate::controller::governing::{Governed, Governing};
+use crate::domain::audit::{Evidence, schema_time};
+use crate::domain::crd::{Crd, Version};
+use crate::domain::impact::Upgrade;
+use crate::domain::json::Json;
+use crate::domain::object::Object;
+use crate::domain::schema::DEEPEST;
+use crate::domain::upgrade::{
+    ALLOW_ANNOTATION, Extent, Faults, Findings, Guarding, Look, Ruling, digest, faults, rule,
+};
+use crate::server::admission::Update;
+
+/// How many upgrades are looked at once: each lists all objects of a CRD.
+const AT_ONCE: usize = 2;
+
+/// Looks at upgrades on this replica; cheap to clone.
+#[derive(Clone)]
+pub struct UpgradeGuard {
+    cluster: Cluster,
+    governing: Governing,
+    places: Arc<Semaphore>,
+}
+
+/// Both states of a CRD, read.
+struct Crds {
+    old: Crd,
+    new: Crd,
+    faults: Faults,
+    evidence: Evidence,
+}
+
+/// How far a look has come.
+struct Progress {
+    look: Look,
+    /// How many objects there are, if the first page says so.
+    of: Option<Option<u64>>,
+}
+
+/// Ends a look whose answer nobody waits for any more.
+#[derive(Clone, Default)]
+struct Stop(Arc<AtomicBool>);
+
+impl UpgradeGuard {
+    /// Looks through this connection, and goes by these policies.
+    pub fn new(cluster: Cluster, governing: Governing) -> Self {
+        Self { cluster, governing, places: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+
+    /// Judges an update by what is known of it at `until`, at the latest.
+    pub async fn judge(&self, update: Update, until: Instant) -> Ruling {
+        let Some(Governed { settings, guarding }) = self.governing.of(&update.new) else {
+            return Ruling::default();
+        };
+        if guarding == Guarding::Off {
+            return Ruling::default();
+        }
+        let name = text(&update.new, "/metadata/name").to_owned();
+        let at = format!("/metadata/annotations/{}", ALLOW_ANNOTATION.replace('/', "~1"));
+        let allowed = update.new.pointer(&at).and_then(Value::as_str).map(str::to_owned);
+        let (findings, digest) = self.look(update, settings, until).await;
+        rule(&name, guarding, &findings, &digest, allowed.as_deref())
+    }
+
+    /// What the upgrade does, and the digest of its schemas, which is empty where there was no time to find out anything.
+    async fn look(&self, update: Update, settings: Settings, until: Instant) -> (Findings, String) {
+        let late = || (unknown("there was no time for it"), String::new());
+        let Ok(Ok(place)) = timeout_at(until, self.places.clone().acquire_owned()).await else {
+            return (unknown("too many upgrades at once"), String::new());
+        };
+        let uid = text(&update.old, "/metadata/uid").to_owned();
+        let Ok(Ok((read, digest))) =
+            timeout_at(until, spawn_blocking(move || (read(&update), digest(&update.new)))).await
+        else {
+            return late();
+        };
+        let crds = match read {
+            Ok(crds) => crds,
+            Err(why) => return (unknown(why), digest),
+        };
+        // Requests for its objects would be answered with built-in ones.
+        if crds.old.is_shadowed() {
+            return (Findings::default(), digest);
+        }
+        let report = timeout_at(until, self.cluster.report(crds.old.name(), &uid)).await;
+        let report = report.ok().and_then(Result::ok).flatten().and_then(|report| report.status);
+        (self.objects(crds, settings, report, until, place).await, digest)
+    }
+
+    /// What the upgrade does to objects, as far as there is time for them.
+    async fn objects(
+        &self,
+        crds: Crds,
+        settings: Settings,
+        report: Option<DefaultsReportStatus>,
+        until: Instant,
+        place: OwnedSemaphorePermit,
+    ) -> Findings {
+        let (faults, name) = (crds.faults.clone(), crds.old.name().to_owned());
+        let scan = Scan::new(self.cluster.clone(), crds.old.resource(), Scope::All);
+        let progress = Arc::new(Mutex::new(Progress { look: Look::new(settings.terms), of: None }));
+        let (send, pages) = mpsc::channel(1);
+        let stop = Stop::default();
+        let evaluated = {
+            let (progress, stop) = (progress.clone(), stop.clone());
+            spawn_blocking(move || {
+                evaluate(&crds, &settings, report.as_ref(), pages, &progress, &stop);
+                drop(place);
+            })
+        };
+        let looked = timeout_at(until, async {
+            feed(scan, send, &progress).await?;
+            // It has failed only by a panic, which was logged.
+            Ok::<_, CallError>(evaluated.await.is_ok())
+        });
+        let why = match looked.await {
+            Ok(Ok(true)) => None,
+            Ok(Ok(false)) => Some("the look failed".to_owned()),
+            Ok(Err(error)) => Some(unreadable(&error, &name)),
+            Err(_) => Some("there was no more time".to_owned()),
+        };
+        stop.0.store(true, Ordering::Relaxed);
+        let progress = lock(&progress);
+        let extent = why.map_or(Extent::Whole, |why| Extent::Part { why, of: progress.of.flatten() });
+        progress.look.findings(&faults, &extent)
+    }
+}
+
+/// Reads both states of a CRD.
+fn read(update: &Update) -> Result<Crds, &'static str> {
+    let Update { old, new } = update;
+    let (before, after) = (Crd::read(old).ok(), Crd::read(new).ok());
+    let faults = faults((old, before.as_ref()), (new, after.as_ref()));
+    let (Some(before), Some(after)) = (before, after) else { return Err("the CRD cannot be read") };
+    let is_deep = |version: &Version| version.schema.depth() > DEEPEST;
+    if before.versions().iter().chain(after.versions()).any(is_deep) {
+        return Err("the schema is nested too deep");
+    }
+    let evidence = Evidence { schema_time: schema_time(old), ..Evidence::default() };
+    Ok(Crds { old: before, new: after, faults, evidence })
+}
+
+/// Passes the objects on, page by page.
+async fn feed(
+    mut scan: Scan,
+    pages: mpsc::Sender<Vec<Object>>,
+    progress: &Mutex<Progress>,
+) -> Result<(), CallError> {
+    while let Some(page) = scan.next().await? {
+        lock(progress).of.get_or_insert(page.total);
+        if pages.send(page.objects).await.is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Takes in what happens to each object, on a thread that may be busy for as long as it takes.
+fn evaluate(
+    crds: &Crds,
+    settings: &Settings,
+    report: Option<&DefaultsReportStatus>,
+    mut pages: mpsc::Receiver<Vec<Object>>,
+    progress: &Mutex<Progress>,
+    stop: &Stop,
+) {
+    let Crds { old, new, evidence, .. } = crds;
+    let evidence = Evidence { record: recorded(report, old), ..evidence.clone() };
+    let upgrade = governed(Upgrade::new(old, new), old, new, Some(settings), report);
+    while let Some(page) = pages.blocking_recv() {
+        for object in page {
+            if stop.0.load(Ordering::Relaxed) {
+                return;
+            }
+            let effect = match evidence.proves(&object, old) {
+                true => upgrade.proved(&object),
+                false => upgrade.object(&object),
+            };
+            lock(progress).look.add(&object, old, effect);
+        }
+    }
+}
+
+/// Nothing but why nothing is known.
+fn unknown(why: &str) -> Findings {
+    Look::default().findings(&Faults::default(), &Extent::Part { why: why.to_owned(), of: None })
+}
+
+/// Why objects cannot be listed. The server's own words may quote values.
+fn unreadable(error: &CallError, crd: &str) -> String {
+    match error.code() {
+        Some(403) => format!("Etch may not list {crd}, see `etch rbac`"),
+        Some(code) => format!("the API server answered {code} to the list"),
+        None => "the API server did not answer".to_owned(),
+    }
+}
+
+fn text<'j>(document: &'j Json, pointer: &str) -> &'j str {
+    document.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,75 @@
+//! Which policy governs a CRD, for whoever answers about CRDs on this replica.
+//! It must not change anything: the operator keeps the index.
+
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLockReadGuard};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::broadcast;
+
+use super::context::SharedIndex;
+use super::index::{Change, Index};
+use crate::api::Settings;
+use crate::domain::upgrade::Guarding;
+
+/// The operator's index of policies; cheap to clone.
+#[derive(Clone)]
+pub struct Governing {
+    index: SharedIndex,
+    changes: broadcast::Sender<Change>,
+    settle: Duration,
+}
+
+/// What the policies say for one CRD.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Governed {
+    /// The settings of the policy that governs it.
+    pub settings: Settings,
+    /// What that policy asks for when the CRD is upgraded.
+    pub guarding: Guarding,
+}
+
+impl Governing {
+    pub(super) fn new(index: SharedIndex, changes: broadcast::Sender<Change>, settle: Duration) -> Self {
+        Self { index, changes, settle }
+    }
+
+    /// What the policies say for a CRD as this document has it, labels included; none if no policy selects it.
+    pub fn of(&self, crd: &Value) -> Option<Governed> {
+        let metadata = &crd["metadata"];
+        let labels = metadata["labels"].as_object().into_iter().flatten();
+        let labels: BTreeMap<String, String> =
+            labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
+        let (settings, guarding) = self.index().guarded(metadata["name"].as_str()?, &labels, self.settle)?;
+        Some(Governed { settings, guarding })
+    }
+
+    /// Whether any policy asks for upgrades to be looked at; none while policies are not known.
+    pub(super) fn asks_for_guard(&self) -> Option<bool> {
+        self.index().asks_for_guard()
+    }
+
+    fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What happens from now on.
+    pub(super) fn changes(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
+    }
+}
+
+/// Waits until policies may say something else; for ever where nobody asks for that.
+pub(super) async fn changed(changes: &mut Option<broadcast::Receiver<Change>>) {
+    if let Some(changes) = changes {
+        loop {
+            match changes.recv().await {
+                Ok(Change::All) | Err(broadcast::error::RecvError::Lagged(_)) => return,
+                Ok(_) => {}
+                Err(broadcast::error::RecvError::Closed) => break,
+            }
+        }
+    }
+    std::future::pending().await
+}

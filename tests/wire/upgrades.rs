@@ -1,0 +1,246 @@
+//! What is answered to whoever upgrades a CRD: the objects are listed within the request, and nothing waits for them for long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use etch::controller::{Operator, Options, UpgradeGuard};
+use etch::domain::upgrade::{ALLOW_ANNOTATION, digest};
+use etch::metrics::Metrics;
+use etch::server::admission::{Desk, References, Serving, Upgrades};
+use futures::FutureExt;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use super::server::{Answer, Log, Request};
+use super::world::{CRDS, POLICIES, World, crd_named, filled, is_about_objects, thing};
+
+const NAME: &str = "things.example.com";
+
+/// A replica that looks at upgrades in a world.
+struct Replica {
+    router: Router,
+    log: Log,
+    metrics: Arc<Metrics>,
+    _operator: Operator,
+}
+
+impl Replica {
+    async fn start(world: &World) -> Self {
+        let (cluster, log) = world.serve();
+        let options = Options {
+            settle: Duration::ZERO,
+            max_in_flight: 1,
+            max_writes_per_second: None,
+            instance: "wire".to_owned(),
+        };
+        let operator = Operator::start(cluster.clone(), options, Arc::default());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let guard = UpgradeGuard::new(cluster, operator.governing());
+        let upgrades = Upgrades::new(move |update, until| {
+            let guard = guard.clone();
+            async move { guard.judge(update, until).await }.boxed()
+        });
+        let metrics = Arc::new(Metrics::default());
+        let references = References::new(|_| async { None }.boxed());
+        let desk = Desk::new(Serving::default(), references, metrics.clone()).guarded_by(upgrades);
+        Self { router: desk.router(), log, metrics, _operator: operator }
+    }
+
+    async fn ask(&self, request: Value) -> Value {
+        answered(self.router.clone(), request).await
+    }
+
+    /// How often objects were listed.
+    fn lists(&self) -> usize {
+        self.log.count(is_about_objects)
+    }
+}
+
+async fn answered(router: Router, request: Value) -> Value {
+    let review =
+        json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request });
+    let request = http::Request::post("/guard").body(Body::from(review.to_string())).expect("a request");
+    let answer = router.oneshot(request).await.expect("an answer");
+    assert_eq!(answer.status(), 200);
+    let body = answer.into_body().collect().await.expect("a body").to_bytes();
+    let mut review: Value = serde_json::from_slice(&body).expect("JSON");
+    review["response"].take()
+}
+
+/// An update that changes the CRD in this way.
+fn update(change: impl FnOnce(&mut Value)) -> Value {
+    let old = crd_named("things");
+    let mut new = old.clone();
+    change(&mut new);
+    json!({
+        "uid": "7", "operation": "UPDATE", "name": NAME,
+        "kind": { "group": "apiextensions.k8s.io", "version": "v1", "kind": "CustomResourceDefinition" },
+        "resource": { "group": "apiextensions.k8s.io", "version": "v1", "resource": CRDS },
+        "object": new, "oldObject": old,
+    })
+}
+
+fn size(crd: &mut Value) -> &mut Value {
+    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    &mut schema["properties"]["spec"]["properties"]["size"]
+}
+
+/// The default changes, so every object shows another value.
+fn upgrade() -> Value {
+    update(|crd| size(crd)["default"] = json!(5))
+}
+
+fn govern(world: &World, spec: Value) {
+    let policy = json!({
+        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy",
+        "metadata": { "name": "default", "uid": "p", "generation": 2 }, "spec": spec,
+    });
+    world.put(POLICIES, policy);
+}
+
+const CHANGES: &str = "etch: 2 of 2 objects: .spec.size changes: ns/a, ns/b";
+
+#[tokio::test(start_paused = true)]
+async fn an_upgrade_that_changes_objects_is_warned_of_and_one_that_does_not_is_not() {
+    let world = World::with(&["a", "b"]);
+    let replica = Replica::start(&world).await;
+    let allowed = json!({ "uid": "7", "allowed": true });
+    let answer = replica.ask(upgrade()).await;
+    assert_eq!(answer, json!({ "uid": "7", "allowed": true, "warnings": [CHANGES] }));
+    // A dry run gets the same answer.
+    let mut dry = upgrade();
+    dry["dryRun"] = json!(true);
+    assert_eq!(replica.ask(dry).await, answer);
+    let silent = update(|crd| size(crd)["maximum"] = json!(9));
+    assert_eq!(replica.ask(silent).await, allowed);
+    assert!(replica.lists() > 0);
+    let shown = replica.metrics.text();
+    let counted = r#"etch_admission_reviews_total{schema="/guard",operation="UPDATE",outcome="Warned"} 2"#;
+    assert!(shown.contains(counted), "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_touch_objects_asks_for_nothing() {
+    let world = World::with(&["a"]);
+    govern(&world, json!({ "guard": "Deny" }));
+    let replica = Replica::start(&world).await;
+    let labels = update(|crd| crd["metadata"]["labels"] = json!({ "a": "b" }));
+    let finalizers = update(|crd| crd["metadata"]["finalizers"] = json!(["a"]));
+    let mut status = upgrade();
+    status["subResource"] = json!("status");
+    let mut terminating = upgrade();
+    terminating["object"]["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let mut own = upgrade();
+    own["object"]["spec"]["group"] = json!("etch-operator.io");
+    for request in [labels, finalizers, status, terminating, own] {
+        assert_eq!(replica.ask(request).await, json!({ "uid": "7", "allowed": true }));
+    }
+    assert_eq!(replica.lists(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deny_names_the_digest_that_lets_the_upgrade_through() {
+    let world = World::with(&["a", "b"]);
+    govern(&world, json!({ "guard": "Deny" }));
+    let replica = Replica::start(&world).await;
+    let refused = replica.ask(upgrade()).await;
+    assert_eq!((&refused["allowed"], &refused["status"]["code"]), (&json!(false), &json!(403)));
+    let digest = digest(&upgrade()["object"]);
+    let expected = format!(
+        "the upgrade of {NAME} does harm to objects:\n- 2 of 2 objects: .spec.size changes: ns/a, ns/b\nTo let exactly \
+         this upgrade through, set the annotation {ALLOW_ANNOTATION}: {digest}"
+    );
+    assert_eq!(refused["status"]["message"], expected);
+    let annotated = |default: u64| {
+        update(|crd| {
+            size(crd)["default"] = json!(default);
+            crd["metadata"]["annotations"] = json!({ ALLOW_ANNOTATION: digest });
+        })
+    };
+    let allowed = replica.ask(annotated(5)).await;
+    assert_eq!((&allowed["allowed"], &allowed["warnings"]), (&json!(true), &json!([CHANGES])));
+    assert_eq!(replica.ask(annotated(6)).await["allowed"], false, "that is another upgrade");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_can_turn_it_off() {
+    for spec in [json!({ "guard": "Off" }), json!({ "mode": "Ignore" })] {
+        let world = World::with(&["a"]);
+        govern(&world, spec);
+        let replica = Replica::start(&world).await;
+        assert_eq!(replica.ask(upgrade()).await, json!({ "uid": "7", "allowed": true }));
+        assert_eq!(replica.lists(), 0);
+    }
+    let world = World::with(&["a"]);
+    world.remove(POLICIES, "default");
+    let replica = Replica::start(&world).await;
+    assert_eq!(replica.ask(upgrade()).await, json!({ "uid": "7", "allowed": true }));
+    assert_eq!(replica.lists(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_known_in_time_is_not_waited_for() {
+    let world = World::with(&["a", "b"]);
+    govern(&world, json!({ "guard": "Deny" }));
+    // The last of them is asked for when the third was taken over, and so the first evaluated.
+    world.fails(|request| {
+        let page = |number: u32| {
+            let next = (number + 1).to_string();
+            let metadata = json!({ "continue": next, "remainingItemCount": 38 - number * 2 });
+            Answer::json(json!({ "metadata": metadata, "items": [seen("a"), seen("b")] }))
+        };
+        let answer = || match request.asked("continue").parse().unwrap_or(0) {
+            number @ 0..4 => page(number),
+            _ => Answer::Hang,
+        };
+        is_about_objects(request).then(answer)
+    });
+    let replica = Replica::start(&world).await;
+    let asking = tokio::spawn(answered(replica.router.clone(), upgrade()));
+    until(&replica, |request| request.asked("continue") == "4").await;
+    tokio::time::advance(Duration::from_millis(1_600)).await;
+    let refused = asking.await.expect("no panic");
+    let message = refused["status"]["message"].as_str().expect("a refusal");
+    assert!(message.contains("that were checked: .spec.size changes: ns/a, ns/b"), "{message}");
+    assert!(message.contains("\n- not fully checked, "), "{message}");
+    assert!(message.contains(" of about 40 objects: there was no more time; "), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_looked_at_is_a_warning_and_refuses_nothing() {
+    let world = World::with(&["a"]);
+    govern(&world, json!({ "guard": "Deny" }));
+    let replica = Replica::start(&world).await;
+    world.fails(|request| is_about_objects(request).then(|| Answer::status(403, "Forbidden", "canary")));
+    let unchecked = "etch: not fully checked, 0 objects: Etch may not list things.example.com, see `etch rbac`; \
+                     `etch impact -f FILE --live` checks all";
+    let answer = replica.ask(upgrade()).await;
+    assert_eq!(answer, json!({ "uid": "7", "allowed": true, "warnings": [unchecked] }));
+
+    world.fails(|request| is_about_objects(request).then_some(Answer::Hang));
+    let before = replica.lists();
+    let asking = tokio::spawn(answered(replica.router.clone(), upgrade()));
+    while replica.lists() == before {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::advance(Duration::from_millis(1_600)).await;
+    let answer = asking.await.expect("no panic");
+    let warning = answer["warnings"][0].as_str().expect("a warning");
+    assert!(warning.contains("not fully checked, 0 objects: there was no more time"), "{warning}");
+    assert_eq!(answer["allowed"], true);
+}
+
+/// Waits until something has been asked. The clock stands still as long as a thread is busy with a request, so nothing is slept.
+async fn until(replica: &Replica, asked: impl Fn(&Request) -> bool) {
+    while replica.log.count(&asked) == 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// An object as a server shows it.
+fn seen(name: &str) -> Value {
+    filled(&thing(name))
+}
