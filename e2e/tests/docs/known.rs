@@ -72,6 +72,10 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("kubectl apply -f provider.yaml", Left("the page shows what is in it, and that is applied")),
     ("kubectl wait --for=condition=Serving embeddedschema/example-provider", Left(SERVED_ELSEWHERE)),
     (
+        "kubectl patch defaultspolicy default --type=merge --patch '{\"spec\":{\"guard\":\"Deny\"}}'",
+        Left(SERVED_ELSEWHERE),
+    ),
+    (
         "kubectl patch embeddedschema example-provider --type=merge --patch '{\"spec\":{\"enforcement\":\"Deny\"}}'",
         Left(SERVED_ELSEWHERE),
     ),
