@@ -133,6 +133,23 @@ async fn a_server_that_does_not_serve_the_version_yet_is_not_taken_for_a_missing
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_resource_that_is_served_again_is_read_soon_however_long_it_was_not() {
+    let world = World::with(&["a"]);
+    let (cluster, log) = world.serve();
+    let listed = |request: &Request| request.is_list() && is_about_objects(request);
+    world.fails(move |request| listed(request).then(|| Answer::text(404, "404 page not found\n")));
+    let operator = tokio::spawn(super::world::operate(cluster, 20 * MINUTE));
+    tokio::time::sleep(10 * MINUTE).await;
+    let lists = log.count(listed);
+    assert!((2..=80).contains(&lists), "{lists} lists in ten minutes");
+    world.heals();
+    // The longest wait, and its spread.
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert!(world.is_persisted("a"), "{}", world.persisted());
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_said_now_is_said_later() {
     let world = World::with(&["a"]);
     let (cluster, log) = world.serve();

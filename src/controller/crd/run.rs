@@ -26,6 +26,9 @@ use crate::domain::rbac::Verb;
 const ASK_WHILE_IDLE: Duration = Duration::from_secs(6 * 3600);
 /// The longest wait for a conversion webhook: it is asked through a server that is well.
 const CONVERT_AGAIN: Duration = Duration::from_secs(30);
+/// The longest wait for a resource that is not served, as while a CRD is established, or again after a restore: the API server
+/// says so without a look at etcd, and nothing else shows when it is over.
+const SERVED_AGAIN: Duration = Duration::from_secs(10);
 /// What is to be done next about a CRD.
 #[derive(Debug)]
 pub(in crate::controller) enum Next {
@@ -111,7 +114,14 @@ impl CrdTask {
             | TaskError::Watch(failed)
             | TaskError::Interrupted(SweepError::List(failed)) => {
                 let wait = self.backoff.failed(failed.retry_after());
-                Next::Wait(if error.is_failed_conversion() { wait.min(CONVERT_AGAIN) } else { wait })
+                let longest = if error.is_failed_conversion() {
+                    CONVERT_AGAIN
+                } else if failed.code() == Some(404) {
+                    SERVED_AGAIN
+                } else {
+                    wait
+                };
+                Next::Wait(wait.min(longest))
             }
             // Nobody cancels a sweep of the operator's: its task is dropped.
             TaskError::Incomplete | TaskError::Interrupted(SweepError::Stop(StopReason::Ended)) => {
