@@ -16,33 +16,33 @@ use crate::domain::schema::Schema;
 /// The identity, the values at the missing places, and what Etch already owns: an apply gives up what it leaves out, and
 /// the server would then remove it.
 ///
+/// Items of lists come in the order that they have in the object, which is the order that they get from an apply.
+///
 /// Places inside atomic lists and maps are left out: to own the part one would have to own the whole. So are list items that
 /// are there twice: the server would put the applied one in the place of both.
 ///
-/// Source for the latter: structured-merge-diff v6 `typed/merge.go`.
+/// Source for both: structured-merge-diff v6 `typed/merge.go`.
 pub(super) fn body<'a>(object: &Object, crd: &Crd, missing: impl Iterator<Item = &'a Path>) -> Json {
     let mut filled = object.json().clone();
     crd.compiled().fill(&mut filled);
     let schema = Some(&crd.storage().schema);
     let mut body = body::identity(object, crd);
     let mut lists = Lists::default();
-    for path in missing {
-        insert(&mut body, &filled, schema, path.steps(), Extent::Whole, &mut lists);
-    }
-    let mut owned = Vec::new();
+    let mut places: Vec<_> = missing.map(|path| (path.steps().to_vec(), Extent::Whole)).collect();
     for owner in owners(object).filter(|owner| owner.manager == MANAGER && owner.operation == "Apply") {
         named(owner.fields, &filled, schema, &mut Vec::new(), &mut lists, &mut |path| {
-            owned.push(path.to_vec())
+            places.push((path.to_vec(), Extent::Itself));
         });
     }
-    for path in owned {
-        insert(&mut body, &filled, schema, &path, Extent::Itself, &mut lists);
+    places.sort();
+    for (path, extent) in &places {
+        insert(&mut body, &filled, schema, path, *extent, &mut lists);
     }
     body
 }
 
-/// How much of a value is meant.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// How much of a value is meant. The whole comes before a part of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Extent {
     /// The value with all its parts.
     Whole,
