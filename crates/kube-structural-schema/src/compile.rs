@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::defaults::{self, Digest, Node, Standing, pruned};
+use crate::defaults::{self, Below, Digest, Node, Standing, pruned};
 use crate::json::{Json, copy, level};
 use crate::path::{Path, Trail};
 use crate::schema::Schema;
@@ -77,7 +77,36 @@ impl Compiled {
 
     /// Reports the topmost places whose value is the one that [`Self::fill`] gives.
     pub fn filled(&self, object: &Value, report: &mut impl FnMut(&Trail<'_>, &Value)) {
-        defaults::filled(object, &self.root, &Trail::ROOT, report);
+        defaults::filled(object, &self.root, &Trail::ROOT, &mut |at, value| {
+            report(at, value);
+            Below::Skip
+        });
+    }
+
+    /// Reports the places of [`Self::filled`] and those inside of them, `levels` deep, each with how many such places it is in.
+    /// Parents come before what is in them.
+    ///
+    /// A default may be a whole object in which other defaults apply: of what a reader sees there, etcd may hold all, nothing, or the
+    /// outer part alone.
+    pub fn filled_within(
+        &self,
+        object: &Value,
+        levels: usize,
+        report: &mut impl FnMut(&Trail<'_>, &Value, usize),
+    ) {
+        let mut around: Vec<Path> = Vec::new();
+        defaults::filled(object, &self.root, &Trail::ROOT, &mut |at, value| {
+            let path = at.to_path();
+            while around.last().is_some_and(|last| !last.contains(&path)) {
+                around.pop();
+            }
+            report(at, value, around.len());
+            if around.len() == levels {
+                return Below::Skip;
+            }
+            around.push(path);
+            Below::Search
+        });
     }
 
     /// Reports all places of an object at which a default applies: where it is present, and where it is absent and its parent

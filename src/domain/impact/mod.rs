@@ -119,6 +119,23 @@ impl Problem {
 }
 
 impl Effect {
+    /// What may happen where either of two things is stored. What is hidden or held, and so lost, is as in the first.
+    fn or(mut self, other: Self) -> Self {
+        unite(&mut self.appears, other.appears);
+        unite(&mut self.changes, other.changes);
+        unite(&mut self.disappears, other.disappears);
+        self.protected.extend(other.protected);
+        self.protected.retain(|path| self.changes.contains(path) || self.disappears.contains(path));
+        self.protected.sort();
+        self.protected.dedup();
+        for problem in other.problems {
+            if !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
+        }
+        self
+    }
+
     /// Whether the object is the same to its readers and writers, before and after.
     pub fn is_none(&self) -> bool {
         self.appears.is_empty()
@@ -164,7 +181,7 @@ impl<'a> Upgrade<'a> {
         let version = version_of(object);
         let is_returned = !object.uid().is_empty();
         if is_returned && version == storage {
-            return self.effect(object.json(), &self.presumed(object));
+            return self.presumed_effect(object);
         }
         if !self.old.names_fields_alike(version) {
             let problem = Problem::NotConverted { version: version.to_owned(), storage: storage.clone() };
@@ -175,8 +192,7 @@ impl<'a> Upgrade<'a> {
             Err(why) => return Effect { problems: vec![Problem::Unreadable(why)], ..Effect::default() },
         };
         if is_returned {
-            let view = Object::from(view);
-            return self.effect(view.json(), &self.presumed(&view));
+            return self.presumed_effect(&Object::from(view));
         }
         let stored = Stored { value: object.json().clone(), version: version.to_owned() };
         self.effect(&view, &stored)
@@ -201,18 +217,20 @@ impl<'a> Upgrade<'a> {
         Ok((view.into(), effect))
     }
 
-    /// What etcd is taken to hold of an object, at the version at which it is taken to be stored.
-    fn presumed(&self, object: &Object) -> Stored {
+    /// What happens to an object by whatever etcd may hold of it, together.
+    fn presumed_effect(&self, object: &Object) -> Effect {
         // Stored at S, it would show all defaults of S (fact R2).
         let others = self.old.versions().iter().filter(|version| version.name != self.old.storage().name);
         let version = match has_gap(object, self.old) {
             true => others.map(|version| &version.name).next_back(),
             false => None,
         };
-        Stored {
-            value: presumed(object, self.old),
-            version: version.unwrap_or(&self.old.storage().name).clone(),
-        }
+        let version = version.unwrap_or(&self.old.storage().name);
+        let stored = presumed(object, self.old).into_iter();
+        let mut effects =
+            stored.map(|value| self.effect(object.json(), &Stored { value, version: version.clone() }));
+        let first = effects.next().unwrap_or_default();
+        effects.fold(first, Effect::or)
     }
 
     /// What happens to an object that is read as `view` at the old storage version, and of which etcd holds `stored`.
@@ -296,6 +314,14 @@ impl<'a> Upgrade<'a> {
         }
         problems
     }
+}
+
+/// The topmost places of both, in order.
+fn unite(places: &mut Vec<Path>, others: Vec<Path>) {
+    places.extend(others);
+    places.sort();
+    // A place comes before what is in it, with nothing else between them.
+    places.dedup_by(|next, place| place.contains(next));
 }
 
 /// An object as a write at the storage version would leave it.

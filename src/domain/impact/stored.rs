@@ -11,22 +11,39 @@ use crate::domain::path::{Path, Step, Trail};
 use crate::domain::schema::Schema;
 use crate::domain::without::remove;
 
+/// How many defaults in one another are told apart.
+const LEVELS: usize = 4;
+
 /// The object without the values that its defaults give and that no owner names.
-pub fn presumed(object: &Object, crd: &Crd) -> Json {
-    let mut stored = object.json().clone();
+///
+/// A default may stand in the value of another one: `{}` in which `x: 5` appears. The object may have been written since the outer
+/// default is there and before the inner one was. So there may be several things that etcd holds: the first lacks the outer
+/// values, each further one has them and lacks what is in them, one level deeper.
+pub fn presumed(object: &Object, crd: &Crd) -> Vec<Json> {
     let presumption = Presumption {
         object: object.json(),
         schema: &crd.storage().schema,
         owners: owners(object).filter(|owner| crd.names_fields_alike(owner.version())).collect(),
     };
     let mut phantoms = Vec::new();
-    crd.compiled().filled(object.json(), &mut |at: &Trail<'_>, value: &Value| {
-        presumption.collect(value, at.to_path(), &mut phantoms);
+    crd.compiled().filled_within(object.json(), LEVELS, &mut |at: &Trail<'_>, value: &Value, level| {
+        let mut paths = Vec::new();
+        presumption.collect(value, at.to_path(), &mut paths);
+        phantoms.push((level, paths));
     });
-    for path in phantoms {
-        remove(&mut stored, path.steps());
-    }
-    stored
+    let deepest = phantoms.iter().map(|(level, _)| *level).max().unwrap_or_default();
+    let stored = |depth: usize| {
+        let mut stored = object.json().clone();
+        // What has nothing in it at this depth lacks as a whole.
+        let next = phantoms.iter().skip(1).map(|(level, _)| *level).chain([0]);
+        for ((level, paths), next) in phantoms.iter().zip(next) {
+            if *level == depth || *level < depth && next <= *level {
+                paths.iter().for_each(|path| remove(&mut stored, path.steps()));
+            }
+        }
+        stored
+    };
+    (0..=deepest).map(stored).collect()
 }
 
 struct Presumption<'a> {

@@ -82,6 +82,45 @@ fn what_is_stored_stays_and_what_is_not_follows_the_default() {
     assert_eq!(effect(old, gone, &phantom), ["disappears .spec.a", "protected .spec.a"]);
 }
 
+#[test]
+fn of_defaults_in_one_another_the_outer_one_may_be_stored_alone() {
+    let object = |default: Option<Value>, inner: Option<i64>| {
+        let mut x = json!({ "type": "integer" });
+        let mut o = json!({ "type": "object" });
+        inner.into_iter().for_each(|inner| x["default"] = json!(inner));
+        default.into_iter().for_each(|default| o["default"] = default);
+        o["properties"] = json!({ "x": x });
+        json!({ "o": o })
+    };
+    let phantom = tab(json!({ "o": { "x": 7 } }), json!({}));
+    let old = object(Some(json!({})), Some(7));
+    assert_eq!(
+        effect(old.clone(), object(None, Some(1)), &phantom),
+        ["changes .spec.o.x", "disappears .spec.o", "protected .spec.o .spec.o.x"]
+    );
+    assert_eq!(
+        effect(old.clone(), object(Some(json!({ "x": 3 })), None), &phantom),
+        ["changes .spec.o.x", "disappears .spec.o.x", "protected .spec.o.x"]
+    );
+    assert_eq!(effect(old.clone(), old.clone(), &phantom), [""; 0]);
+    // An owner of the outer value leaves no doubt.
+    let owned = tab(json!({ "o": { "x": 7 } }), json!({ "f:o": { ".": {} } }));
+    assert_eq!(effect(old, object(None, Some(1)), &owned), ["changes .spec.o.x", "protected .spec.o.x"]);
+    // An item that was stored before the default inside of it was there.
+    let list = |default: Option<Value>, inner: i64| {
+        let x = json!({ "type": "integer", "default": inner });
+        let items = json!({ "type": "object", "properties": { "name": { "type": "string" }, "x": x } });
+        let mut list = json!({ "type": "array", "items": items });
+        default.into_iter().for_each(|default| list["default"] = default);
+        json!({ "l": list })
+    };
+    let phantom = tab(json!({ "l": [{ "name": "a", "x": 1 }] }), json!({}));
+    assert_eq!(
+        effect(list(Some(json!([{ "name": "a" }])), 1), list(None, 5), &phantom),
+        ["changes .spec.l[0].x", "disappears .spec.l", "protected .spec.l .spec.l[0].x"]
+    );
+}
+
 /// The effect on an object all of which is stored, in a cluster whose policy has these terms and follows `.spec.a`, or does not write.
 fn governed(old: Value, new: Value, object: &Object, terms: Terms, writes: bool) -> Vec<String> {
     let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));

@@ -44,8 +44,8 @@ fn gaps_present(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl Fn
     }
 }
 
-/// Reports the topmost places whose value is the one that filling gives, each with that value: nobody can tell from the
-/// object alone whether it was written or filled in.
+/// Reports the places whose value is the one that filling gives, each with that value: nobody can tell from the object alone
+/// whether it was written or filled in. Where `report` asks for it, the search goes on below such a place; parents come first.
 ///
 /// The value that filling gives is the default with the defaults below it filled in. Below a value that differs the search
 /// goes on. Items and values of maps are places too, for their default may have replaced a null.
@@ -53,7 +53,7 @@ pub(crate) fn filled(
     value: &Value,
     node: &Node,
     at: &Trail<'_>,
-    report: &mut impl FnMut(&Trail<'_>, &Value),
+    report: &mut impl FnMut(&Trail<'_>, &Value) -> Below,
 ) {
     match value {
         Value::Object(fields) => level(|| {
@@ -82,16 +82,28 @@ pub(crate) fn filled(
     }
 }
 
+/// Whether places below one that was found are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Below {
+    /// They are found too.
+    Search,
+    /// The one that was found stands for them.
+    Skip,
+}
+
 fn filled_present(
     value: &Value,
     default: Option<&Value>,
     node: &Node,
     at: &Trail<'_>,
-    report: &mut impl FnMut(&Trail<'_>, &Value),
+    report: &mut impl FnMut(&Trail<'_>, &Value) -> Below,
 ) {
-    match default {
+    let below = match default {
         Some(default) if is_filled(value, default, node) => report(at, value),
-        _ => filled(value, node, at, report),
+        _ => Below::Search,
+    };
+    if below == Below::Search {
+        filled(value, node, at, report);
     }
 }
 

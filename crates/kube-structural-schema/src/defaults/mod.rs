@@ -14,7 +14,7 @@ mod tree;
 pub use added::added;
 pub use digest::Digest;
 pub(crate) use fill::fill;
-pub(crate) use find::{filled, gaps, places};
+pub(crate) use find::{Below, filled, gaps, places};
 pub(crate) use own::{Standing, pruned};
 pub use read::{ReadError, read};
 pub(crate) use tree::Node;
