@@ -1,6 +1,6 @@
 //! Every answer, over random clusters: what commands, reports, conditions and metrics say is held against raw etcd.
 //!
-//! `ANSWERS_CLUSTERS` says how many clusters (30), and `ANSWERS_SEED` which come first. A cluster that fails is printed with the
+//! `ANSWERS_CLUSTERS` says how many clusters (30, and those that once got a false answer), and `ANSWERS_SEED` which come first. A cluster that fails is printed with the
 //! seed with which it can be run alone.
 
 mod audit;
@@ -28,16 +28,19 @@ const TOGETHER: usize = 50;
 const TRIES: usize = 5;
 /// The first of the clusters of the usual run.
 const USUAL: u64 = 100;
+/// Clusters that got a false answer before it was mended.
+const FOUND: [u64; 7] = [3275628578, 3275628588, 3275628591, 3275628655, 3275628700, 3275628703, 3275628832];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_answer_is_false() -> Result<()> {
-    let clusters: usize = setting("ANSWERS_CLUSTERS")?.unwrap_or(30);
+    let (clusters, seed) = (setting("ANSWERS_CLUSTERS")?, setting("ANSWERS_SEED")?);
     // The same clusters each time where nobody asks for others: what fails once must fail again.
-    let chosen =
-        if std::env::var_os("ANSWERS_CLUSTERS").is_some() { fastrand::u64(..1 << 32) } else { USUAL };
-    let seed = setting("ANSWERS_SEED")?.unwrap_or(chosen);
+    let found = if clusters.is_none() && seed.is_none() { &FOUND[..] } else { &[] };
+    let chosen = if clusters.is_some() { fastrand::u64(..1 << 32) } else { USUAL };
+    let (clusters, seed) = (clusters.unwrap_or(30), seed.unwrap_or(chosen));
     writeln!(std::io::stderr(), "ANSWERS_SEED={seed} ANSWERS_CLUSTERS={clusters}")?;
-    let seeds: Vec<u64> = (0..clusters).map(|index| seed.wrapping_add(index as u64)).collect();
+    let seeds = (0..clusters).map(|index| seed.wrapping_add(index as u64));
+    let seeds: Vec<u64> = found.iter().copied().chain(seeds).collect();
     let (mut failed, mut of_all) = (Vec::new(), Vec::new());
     for (round, seeds) in seeds.chunks(TOGETHER).enumerate() {
         writeln!(std::io::stderr(), "clusters from {}", round * TOGETHER)?;
