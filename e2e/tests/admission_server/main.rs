@@ -162,6 +162,31 @@ fn the_overlay_turns_it_on() -> Result<()> {
     Ok(())
 }
 
+/// The service-ca operator makes the Secret that the Service names, and the pods mount that one.
+#[test]
+fn with_service_ca_nothing_is_left_of_cert_manager() -> Result<()> {
+    let objects = parse_documents(&kustomize("config/admission-service-ca")?)?;
+    let is_foreign = |object: &&Value| {
+        object["apiVersion"].as_str().is_some_and(|version| version.starts_with("cert-manager.io/"))
+    };
+    assert_eq!(objects.iter().filter(is_foreign).count(), 0);
+    let of = |kind: &str, name: &str| {
+        let found =
+            objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+        found.with_context(|| format!("no {kind} {name}"))
+    };
+    let pod = &of("Deployment", "etch")?["spec"]["template"]["spec"];
+    let environment = pod["containers"][0]["env"].as_array().context("env")?;
+    let inject: Vec<_> =
+        environment.iter().filter(|variable| variable["name"] == "ETCH_ADMISSION_INJECT").collect();
+    assert_eq!(inject, [&json!({ "name": "ETCH_ADMISSION_INJECT", "value": "service-ca" })]);
+    let annotations = &of("Service", "etch-admission")?["metadata"]["annotations"];
+    let secret = &annotations["service.beta.openshift.io/serving-cert-secret-name"];
+    assert_eq!(&pod["volumes"][0]["secret"]["secretName"], secret);
+    ensure!(secret.is_string(), "the Service names no Secret");
+    Ok(())
+}
+
 fn machine(name: &str, value: Value) -> Value {
     json!({
         "apiVersion": "machine.openshift.io/v1beta1",

@@ -69,6 +69,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ),
     // admission
     ("kubectl apply -k config/admission", Left("it needs cert-manager")),
+    ("kubectl apply -k config/admission-service-ca", Left("it needs OpenShift's service-ca operator")),
     ("kubectl apply -f provider.yaml", Left("the page shows what is in it, and that is applied")),
     ("kubectl wait --for=condition=Serving embeddedschema/example-provider", Left(SERVED_ELSEWHERE)),
     (
