@@ -75,6 +75,10 @@ pub struct DefaultsReportStatus {
     pub first_seen: Option<Time>,
     /// From when on objects are written; set while the schema is given time to settle.
     pub settles_at: Option<Time>,
+    /// When what was written since the pass is verified once more: an API server that lags behind a change of the schema stores
+    /// objects without the new defaults, and nothing shows it. Not set once that is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify_at: Option<Time>,
     /// When the pass over the objects began.
     pub started: Option<Time>,
     /// When it ended; not set while it is under way.

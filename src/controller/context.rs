@@ -12,7 +12,7 @@ use tracing::{info_span, warn};
 use super::crd::check::{Checked, SchemaFindings, check};
 use super::crd::retry::Retries;
 use super::crd::slot::{Phase, RunningTask, Slot, Target};
-use super::crd::task::{CrdTask, permission_backoff};
+use super::crd::task::{CrdTask, Verification, permission_backoff};
 use super::error::Error;
 use super::index::Index;
 use super::options::Options;
@@ -167,6 +167,7 @@ impl Context {
             is_restored: false,
             backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
             settled_at: None,
+            verification: Verification::default(),
             missing: None,
             permission_backoff: permission_backoff(),
         }

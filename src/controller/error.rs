@@ -23,6 +23,8 @@ pub(in crate::controller) enum TaskError {
     Overflow,
     #[error("the CRD has no defaults any more, and no object waits for what they left behind")]
     NothingLeft,
+    #[error("verifying once more what was written since the schema changed")]
+    Verify,
     #[error("{0}, as after a restore of etcd; verifying every object")]
     Restored(Sign),
     #[error("the watch ended: {0}")]
@@ -83,7 +85,7 @@ impl TaskError {
             Self::Interrupted(SweepError::TooManyRejected(_)) => {
                 status(Reason::ObjectsRejected, self.to_string())
             }
-            Self::Overflow | Self::NothingLeft => None,
+            Self::Overflow | Self::NothingLeft | Self::Verify => None,
             Self::Watch(error) if error.is_expired() => None,
             failed if failed.is_failed_conversion() => {
                 let message = "objects cannot be read at the storage version: the conversion webhook does not answer, or fails";

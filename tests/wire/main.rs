@@ -6,6 +6,7 @@ mod blind;
 mod conditions;
 mod events;
 mod follow;
+mod lagging;
 mod lists;
 #[allow(unreachable_pub, reason = "shared with e2e, where it is public")]
 #[path = "../../e2e/src/logs.rs"]

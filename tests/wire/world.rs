@@ -60,6 +60,9 @@ struct State {
     history: Vec<(u64, &'static str, Value)>,
     /// Objects that are shown without defaults until somebody writes them, as by a server that lags behind.
     unfilled: BTreeSet<String>,
+    /// The default of `spec.size` by which objects are read, and that by which they are written: two servers, one of which may
+    /// lag behind.
+    defaults: [u64; 2],
     /// Reports by the name of their CRD.
     reports: BTreeMap<String, Value>,
     /// Events by their name.
@@ -75,6 +78,7 @@ impl World {
             stored: BTreeMap::new(),
             history: Vec::new(),
             unfilled: BTreeSet::new(),
+            defaults: [1, 1],
             reports: BTreeMap::new(),
             events: BTreeMap::new(),
             fault: None,
@@ -147,6 +151,11 @@ impl World {
     pub(crate) fn put_unfilled(&self, plural: &'static str, name: &str) {
         self.lock().unfilled.insert(name.to_owned());
         self.put(plural, thing(name));
+    }
+
+    /// Reads objects by one default of `spec.size`, and writes them by another, whatever the CRD has.
+    pub(crate) fn serves(&self, read: u64, write: u64) {
+        self.lock().defaults = [read, write];
     }
 
     /// Ends all watches that are open.
@@ -328,8 +337,9 @@ impl World {
 
     fn one(&self, plural: &'static str, name: &str, request: &Request) -> Answer {
         let Some(before) = self.stored(plural, name) else { return not_found(name) };
+        let [_, default] = self.lock().defaults;
         if request.verb() == "PATCH json" {
-            match json_patched(&before, request) {
+            match json_patched(&filled_with(&before, default), request) {
                 Ok(after) if after != before => self.put(plural, after),
                 Ok(_) => {}
                 Err(refusal) => return *refusal,
@@ -340,7 +350,7 @@ impl World {
             if !same("uid") || !same("resourceVersion") {
                 return Answer::status(409, "Conflict", "the object has been modified");
             }
-            let mut after = filled(&before);
+            let mut after = filled_with(&before, default);
             if sent["managedFields"].is_array() {
                 after["metadata"]["managedFields"] = sent["managedFields"].clone();
             }
@@ -424,7 +434,8 @@ impl State {
     fn read(&self, plural: &str, object: &Value) -> Value {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let is_object = matches!(plural, THINGS | OTHERS);
-        if is_object && !self.unfilled.contains(name) { filled(object) } else { object.clone() }
+        let [default, _] = self.defaults;
+        if is_object && !self.unfilled.contains(name) { filled_with(object, default) } else { object.clone() }
     }
 }
 
@@ -456,8 +467,16 @@ pub(crate) fn thing(name: &str) -> Value {
 
 /// An object as readers see it, and as a write by one of them stores it.
 pub(crate) fn filled(object: &Value) -> Value {
+    filled_with(object, 1)
+}
+
+/// The same by another default of `spec.size`.
+fn filled_with(object: &Value, default: u64) -> Value {
     let mut object = object.clone();
-    Crd::read(&Json::from(crd_named(THINGS))).expect("a CRD").compiled().fill(&mut object);
+    let mut crd = crd_named(THINGS);
+    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["properties"]["size"]["default"] = default.into();
+    Crd::read(&Json::from(crd)).expect("a CRD").compiled().fill(&mut object);
     object
 }
 

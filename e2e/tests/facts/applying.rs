@@ -23,6 +23,7 @@ rows! {
     w11: "merge patch and apply on /status store the spec's defaults too",
     w13: "dryRun answers like the read view and stores nothing",
     w15: "without create, no apply brings an object back",
+    w21: "a JSON patch with values stores them; what the server shows already leaves no trace, another value an entry of ours",
 }
 
 /// `a` and, the second time, a default for `color`.
@@ -236,6 +237,37 @@ async fn w11(cluster: &Cluster) -> Result<()> {
     for name in ["merge", "apply"] {
         assert_eq!(tabs.stored(name).await?, colored_object(&["owner Apply v1: .spec.a"]), "{name}");
     }
+    Ok(())
+}
+
+async fn w21(cluster: &Cluster) -> Result<()> {
+    let tabs = phantoms(cluster, "w21", &["shown", "other", "owners"]).await?;
+    let put = |path: &str, value: &Value| json!({"op": "replace", "path": path, "value": value});
+    let ours = "etch Update v1: .spec.color";
+    for (name, value, generation, owners) in [
+        ("shown", "red", 1, &["owner Apply v1: .spec.a"][..]),
+        ("other", "blue", 2, &[ours, "owner Apply v1: .spec.a"]),
+        ("owners", "blue", 2, &[ours, "owner Apply v1: .spec.a"]),
+    ] {
+        let object = tabs.read("v1", name).await?;
+        let metadata = &object["metadata"];
+        let mut operations = vec![
+            put("/metadata/uid", &metadata["uid"]),
+            put("/metadata/resourceVersion", &metadata["resourceVersion"]),
+            put("/spec/color", &json!(value)),
+        ];
+        if name == "owners" {
+            operations.insert(2, put("/metadata/managedFields", &metadata["managedFields"]));
+        }
+        tabs.json_patch("v1", name, Value::from(operations)).await?.ok()?;
+        let expected =
+            Stored { spec: json!({"a": "x", "color": value}), generation, ..colored_object(owners) };
+        assert_eq!(tabs.stored(name).await?, expected, "{name}");
+    }
+    // Nothing is written where it was not read.
+    let operations =
+        json!([put("/metadata/resourceVersion", &json!("1")), put("/spec/color", &json!("green"))]);
+    tabs.json_patch("v1", "shown", operations).await?.refused(409, "Conflict", "modified")?;
     Ok(())
 }
 

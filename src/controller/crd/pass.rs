@@ -9,7 +9,7 @@ use tracing::info;
 
 use crate::api::{Counts, DefaultsReportStatus, Mode};
 use crate::controller::crd::sweep::{ObjectVersions, lock};
-use crate::controller::crd::task::{CrdTask, UPDATES};
+use crate::controller::crd::task::{CrdTask, UPDATES, Verification};
 use crate::controller::crd::verify::{Moment, Observer, Stage, Sweeps, Verified};
 use crate::controller::error::{Sign, TaskError};
 use crate::controller::state::checkpoint::Checkpoint;
@@ -131,7 +131,12 @@ impl CrdTask {
         info!(digest = %self.crd.compiled().digest(), "pass begins");
         let began = Instant::now();
         let report = report.filter(|report| is_finished(report, &self.crd));
-        let times = Times { started: Some(now()), finished: None };
+        let may_lag = self.writes() && open.state.verify_at().is_some();
+        let verifies = may_lag && self.is_verification_due();
+        if verifies {
+            info!("verifying what was written since the schema changed");
+        }
+        let times = Times { started: Some(now()), finished: None, verify_at: open.state.verify_at() };
         let quiet = report.is_some();
         // What an earlier attempt has reported holds until there is something newer.
         let begins = match self.status_writer.reason() {
@@ -143,6 +148,9 @@ impl CrdTask {
             self.status_writer.set_conditions(self.in_progress(&Tally::default(), None)).await;
         }
         let covered = checkpoint.record.through;
+        // A pass that goes on from a record asks about what was written since when it is time, and not twice.
+        checkpoint.record.servers_lag = may_lag && (verifies || covered.is_none());
+        let keeps_record = may_lag && !verifies && covered.is_some() && !checkpoint.record.versions_disagree;
         let swept = self.sweep_and_verify(open, checkpoint, quiet, times).await?;
         let Verified { last, checkpoint: mut verified, through, requests: asked, is_verified: _ } = swept;
         let counts = last.tally.counts();
@@ -153,16 +161,22 @@ impl CrdTask {
         }
         let now_known = open.state.status("", &last.tally, None, times);
         let unchanged = report.filter(|report| asked == 0 && is_same(&now_known, report));
-        let finished_through = if unchanged.is_some() { covered } else { through };
+        let finished_through = if unchanged.is_some() || keeps_record { covered } else { through };
+        verified.record.servers_lag = false;
         if let Some(through) = finished_through {
             verified.record.through = verified.record.through.map(|_| through);
         }
+        if verifies {
+            self.verification = Verification::Done;
+            open.changes.forget_suspects();
+        }
+        let verify_at = times.verify_at.filter(|_| !verifies);
         let pass = PassState {
             record: verified.record,
             proved: verified.proved,
             tally: last.tally,
             watch_from: last.watch_from,
-            times: Times { finished: Some(now()), ..times },
+            times: Times { finished: Some(now()), verify_at, ..times },
             finished_through,
             watch_failure: None,
         };
@@ -239,7 +253,7 @@ impl CrdTask {
     async fn confirm(&mut self, open: &OpenReport, pass: &PassState, report: &DefaultsReportStatus) {
         self.count_phantoms(pass);
         let crd_status = self.crd_status(open, pass);
-        self.status_writer.write_report(open.confirmed(report, crd_status.reason)).await;
+        self.status_writer.write_report(open.confirmed(report, crd_status.reason, pass.times)).await;
         self.status_writer.set_conditions(crd_status).await;
     }
 

@@ -11,12 +11,13 @@ use tracing::{Instrument as _, debug, info, warn};
 use crate::api::{DefaultsReportStatus, Mode};
 use crate::controller::crd::pass::PassState;
 use crate::controller::crd::sweep::SweepError;
-use crate::controller::crd::task::CrdTask;
+use crate::controller::crd::task::{CrdTask, Verification};
 use crate::controller::error::{Sign, TaskError};
 use crate::controller::object::reconcile::StopReason;
 use crate::controller::spans;
 use crate::controller::state::checkpoint::Checkpoint;
 use crate::controller::state::open_report::OpenReport;
+use crate::controller::state::rejected::Rejected;
 use crate::controller::status::message;
 use crate::controller::status::writer::now;
 use crate::domain::condition::Reason;
@@ -61,9 +62,15 @@ impl CrdTask {
         if known.is_some() && !self.status_writer.is_ours(known.as_ref(), report.as_ref()) {
             info!(reason = %TaskError::Restored(Sign::Report), "what is on record does not count");
             (self.checkpoint, self.is_restored) = (None, true);
+            self.verification = Verification::Unknown;
         }
         let before = self.open.as_deref();
-        let open = OpenReport::new(report.as_ref(), &self.crd, &self.settings, &self.revision, before);
+        let mut open = OpenReport::new(report.as_ref(), &self.crd, &self.settings, &self.revision, before);
+        let verify_at = self.schedule_verification(open.state.verify_at());
+        open.state.set_verify_at(verify_at);
+        if verify_at.is_some() {
+            open.changes.watch_suspects();
+        }
         let open = self.open.insert(Arc::new(open)).clone();
         let has_defaults = self.crd.compiled().has_defaults();
         if (state.is_some() || !has_defaults) && self.is_idle(state, &open) {
@@ -140,7 +147,7 @@ impl CrdTask {
                 Next::Wait(self.backoff.failed(None))
             }
             // The wait is over already.
-            TaskError::Overflow | TaskError::NothingLeft => Next::Wait(Duration::ZERO),
+            TaskError::Overflow | TaskError::NothingLeft | TaskError::Verify => Next::Wait(Duration::ZERO),
         };
         if let Next::Wait(wait) = &next {
             info!(reason = %error, retry_in_seconds = spans::seconds(*wait), "beginning again");
@@ -167,8 +174,19 @@ impl CrdTask {
             return Err(TaskError::NothingLeft);
         }
         let Err(error) = self.watch_objects(open, &mut pass).await;
+        let rejected = match error {
+            // What was rejected and has not changed would be again.
+            TaskError::Verify => {
+                let known = open.status(Reason::InProgress, &pass.tally, pass.finished_through, pass.times);
+                Rejected::from_report(&known)
+            }
+            _ => Rejected::default(),
+        };
         // Who does not write learns nothing about what is stored, and keeps what was known before.
-        self.checkpoint = if self.writes() { pass.into_checkpoint() } else { Some(checkpoint) };
+        self.checkpoint = match self.writes() {
+            true => pass.into_checkpoint().map(|checkpoint| Checkpoint { rejected, ..checkpoint }),
+            false => Some(checkpoint),
+        };
         Err(error)
     }
 

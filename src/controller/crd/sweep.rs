@@ -299,7 +299,10 @@ async fn process_objects(
             under_way.push(async move {
                 let identity = object.identity();
                 let resource_version = object.resource_version().to_owned();
-                let record = input.record_of(&object);
+                // It was read with an old default before, and nothing was written for that.
+                let is_suspect = reconciler.changes.is_suspect(&object);
+                let record = if is_suspect { input.beyond } else { input.record_of(&object) };
+                reconciler.changes.note_suspect(&object);
                 (index, identity, resource_version, reconciler.reconcile(object, record).await)
             });
         }
@@ -319,7 +322,9 @@ async fn process_objects(
         sweep.requests += u64::from(reconciled.state.took_request());
         let mut left_at = None;
         match &reconciled.state {
-            ObjectState::Written { resource_version } if input.record.versions_disagree => {
+            ObjectState::Written { resource_version }
+                if input.record.versions_disagree || input.record.servers_lag =>
+            {
                 sweep.proved.insert(&identity.uid, resource_version);
             }
             ObjectState::Written { resource_version } => proved.insert(&identity.uid, resource_version),

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -20,8 +21,9 @@ use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::checkpoint::Checkpoint;
 use crate::controller::state::dropped_fields::DroppedFields;
 use crate::controller::state::open_report::OpenReport;
+use crate::controller::state::report::LAG;
 use crate::controller::state::tally::Tally;
-use crate::controller::status::writer::StatusWriter;
+use crate::controller::status::writer::{StatusWriter, now};
 use crate::domain::crd::Crd;
 use crate::domain::plan::{Since, Terms};
 use crate::domain::rbac::Verb;
@@ -58,10 +60,23 @@ pub(in crate::controller) struct CrdTask {
     pub(in crate::controller) backoff: Backoff,
     /// When the schema will have stood long enough.
     pub(in crate::controller) settled_at: Option<Instant>,
+    pub(in crate::controller) verification: Verification,
     /// What was missing when it was last asked, while the schema settles.
     pub(in crate::controller) missing: Option<MissingPermissions>,
     /// How often to ask for it.
     pub(in crate::controller) permission_backoff: Backoff,
+}
+
+/// Whether what was written since the pass is to be verified once more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::controller) enum Verification {
+    /// As the report says.
+    #[default]
+    Unknown,
+    /// At this time, by both clocks.
+    At(Timestamp, Instant),
+    /// It was: a report that could not be written may still ask for it.
+    Done,
 }
 
 /// How often to ask for a permission that is missing while the schema settles.
@@ -117,6 +132,42 @@ impl CrdTask {
             changes: open.changes.clone(),
             dropped: open.state.dropped(),
             pause_watch: self.pause_watch(),
+        }
+    }
+
+    /// Takes in when the report asks for a verification, unless that is known; returns when it is to be reported.
+    ///
+    /// The wall clock is asked once: it may be set, and other machines' clocks differ.
+    pub(in crate::controller) fn schedule_verification(
+        &mut self,
+        asked: Option<Timestamp>,
+    ) -> Option<Timestamp> {
+        if let (Verification::Unknown, Some(asked)) = (self.verification, asked) {
+            let left = Duration::try_from(asked.duration_since(now())).unwrap_or_default();
+            self.verification = Verification::At(asked, Instant::now() + left.min(LAG));
+        }
+        match self.verification {
+            Verification::Unknown | Verification::Done => None,
+            Verification::At(asked, _) => Some(asked),
+        }
+    }
+
+    /// Whether it is time to verify what was written since the pass.
+    pub(in crate::controller) fn is_verification_due(&self) -> bool {
+        matches!(self.verification, Verification::At(_, at) if at <= Instant::now())
+    }
+
+    /// Waits until it is time to verify what was written since the pass, where it is; may be dropped at any time.
+    pub(in crate::controller) fn verification_due(&self) -> impl Future<Output = ()> + use<> {
+        let at = match self.verification {
+            Verification::At(_, at) if self.writes() => Some(at),
+            Verification::At(..) | Verification::Unknown | Verification::Done => None,
+        };
+        async move {
+            match at {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
         }
     }
 

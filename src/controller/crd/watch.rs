@@ -99,6 +99,11 @@ impl CrdTask {
                 () = self.retries.due() => {
                     queue.requeue(self.retries.take(&pass.tally).ok_or(TaskError::Overflow)?);
                 }
+                // While nothing is heard of the objects, a list now would be out of date at once.
+                () = self.verification_due(), if blind.since.is_none() => {
+                    queue.drain().await;
+                    return Err(TaskError::Verify);
+                }
                 () = self.permissions.changed() => queue.drive_while(self.check_permissions()).await?,
                 () = updates.due() => {
                     if updates.take(pass.tally.counts()) {

@@ -81,6 +81,11 @@ impl<'a> FollowChanges<'a> {
         self.resource_version = Some(object.resource_version().to_owned());
     }
 
+    /// Whether a write has moved values.
+    pub(in crate::controller) fn has_moved(&self) -> bool {
+        self.resource_version.is_some()
+    }
+
     /// Notes that a move was rejected; there will be no other.
     pub(in crate::controller) fn rejected(&mut self, rejection: Rejection) {
         self.rejection = Some(rejection);

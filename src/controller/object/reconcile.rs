@@ -19,7 +19,7 @@ use crate::domain::object_state::{ObjectState, Skipped};
 use crate::domain::path::Path;
 use crate::domain::plan::{
     HiddenFields, Outcome, Plan, Record, Rejection, Since, Strategy, Terms, Write, decide, has_gap, hidden,
-    likely, rewritten, unproved,
+    likely, pinned, rewritten, unproved,
 };
 use crate::domain::rbac::Verb;
 
@@ -143,6 +143,11 @@ impl ObjectReconciler<'_> {
                 }
                 missing = likely.missing;
             }
+            let write = match following.has_moved() {
+                // The values are in etcd by now, as they were sent.
+                true => write,
+                false => pinned(write, &object, self.crd, &self.terms, self.changes.list()),
+            };
             let at_risk = self.at_risk(&object);
             let outcome = self.perform(&object, &write, attempt).await?;
             if let Ok(outcome) = &outcome {

@@ -11,7 +11,7 @@ use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
-use crate::domain::plan::{Change, Past, Record, changes, past};
+use crate::domain::plan::{Change, Past, Record, changes, past, shows_past};
 
 /// How many changed defaults the report names, at most.
 const LISTED: usize = 500;
@@ -21,6 +21,8 @@ const LISTED: usize = 500;
 pub(in crate::controller) struct ChangedDefaults {
     list: Vec<Change>,
     totals: Mutex<Totals>,
+    /// Hashes of the uids and resource versions of objects that were read with an old default; none where nobody asks.
+    suspects: Mutex<Option<HashSet<u64>>>,
 }
 
 #[derive(Debug, Default)]
@@ -61,7 +63,7 @@ impl ChangedDefaults {
                 .map(|place| (place.path.clone(), (place.followed, if over { place.kept } else { 0 })))
                 .collect();
         }
-        Self { list, totals: Mutex::new(totals) }
+        Self { list, totals: Mutex::new(totals), suspects: Mutex::default() }
     }
 
     /// Whether objects have to be processed for a default that has changed.
@@ -111,6 +113,42 @@ impl ChangedDefaults {
         }
     }
 
+    /// What has changed.
+    pub(in crate::controller) fn list(&self) -> &[Change] {
+        &self.list
+    }
+
+    /// From now on, notes which objects are read with an old default.
+    pub(in crate::controller) fn watch_suspects(&self) {
+        if !self.list.is_empty() {
+            self.suspects().get_or_insert_default();
+        }
+    }
+
+    /// Notes an object that shows an old default. It holds that value; or a server that lags behind has filled it in, and the
+    /// object changes with the server.
+    pub(in crate::controller) fn note_suspect(&self, object: &Object) {
+        if let Some(suspects) = self.suspects().as_mut()
+            && shows_past(object, &self.list)
+        {
+            suspects.insert(version_of(object));
+        }
+    }
+
+    /// Whether an object, as it is, was read with an old default.
+    pub(in crate::controller) fn is_suspect(&self, object: &Object) -> bool {
+        self.suspects().as_ref().is_some_and(|suspects| suspects.contains(&version_of(object)))
+    }
+
+    /// Forgets which objects were read with an old default, and notes no others.
+    pub(in crate::controller) fn forget_suspects(&self) {
+        *self.suspects() = None;
+    }
+
+    fn suspects(&self) -> MutexGuard<'_, Option<HashSet<u64>>> {
+        self.suspects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Puts the numbers into a report.
     pub(in crate::controller) fn add_to_report(&self, status: &mut DefaultsReportStatus) {
         let totals = self.totals();
@@ -143,6 +181,12 @@ impl ChangedDefaults {
     fn totals(&self) -> MutexGuard<'_, Totals> {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn version_of(object: &Object) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (object.uid(), object.resource_version()).hash(&mut hasher);
+    hasher.finish()
 }
 
 fn action(change: &Change) -> ChangeAction {

@@ -52,6 +52,7 @@ impl Checkpoint {
                 exceptions: exceptions(status),
                 // Of a generation that nobody has seen, nobody knows whether it had these defaults.
                 versions_disagree: crd.versions_disagree() || crd.generation() > status.generation + 1,
+                servers_lag: false,
                 trust_claims: false,
                 cleared: Arc::default(),
             };
@@ -72,6 +73,7 @@ impl Checkpoint {
             through: Some(past.through.as_deref()?.parse().ok()?),
             exceptions: past.exceptions.iter().cloned().collect(),
             versions_disagree: true,
+            servers_lag: false,
             trust_claims: false,
             cleared: Arc::default(),
         };
@@ -94,7 +96,10 @@ impl Checkpoint {
         sweep.tally.add_earlier_writes(&self.writes);
         let mut proved = std::mem::take(&mut self.proved);
         proved.extend(std::mem::take(&mut sweep.proved));
-        let record = record_of(&sweep.tally, through, crd, &self.record.cleared);
+        let record = Record {
+            servers_lag: self.record.servers_lag,
+            ..record_of(&sweep.tally, through, crd, &self.record.cleared)
+        };
         Self { record, upto: None, proved, writes: sweep.tally.writes(), rejected: Rejected::default() }
     }
 
@@ -135,6 +140,7 @@ pub(in crate::controller) fn record_of(
         through,
         exceptions: tally.exceptions(),
         versions_disagree: crd.versions_disagree(),
+        servers_lag: false,
         trust_claims: false,
         cleared: cleared.clone(),
     }

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
 use crate::api::{DefaultsReportStatus, Settings};
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::report::{ReportState, Times};
@@ -61,9 +63,11 @@ impl OpenReport {
         &self,
         report: &DefaultsReportStatus,
         reason: Reason,
+        times: Times,
     ) -> DefaultsReportStatus {
         let mut status = self.state.with_state(report, reason.as_str());
         status.generation = self.state.generation();
+        status.verify_at = times.verify_at.map(Time);
         self.changes.add_to_report(&mut status);
         status
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -30,6 +31,13 @@ const VALUE: usize = 2 * 1024;
 const VALUES: usize = 16 * 1024;
 /// How many earlier schemas it remembers.
 const PREVIOUS: usize = 3;
+/// How long after a change of the schema an API server may store objects by the old one: what was written until then is verified
+/// once more.
+///
+/// A server whose watch of CRDs hangs lags behind until it opens another one. It does so after 10 minutes at the latest, for no
+/// watch of client-go's reflector lasts longer (`minWatchTimeout` is 5 minutes, and up to as much again by chance); one more for
+/// the list after it, and for clocks that differ.
+pub(in crate::controller) const LAG: Duration = Duration::from_secs(11 * 60);
 
 /// The part of a report that does not depend on the objects.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +47,7 @@ pub(in crate::controller) struct ReportState {
     storage_version: String,
     digest: String,
     first_seen: Timestamp,
+    verify_at: Option<Timestamp>,
     defaults: Vec<DefaultPath>,
     more_defaults: u64,
     previous: Vec<PreviousDefaults>,
@@ -50,6 +59,8 @@ pub(in crate::controller) struct ReportState {
 pub(in crate::controller) struct Times {
     pub(in crate::controller) started: Option<Timestamp>,
     pub(in crate::controller) finished: Option<Timestamp>,
+    /// When it is to be verified once more; none once that is done.
+    pub(in crate::controller) verify_at: Option<Timestamp>,
 }
 
 impl ReportState {
@@ -77,12 +88,17 @@ impl ReportState {
             (None, Some(past)) => past.first_seen.as_ref().filter(|_| past.finished.is_some()),
             (None, None) => None,
         };
+        let verify_at = match still {
+            Some(report) => report.verify_at.as_ref().map(|time| time.0),
+            None => now().checked_add(LAG).ok().filter(|_| crd.compiled().has_defaults()),
+        };
         let (mut defaults, more_defaults) = list(crd);
         date(&mut defaults, report, revision);
         Self {
             policy: settings.policy.clone(),
             generation: crd.generation(),
             first_seen: first_seen.map_or_else(now, |time| time.0),
+            verify_at,
             digest,
             storage_version,
             defaults,
@@ -107,6 +123,16 @@ impl ReportState {
         self.first_seen
     }
 
+    /// When what was written since the pass is verified once more; none once that is done.
+    pub(in crate::controller) fn verify_at(&self) -> Option<Timestamp> {
+        self.verify_at
+    }
+
+    /// Sets when it is verified: the task may know better than the report.
+    pub(in crate::controller) fn set_verify_at(&mut self, verify_at: Option<Timestamp>) {
+        self.verify_at = verify_at;
+    }
+
     /// What earlier schemas gave, newest first.
     pub(in crate::controller) fn previous(&self) -> &[PreviousDefaults] {
         &self.previous
@@ -128,13 +154,18 @@ impl ReportState {
         let settles_at = Some(Time(until));
         DefaultsReportStatus {
             settles_at,
-            ..self.status(Reason::Settling.as_str(), None, None, Times::default())
+            ..self.status(Reason::Settling.as_str(), None, None, self.times())
         }
     }
 
     /// The report where no object is read, whatever the state is.
     pub(in crate::controller) fn idle(&self, state: &str) -> DefaultsReportStatus {
-        self.status(state, None, None, Times::default())
+        self.status(state, None, None, self.times())
+    }
+
+    /// The times while there is no pass.
+    fn times(&self) -> Times {
+        Times { verify_at: self.verify_at, ..Times::default() }
     }
 
     /// Whether a report is about these very defaults.
@@ -188,6 +219,7 @@ impl ReportState {
             digest: self.digest.clone(),
             first_seen: Some(Time(self.first_seen)),
             settles_at: None,
+            verify_at: times.verify_at.map(Time),
             started: times.started.map(Time),
             finished: times.finished.map(Time),
             through: through.map(|through| through.to_string()),

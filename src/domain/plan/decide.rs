@@ -89,7 +89,7 @@ impl Record {
         if revision <= through {
             return !self.exceptions.contains(object.uid());
         }
-        !self.versions_disagree && writes_store(object, crd)
+        !self.versions_disagree && !self.servers_lag && writes_store(object, crd)
     }
 }
 

@@ -13,6 +13,7 @@ mod misfit;
 mod outcome;
 mod own;
 mod performing;
+mod pin;
 mod proof;
 mod rewrite;
 
@@ -31,12 +32,15 @@ use crate::domain::words::words;
 pub use breach::Broken;
 pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten, skip, unproved, writes_store};
 pub use exceptions::Exceptions;
-pub use follow::{Change, Following, Past, changes, follow, has_followed, is_followable, past, past_of};
+pub use follow::{
+    Change, Following, Past, changes, follow, has_followed, is_followable, past, past_of, shows_past,
+};
 pub use foretell::{Foretold, foretell};
 pub use hidden::hidden;
 pub use likely::{Likely, Since, likely};
 pub use outcome::{Outcome, Rejection, RejectionKind};
 pub use performing::{PatchKind, Performing, Request, Step};
+pub use pin::pinned;
 pub use proof::proof;
 pub use rewrite::release;
 
@@ -190,6 +194,8 @@ pub struct Record {
     pub exceptions: Exceptions,
     /// Whether a write since then may have been made without the defaults: a served version does not have them (W10).
     pub versions_disagree: bool,
+    /// Whether a write since then may have been made through an API server that does not serve the schema yet (R6).
+    pub servers_lag: bool,
     /// Whether an owner's claim counts as proof that a value is stored: for an audit, which must not ask by writing.
     pub trust_claims: bool,
     /// What a write of Etch's is known to have left objects without.

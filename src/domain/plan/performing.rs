@@ -6,6 +6,7 @@
 //! | Apply, Merge | the write; where it has to be proved, a repeat that must change nothing |
 //! | Rewrite | the identity alone, where that keeps the generation; the rewrite; the removal of our own entry; the proof |
 //! | Follow | the move; the removal of our own entry |
+//! | with values ([`super::pinned`]) | the write; the removal of our own entry, where the server did not have the values; the proof |
 //!
 //! A crash between any two of them leaves the object as readable as before, and the next decision goes on from there.
 
@@ -75,7 +76,8 @@ impl<'a> Performing<'a> {
     /// Begins a write that was planned for `object` as it was read, with its first request.
     pub fn begin(crd: &'a Crd, object: &'a Object, write: &'a Write, terms: &'a Terms) -> (Self, Request) {
         let ahead = match write.strategy {
-            Strategy::Rewrite => ahead_of_rewrite(object, crd),
+            Strategy::Rewrite if !is_pinned(write) => ahead_of_rewrite(object, crd),
+            Strategy::Rewrite => None,
             Strategy::Apply | Strategy::Merge | Strategy::Follow => None,
         };
         let (sent, request) = match ahead {
@@ -92,11 +94,15 @@ impl<'a> Performing<'a> {
                 let write = rewritten(&answer, self.crd, self.terms, self.write);
                 self.send(Sent::Write, request(&write))
             }
-            (Sent::Write, Strategy::Rewrite | Strategy::Follow) => match release(&answer) {
-                Some(body) => self.send(Sent::Release, Request { kind: PatchKind::Json, body }),
-                None => self.written(answer),
-            },
-            (Sent::Write, Strategy::Apply | Strategy::Merge) | (Sent::Release, _) => self.written(answer),
+            (Sent::Write, strategy) => {
+                let may_own =
+                    matches!(strategy, Strategy::Rewrite | Strategy::Follow) || is_pinned(self.write);
+                match release(&answer).filter(|_| may_own) {
+                    Some(body) => self.send(Sent::Release, Request { kind: PatchKind::Json, body }),
+                    None => self.written(answer),
+                }
+            }
+            (Sent::Release, _) => self.written(answer),
             (Sent::Proof(resource_version), _) if answer.resource_version() == resource_version => {
                 Step::Done(Outcome::Written { resource_version: resource_version.clone() })
             }
@@ -112,6 +118,16 @@ impl<'a> Performing<'a> {
             // alone does it too, at the price of a new generation.
             Sent::Identity if matches!(refusal.code, 422 | 500) => {
                 self.send(Sent::Write, request(self.write))
+            }
+            // A place is not there on this server: it serves another schema than the one that showed it. Where the object is
+            // not valid, fields are named.
+            Sent::Write
+                if is_pinned(self.write)
+                    && refusal.code == 422
+                    && refusal.fields.is_empty()
+                    && refusal.refused_by().is_none() =>
+            {
+                Step::Done(Outcome::Conflict)
             }
             // A test of the patch failed: the entry is no longer where it was.
             Sent::Release if refusal.code == 422 => Step::Done(Outcome::Conflict),
@@ -159,5 +175,11 @@ fn request(write: &Write) -> Request {
         Strategy::Merge | Strategy::Rewrite => PatchKind::Merge,
         Strategy::Follow => PatchKind::Json,
     };
+    let kind = if is_pinned(write) { PatchKind::Json } else { kind };
     Request { kind, body: write.body.clone() }
+}
+
+/// Whether a write is sent with values, as a list of operations.
+fn is_pinned(write: &Write) -> bool {
+    write.strategy != Strategy::Follow && write.body.is_array()
 }

@@ -133,7 +133,11 @@ fn crd() -> Crd {
 /// The report after a pass up to a resource version, as it comes back from the API server.
 fn reported(tally: &Tally, through: u64) -> DefaultsReportStatus {
     let state = ReportState::open(None, &crd(), &settings(Mode::Persist, None), "5");
-    let times = Times { started: Some(Timestamp::UNIX_EPOCH), finished: Some(Timestamp::UNIX_EPOCH) };
+    let times = Times {
+        started: Some(Timestamp::UNIX_EPOCH),
+        finished: Some(Timestamp::UNIX_EPOCH),
+        ..Times::default()
+    };
     let status = state.status("AllPersisted", tally, Some(through), times);
     let sent = serde_json::to_string(&status).expect("JSON");
     serde_json::from_str(&sent).expect("a report")

@@ -131,7 +131,11 @@ impl Published {
             }
         };
         let conditions = status.conditions(1, &[], "2026-01-01T00:00:00Z");
-        let times = Times { started: Some(Timestamp::UNIX_EPOCH), finished: Some(Timestamp::UNIX_EPOCH) };
+        let times = Times {
+            started: Some(Timestamp::UNIX_EPOCH),
+            finished: Some(Timestamp::UNIX_EPOCH),
+            ..Times::default()
+        };
         let report = ReportState::open(None, &crd, &settings, "5");
         let report = report.status(status.reason.as_str(), &tally, Some(77), times);
         let regarding = Regarding {

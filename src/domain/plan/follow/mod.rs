@@ -73,6 +73,37 @@ pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> 
     Following { moved: moves.into_iter().map(|(place, _)| place).collect(), kept, plan }
 }
 
+/// Whether an object shows, at the place of a default that has changed, what it gave before.
+pub fn shows_past(object: &Object, changes: &[Change]) -> bool {
+    changes.iter().any(|change| {
+        let mut shows = false;
+        places::each(object.json(), change.path(), &mut |_, value| shows |= change.is_past(value));
+        shows
+    })
+}
+
+/// The places of an object that show what a changed default gives now, in order, the topmost ones only, with their values.
+pub(super) fn present<'v>(object: &'v Object, changes: &[Change]) -> Vec<(Path, &'v Value)> {
+    let mut found = Vec::new();
+    for change in changes {
+        let Some(present) = change.present() else { continue };
+        places::each(object.json(), change.path(), &mut |place, value| {
+            if same(present, value) {
+                found.push((place, value));
+            }
+        });
+    }
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut topmost: Vec<(Path, &Value)> = Vec::new();
+    for (place, value) in found {
+        if !topmost.last().is_some_and(|(above, _)| above.contains(&place)) {
+            topmost.push((place, value));
+        }
+    }
+    topmost.truncate(MOST);
+    topmost
+}
+
 /// What stays, without the places that another one or a moved one lies below: those are more precise.
 fn lowest(kept: BTreeSet<Path>, moves: &[(Path, Option<&Json>)]) -> Vec<Path> {
     let all: Vec<Path> = kept.into_iter().collect();
@@ -146,7 +177,7 @@ fn body(object: &Object, moves: &[(Path, Option<&Json>)]) -> Json {
 }
 
 /// The place as RFC 6901 writes it.
-fn pointer(place: &Path) -> String {
+pub(super) fn pointer(place: &Path) -> String {
     let mut text = String::new();
     for step in place.steps() {
         text.push('/');

@@ -208,6 +208,7 @@ impl Case {
             through: *through,
             exceptions: exceptions.iter().cloned().collect(),
             versions_disagree: *versions_disagree,
+            servers_lag: false,
             trust_claims: *trust_claims,
             cleared: Arc::new([("u1".to_owned(), cleared)].into()),
         }

@@ -1,0 +1,182 @@
+//! API servers that lag behind a change of the schema: what is stored through them is found, once, and mended.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::server::Request;
+use super::truth::set_default;
+use super::world::{THINGS, World, filled, is_about_objects, is_write, operate, thing};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+const CRD: &str = "things.example.com";
+
+fn is_list(request: &Request) -> bool {
+    request.is_list() && is_about_objects(request)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_lagging_server_stores_after_the_pass_is_found_without_a_restart() {
+    let world = World::with(&["a", "b"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(world.persisted(), "True AllPersisted: 2 of 2 objects store their defaults");
+    // Both are read with the default, whatever etcd holds.
+    world.put(THINGS, thing("created"));
+    world.put(THINGS, thing("a"));
+    // A user who writes through a server that is up to date stores the default.
+    world.put(THINGS, filled(&thing("fine")));
+    let before = log.count(is_write);
+    tokio::time::sleep(20 * MINUTE).await;
+    assert!(world.is_persisted("created") && world.is_persisted("a"), "{}", world.persisted());
+    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+    let asked = log.count(is_write) - before;
+    assert!(asked <= 5, "{asked} requests for two objects to be written, and one to be asked about");
+    // Once.
+    let (lists, writes) = (log.count(is_list), log.count(is_write));
+    tokio::time::sleep(HOUR).await;
+    assert_eq!((log.count(is_list), log.count(is_write)), (lists, writes));
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unchanged_cluster_is_listed_once_more_and_not_written() {
+    let world = World::with(&["a", "b"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 3 * HOUR));
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(world.report(CRD).expect("a report")["status"]["verifyAt"].as_str().map(str::len), Some(20));
+    let lists = log.count(is_list);
+    let patches = log.count(|request| request.method == "PATCH");
+    tokio::time::sleep(2 * HOUR).await;
+    assert_eq!(log.count(is_list), lists + 1);
+    // The report, which says from now on that it was verified.
+    assert_eq!(log.count(|request| request.method == "PATCH"), patches + 1);
+    assert_eq!(world.report(CRD).expect("a report")["status"]["verifyAt"], json!(null));
+    operator.abort();
+    // And never again for these defaults.
+    let log = world.operate(HOUR).await;
+    assert_eq!(log.count(is_list), 1);
+    assert_eq!(log.count(|request| request.method == "PATCH"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_forgets_neither_that_it_is_to_be_verified_nor_that_it_was() {
+    let world = World::with(&["a"]);
+    world.operate(MINUTE).await;
+    world.put(THINGS, thing("late"));
+    // It ends before the time, and so does the next one: nobody asks twice.
+    let log = world.operate(MINUTE).await;
+    assert_eq!(log.count(is_write), 0);
+    assert!(!world.is_persisted("late"));
+    // Later: nobody could change the clock here, so the report is made older.
+    world.edit_report(CRD, |report| report["status"]["verifyAt"] = json!("2020-01-01T00:00:00Z"));
+    world.operate(MINUTE).await;
+    assert!(world.is_persisted("late"), "{}", world.persisted());
+    let log = world.operate(HOUR).await;
+    assert_eq!((log.count(is_list), log.count(is_write)), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_stored_during_the_pass_is_verified_by_its_end() {
+    let names: Vec<String> = (0..40).map(|index| format!("o{index:02}")).collect();
+    let world = World::with(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut done = false;
+    // The list is over; a user writes through the server that lags behind before the sweep that verifies it.
+    world.loses(move |world, request| {
+        if is_write(request) && !std::mem::replace(&mut done, true) {
+            world.put(THINGS, thing("meanwhile"));
+        }
+        None
+    });
+    let log = world.operate(MINUTE).await;
+    assert!(world.is_persisted("meanwhile"), "{}", world.persisted());
+    assert_eq!(log.count(is_write), 41, "one for each");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_in_the_verification_does_not_lose_it() {
+    let world = World::with(&["a"]);
+    world.operate(MINUTE).await;
+    world.put(THINGS, thing("late"));
+    world.edit_report(CRD, |report| report["status"]["verifyAt"] = json!("2020-01-01T00:00:00Z"));
+    world
+        .fails(|request| is_list(request).then(|| super::server::Answer::status(500, "InternalError", "no")));
+    world.operate(MINUTE).await;
+    world.heals();
+    world.operate(MINUTE).await;
+    assert!(world.is_persisted("late"), "{}", world.persisted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_default_that_changes_again_is_verified_again() {
+    let world = World::with(&["a"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 3 * HOUR));
+    tokio::time::sleep(HOUR).await;
+    set_default(&world, 2, Some(5));
+    world.serves(5, 5);
+    tokio::time::sleep(MINUTE).await;
+    let lists = log.count(is_list);
+    world.put(THINGS, thing("late"));
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(log.count(is_list), lists + 2, "one that finds it, and one that verifies what was written");
+    assert!(world.is_persisted("late"), "{}", world.persisted());
+    operator.await.expect("it ends by itself");
+}
+
+/// A world in which 1 was the default and 5 is, and an object that has never stored either.
+async fn changed() -> World {
+    let world = World::with(&[]);
+    world.operate(MINUTE).await;
+    world.put(THINGS, thing("a"));
+    set_default(&world, 2, Some(5));
+    world
+}
+
+fn value_and_owners(world: &World) -> (Value, Vec<Value>) {
+    let object = world.stored(THINGS, "a").expect("nobody deletes it");
+    let owners = object["metadata"]["managedFields"].as_array().expect("owners");
+    (object["spec"]["size"].clone(), owners.iter().map(|owner| owner["manager"].clone()).collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_through_a_lagging_server_does_not_store_the_old_default() {
+    let world = changed().await;
+    // One server shows the new default; the write goes to the other one.
+    world.serves(5, 1);
+    let log = world.operate(MINUTE).await;
+    assert_eq!(value_and_owners(&world), (json!(5), vec![json!("user")]));
+    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 object stores its defaults");
+    assert!(log.count(is_write) <= 3, "{} writes", log.count(is_write));
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_no_server_lags_a_changed_default_costs_one_write_and_no_owner() {
+    let world = changed().await;
+    world.serves(5, 5);
+    let log = world.operate(MINUTE).await;
+    assert_eq!(value_and_owners(&world), (json!(5), vec![json!("user")]));
+    assert_eq!(log.count(is_write), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_was_read_from_a_lagging_server_is_looked_at_again() {
+    let world = changed().await;
+    world.put(THINGS, {
+        let mut old = thing("old");
+        old["spec"]["size"] = 1.into();
+        old
+    });
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(log.count(is_write), 0, "it seems that a user has set 1");
+    world.serves(5, 5);
+    tokio::time::sleep(20 * MINUTE).await;
+    assert_eq!(value_and_owners(&world), (json!(5), vec![json!("user")]));
+    assert_eq!(log.count(is_write), 1, "what really holds the old value is not asked about");
+    operator.await.expect("it ends by itself");
+}
