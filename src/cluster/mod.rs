@@ -21,6 +21,7 @@ mod read;
 mod resolve;
 mod scan;
 mod watch;
+mod watch_health;
 mod watcher;
 
 use std::sync::Arc;
@@ -48,6 +49,7 @@ pub use read::{PAGE_SIZE, Page, Scope};
 pub use resolve::ResolveError;
 pub use scan::Scan;
 pub use watch::{Change, Watch};
+pub use watch_health::WatchHealth;
 pub use watcher::CrdMeta;
 
 /// Pages of lists that are read at once, and CRDs.

@@ -26,7 +26,8 @@ use tracing::warn;
 
 use super::call::{DEADLINE, outcome, verb};
 use super::failure::cause;
-use super::{Backoff, CallError, Cluster, Server};
+use super::watch_health::AT_ONCE;
+use super::{Backoff, CallError, Cluster, Server, WatchHealth};
 use crate::api::{DefaultsPolicy, EmbeddedSchema};
 use crate::domain::admission::FactObject;
 use crate::domain::refusal::Refusal;
@@ -35,26 +36,27 @@ use crate::metrics::{Metrics, RequestVerb};
 /// A CRD of which only the metadata was read.
 pub type CrdMeta = PartialObjectMeta<CustomResourceDefinition>;
 
-/// A watch that ends sooner than this was closed at once.
-const AT_ONCE: Duration = Duration::from_secs(1);
 /// The waits between attempts that fail.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LAST_WAIT: Duration = Duration::from_secs(30);
 
 impl Cluster {
     /// The metadata of all CRDs, for as long as somebody listens.
-    pub fn watch_crds(&self) -> impl Stream<Item = Event<CrdMeta>> + Send + use<> {
-        let client = self.paced_client();
-        healed("customresourcedefinitions", self.server.clone(), move || {
+    pub fn watch_crds(&self, health: WatchHealth) -> impl Stream<Item = Event<CrdMeta>> + Send + use<> {
+        let client = self.paced_client(&health);
+        healed("customresourcedefinitions", self.server.clone(), health, move || {
             watch(Api::<CrdMeta>::all(client.clone()), watcher::Config::default()).boxed()
         })
     }
 
     /// All policies, read without a type: one that this version cannot understand must not hide the others.
-    pub fn watch_policies(&self) -> impl Stream<Item = Event<DynamicObject>> + Send + use<> {
-        let client = self.paced_client();
+    pub fn watch_policies(
+        &self,
+        health: WatchHealth,
+    ) -> impl Stream<Item = Event<DynamicObject>> + Send + use<> {
+        let client = self.paced_client(&health);
         let resource = ApiResource::erase::<DefaultsPolicy>(&());
-        healed("defaultspolicies", self.server.clone(), move || {
+        healed("defaultspolicies", self.server.clone(), health, move || {
             let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
             watch(api, watcher::Config::default()).boxed()
         })
@@ -62,9 +64,10 @@ impl Cluster {
 
     /// All EmbeddedSchemas, read without a type, for the same reason.
     pub fn watch_embedded_schemas(&self) -> impl Stream<Item = Event<DynamicObject>> + Send + use<> {
-        let client = self.paced_client();
+        let health = WatchHealth::default();
+        let client = self.paced_client(&health);
         let resource = ApiResource::erase::<EmbeddedSchema>(&());
-        healed("embeddedschemas", self.server.clone(), move || {
+        healed("embeddedschemas", self.server.clone(), health, move || {
             let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
             watch(api, watcher::Config::default()).boxed()
         })
@@ -72,11 +75,12 @@ impl Cluster {
 
     /// One object that facts are taken from.
     pub fn watch_fact(&self, object: &FactObject) -> impl Stream<Item = Event<DynamicObject>> + Send + use<> {
-        let client = self.paced_client();
+        let health = WatchHealth::default();
+        let client = self.paced_client(&health);
         let FactObject { group, version, resource, namespace, name } = object.clone();
         let kind = GroupVersionKind { group, version, kind: String::new() };
         let resource = ApiResource::from_gvk_with_plural(&kind, &resource);
-        healed("facts", self.server.clone(), move || {
+        healed("facts", self.server.clone(), health, move || {
             let api = match &namespace {
                 Some(namespace) => {
                     Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource)
@@ -87,9 +91,13 @@ impl Cluster {
         })
     }
 
-    fn paced_client(&self) -> kube::Client {
-        let paced =
-            Paced { client: self.client.clone(), metrics: self.metrics.clone(), last: Arc::default() };
+    fn paced_client(&self, health: &WatchHealth) -> kube::Client {
+        let paced = Paced {
+            client: self.client.clone(),
+            metrics: self.metrics.clone(),
+            last: Arc::default(),
+            health: health.clone(),
+        };
         kube::Client::new(tower::service_fn(move |request| paced.clone().send(request)), "default")
     }
 }
@@ -98,10 +106,11 @@ impl Cluster {
 fn healed<K: Send + 'static>(
     kind: &'static str,
     server: Server,
+    health: WatchHealth,
     start: impl Fn() -> BoxStream<'static, watcher::Result<Event<K>>> + Send + 'static,
 ) -> impl Stream<Item = Event<K>> + Send {
     let backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
-    let state = Healing { inner: start(), start, backoff, lists: true, kind, server };
+    let state = Healing { inner: start(), start, backoff, lists: true, kind, server, health };
     unfold(state, |mut state| async move { Some((state.next().await, state)) })
 }
 
@@ -113,6 +122,7 @@ struct Healing<K, F> {
     lists: bool,
     kind: &'static str,
     server: Server,
+    health: WatchHealth,
 }
 
 impl<K, F: Fn() -> BoxStream<'static, watcher::Result<Event<K>>>> Healing<K, F> {
@@ -127,7 +137,8 @@ impl<K, F: Fn() -> BoxStream<'static, watcher::Result<Event<K>>>> Healing<K, F> 
                     match event {
                         Event::Init => self.lists = true,
                         Event::InitDone => self.lists = false,
-                        Event::InitApply(_) | Event::Apply(_) | Event::Delete(_) => {}
+                        Event::InitApply(_) => {}
+                        Event::Apply(_) | Event::Delete(_) => self.health.works(),
                     }
                     if !self.lists {
                         self.backoff.works();
@@ -140,6 +151,8 @@ impl<K, F: Fn() -> BoxStream<'static, watcher::Result<Event<K>>>> Healing<K, F> 
             let is_over = error.as_ref().is_none_or(is_expired_at_start);
             let error = error.map(|error| told(error, &self.server));
             let wait = self.backoff.failed(error.as_ref().and_then(CallError::retry_after));
+            let why = error.as_ref().map_or("a list is not answered".to_owned(), ToString::to_string);
+            self.health.failed(&why);
             match &error {
                 Some(error) => {
                     warn!(watch = self.kind, %error, retry_in_seconds = wait.as_secs_f64(), "watch failed")
@@ -193,6 +206,7 @@ struct Paced {
     client: kube::Client,
     metrics: Arc<Metrics>,
     last: Arc<Mutex<Option<Opened>>>,
+    health: WatchHealth,
 }
 
 impl Paced {
@@ -208,6 +222,9 @@ impl Paced {
         self.metrics.request(verb, outcome(status));
         if verb == RequestVerb::Watch {
             self.last().get_or_insert_with(Opened::new).at = Instant::now();
+            if answer.as_ref().is_ok_and(|response| response.status().is_success()) {
+                self.health.opened();
+            }
         }
         answer.map_err(Into::into)
     }
@@ -217,6 +234,7 @@ impl Paced {
         let mut last = self.last();
         let Some(Opened { at, backoff }) = &mut *last else { return Duration::ZERO };
         if at.elapsed() < AT_ONCE {
+            self.health.failed("it is closed as soon as it is open");
             return backoff.failed(None);
         }
         backoff.succeeded();
@@ -249,7 +267,7 @@ mod tests {
     ) -> (impl Stream<Item = Event<u8>>, Arc<Mutex<usize>>) {
         let started = Arc::new(Mutex::new(0));
         let (runs, count) = (Mutex::new(runs.into_iter()), started.clone());
-        let stream = healed("things", Server::default(), move || {
+        let stream = healed("things", Server::default(), WatchHealth::default(), move || {
             *count.lock().expect("no test panics here") += 1;
             let run = runs.lock().expect("no test panics here").next().unwrap_or_default();
             futures::stream::iter(run).chain(futures::stream::pending()).boxed()

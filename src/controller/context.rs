@@ -32,6 +32,8 @@ pub(super) struct Context {
     pace: Arc<Pace>,
     options: Options,
     index: SharedIndex,
+    /// Since when, and why, changes of CRDs or policies are not noticed.
+    watch_failure: watch::Receiver<Option<String>>,
     /// Notifies the tasks that permissions have changed.
     pub(super) permissions: watch::Sender<()>,
     slots: StdMutex<HashMap<String, Arc<Mutex<Slot>>>>,
@@ -51,6 +53,7 @@ impl Context {
         events: Events,
         options: Options,
         index: SharedIndex,
+        watch_failure: watch::Receiver<Option<String>>,
         ended: mpsc::UnboundedSender<String>,
     ) -> Self {
         Self {
@@ -59,6 +62,7 @@ impl Context {
             pace: Arc::new(Pace::new(options.max_in_flight, options.max_writes_per_second)),
             options,
             index,
+            watch_failure,
             permissions: watch::Sender::new(()),
             slots: StdMutex::default(),
             ended,
@@ -157,6 +161,7 @@ impl Context {
             crd,
             settings,
             pause: slot.pause(),
+            watch_failure: self.watch_failure.clone(),
             findings,
             status_writer,
             revision,

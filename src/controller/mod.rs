@@ -38,11 +38,11 @@ use kube::runtime::controller::{Config, applier};
 use kube::runtime::reflector::{ObjectRef, Store, store};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 use tracing::{debug, info};
 
 use crate::api::{Mode, Settings};
-use crate::cluster::{Cluster, CrdMeta, Events};
+use crate::cluster::{Cluster, CrdMeta, Events, WatchHealth};
 use crate::server::Readiness;
 use context::{Context, SharedIndex};
 use crd::reconcile::{reconcile, retry};
@@ -61,6 +61,10 @@ pub use spans::TRACED;
 
 /// Changes of what policies do are gathered for this long.
 const GATHER: Duration = Duration::from_secs(1);
+/// How long a watch may fail before nothing counts as known.
+const BLIND: Duration = Duration::from_secs(60);
+/// How often it is looked whether the watches of CRDs and policies work.
+const CHECK: Duration = Duration::from_secs(5);
 /// Changes that may wait for a slow listener; one that falls further behind reconciles everything.
 const BEHIND: usize = 1024;
 
@@ -72,6 +76,8 @@ pub struct Operator {
     crds: Store<CrdMeta>,
     changes: broadcast::Sender<Change>,
     watches: JoinHandle<()>,
+    /// Since when, and why, changes of CRDs or policies are not noticed; none where they are.
+    watch_failure: watch::Receiver<Option<String>>,
 }
 
 /// Runs the operator without leader election until `shutdown` is ready.
@@ -91,12 +97,21 @@ impl Operator {
     pub fn start(cluster: Cluster, options: Options, ready: Arc<Readiness>) -> Self {
         let (crds, mut writer) = store();
         let (index, changes) = (SharedIndex::default(), broadcast::Sender::new(BEHIND));
+        let (failure, watch_failure) = watch::channel(None);
         let watches = {
             let (index, changes) = (index.clone(), changes.clone());
-            let (mut crds, mut policies) = (cluster.watch_crds().boxed(), cluster.watch_policies().boxed());
+            let health = [("CRDs", WatchHealth::default()), ("policies", WatchHealth::default())];
+            let mut crds = cluster.watch_crds(health[0].1.clone()).boxed();
+            let mut policies = cluster.watch_policies(health[1].1.clone()).boxed();
+            let mut checks = tokio::time::interval(CHECK);
+            checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             tokio::spawn(async move {
                 loop {
                     let change = tokio::select! {
+                        _ = checks.tick() => {
+                            report_failure(&health, &failure);
+                            continue;
+                        }
                         Some(event) = crds.next() => {
                             let change = write(&index).crd_event(&event);
                             writer.apply_watcher_event(&event.modify(only_names));
@@ -113,7 +128,7 @@ impl Operator {
                 }
             })
         };
-        Self { cluster, options, index, crds, changes, watches }
+        Self { cluster, options, index, crds, changes, watches, watch_failure }
     }
 
     /// Which policy governs which CRD, for as long as this lives.
@@ -127,7 +142,9 @@ impl Operator {
         let (events, dispatch) = Events::new(cluster.clone(), &options.instance);
         let (ended, ends) = mpsc::unbounded_channel();
         let settle = options.settle;
-        let context = Arc::new(Context::new(cluster.clone(), events, options, self.index.clone(), ended));
+        let (index, watch_failure) = (self.index.clone(), self.watch_failure.clone());
+        let context = Context::new(cluster.clone(), events, options, index, watch_failure, ended);
+        let context = Arc::new(context);
         let (wanted, statuses) = watch::channel(Vec::new());
         let queue =
             queue(context.clone(), self.changes.subscribe(), ends).map(Ok::<_, std::convert::Infallible>);
@@ -162,6 +179,26 @@ impl Drop for Operator {
     fn drop(&mut self) {
         self.watches.abort();
     }
+}
+
+/// Reports whether one of these watches has failed for long. What was reported first stays, until all of them work.
+fn report_failure(watches: &[(&str, WatchHealth)], failure: &watch::Sender<Option<String>>) {
+    let mut failing = watches.iter().filter_map(|(kind, health)| Some((kind, health.failing()?)));
+    let long = failing.clone().find(|(_, (long, _))| *long >= BLIND);
+    failure.send_if_modified(|reported| match (&reported, long) {
+        (None, Some((kind, (long, why)))) => {
+            let since = now().checked_sub(long).unwrap_or_else(|_| now());
+            *reported = Some(format!(
+                "changes of {kind} have not been noticed since {since:.0}, for the watch fails: {why}"
+            ));
+            true
+        }
+        (Some(_), None) if failing.next().is_none() => {
+            *reported = None;
+            true
+        }
+        _ => false,
+    });
 }
 
 /// The CRDs to reconcile, by name: all of them at first, and then whichever something has happened to.

@@ -178,7 +178,7 @@ impl CrdTask {
             watch_from: last.watch_from,
             times: Times { finished: Some(now()), verify_at, ..times },
             finished_through,
-            watch_failure: None,
+            watch_failure: self.watch_failure.borrow_and_update().clone(),
         };
         match unchanged {
             Some(report) => self.confirm(open, &pass, report).await,

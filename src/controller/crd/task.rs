@@ -44,6 +44,8 @@ pub(in crate::controller) struct CrdTask {
     pub(in crate::controller) settings: Settings,
     /// The pause that is in force now; that of `settings` is the one which was when this tenure began.
     pub(in crate::controller) pause: watch::Receiver<Option<Pause>>,
+    /// Since when, and why, changes of CRDs or policies are not noticed; none where they are.
+    pub(in crate::controller) watch_failure: watch::Receiver<Option<String>>,
     /// What is wrong with the CRD itself.
     pub(in crate::controller) findings: SchemaFindings,
     pub(in crate::controller) status_writer: StatusWriter,

@@ -72,7 +72,8 @@ impl CrdTask {
                     News::Resumed => debug!("the watch works again"),
                 },
                 () = blind.changes() => {
-                    pass.watch_failure = blind.report();
+                    let of_others = || self.watch_failure.borrow_and_update().clone();
+                    pass.watch_failure = blind.report().or_else(of_others);
                     updates.want();
                 }
                 done = queue.next_completed() => {
@@ -103,6 +104,11 @@ impl CrdTask {
                 () = self.verification_due(), if blind.since.is_none() => {
                     queue.drain().await;
                     return Err(TaskError::Verify);
+                }
+                Ok(()) = self.watch_failure.changed() => {
+                    let of_others = self.watch_failure.borrow_and_update().clone();
+                    pass.watch_failure = blind.reported().or(of_others);
+                    updates.want();
                 }
                 () = self.permissions.changed() => queue.drive_while(self.check_permissions()).await?,
                 () = updates.due() => {
@@ -200,7 +206,12 @@ impl Blind {
     /// What is to be reported now; none where changes are noticed.
     fn report(&mut self) -> Option<String> {
         self.is_reported = self.since.is_some();
-        self.since.as_ref().map(|(_, since, why)| {
+        self.reported()
+    }
+
+    /// What has been reported and holds.
+    fn reported(&self) -> Option<String> {
+        self.since.as_ref().filter(|_| self.is_reported).map(|(_, since, why)| {
             format!(
                 "changes of the objects have not been noticed since {since:.0}, for the watch fails: {why}"
             )
