@@ -3,6 +3,7 @@
 
 mod admission;
 mod blind;
+mod bounded;
 mod conditions;
 mod events;
 mod follow;

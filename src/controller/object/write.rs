@@ -1,6 +1,8 @@
 //! One write to an object: its wait for a place among the writes, its span, and the count of those under way.
 //! It must not decide what comes after it.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -16,6 +18,9 @@ use crate::metrics::Metrics;
 
 /// How long a write may take before it makes room for others.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The same for others of its own CRD. A webhook of the CRD's is what may be slow, and that takes 10 seconds where nobody has set
+/// another timeout: whoever is not answered by then has probably been lost on the way.
+const OWN_PATIENCE: Duration = Duration::from_secs(12);
 
 impl ObjectReconciler<'_> {
     /// Writes, unless a pause has begun before there is a place for it. What has begun goes on to its end.
@@ -32,7 +37,7 @@ impl ObjectReconciler<'_> {
             };
             (own, self.pace.admit().await)
         };
-        let (own, mut permit) = tokio::select! {
+        let (mut own, mut permit) = tokio::select! {
             biased;
             stop = self.stopped() => return Err(stop),
             places = places => places,
@@ -40,12 +45,20 @@ impl ObjectReconciler<'_> {
         let under_way = UnderWay::new(self.cluster.metrics());
         let span = spans::write(self.crd, object, write, attempt);
         let work = self.cluster.perform(self.crd, object, write, &self.terms);
-        let mut work = pin!(work.instrument(span.clone()));
-        let outcome = tokio::select! {
-            outcome = &mut work => outcome,
-            () = tokio::time::sleep(PATIENCE) => {
+        let outcome = {
+            let work = pin!(work.instrument(span.clone()));
+            let making_room = async {
+                tokio::time::sleep(PATIENCE).await;
                 permit.step_aside();
-                work.await
+                tokio::time::sleep(OWN_PATIENCE - PATIENCE).await;
+                if let Some(own) = &mut own {
+                    own.step_aside();
+                }
+                pending::<Infallible>().await
+            };
+            tokio::select! {
+                outcome = work => outcome,
+                never = making_room => match never {},
             }
         };
         drop(under_way);

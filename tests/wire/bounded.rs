@@ -1,0 +1,82 @@
+//! What one CRD, or one policy, may cost all the others.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::server::{Answer, Request, gaps};
+use super::truth::set_policy;
+use super::world::{CRDS, POLICIES, World, crd_named, is_write, operate};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+const CRD: &str = "things.example.com";
+
+fn is_of(name: &'static str) -> impl Fn(&Request) -> bool {
+    move |request| request.path.ends_with(&format!("/things/{name}"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_that_are_never_answered_make_room_for_the_others_of_their_crd() {
+    // As many as a CRD may have under way at first.
+    let (lost, others) = (["a0", "a1", "a2", "a3"], ["b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7"]);
+    let world = World::with(&[&lost[..], &others[..]].concat());
+    world.fails(move |request| {
+        let is_lost = is_write(request) && lost.iter().any(|name| is_of(name)(request));
+        is_lost.then_some(Answer::Hang)
+    });
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert!(others.iter().all(|name| world.is_persisted(name)), "{}", world.persisted());
+    world.heals();
+    tokio::time::sleep(10 * MINUTE).await;
+    assert_eq!(world.persisted(), "True AllPersisted: 12 of 12 objects store their defaults");
+    operator.abort();
+}
+
+/// The CRD that a request reads, schema and all.
+fn read_crd(request: &Request) -> Option<&str> {
+    let name = request.path.strip_prefix("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/")?;
+    (request.method == "GET").then_some(name)
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_hundreds_of_crds_one_is_read_at_a_time() {
+    const EACH: Duration = Duration::from_millis(20);
+    let world = World::with(&[]);
+    for index in 0..300 {
+        let mut crd = crd_named(&format!("kind{index}"));
+        let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        let size = &mut schema["properties"]["spec"]["properties"]["size"];
+        *size = json!({ "type": "integer" });
+        world.put(CRDS, crd);
+    }
+    world.loses(|world, request| {
+        let crd = world.stored(CRDS, read_crd(request)?)?;
+        Some(Answer::json(crd).after(EACH))
+    });
+    let log = world.operate(MINUTE).await;
+    let reads = log.of(|request| read_crd(request).is_some_and(|name| name.starts_with("kind")));
+    assert_eq!(reads.len(), 300, "each is read once");
+    assert!(gaps(&reads).iter().all(|gap| *gap >= EACH), "two are read at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_somebody_deletes_releases_its_crds_and_its_return_costs_no_write() {
+    let world = World::with(&["a"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(15 * MINUTE).await;
+    assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "{}", world.persisted());
+    let writes = log.count(is_write);
+    world.remove(POLICIES, "default");
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(world.persisted(), "");
+    assert_eq!(world.report(CRD).expect("a report")["status"]["state"], "NotSelected");
+    set_policy(&world, 2, json!({}));
+    tokio::time::sleep(MINUTE).await;
+    assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "{}", world.persisted());
+    assert_eq!(log.count(is_write), writes);
+    operator.abort();
+}
