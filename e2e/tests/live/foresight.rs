@@ -45,7 +45,8 @@ async fn what_is_foretold_of_an_upgrade_comes_true() -> Result<()> {
             let (before, after, raw) = (&before[plural][name], &after[name], &raw[name]);
             comes_true(told(&exact.json, made), name, before, after, raw)?;
             if is_told_by_owners(made) {
-                comes_true(told(&presumed.json, made), name, before, after, raw).context("by owners")?;
+                let told = without_doubts(told(&presumed.json, made));
+                comes_true(&told, name, before, after, raw).context("by owners")?;
             }
         }
         let objects: Vec<Made> = objects().into_iter().filter(|made| made.plural() == plural).collect();
@@ -64,6 +65,22 @@ async fn what_is_foretold_of_an_upgrade_comes_true() -> Result<()> {
 /// lists, nor of those that are gone while their owner stays.
 fn is_told_by_owners(made: &Made) -> bool {
     !matches!(made.form.state, "stored" | "atomic" | "cleared" | "versions")
+}
+
+/// What is foretold by owners, without what happens where etcd holds an outer default and not the one in it: nothing here is stored
+/// that way.
+fn without_doubts(told: &Value) -> Value {
+    let mut told = told.clone();
+    let disappears = told["disappears"].as_array().cloned().unwrap_or_default();
+    if let Some(changes) = told["changes"].as_array_mut() {
+        changes.retain(|path| {
+            let is_inside = |place: &Value| {
+                is_below(path.as_str().unwrap_or_default(), place.as_str().unwrap_or_default())
+            };
+            !disappears.iter().any(is_inside)
+        });
+    }
+    told
 }
 
 /// What is foretold to be invalid is refused when it is made anew, and when it is changed there; nothing else is.
