@@ -16,6 +16,7 @@ pub mod install;
 pub mod logs;
 pub mod operator;
 pub mod permissions;
+pub mod ports;
 pub mod scene;
 pub mod target;
 pub mod webhook;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::TcpListener;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, GUARD, crd, documents, eventually};
 use e2e::install::root;
+use e2e::ports::free_port;
 use e2e::scene::Scene;
 use etch::domain::condition::Reason;
 use kube::{Client, Config};
@@ -189,10 +189,6 @@ async fn one_object_is_stored(cluster: &Cluster) -> Result<()> {
     let with = schema(json!({ "color": { "type": "string", "default": "green" } }));
     cluster.apply_crd(&crd(GROUP, "Widget", &[("v1", true, with)])).await?;
     cluster.persisted(&format!("widgets.{GROUP}"), "AllPersisted", SOON).await.map(drop)
-}
-
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
 async fn ok(port: u16, path: &str) -> bool {

@@ -4,7 +4,6 @@
 
 use std::{
     fs,
-    net::TcpListener,
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
@@ -14,6 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::process::Supervised;
+use crate::ports::free_port;
 
 /// How long a server may take until it is ready; far more than it needs on an idle machine.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -111,10 +111,7 @@ impl Component {
 pub(super) async fn on_free_port<T>(start: impl AsyncFn(u16) -> Result<T>) -> Result<T> {
     let mut tries = 1;
     loop {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).context("find a free port")?;
-        let port = listener.local_addr()?.port();
-        drop(listener);
-        match start(port).await {
+        match start(free_port()?).await {
             // The end of the log is part of the error.
             Err(error) if tries < PORT_TRIES && format!("{error:#}").contains("address already in use") => {
                 tries += 1

@@ -2,13 +2,13 @@
 //! It must not know what is asked.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use e2e::cluster::{Cluster, GUARD, Patch, crd, documents, eventually};
 use e2e::install::root;
 use e2e::operator::Operator;
+use e2e::ports::free_port;
 use e2e::scene::{NAMESPACE, Scene, apply};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ impl Stage {
         grant_facts(cluster).await?;
         let certificates = scene.log_path().parent().context("a folder")?.join("certificates");
         fs::create_dir_all(&certificates)?;
-        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        let port = free_port()?;
         let stage = Self { scene, certificates, address: format!("127.0.0.1:{port}") };
         stage.certify()?;
         Ok(stage)

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Answer, CRDS, Cluster, GUARD, Patch, crd, eventually};
-use e2e::operator::binary;
+use e2e::operator::{Operator, binary};
 use etch::domain::admission;
 use serde_json::{Value, json};
 
@@ -35,7 +35,8 @@ async fn authors_of_upgrades_learn_what_impact_finds() -> Result<()> {
     eventually(GUARD, "an upgrade is warned of", async || {
         Ok((!apply(cluster, &upgrade(), "&dryRun=All").await?.warnings.is_empty()).then_some(()))
     })
-    .await?;
+    .await
+    .with_context(|| told(&operator))?;
     what_impact_finds_is_warned_of(&stage).await?;
     what_takes_nothing_away_is_silent(cluster).await?;
     metadata_is_not_asked_about(cluster).await?;
@@ -62,6 +63,12 @@ async fn authors_of_upgrades_learn_what_impact_finds() -> Result<()> {
     let webhook = cluster.get(WEBHOOKS[1]).await?["webhooks"][0].take();
     assert_eq!((&webhook["name"], &webhook["failurePolicy"]), (&json!(admission::GUARD), &json!("Ignore")));
     Ok(())
+}
+
+/// What the operator has logged, but for details.
+fn told(operator: &Operator) -> String {
+    let log = operator.log().unwrap_or_default();
+    log.lines().filter(|line| !line.contains(" DEBUG ")).collect::<Vec<_>>().join("\n")
 }
 
 fn tabs(fields: &Value) -> Value {

@@ -1,10 +1,10 @@
 //! The operator's pass: its reports, conditions and metrics, held against the bytes before and after.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::TcpListener;
 
 use anyhow::{Result, bail};
 use e2e::cluster::{Condition, eventually};
+use e2e::ports::free_port;
 use kube::{Client, Config};
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ struct Said {
 /// Runs the operator until it is done with every CRD, and holds what it says against what it did.
 pub(crate) async fn check(stage: &Stage, phase: usize, when: &str, notes: &Notes) -> Result<()> {
     let before = stage.raw().await?;
-    let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+    let port = free_port()?;
     let operator = stage.scene.replica(&when.replace(' ', "-"), &[&format!("--listen=127.0.0.1:{port}")])?;
     let mut said = BTreeMap::new();
     for plan in stage.plans.iter().filter(|plan| is_reported(plan, phase)) {
