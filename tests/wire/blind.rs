@@ -9,6 +9,15 @@ use super::world::{CRDS, POLICIES, THINGS, World, is_about_objects, operate, thi
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const CRD: &str = "things.example.com";
+/// The ways in which a watch fails.
+const ANSWERS: [fn() -> Answer; 6] = [
+    || Answer::status(503, "ServiceUnavailable", "no"),
+    || Answer::status(429, "TooManyRequests", "no").with_header("retry-after", "5"),
+    || Answer::events([]),
+    || Answer::text(200, "no JSON\n"),
+    || Answer::broken([]),
+    || Answer::Refuse,
+];
 
 fn is_watch(request: &Request) -> bool {
     request.is_watch() && is_about_objects(request)
@@ -16,15 +25,7 @@ fn is_watch(request: &Request) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn while_watches_fail_nothing_is_known_and_that_is_said() {
-    let answers: [fn() -> Answer; 6] = [
-        || Answer::status(503, "ServiceUnavailable", "no"),
-        || Answer::status(429, "TooManyRequests", "no").with_header("retry-after", "5"),
-        || Answer::events([]),
-        || Answer::text(200, "no JSON\n"),
-        || Answer::broken([]),
-        || Answer::Refuse,
-    ];
-    for answer in answers {
+    for answer in ANSWERS {
         let world = World::with(&["a"]);
         let (cluster, _) = world.serve();
         let operator = tokio::spawn(operate(cluster, 2 * HOUR));
@@ -63,15 +64,7 @@ async fn a_watch_that_ends_in_good_order_every_few_seconds_is_no_failure() {
 
 #[tokio::test(start_paused = true)]
 async fn while_no_change_of_crds_or_policies_is_noticed_nothing_is_known_of_any_object() {
-    let answers: [fn() -> Answer; 6] = [
-        || Answer::status(503, "ServiceUnavailable", "no"),
-        || Answer::status(429, "TooManyRequests", "no").with_header("retry-after", "5"),
-        || Answer::events([]),
-        || Answer::text(200, "no JSON\n"),
-        || Answer::broken([]),
-        || Answer::Refuse,
-    ];
-    for (kind, answer) in answers.into_iter().flat_map(|answer| [(CRDS, answer), (POLICIES, answer)]) {
+    for (kind, answer) in ANSWERS.into_iter().flat_map(|answer| [(CRDS, answer), (POLICIES, answer)]) {
         let world = World::with(&["a"]);
         let (cluster, _) = world.serve();
         let operator = tokio::spawn(operate(cluster, 2 * HOUR));

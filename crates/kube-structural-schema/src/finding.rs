@@ -48,6 +48,22 @@ impl Kind {
             Self::Internal => "InternalError",
         }
     }
+
+    /// What errors begin with, after their field.
+    ///
+    /// Source: `ErrorType.String` in apimachinery's `field`.
+    pub fn problem(self) -> &'static str {
+        match self {
+            Self::Required => "Required value",
+            Self::Duplicate => "Duplicate value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::Internal => "Internal error",
+        }
+    }
 }
 
 /// A value as an error quotes it: texts and plain values as in Go, the rest as JSON.
@@ -101,16 +117,7 @@ impl Finding {
 
     /// The whole line as the API server writes it, as far as it quotes values.
     pub fn line(&self) -> String {
-        let problem = match self.kind {
-            Kind::Required => "Required value",
-            Kind::Duplicate => "Duplicate value",
-            Kind::Invalid | Kind::TypeInvalid => "Invalid value",
-            Kind::NotSupported => "Unsupported value",
-            Kind::Forbidden => "Forbidden",
-            Kind::TooLong => "Too long",
-            Kind::TooMany => "Too many",
-            Kind::Internal => "Internal error",
-        };
+        let problem = self.kind.problem();
         let parts =
             [&self.field, problem].into_iter().chain(self.quoted.as_deref()).chain(Some(&*self.detail));
         parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")

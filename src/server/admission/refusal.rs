@@ -6,7 +6,6 @@
 use serde_json::{Value, json};
 
 use crate::domain::admission::Fault;
-use crate::domain::finding::Kind;
 
 /// The object that is refused.
 #[derive(Clone, Copy, Debug)]
@@ -45,25 +44,11 @@ pub(super) fn refusal(about: About<'_>, errors: &[Fault]) -> Value {
 
 /// An error without its field.
 fn body(fault: &Fault) -> String {
-    let kind = words(fault.kind);
+    let kind = fault.kind.problem();
     match &*fault.detail {
         "" => kind.to_owned(),
         // Details of schemas are in the server's words, which may begin so.
         detail if detail.starts_with(kind) => detail.to_owned(),
         detail => format!("{kind}: {detail}"),
-    }
-}
-
-/// The kind of an error in the API server's words.
-fn words(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Required => "Required value",
-        Kind::Duplicate => "Duplicate value",
-        Kind::Invalid | Kind::TypeInvalid => "Invalid value",
-        Kind::NotSupported => "Unsupported value",
-        Kind::Forbidden => "Forbidden",
-        Kind::TooLong => "Too long",
-        Kind::TooMany => "Too many",
-        Kind::Internal => "Internal error",
     }
 }
