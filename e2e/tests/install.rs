@@ -60,7 +60,7 @@ fn the_chart_is_the_installation() -> Result<()> {
 /// The groups of the chart's values are granted as `etch rbac` would print it, and aggregated in the same way.
 #[test]
 fn the_chart_grants_what_etch_rbac_prints() -> Result<()> {
-    let grant = Grant { group: GROUP.to_owned(), plural: "*".to_owned(), access: Access::Write };
+    let grant = Grant { group: GROUP.to_owned(), plural: "*".to_owned(), name: None, access: Access::Write };
     let expected = serde_json::to_value(role("etch-groups", [grant]))?;
     let documents = parse_documents(&helm(&["--set", &format!("rbac.groups={{{GROUP}}}")])?)?;
     let found = documents.iter().find(|document| document["metadata"]["name"] == "etch-groups");

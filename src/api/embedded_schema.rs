@@ -3,12 +3,16 @@
 
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type and a path of its own")]
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::admission::Declaration;
+
+/// How long the time of a look may stay behind that of a later one which found the same.
+const RENEWED: SignedDuration = SignedDuration::from_hours(1);
 
 /// Says what an API that other resources embed as a raw extension sets and asks for: its defaults and rules, which the API
 /// server neither knows nor checks.
@@ -27,6 +31,8 @@ use crate::domain::admission::Declaration;
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].status"
     ),
+    printcolumn(name = "Denied", type_ = "integer", json_path = ".status.existing.denied"),
+    printcolumn(name = "Defaults", type_ = "integer", json_path = ".status.existing.defaulted"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 pub struct EmbeddedSchemaSpec {
@@ -42,8 +48,89 @@ pub struct EmbeddedSchemaStatus {
     /// The generation of the schema that this is about.
     #[serde(default)]
     pub observed_generation: i64,
-    /// `Ready`: whether it can be served.
+    /// `FactsKnown`, `Ready` and `Serving`.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
+    /// What it means for the objects that exist.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub existing: Option<ExistingObjects>,
+}
+
+/// What a schema means for the objects that exist, judged as if each were created when they were looked at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExistingObjects {
+    /// The generation of the schema that they were judged by.
+    #[serde(default)]
+    pub observed_generation: i64,
+    /// When they were looked at. A look that finds the same renews it once an hour at most.
+    pub last_looked: Option<Time>,
+    /// Whether all of them were looked at.
+    #[serde(default)]
+    pub complete: bool,
+    /// Why not all of them were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// How many objects the schema applies to. Those that are being deleted do not count.
+    #[serde(default)]
+    pub objects: u64,
+    /// How many of them would be refused with `enforcement: Deny`.
+    #[serde(default)]
+    pub denied: u64,
+    /// The first 10 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_denied: Vec<ObjectName>,
+    /// How many of them would get a default.
+    #[serde(default)]
+    pub defaulted: u64,
+    /// The first 10 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_defaulted: Vec<ObjectName>,
+}
+
+/// One object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectName {
+    /// The resource in plural, with its group: `machines.machine.openshift.io`.
+    pub resource: String,
+    /// The namespace; not set for cluster-scoped objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+}
+
+impl ExistingObjects {
+    /// The same as before, time included, where nothing else has changed and that is not long ago.
+    #[must_use]
+    pub fn or_as_it_was(self, before: Self) -> Self {
+        let renewed = Self { last_looked: before.last_looked.clone(), ..self.clone() };
+        let age = |(now, then): (&Time, &Time)| now.0.duration_since(then.0);
+        let age = self.last_looked.as_ref().zip(before.last_looked.as_ref()).map(age);
+        let is_recent = age.is_some_and(|age| age < RENEWED);
+        if renewed == before && is_recent { before } else { self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn found(seconds: i64, denied: u64) -> ExistingObjects {
+        let time = Time(Timestamp::from_second(seconds).expect("a time"));
+        ExistingObjects { last_looked: Some(time), denied, ..ExistingObjects::default() }
+    }
+
+    #[test]
+    fn the_same_once_more_is_not_written_again_for_an_hour() {
+        assert_eq!(found(3_599, 1).or_as_it_was(found(0, 1)), found(0, 1));
+        assert_eq!(found(3_600, 1).or_as_it_was(found(0, 1)), found(3_600, 1));
+        assert_eq!(found(1, 2).or_as_it_was(found(0, 1)), found(1, 2));
+        let never = ExistingObjects { last_looked: None, ..found(0, 1) };
+        assert_eq!(found(1, 1).or_as_it_was(never), found(1, 1));
+    }
 }

@@ -17,7 +17,9 @@ use kube::CustomResourceExt;
 
 pub use assign::{Assignment, Pause, Policies, assign, counting, only_pauses, pause};
 pub use change::{ChangeAction, ChangeRule};
-pub use embedded_schema::{EmbeddedSchema, EmbeddedSchemaSpec, EmbeddedSchemaStatus};
+pub use embedded_schema::{
+    EmbeddedSchema, EmbeddedSchemaSpec, EmbeddedSchemaStatus, ExistingObjects, ObjectName,
+};
 pub use policy::{DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, PolicyConflict, Settings};
 pub use report::{
     ChangedDefault, ClearedObject, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,

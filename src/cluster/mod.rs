@@ -42,7 +42,7 @@ pub use failure::{CallError, Server};
 pub use feed::{Feed, FeedEvent};
 pub use follow::{Follow, News};
 pub use lease::Lease;
-pub use own::{crds, policies, reports};
+pub use own::{crds, embedded_schemas, policies, reports};
 pub use pace::{Pace, Permit, Pressure};
 pub use permissions::Permissions;
 pub use read::{PAGE_SIZE, Page, Scope};

@@ -188,6 +188,11 @@ pub fn policies() -> Resource {
     }
 }
 
+/// Where EmbeddedSchemas are.
+pub fn embedded_schemas() -> Resource {
+    Resource { group: GROUP.to_owned(), version: "v1alpha1".to_owned(), plural: "embeddedschemas".to_owned() }
+}
+
 /// Where reports are.
 pub fn reports() -> Resource {
     Resource { group: GROUP.to_owned(), version: "v1alpha1".to_owned(), plural: "defaultsreports".to_owned() }

@@ -243,9 +243,11 @@ pub(super) fn own(resource: &Resource, error: CallError) -> CallError {
 /// The path of a collection.
 pub(super) fn collection(resource: &Resource, namespace: Option<&str>) -> String {
     let Resource { group, version, plural } = resource;
+    let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", encoded(group)) };
+    let (version, plural) = (encoded(version), encoded(plural));
     match namespace {
-        Some(namespace) => format!("/apis/{group}/{version}/namespaces/{}/{plural}", encoded(namespace)),
-        None => format!("/apis/{group}/{version}/{plural}"),
+        Some(namespace) => format!("{root}/{version}/namespaces/{}/{plural}", encoded(namespace)),
+        None => format!("{root}/{version}/{plural}"),
     }
 }
 

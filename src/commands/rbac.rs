@@ -1,4 +1,4 @@
-//! `etch rbac`: the permissions that Etch needs for the objects of CRDs.
+//! `etch rbac`: the permissions that Etch needs for the objects of CRDs, and for what EmbeddedSchemas name.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -7,34 +7,39 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use etch::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode};
-use etch::cluster::{Cluster, Target, crds, policies};
+use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
+use etch::domain::admission::{Declaration, is_asked_about};
 use etch::domain::json::Json;
+use etch::domain::object::Object;
 use etch::domain::rbac::{Access, Grant, role};
 use etch::{report, source};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{each, none_of};
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 
-/// Print the ClusterRole that Etch needs for the objects of CRDs
+/// Print the ClusterRole that Etch needs for the objects of CRDs, and for what EmbeddedSchemas name
 ///
-/// The rules allow exactly what Etch needs: get, list, watch and patch on these resources. A label adds them to the ClusterRole
-/// etch-custom-resources, which the installation binds to Etch.
+/// The rules allow exactly what Etch needs: get, list, watch and patch on these resources. For EmbeddedSchemas that is list on
+/// their targets, and list and watch of the objects that facts are taken from; references are for you to grant. A label adds the
+/// rules to the ClusterRole etch-custom-resources, which the installation binds to Etch.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch rbac | kubectl apply -f -
   etch rbac crds/ --name etch-ours
+  etch rbac provider.yaml --name etch-provider | kubectl apply -f -
   etch rbac --policy certificates
   helm template cert-manager | etch rbac -")]
 pub(crate) struct Rbac {
-    /// Files or folders with CRDs, or - for standard input [default: the CRDs of the cluster]
+    /// Files or folders with CRDs or EmbeddedSchemas, or - for standard input [default: those of the cluster]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The CRDs of the cluster, as without files
+    /// The CRDs and EmbeddedSchemas of the cluster, as without files
     #[arg(long, conflicts_with = "files")]
     live: bool,
-    /// Only the CRDs that this DefaultsPolicy selects: a file, or the name of one in the cluster
+    /// Only the CRDs that this DefaultsPolicy selects, and no EmbeddedSchema: a file, or the name of one in the cluster
     #[arg(long, value_name = "FILE|NAME")]
     policy: Option<String>,
     /// Leave out the permission to write: enough for reports
@@ -50,12 +55,16 @@ pub(crate) struct Rbac {
 
 impl Rbac {
     pub(crate) async fn run(&self, target: &Target, out: &mut dyn Write) -> anyhow::Result<Outcome> {
-        let crds = if self.files.is_empty() { live(target).await? } else { from_files(&self.files)? };
+        let Found { crds, schemas } =
+            if self.files.is_empty() { live(target).await? } else { from_files(&self.files)? };
         let policy = match &self.policy {
             Some(policy) => Some(read_policy(policy, target).await?),
             None => None,
         };
-        let role = role(&self.name, crds.iter().filter_map(|crd| self.grant(crd, policy.as_ref())));
+        let of_crds = crds.iter().filter_map(|crd| self.grant(crd, policy.as_ref()));
+        let schemas = schemas.iter().filter(|_| policy.is_none());
+        let of_schemas = schemas.flat_map(for_schema);
+        let role = role(&self.name, of_crds.chain(of_schemas));
         match self.output {
             Format::Yaml => report::write_yaml(out, &role)?,
             Format::Json => report::write_json(out, &role)?,
@@ -77,8 +86,34 @@ impl Rbac {
             Mode::Persist | Mode::Audit => Access::Read,
             Mode::Ignore => return None,
         };
-        Some(Grant { group: crd.group.clone(), plural: crd.plural.clone(), access })
+        Some(Grant { group: crd.group.clone(), plural: crd.plural.clone(), name: None, access })
     }
+}
+
+/// What Etch is to be granted for an EmbeddedSchema. Not the objects of references: Secrets are for their owner to grant.
+fn for_schema(declared: &Declaration) -> Vec<Grant> {
+    let targets = declared.targets.iter().filter(|target| is_asked_about(&target.group));
+    let targets = targets.map(|target| Grant {
+        group: target.group.clone(),
+        plural: target.resource.clone(),
+        name: None,
+        access: Access::Look,
+    });
+    let facts = declared.facts.iter().filter_map(|fact| fact.object.as_ref());
+    let facts = facts.map(|object| Grant {
+        group: object.group.clone(),
+        plural: object.resource.clone(),
+        name: Some(object.name.clone()),
+        access: Access::Read,
+    });
+    targets.chain(facts).collect()
+}
+
+/// What was read.
+#[derive(Default)]
+struct Found {
+    crds: Vec<Known>,
+    schemas: Vec<Declaration>,
 }
 
 /// What of a CRD decides about permissions. Its schema does not: defaults may come with its next version.
@@ -107,26 +142,44 @@ impl Known {
     }
 }
 
-/// The CRDs of the cluster but for Etch's own, whose objects have no defaults.
-async fn live(target: &Target) -> anyhow::Result<Vec<Known>> {
-    let mut found = Vec::new();
+/// The EmbeddedSchemas of the cluster, and its CRDs but for Etch's own, whose objects have no defaults.
+async fn live(target: &Target) -> anyhow::Result<Found> {
+    let mut crds_found = Vec::new();
     let cluster = Cluster::connect(target).await?;
-    each(&cluster, &crds(), &mut |crd| found.push(Known::read(crd.json()))).await?;
-    let mut found = found.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
-    found.retain(|crd| crd.group != GROUP);
-    Ok(found)
+    each(&cluster, &crds(), &mut |crd| crds_found.push(Known::read(crd.json()))).await?;
+    let mut crds = crds_found.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    let mut schemas = Vec::new();
+    let there = embedded_schemas();
+    if crds.iter().any(|crd| crd.group == there.group && crd.plural == there.plural) {
+        let mut read = |object: Object| {
+            let name = format!("EmbeddedSchema {}", object.name());
+            schemas.push(declaration(object.json()).context(name));
+        };
+        each(&cluster, &there, &mut read).await?;
+    }
+    crds.retain(|crd| crd.group != GROUP);
+    Ok(Found { crds, schemas: schemas.into_iter().collect::<anyhow::Result<_>>()? })
 }
 
-fn from_files(files: &[PathBuf]) -> anyhow::Result<Vec<Known>> {
+fn from_files(files: &[PathBuf]) -> anyhow::Result<Found> {
+    let mut found = Found::default();
     let documents = source::documents(files, &mut io::stdin().lock())?;
-    let crds = documents.iter().filter(|document| document.is_crd());
-    let found = crds
-        .map(|document| Known::read(&document.json).with_context(|| document.origin.to_string()))
-        .collect::<anyhow::Result<Vec<_>>>()?;
-    if found.is_empty() {
+    for document in &documents {
+        let origin = || document.origin.to_string();
+        if document.is_crd() {
+            found.crds.push(Known::read(&document.json).with_context(origin)?);
+        } else if document.kind() == "EmbeddedSchema" {
+            found.schemas.push(declaration(&document.json).with_context(origin)?);
+        }
+    }
+    if found.crds.is_empty() && found.schemas.is_empty() {
         bail!(none_of("CustomResourceDefinition", files, documents.first().map(source::Document::what)));
     }
     Ok(found)
+}
+
+fn declaration(document: &Json) -> anyhow::Result<Declaration> {
+    Declaration::deserialize(&document["spec"]).context("spec")
 }
 
 /// The policy in a file, if there is one of that name, or else in the cluster.

@@ -97,7 +97,7 @@ pub enum CrdError {
 }
 
 /// Group, version and plural: what a request's path is made of.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Resource {
     /// `stable.example.com`
     pub group: String,

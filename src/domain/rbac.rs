@@ -1,4 +1,4 @@
-//! The rules that Etch needs for the objects of CRDs, and no more.
+//! The rules that Etch needs for the objects of CRDs, and for what EmbeddedSchemas name, and no more.
 //! It must not find out which rules there are already: the API server knows that.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,10 +9,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 /// Carries the rules of a role into `etch-custom-resources`, which is bound to Etch's service account.
 pub const AGGREGATION_LABEL: (&str, &str) = ("etch-operator.io/aggregate-to-etch", "true");
 
-/// What Etch is to do with the objects of a CRD.
+/// What Etch is to do with the objects of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Access {
-    /// To report on them.
+    /// To look at them once.
+    Look,
+    /// To report on them, and on every change.
     Read,
     /// To have their defaults stored as well.
     Write,
@@ -48,13 +50,15 @@ impl Verb {
     }
 }
 
-/// The objects of one CRD, as RBAC names them.
+/// The objects of one resource, as RBAC names them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Grant {
     /// `stable.example.com`
     pub group: String,
     /// `crontabs`
     pub plural: String,
+    /// One object alone; none for all.
+    pub name: Option<String>,
     /// What Etch is to do.
     pub access: Access,
 }
@@ -63,28 +67,30 @@ impl Access {
     /// The verbs of RBAC that this takes. There is none with which an object could be created or deleted.
     pub fn verbs(self) -> &'static [&'static str] {
         match self {
+            Self::Look => &["list"],
             Self::Read => &["list", "watch"],
             Self::Write => &["get", "list", "watch", "patch"],
         }
     }
 }
 
-/// The ClusterRole that grants exactly this: one rule for each group and each kind of access, in order.
+/// The ClusterRole that grants exactly this: one rule for each group, name and kind of access, in order.
 ///
-/// Of two grants for the same resource the larger one counts.
+/// Of two grants for the same objects the larger one counts.
 pub fn role(name: &str, grants: impl IntoIterator<Item = Grant>) -> ClusterRole {
-    let mut access = BTreeMap::<_, Access>::new();
-    for grant in grants {
-        let known = access.entry((grant.group, grant.plural)).or_insert(grant.access);
-        *known = grant.access.max(*known);
+    let mut granted = BTreeMap::<_, Access>::new();
+    for Grant { group, plural, name, access } in grants {
+        let known = granted.entry((group, plural, name)).or_insert(access);
+        *known = access.max(*known);
     }
     let mut rules = BTreeMap::<_, BTreeSet<String>>::new();
-    for ((group, plural), access) in access {
-        rules.entry((group, access)).or_default().insert(plural);
+    for ((group, plural, name), access) in granted {
+        rules.entry((group, name, access)).or_default().insert(plural);
     }
-    let rules = rules.into_iter().map(|((group, access), plurals)| PolicyRule {
+    let rules = rules.into_iter().map(|((group, name, access), plurals)| PolicyRule {
         api_groups: Some(vec![group]),
         resources: Some(plurals.into_iter().collect()),
+        resource_names: name.map(|name| vec![name]),
         verbs: access.verbs().iter().map(|verb| (*verb).to_owned()).collect(),
         ..PolicyRule::default()
     });
@@ -107,7 +113,7 @@ mod tests {
     use super::{Access, Grant, role};
 
     fn grant(group: &str, plural: &str, access: Access) -> Grant {
-        Grant { group: group.to_owned(), plural: plural.to_owned(), access }
+        Grant { group: group.to_owned(), plural: plural.to_owned(), name: None, access }
     }
 
     fn rules(grants: &[Grant]) -> serde_json::Value {
@@ -139,6 +145,25 @@ mod tests {
         let expected = json!([
             {"apiGroups": ["a.example.com"], "resources": ["read"], "verbs": ["list", "watch"]},
             {"apiGroups": ["a.example.com"], "resources": ["both"], "verbs": ["get", "list", "watch", "patch"]},
+        ]);
+        assert_eq!(rules(&grants), expected);
+    }
+
+    #[test]
+    fn one_object_is_granted_by_its_name() {
+        let named = |plural: &str, access| Grant {
+            name: Some("cluster".to_owned()),
+            ..grant("config.example.com", plural, access)
+        };
+        let grants = [
+            named("dnses", Access::Read),
+            grant("config.example.com", "dnses", Access::Look),
+            named("infrastructures", Access::Read),
+        ];
+        let expected = json!([
+            {"apiGroups": ["config.example.com"], "resources": ["dnses"], "verbs": ["list"]},
+            {"apiGroups": ["config.example.com"], "resources": ["dnses", "infrastructures"],
+             "resourceNames": ["cluster"], "verbs": ["list", "watch"]},
         ]);
         assert_eq!(rules(&grants), expected);
     }

@@ -6,6 +6,7 @@ mod blind;
 mod bounded;
 mod conditions;
 mod events;
+mod existing;
 mod follow;
 mod lagging;
 mod lists;

@@ -70,6 +70,12 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     // admission
     ("kubectl apply -k config/admission", Left("it needs cert-manager")),
     ("kubectl apply -k config/admission-service-ca", Left("it needs OpenShift's service-ca operator")),
+    ("etch rbac provider.yaml --name etch-provider | kubectl apply -f -", Left("there is no such file")),
+    ("kubectl get embeddedschemas", Left(SERVED_ELSEWHERE)),
+    (
+        "kubectl annotate embeddedschema example-provider etch-operator.io/look-again=\"$(date)\" --overwrite",
+        Left(SERVED_ELSEWHERE),
+    ),
     ("kubectl apply -f provider.yaml", Left("the page shows what is in it, and that is applied")),
     ("kubectl wait --for=condition=Serving embeddedschema/example-provider", Left(SERVED_ELSEWHERE)),
     (

@@ -1,6 +1,7 @@
 //! What admission answers by: on every replica EmbeddedSchemas and facts are watched; the leader writes statuses and webhooks.
 //! It must not answer requests; see `server::admission`.
 
+mod existing;
 mod state;
 mod status;
 mod upgrades;
@@ -26,6 +27,7 @@ use crate::cluster::{Backoff, CallError, Cluster};
 use crate::domain::admission::{Endpoint, FactObject};
 use crate::server::Readiness;
 use crate::server::admission::{Authority, Serving};
+use existing::Looker;
 use state::State;
 use status::Unserved;
 
@@ -80,8 +82,18 @@ impl Admission {
         self
     }
 
-    /// Writes statuses and webhooks for as long as it is polled, which only the leader may do.
+    /// Writes statuses and webhooks, and looks at existing objects, for as long as it is polled, which only the leader may do.
     pub async fn lead(&self) -> Infallible {
+        lock(&self.shared).forget_looks();
+        let (looked, looks) = watch::channel(());
+        let looker = Looker::new(self.cluster.clone(), self.shared.clone(), self.endpoint.clone());
+        tokio::select! {
+            never = self.keep_written(looks) => never,
+            never = looker.look(self.changes.clone(), looked) => never,
+        }
+    }
+
+    async fn keep_written(&self, mut looks: watch::Receiver<()>) -> Infallible {
         let (mut changes, mut authority) = (self.changes.clone(), self.authority.clone());
         let mut policies: Option<broadcast::Receiver<Change>> =
             self.governing.as_ref().map(Governing::changes);
@@ -89,6 +101,7 @@ impl Admission {
         loop {
             changes.mark_unchanged();
             authority.mark_unchanged();
+            looks.mark_unchanged();
             let wait = match self.write().await {
                 Ok(()) => {
                     backoff.succeeded();
@@ -105,6 +118,7 @@ impl Admission {
                 () = sleep(wait) => {}
                 Ok(()) = changes.changed() => {}
                 Ok(()) = authority.changed() => {}
+                Ok(()) = looks.changed() => {}
                 () = changed(&mut policies) => {}
             }
             sleep(GATHER).await;

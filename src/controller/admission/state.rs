@@ -8,9 +8,13 @@ use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
 use serde_json::{Map, Value};
 
-use crate::api::EmbeddedSchemaStatus;
+use super::existing::{Inputs, Lookable};
+use crate::api::{EmbeddedSchemaStatus, ExistingObjects};
 use crate::domain::admission::{Compiled, Declaration, FactObject, Problem};
 use crate::server::admission::{Schemas, Served};
+
+/// Whoever changes its value has existing objects looked at once more.
+const LOOK_AGAIN: &str = "etch-operator.io/look-again";
 
 /// An EmbeddedSchema as it was read.
 #[derive(Debug)]
@@ -18,6 +22,10 @@ pub(super) struct Schema {
     pub(super) uid: String,
     pub(super) generation: i64,
     pub(super) status: EmbeddedSchemaStatus,
+    /// What was found of existing objects since this replica leads.
+    pub(super) existing: Option<ExistingObjects>,
+    /// The value of its annotation [`LOOK_AGAIN`].
+    asked: Option<String>,
     /// What was declared, as it was read.
     spec: Value,
     /// What keeps that from being served.
@@ -69,20 +77,21 @@ impl State {
     fn apply(&mut self, mut object: DynamicObject) {
         let (Some(name), Some(uid)) = (object.metadata.name, object.metadata.uid) else { return };
         let generation = object.metadata.generation.unwrap_or_default();
+        let asked = object.metadata.annotations.and_then(|mut all| all.remove(LOOK_AGAIN));
         let status = serde_json::from_value(object.data["status"].take()).unwrap_or_default();
         let spec = object.data["spec"].take();
         let before = self.schemas.remove(&name);
         // Another one of that name has nothing of the first.
         let before = before.filter(|before| before.uid == uid);
         let schema = match before {
-            Some(before) if before.spec == spec => Schema { generation, status, ..before },
+            Some(before) if before.spec == spec => Schema { generation, status, asked, ..before },
             before => {
-                let good = before.and_then(|before| before.good);
+                let (good, existing) = before.map_or((None, None), |before| (before.good, before.existing));
                 let (good, problems) = match compiled(&spec) {
                     Ok((declared, compiled)) => (Some(Good { generation, declared, compiled }), Vec::new()),
                     Err(problems) => (good, problems),
                 };
-                Schema { uid, generation, status, spec, problems, good }
+                Schema { uid, generation, status, existing, asked, spec, problems, good }
             }
         };
         self.schemas.insert(name, schema);
@@ -117,6 +126,39 @@ impl State {
             Some((name.clone(), Served { schema: compiled, facts, missing }))
         });
         served.collect()
+    }
+
+    /// The schemas that existing objects can be judged by, with all their facts.
+    pub(super) fn lookable(&self) -> Vec<Lookable> {
+        let lookable = self.schemas.iter().filter_map(|(name, known)| {
+            let good = known.good.as_ref()?;
+            let mut objects = good.compiled.fact_objects();
+            if !objects.all(|(_, object)| self.facts.contains_key(object)) {
+                return None;
+            }
+            let (facts, missing) = good.compiled.facts(&self.known(&good.compiled));
+            let (uid, generation, asked) = (known.uid.clone(), good.generation, known.asked.clone());
+            let inputs = Inputs { uid, generation, asked, facts };
+            let schema = good.compiled.clone();
+            missing.is_empty().then(|| Lookable { name: name.clone(), inputs, schema })
+        });
+        if self.is_listed { lookable.collect() } else { Vec::new() }
+    }
+
+    /// Takes in what was found of existing objects; its time counts in any case where somebody has asked for it.
+    pub(super) fn looked(&mut self, name: &str, inputs: &Inputs, found: ExistingObjects, is_asked: bool) {
+        if let Some(schema) = self.schemas.get_mut(name).filter(|schema| schema.uid == inputs.uid) {
+            let before = schema.existing.take().or_else(|| schema.status.existing.clone());
+            schema.existing = Some(match before {
+                Some(before) if !is_asked => found.or_as_it_was(before),
+                _ => found,
+            });
+        }
+    }
+
+    /// Forgets what was found of existing objects: another replica may have looked since.
+    pub(super) fn forget_looks(&mut self) {
+        self.schemas.values_mut().for_each(|schema| schema.existing = None);
     }
 
     /// The facts that a schema takes from objects, by name.

@@ -115,7 +115,11 @@ fn status(
             last_transition_time: kept.map_or(Time(now), |before| before.last_transition_time.clone()),
         }
     });
-    EmbeddedSchemaStatus { observed_generation: generation, conditions: conditions.collect() }
+    EmbeddedSchemaStatus {
+        observed_generation: generation,
+        conditions: conditions.collect(),
+        existing: schema.existing.clone().or_else(|| schema.status.existing.clone()),
+    }
 }
 
 fn listed(problems: &[Problem]) -> String {

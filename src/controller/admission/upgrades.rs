@@ -205,7 +205,7 @@ fn unknown(why: &str) -> Findings {
 }
 
 /// Why objects cannot be listed. The server's own words may quote values.
-fn unreadable(error: &CallError, crd: &str) -> String {
+pub(super) fn unreadable(error: &CallError, crd: &str) -> String {
     match error.code() {
         Some(403) => format!("Etch may not list {crd}, see `etch rbac`"),
         Some(code) => format!("the API server answered {code} to the list"),

@@ -1,18 +1,34 @@
 //! The facts that a schema counts on: from the objects that hold them, and with their fallbacks.
 //! It must not read a cluster: objects and values are given.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::compile::{Compiled, CompiledFact, Taken};
 use super::place::Location;
 use super::scope::Bound;
-use super::spec::{Fact, FactObject};
+use super::spec::{Fact, FactObject, Target};
+use super::webhooks::is_asked_about;
+use crate::domain::crd::Resource;
 
 impl Compiled {
     /// The objects that facts are taken from, each with the fact's name.
     pub fn fact_objects(&self) -> impl Iterator<Item = (&str, &FactObject)> {
         let facts = self.facts.iter().map(|fact| &fact.declared);
         facts.filter_map(|Fact { name, object, .. }| Some((name.as_str(), object.as_ref()?)))
+    }
+
+    /// The resources that hold extensions and that API servers ask about, each once.
+    pub fn resources(&self) -> BTreeSet<Resource> {
+        let declared = self.targets.iter().map(|target| &target.declared);
+        let declared = declared.filter(|target| is_asked_about(&target.group));
+        let resource = |target: &Target| Resource {
+            group: target.group.clone(),
+            version: target.version.clone(),
+            plural: target.resource.clone(),
+        };
+        declared.map(resource).collect()
     }
 
     /// The value that a fact takes from its object; none where the object has none, or there is no such fact.

@@ -29,6 +29,11 @@ impl Compiled {
         if !self.default_on.contains(&request.operation) {
             return Defaulted::default();
         }
+        self.with_defaults(request)
+    }
+
+    /// The same on any operation.
+    pub(super) fn with_defaults(&self, request: &Request<'_>) -> Defaulted {
         let mut run = Run::new(self);
         let Some(subject) = self.subject(request, &mut run) else { return Defaulted::default() };
         let mut filling = Filling {

@@ -32,6 +32,13 @@ pub(super) struct Found {
     pub(super) blocks: bool,
 }
 
+impl Found {
+    /// Whether it refuses the request as soon as the schema is enforced.
+    pub(super) fn denies(&self) -> bool {
+        self.severity == Severity::Deny
+    }
+}
+
 /// Who found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Source {

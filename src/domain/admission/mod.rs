@@ -14,6 +14,7 @@
 mod answer;
 mod compile;
 mod empty;
+mod existing;
 mod facts;
 mod fill;
 mod judge;
@@ -34,6 +35,7 @@ mod webhooks;
 
 pub use answer::{Answer, Fault, shortened};
 pub use compile::Compiled;
+pub use existing::{Existing, existing};
 pub use fill::Defaulted;
 pub use patch::{Change, patch};
 pub use problem::Problem;
@@ -42,5 +44,6 @@ pub use review::{Review, review};
 pub use settings::{FailurePolicy, MatchCondition, Webhooks};
 pub use spec::{Declaration, FactObject, Operation};
 pub use webhooks::{
-    CONFIGURATION, Endpoint, GUARD, Injection, MANAGED_BY, SERVICE, configurations, is_applied, schema_of,
+    CONFIGURATION, Endpoint, GUARD, Injection, MANAGED_BY, SERVICE, configurations, is_applied,
+    is_asked_about, schema_of,
 };

@@ -20,6 +20,9 @@ const TIMEOUT_SECONDS: u8 = 3;
 /// Never asked about: what Etch itself needs to come up, and what would take the webhooks away.
 const NEVER: [&str; 2] = ["etch-operator.io", "admissionregistration.k8s.io"];
 
+/// The namespace of what the cluster itself needs to come up.
+const SYSTEM: &str = "kube-system";
+
 /// What follows a schema's name in that of its webhooks: the API server asks for three parts at least.
 const SUFFIX: &str = ".etch-operator.io";
 
@@ -87,6 +90,18 @@ pub fn is_applied(body: &Value, configuration: &Value) -> bool {
     count(body) == count(configuration) && covers(configuration, body)
 }
 
+/// Whether API servers ever ask about objects of a group.
+pub fn is_asked_about(group: &str) -> bool {
+    !NEVER.contains(&group)
+}
+
+impl Endpoint {
+    /// Whether API servers ask about objects of a namespace, as far as its labels do not matter.
+    pub fn is_asked_about(&self, namespace: Option<&str>) -> bool {
+        namespace.is_none_or(|namespace| namespace != SYSTEM && namespace != self.namespace)
+    }
+}
+
 /// The name of the schema that a webhook is made of; none if it is not one of these.
 pub fn schema_of(webhook: &str) -> Option<&str> {
     webhook.strip_suffix(SUFFIX)
@@ -132,7 +147,7 @@ fn webhook(
         (some, true) => some.to_vec(),
         (_, false) => vec![Operation::Create, Operation::Update],
     };
-    let targets = declared.targets.iter().filter(|target| !NEVER.contains(&&*target.group));
+    let targets = declared.targets.iter().filter(|target| is_asked_about(&target.group));
     let rules: Vec<Value> = targets
         .map(|target| {
             json!({
@@ -221,7 +236,7 @@ fn namespaces(settings: &Webhooks, endpoint: &Endpoint) -> Value {
     expressions.push(json!({
         "key": "kubernetes.io/metadata.name",
         "operator": "NotIn",
-        "values": ["kube-system", endpoint.namespace],
+        "values": [SYSTEM, endpoint.namespace],
     }));
     selector["matchExpressions"] = expressions.into();
     selector

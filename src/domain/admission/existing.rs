@@ -1,0 +1,152 @@
+//! What schemas mean for objects that are there already, before anybody is refused for it.
+//! It must not look anything up, nor report what an object holds.
+
+use serde_json::Value;
+
+use super::compile::Compiled;
+use super::patch::{Change, patch};
+use super::request::{Lookup, Named, Request};
+use super::run::Run;
+use super::spec::Operation;
+use crate::domain::crd::Resource;
+use crate::domain::json::{Json, copy};
+
+/// What a schema means for an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Existing {
+    /// It would be refused, were it created now and the schema enforced.
+    pub is_denied: bool,
+    /// It would get a default.
+    pub gains_defaults: bool,
+}
+
+/// Judges an object as if it were created now, by all schemas that are for its resource, each with its facts: first all defaults,
+/// in this order, then all verdicts, as the API server asks. `enforcement` and `defaultOn` do not matter, and no reference is
+/// looked up: one that leads nowhere denies nothing here.
+///
+/// None for a schema that is not for this object.
+pub fn existing(
+    schemas: &[(&Compiled, &Value)],
+    resource: &Resource,
+    object: &Value,
+) -> Vec<Option<Existing>> {
+    let unknown = |_: &Lookup<'_>| None;
+    let named =
+        Named::Resource { group: &resource.group, version: &resource.version, resource: &resource.plural };
+    let request = Request {
+        named,
+        operation: Operation::Create,
+        object,
+        old_object: None,
+        facts: &Value::Null,
+        exists: &unknown,
+    };
+    let mut now = Json::from(copy(object));
+    let mut found = Vec::with_capacity(schemas.len());
+    for (schema, facts) in schemas {
+        let before = Request { object: &now, facts, ..request };
+        if schema.subject(&before, &mut Run::new(schema)).is_none() {
+            found.push(None);
+            continue;
+        }
+        let set = schema.with_defaults(&before).object;
+        let gains =
+            |set: &Json| patch(&now, set).iter().any(|change| !matches!(change, Change::Remove { .. }));
+        found.push(Some(Existing { is_denied: false, gains_defaults: set.as_ref().is_some_and(gains) }));
+        if let Some(set) = set {
+            now = set;
+        }
+    }
+    for ((schema, facts), found) in schemas.iter().zip(&mut found) {
+        if let Some(found) = found {
+            let judged = schema.found(&Request { object: &now, facts, ..request });
+            found.is_denied = judged.iter().any(super::judge::Found::denies);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn compiled(more: Value) -> Compiled {
+        let mut declared = json!({
+            "targets": [{ "group": "example.com", "version": "v1", "resource": "things", "path": ".spec.ext" }],
+        });
+        declared.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+        let declared = serde_json::from_value(declared).expect("a declaration");
+        Compiled::new(&declared).unwrap_or_else(|problems| panic!("{problems:?}"))
+    }
+
+    fn resource() -> Resource {
+        Resource { group: "example.com".into(), version: "v1".into(), plural: "things".into() }
+    }
+
+    fn judged(schemas: &[&Compiled], ext: Value) -> Vec<Option<(bool, bool)>> {
+        let facts = json!({});
+        let schemas: Vec<_> = schemas.iter().map(|schema| (*schema, &facts)).collect();
+        let found = existing(&schemas, &resource(), &json!({ "spec": { "ext": ext } }));
+        found.into_iter().map(|found| found.map(|found| (found.is_denied, found.gains_defaults))).collect()
+    }
+
+    fn typed() -> Value {
+        json!({ "openAPIV3Schema": { "type": "object", "properties": {
+            "size": { "type": "integer", "minimum": 1, "default": 2 }, "name": { "type": "string" },
+        } } })
+    }
+
+    #[test]
+    fn an_object_is_judged_as_if_created_whatever_is_enforced() {
+        for more in [json!({}), json!({ "enforcement": "Deny" }), json!({ "defaultOn": ["UPDATE"] })] {
+            let mut declared = more;
+            declared["schema"] = typed();
+            let schema = compiled(declared);
+            assert_eq!(judged(&[&schema], json!({})), [Some((false, true))]);
+            assert_eq!(judged(&[&schema], json!({ "size": 0 })), [Some((true, false))]);
+            assert_eq!(judged(&[&schema], json!({ "size": 1, "more": 1 })), [Some((false, false))]);
+            assert_eq!(judged(&[&schema], json!({ "name": 1 })), [Some((true, true))]);
+        }
+    }
+
+    #[test]
+    fn what_is_pruned_is_no_default_and_a_reference_is_not_looked_up() {
+        let schema = compiled(json!({
+            "schema": typed(), "unknownFields": "Prune",
+            "references": [{ "path": ".name", "resource": "secrets", "severity": "Deny" }],
+        }));
+        assert_eq!(
+            judged(&[&schema], json!({ "size": 1, "more": 1, "name": "gone" })),
+            [Some((false, false))]
+        );
+    }
+
+    #[test]
+    fn warnings_and_rules_about_a_change_deny_nothing() {
+        let schema = compiled(json!({ "rules": [
+            { "rule": "false", "severity": "Warn" }, { "rule": "self == oldSelf" },
+            { "rule": "false", "operations": ["UPDATE"] },
+        ] }));
+        assert_eq!(judged(&[&schema], json!({})), [Some((false, false))]);
+    }
+
+    #[test]
+    fn defaults_of_another_schema_count_before_the_verdict() {
+        let sets = compiled(json!({ "schema": typed() }));
+        let asks = compiled(json!({ "rules": [{ "rule": "has(self.size)" }] }));
+        let elsewhere = compiled(json!({ "when": "has(extension.kind)" }));
+        let expected = [Some((false, false)), Some((false, true)), None];
+        assert_eq!(judged(&[&asks, &sets, &elsewhere], json!({})), expected);
+        assert_eq!(judged(&[&asks], json!({})), [Some((true, false))]);
+    }
+
+    #[test]
+    fn another_resource_or_version_is_nobodys() {
+        let schema = compiled(json!({}));
+        let facts = json!({});
+        let other = Resource { version: "v2".into(), ..resource() };
+        assert_eq!(existing(&[(&schema, &facts)], &other, &json!({ "spec": { "ext": {} } })), [None]);
+    }
+}
