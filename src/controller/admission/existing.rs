@@ -20,8 +20,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
+use super::lookable::{Inputs, Lookable};
+use super::state::{GATHER, Shared, lock};
 use super::upgrades::unreadable;
-use super::{GATHER, Shared, lock};
 use crate::api::{ExistingObjects, ObjectName};
 use crate::cluster::{Backoff, CallError, Cluster, Page, Scan, Scope};
 use crate::controller::status::writer::now;
@@ -36,24 +37,6 @@ const FACTS_SETTLE: Duration = Duration::from_secs(30);
 /// The waits after a look that could not see everything.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LAST_WAIT: Duration = Duration::from_secs(300);
-
-/// A schema that existing objects can be judged by.
-#[derive(Clone, Debug)]
-pub(super) struct Lookable {
-    pub(super) name: String,
-    pub(super) inputs: Inputs,
-    pub(super) schema: Arc<Compiled>,
-}
-
-/// What the outcome of a look depends on, but for the objects themselves.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Inputs {
-    pub(super) uid: String,
-    pub(super) generation: i64,
-    /// What its author asks for by an annotation.
-    pub(super) asked: Option<String>,
-    pub(super) facts: Value,
-}
 
 /// Looks at existing objects.
 pub(super) struct Looker {

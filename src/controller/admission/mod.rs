@@ -2,6 +2,7 @@
 //! It must not answer requests; see `server::admission`.
 
 mod existing;
+mod lookable;
 mod state;
 mod status;
 mod upgrades;
@@ -9,7 +10,7 @@ mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -28,15 +29,13 @@ use crate::domain::admission::{Endpoint, FactObject};
 use crate::server::Readiness;
 use crate::server::admission::{Authority, Serving};
 use existing::Looker;
-use state::State;
+use state::{GATHER, Shared, lock};
 use status::Unserved;
 
 pub use upgrades::UpgradeGuard;
 
 /// How long a replica that is otherwise ready waits for facts: one that may not be read must not hold it up.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Changes are gathered for this long before the leader writes.
-const GATHER: Duration = Duration::from_millis(200);
 /// How often the leader looks whether its webhooks are still there.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// The waits after a write that failed.
@@ -54,7 +53,6 @@ pub struct Admission {
     following: JoinHandle<()>,
 }
 
-type Shared = Arc<Mutex<State>>;
 /// What an object that facts are taken from is now; none if there is no such object.
 type Fact = (FactObject, Option<Value>);
 
@@ -255,8 +253,4 @@ async fn follow_fact(cluster: Cluster, object: FactObject, send: mpsc::Sender<Fa
             return;
         }
     }
-}
-
-fn lock(shared: &Shared) -> MutexGuard<'_, State> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

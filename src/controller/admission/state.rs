@@ -2,16 +2,27 @@
 //! It must not watch or write.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
 use serde_json::{Map, Value};
 
-use super::existing::{Inputs, Lookable};
+use super::lookable::{Inputs, Lookable};
 use crate::api::{EmbeddedSchemaStatus, ExistingObjects};
 use crate::domain::admission::{Compiled, Declaration, FactObject, Problem};
 use crate::server::admission::{Schemas, Served};
+
+/// Changes are gathered for this long before the leader acts on them.
+pub(super) const GATHER: Duration = Duration::from_millis(200);
+
+/// The state, as it is shared.
+pub(super) type Shared = Arc<Mutex<State>>;
+
+pub(super) fn lock(shared: &Shared) -> MutexGuard<'_, State> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Whoever changes its value has existing objects looked at once more.
 const LOOK_AGAIN: &str = "etch-operator.io/look-again";
