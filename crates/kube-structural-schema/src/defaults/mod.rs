@@ -22,4 +22,6 @@ pub(crate) use tree::Node;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
+mod published;
+#[cfg(test)]
 mod tests;
