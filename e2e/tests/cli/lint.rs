@@ -27,8 +27,8 @@ fn found(name: &str, severity: &str) -> Result<Vec<String>> {
 
 /// A rule, real CRDs with all that it finds in them, and one in which it finds nothing though what it is about is there.
 ///
-/// Servers refuse what ETCH002, ETCH003 and ETCH011 find: no published CRD was found that shows these, nor ETCH004 or ETCH013.
-/// They are planted in the rules' own tests.
+/// Servers refuse what ETCH002, ETCH003, ETCH011 and ETCH017 find: no published CRD was found that shows these, nor ETCH004, ETCH013,
+/// ETCH016, ETCH018 or ETCH019. They are planted in the rules' own tests.
 struct Shown {
     code: &'static str,
     by: &'static [(&'static str, &'static [&'static str])],
@@ -36,7 +36,7 @@ struct Shown {
     not_by: (&'static str, &'static str),
 }
 
-const SHOWN: [Shown; 15] = [
+const SHOWN: [Shown; 20] = [
     Shown {
         code: "ETCH001",
         by: &[(
@@ -166,6 +166,37 @@ const SHOWN: [Shown; 15] = [
             "x-kubernetes-validations",
         ),
     },
+    Shown {
+        code: "ETCH016",
+        by: &[],
+        not_by: ("pairs/kubernetes-sigs-kueue__clusterqueues.kueue.x-k8s.io__1/new.yaml", "default: "),
+    },
+    Shown {
+        code: "ETCH017",
+        by: &[],
+        not_by: (
+            "pairs/cloudnative-pg__clusters.postgresql.cnpg.io__3/new.yaml",
+            "x-kubernetes-list-map-keys",
+        ),
+    },
+    Shown {
+        code: "ETCH018",
+        by: &[],
+        not_by: ("pairs/cloudnative-pg__clusters.postgresql.cnpg.io__3/new.yaml", "items:"),
+    },
+    Shown {
+        code: "ETCH019",
+        by: &[],
+        not_by: ("single/vmware-tanzu-velero__backupstoragelocations.velero.io.yaml", "nullable: true"),
+    },
+    Shown {
+        code: "ETCH020",
+        by: &[(
+            "pairs/cloudnative-pg__clusters.postgresql.cnpg.io__3/new.yaml",
+            &["v1 .spec.tablespaces[].storage"],
+        )],
+        not_by: ("pairs/kubernetes-sigs-karpenter__nodepools.karpenter.sh__2/new.yaml", "required"),
+    },
 ];
 
 #[test]
@@ -238,7 +269,7 @@ fn published_crds_have_no_errors() -> Result<()> {
     let all = findings(&[text(&file("corpus/pairs"))])?;
     let codes: std::collections::BTreeSet<_> =
         all.iter().filter_map(|finding| finding["code"].as_str()).collect();
-    let seen = ["ETCH005", "ETCH006", "ETCH007", "ETCH008", "ETCH009", "ETCH014"];
+    let seen = ["ETCH005", "ETCH006", "ETCH007", "ETCH008", "ETCH009", "ETCH014", "ETCH020"];
     ensure!(codes.iter().copied().eq(seen), "{codes:?}");
     Ok(())
 }
@@ -366,7 +397,7 @@ fn rules_explain_themselves() -> Result<()> {
     let explained = etch(&["lint", "--explain", "nullable-default"])?;
     ensure!(explained.code == Some(0) && explained.out.starts_with("ETCH010 nullable-default (warning): "));
     let all = etch(&["lint", "--explain", "all"])?.out;
-    ensure!(all.lines().count() == 16, "{all}");
+    ensure!(all.lines().count() == 21, "{all}");
     let documented = fs::read_to_string(file("../docs/lint.md"))?;
     for line in all.lines().skip(1) {
         let cells: Vec<&str> = line.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).collect();

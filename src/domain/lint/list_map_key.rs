@@ -15,8 +15,8 @@ The keys of a list of type map say which item is which, to server-side apply and
 for a key, items that leave it out become the same item as one that spells it out; and if the default is added or changed
 later, existing items become other items, and their owners lose track of them.
 
-Require the key instead. Not reported are the keys that Kubernetes itself gives a default: the protocol of a port, and the
-name of a reference in lists such as imagePullSecrets.",
+KEP-1929 (Motivation) lets a key be required or defaulted: require it. Not reported are the keys that Kubernetes itself gives
+a default: the protocol of a port, and the name of a reference in lists such as imagePullSecrets.",
     check: Some(check),
 };
 

@@ -3,16 +3,21 @@
 
 mod breaks_parent_rule;
 mod clause_default;
+mod hidden_by_null;
 mod immutable;
 mod invalid;
 mod list_map_key;
 mod map_value;
 mod non_structural;
+mod null_default;
+mod null_only;
 mod nullable;
+mod optional_list_map_key;
 mod parent_disagrees;
 mod refusal;
 mod refused;
 mod required;
+mod required_object;
 mod rule;
 mod site;
 mod subject;
@@ -32,7 +37,7 @@ pub use refused::refusals;
 pub use rule::{Finding, Rule, Severity};
 
 /// All rules, in the order of their codes. A code is never given to another rule.
-pub const RULES: [&Rule; 15] = [
+pub const RULES: [&Rule; 20] = [
     &non_structural::RULE,
     &invalid::RULE,
     &unpruned::RULE,
@@ -48,6 +53,11 @@ pub const RULES: [&Rule; 15] = [
     &breaks_parent_rule::RULE,
     &immutable::RULE,
     &refused::RULE,
+    &null_default::RULE,
+    &optional_list_map_key::RULE,
+    &null_only::RULE,
+    &hidden_by_null::RULE,
+    &required_object::RULE,
 ];
 
 /// Why a CRD cannot be checked.
@@ -65,7 +75,8 @@ pub enum LintError {
     },
 }
 
-/// Applies every rule to a CRD; what the server says of the whole is for [`refusals`]. Findings are in the order of the versions, then of places, then of codes.
+/// Applies every rule to a CRD; what the server says of the whole is for [`refusals`]. Findings are in the order of
+/// the versions, then of places, then of codes.
 ///
 /// # Errors
 /// See [`LintError`]. A schema that cannot be read is a finding.

@@ -10,9 +10,9 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a nullable field has a default",
     help: "\
-Of a field that is not nullable, a null is dropped, and the default filled in. Of a nullable one it is a value and stays: an
-object with the field set to null does not get the default. Clients that write null where they mean nothing, as some Go
-types do, never see it.
+Of a field that is not nullable, a null is dropped, and the default filled in. Of a nullable one it is a value and stays
+(KEP-1929, Changes to CRD Normalization): an object with the field set to null does not get the default. Clients that write
+null where they mean nothing, as some Go types do, never see it.
 
 Take `nullable` away, or handle null where the field is used.",
     check: Some(check),

@@ -117,6 +117,56 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.b == oldSelf.b"}],
                 "properties": {"a": {"type": "string", "default": "x"}, "b": {"type": "string"}}}),
         ),
+        (
+            "ETCH016 .spec.l[].a the default is null; the server takes it for none",
+            object(
+                json!({"l": {"type": "array", "items": object(json!({"a": {"type": "string", "default": null}}))}}),
+            ),
+            object(
+                json!({"l": {"type": "array", "items": object(json!({"a": {"type": "string", "default": ""}, "default": {"type": "string"}}))}}),
+            ),
+        ),
+        (
+            "ETCH017 .spec.l[].k the key of the list's items is neither required nor has a default",
+            object(
+                json!({"l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+                "items": object(json!({"k": {"type": "string"}}))}}),
+            ),
+            object(
+                json!({"l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k", "protocol"],
+                "items": {"type": "object", "required": ["k"],
+                    "properties": {"k": {"type": "string"}, "protocol": {"type": "string", "default": "TCP"}}}}}),
+            ),
+        ),
+        (
+            "ETCH018 .spec.l[] the default \"apple\" applies only where an item of the list is null",
+            object(json!({"l": {"type": "array", "items": {"type": "string", "default": "apple"}}})),
+            object(
+                json!({"l": {"type": "array", "default": ["apple"], "items": {"type": "string", "default": ""}}}),
+            ),
+        ),
+        (
+            "ETCH018 .spec.m{} the default \"banana\" applies only where a value of the map is null",
+            object(
+                json!({"m": {"type": "object", "additionalProperties": {"type": "string", "default": "banana"}}}),
+            ),
+            object(json!({"m": {"type": "object", "additionalProperties": {"type": "string"}}})),
+        ),
+        (
+            "ETCH019 .spec.l[] the object may be null, which hides the defaults of its fields, such as b",
+            object(json!({"l": {"type": "array", "items":
+                {"type": "object", "nullable": true, "properties": {"b": {"type": "integer", "default": 1}}}}})),
+            object(json!({"l": {"type": "array", "items":
+                {"type": "object", "nullable": true, "properties": {"b": {"type": "integer", "default": 0}}}}})),
+        ),
+        (
+            "ETCH020 .spec.a the object is required though its defaults make it complete; it has no default of its own",
+            json!({"type": "object", "required": ["a"],
+                "properties": {"a": object(json!({"b": {"type": "integer", "default": 1}}))}}),
+            json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "object",
+                "x-kubernetes-validations": [{"rule": "has(self.c)"}],
+                "properties": {"b": {"type": "integer", "default": 1}, "c": {"type": "string"}}}}}),
+        ),
     ];
     for (expected, broken, clean) in cases {
         assert_eq!(found(broken), [expected]);

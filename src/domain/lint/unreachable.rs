@@ -18,7 +18,8 @@ pub(super) const RULE: Rule = Rule {
     summary: "a default applies only where an optional object above it is given",
     help: "\
 A default is filled in where the object around it is there. If that object is optional and has no default itself, whoever
-leaves it out gets none of the defaults below it.
+leaves it out gets none of the defaults below it. Of a Go field that is no pointer, KEP-1929 (Non-pointer structs) has the
+generator write `default: {}`.
 
 If these should always apply, give the object around them `default: {}`. If they belong to something that is switched on
 by being there, all is well. Not reported are objects that could not be left empty, for they must be written out anyway;
@@ -47,6 +48,8 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 
 /// The nearest object above that may be missing: an optional property without a default that could be left empty.
 fn missing_parent(site: &Site<'_>) -> Option<Path> {
+    // The default of a map's values is for nulls in it, and waits for more than the map.
+    site.name()?;
     let mut at = site.up?;
     loop {
         // What is in a list or a map is there when it is written.

@@ -1,0 +1,57 @@
+//! ETCH020: required objects that could as well be empty.
+
+use serde_json::{Map, Value};
+
+use super::super::compile::Compiled;
+use super::super::schema::{Schema, SchemaType};
+use super::super::validate;
+use super::rule::{Report, Rule, Severity};
+use super::site::{each, is_zero};
+use super::subject::Subject;
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH020",
+    name: "required-object-without-default",
+    severity: Severity::Info,
+    summary: "a required object may be empty and has no default",
+    help: "\
+Clients in Go send an object whose field is no pointer even where nothing is set, as `{}`, and its fields get their
+defaults. Users who write YAML and leave it out are refused instead. KEP-1929 (Changes to kubebuilder/default-gen, and
+Non-pointer structs) therefore gives such a field `default: {}`.
+
+Give the object `default: {}` and take it out of `required`. Reported are objects that are valid with nothing but the
+defaults of their fields; not `.spec`, which every object has, nor `.status`, which a controller writes.",
+    check: Some(check),
+};
+
+fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    for version in subject.in_use() {
+        each(&version.schema, &mut |site| {
+            if site.is_required()
+                && site.default().is_none()
+                && !site.schema.nullable
+                && !site.is_in_status()
+                // Every object has a spec, required or not.
+                && !site.is_top_level("spec")
+                && is_complete(site.schema)
+            {
+                report.add(
+                    &version.name,
+                    site.path(),
+                    "the object is required though its defaults make it complete; it has no default of its own",
+                );
+            }
+        });
+    }
+}
+
+/// Whether `{}` gets a default that matters, and is valid with all that it gets.
+fn is_complete(schema: &Schema) -> bool {
+    let fills = |field: &Schema| field.default.as_deref().is_some_and(|default| !is_zero(default));
+    if schema.kind != SchemaType::Object || !schema.properties.iter().any(|(_, field)| fills(field)) {
+        return false;
+    }
+    let mut empty = Value::Object(Map::new());
+    Compiled::new(schema).fill(&mut empty);
+    validate::validate(schema, &empty).is_empty()
+}
