@@ -3,7 +3,7 @@
 # Alpine's Rust builds for musl, statically, on whatever platform it runs. The version is that of rust-toolchain.toml.
 ARG RUST=1.95.0
 FROM rust:${RUST}-alpine AS build
-# ring and psm are partly C and assembly.
+# ring, psm and tree-sitter are partly C and assembly.
 # hadolint ignore=DL3018
 RUN apk add --no-cache musl-dev
 WORKDIR /src

@@ -8,6 +8,7 @@ pub mod crd;
 pub mod decode;
 pub mod field;
 pub mod filter;
+pub mod go;
 pub mod guard;
 pub mod impact;
 pub mod lint;

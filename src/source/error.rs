@@ -65,6 +65,17 @@ pub enum Reason {
         /// The field.
         missing: &'static str,
     },
+    /// A declaration that is no Go.
+    #[error("line {line}: {problem}")]
+    Go {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// A folder without any Go file that may hold types.
+    #[error("no Go file with types is in this folder; append /... for those below it")]
+    NoGo,
     /// A folder without any file of YAML or JSON.
     #[error("no .yaml, .yml or .json file is in this folder")]
     Empty,

@@ -1,10 +1,11 @@
-//! CRDs and objects from files, folders and standard input: YAML and JSON, of many documents, and lists.
+//! CRDs and objects from files, folders and standard input: YAML and JSON, of many documents, and lists; Go packages.
 //! It must not judge what it reads, and holds one document at a time.
 
 mod budget;
 mod embedded;
 mod error;
 mod files;
+pub mod go;
 mod json;
 mod lines;
 mod scalar;

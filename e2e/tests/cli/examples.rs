@@ -105,6 +105,11 @@ fn prepare(folder: &Path) -> Result<()> {
     }
     fs::create_dir_all(folder.join("objects"))?;
     fs::copy(folder.join("object.yaml"), folder.join("objects/object.yaml"))?;
+    fs::create_dir_all(folder.join("api/v1"))?;
+    fs::write(
+        folder.join("api/v1/types.go"),
+        "package v1\n\ntype Spec struct {\n\tName string `json:\"name\"`\n}\n",
+    )?;
     prepare_admission(folder)?;
     fs::create_dir_all(folder.join(".zfunc"))?;
     fs::create_dir_all(folder.join(".config/fish/completions"))?;

@@ -36,6 +36,13 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
             ("nonsense.yaml", "nonsense.yaml: is not text in UTF-8"),
             ("", ""),
         ],
+        "packages" => &[
+            ("missing", "missing: cannot be read: No such file"),
+            ("missing/...", "missing/...: cannot be read: No such file"),
+            ("crds.yaml", "crds.yaml: cannot be read: Not a directory"),
+            (".", "no Go file with types is in this folder"),
+            ("", ""),
+        ],
         "objects" => &[
             ("missing.yaml", "missing.yaml: cannot be read: No such file"),
             ("deployment.yaml", "Deployment of apps/v1"),
@@ -158,7 +165,7 @@ fn base(command: &str, flag: &str) -> Result<Vec<&'static str>> {
         ("explain", _) => vec!["explain", "crontabs", "a"],
         ("persist", "CRD") => vec!["persist"],
         ("persist", _) => vec!["persist", "crontabs"],
-        ("lint", "FILE" | "--live" | "--explain") => vec!["lint"],
+        ("lint", "FILE" | "--live" | "--explain" | "--go") => vec!["lint"],
         ("lint", _) => vec!["lint", "crds.yaml"],
         ("fill", "OBJECT") => vec!["fill", "--crd", "crds.yaml"],
         ("fill", "--crd" | "--openapi") => vec!["fill", "object.yaml"],

@@ -106,6 +106,9 @@ pub(crate) fn write(folder: &Path) -> Result<()> {
         "cert-manager/Chart.yaml",
         &json!({ "apiVersion": "v2", "name": "cert-manager", "version": "1.0.0" }),
     )?;
+    fs::create_dir_all(folder.join("api/v1"))?;
+    let types = "package v1\n\ntype CronTabSpec struct {\n\tSchedule string `json:\"schedule\"`\n}\n";
+    fs::write(folder.join("api/v1/types.go"), types)?;
     let policy = json!({
         "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": { "name": "default" },
         "spec": { "mode": "Audit" },

@@ -57,6 +57,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch lint --live", LOOKED),
     ("etch lint --old old.yaml new.yaml", LOOKED),
     ("etch lint --old old.yaml new.yaml --kubernetes 1.36", LOOKED),
+    ("etch lint --go ./api/... config/crd/", WELL),
     ("etch lint --explain ETCH005", WELL),
     ("etch lint --explain CODE", WELL),
     // monitoring

@@ -16,7 +16,7 @@ use etch::source::{self, Origin};
 use super::super::{asynchronous, each, none_of};
 use crate::commands::global::Global;
 
-/// A finding, and the CRD that it is about.
+/// A finding, and the CRD that it is about, if it is about one.
 pub(super) struct Located {
     /// The line in that document's file; none before it was looked for, or where it is not known.
     pub(super) line: Option<usize>,
@@ -32,6 +32,10 @@ pub(super) struct Checked {
     pub(super) findings: Vec<Located>,
     pub(super) failures: Vec<String>,
     pub(super) crds: u64,
+    /// How many Go packages were asked for.
+    pub(super) packages: u64,
+    /// The CRDs that Go types are held against.
+    pub(super) held: Vec<Json>,
     /// The CRDs before, by name.
     pub(super) old: BTreeMap<String, Json>,
     /// The releases that are asked.
@@ -62,8 +66,9 @@ impl Checked {
     }
 }
 
-/// Checks the CRDs in files; whatever else they hold is passed over.
-pub(super) fn files(checked: &mut Checked, paths: &[PathBuf]) {
+/// Checks the CRDs in files; whatever else they hold is passed over. They are held back for Go types where there are
+/// any to check.
+pub(super) fn files(checked: &mut Checked, paths: &[PathBuf], with_go: bool) {
     for path in paths {
         let (mut crds, mut others) = (0, BTreeSet::new());
         source::each(std::slice::from_ref(path), &mut io::stdin().lock(), &mut |document| {
@@ -73,7 +78,12 @@ pub(super) fn files(checked: &mut Checked, paths: &[PathBuf]) {
                     // Its version is asked for here, so that an old CRD is not taken for a malformed one.
                     match document.crd().err().filter(|error| !matches!(error.reason, source::Reason::Crd(_)))
                     {
-                        None => checked.crd(&document.json, Some(document.origin)),
+                        None => {
+                            checked.crd(&document.json, Some(document.origin));
+                            if with_go {
+                                checked.held.push(document.json);
+                            }
+                        }
                         Some(error) => checked.failures.push(error.to_string()),
                     }
                 }
@@ -92,6 +102,23 @@ pub(super) fn files(checked: &mut Checked, paths: &[PathBuf]) {
             checked.failures.push(none);
         }
     }
+}
+
+/// Checks Go types, and holds them against the CRDs that were read.
+pub(super) fn go(checked: &mut Checked, patterns: &[PathBuf]) {
+    let (packages, errors) = source::go::packages(patterns);
+    checked.failures.extend(errors.iter().map(ToString::to_string));
+    checked.packages = packages.asked().count() as u64;
+    let found = lint::lint_go(&packages, &std::mem::take(&mut checked.held)).into_iter();
+    checked.findings.extend(found.map(|finding| {
+        let place = finding.go.as_ref();
+        Located {
+            line: place.map(|place| place.at.line),
+            origin: place.map(|place| Origin { file: place.at.file.clone(), document: 1, item: None }),
+            crd: place.map(|place| place.crd.clone()).unwrap_or_default(),
+            finding,
+        }
+    }));
 }
 
 /// Checks the CRDs of the cluster.

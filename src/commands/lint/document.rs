@@ -26,6 +26,12 @@ struct Entry<'a> {
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<usize>,
+    /// The import path of the Go package.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    package: Option<&'a str>,
+    /// The line of a place in Go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
 }
 
 /// What the API server answers, in its own terms.
@@ -54,7 +60,9 @@ pub(super) fn document(checked: &Checked) -> Document<'_> {
             releases: refusal.releases.iter().map(Release::to_string).collect(),
         }),
         file: origin.as_ref().map(|origin| &*origin.file),
-        document: origin.as_ref().map(|origin| origin.document),
+        document: origin.as_ref().filter(|_| finding.go.is_none()).map(|origin| origin.document),
+        package: finding.go.as_ref().map(|place| place.package.as_str()),
+        line: finding.go.as_ref().map(|place| place.at.line),
     });
     Document { findings: findings.collect() }
 }

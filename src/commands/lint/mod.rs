@@ -1,4 +1,4 @@
-//! `etch lint`: what the API server refuses and rules about defaults, for CRDs from files or a cluster.
+//! `etch lint`: what the API server refuses and rules about defaults, for CRDs from files or a cluster, and for Go types.
 
 mod check;
 mod document;
@@ -12,11 +12,11 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
-use etch::domain::lint::{self, RULES, Rule, Severity};
+use etch::domain::lint::{self, Rule, Severity};
 use etch::domain::validate::crd::Release;
 use etch::report::{self, Align, Table};
 
-use self::check::{Checked, Located, files, live, old};
+use self::check::{Checked, Located, files, go, live, old};
 use self::document::document;
 use super::{failure, one_stdin};
 use crate::commands::global::Global;
@@ -36,11 +36,12 @@ const RELEASES: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
   etch lint --old old.yaml new.yaml
   kustomize build config/crd | etch lint -
   etch lint --live --allow ETCH012
+  etch lint --go ./api/... config/crd/
   etch lint crds.yaml -o github
   etch lint --explain ETCH005")]
 pub(crate) struct Lint {
     /// Files, folders, or - for standard input
-    #[arg(value_name = "FILE", required_unless_present_any = ["live", "explain"], conflicts_with = "live")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["live", "explain", "go"], conflicts_with = "live")]
     files: Vec<PathBuf>,
     /// Check the CRDs in the cluster
     #[arg(long)]
@@ -48,6 +49,9 @@ pub(crate) struct Lint {
     /// The CRDs before, to check the others as updates of them: files, folders, or - for standard input
     #[arg(long, value_name = "OLD", conflicts_with_all = ["live", "explain"])]
     old: Vec<PathBuf>,
+    /// Check the Go types of these packages, such as ./api/... with all below, and hold them against the CRDs
+    #[arg(long, value_name = "PACKAGES", conflicts_with_all = ["live", "explain"])]
+    go: Vec<PathBuf>,
     /// A release of Kubernetes, such as 1.36; may be given several times [default: all supported releases]
     #[arg(long, value_name = "RELEASE", value_parser = PossibleValuesParser::new(RELEASES).try_map(release))]
     kubernetes: Vec<Release>,
@@ -100,9 +104,10 @@ impl Lint {
         if self.live {
             live(&mut checked, global)?;
         } else {
-            files(&mut checked, &self.files);
+            files(&mut checked, &self.files, !self.go.is_empty());
         }
-        if checked.crds == 0 && !checked.failures.is_empty() {
+        go(&mut checked, &self.go);
+        if checked.crds == 0 && checked.packages == 0 && !checked.failures.is_empty() {
             return Err(failure(checked.failures));
         }
         checked
@@ -132,7 +137,7 @@ impl Lint {
 fn explain(code: &str, out: &mut dyn Write) -> Result<()> {
     if code == "all" {
         let mut table = Table::new(["CODE", "NAME", "SEVERITY", "FINDS"].map(|head| (head, Align::Left)));
-        for rule in RULES {
+        for rule in lint::rules() {
             table.row([
                 rule.code.into(),
                 rule.name.into(),

@@ -20,8 +20,19 @@ pub(super) fn table(
         Table::new(["SEVERITY", "CODE", "CRD", "VERSION", "PATH", "MESSAGE"].map(|head| (head, Align::Left)));
     let (shown, hidden): (Vec<_>, Vec<_>) =
         checked.findings.iter().partition(|located| located.finding.rule.severity >= least);
-    for Located { crd, finding, .. } in &shown {
+    let mut go = Table::new(["SEVERITY", "CODE", "LINE", "FIELD", "MESSAGE"].map(|head| (head, Align::Left)));
+    for Located { crd, finding, line, origin } in &shown {
         let Finding { rule, version, message, .. } = finding;
+        if let (Some(place), Some(line), Some(origin)) = (&finding.go, line, origin) {
+            go.row([
+                Cell::new(rule.severity.as_str(), tone(rule.severity)),
+                rule.code.into(),
+                format!("{}:{line}", origin.file).into(),
+                place.name.as_str().into(),
+                message.into(),
+            ]);
+            continue;
+        }
         table.row([
             Cell::new(rule.severity.as_str(), tone(rule.severity)),
             rule.code.into(),
@@ -31,13 +42,19 @@ pub(super) fn table(
             message.into(),
         ]);
     }
-    if !table.is_empty() {
-        table.write(out, style)?;
-        writeln!(out)?;
+    for table in [table, go] {
+        if !table.is_empty() {
+            table.write(out, style)?;
+            writeln!(out)?;
+        }
     }
     let count =
         |severity| shown.iter().filter(|located| located.finding.rule.severity == severity).count() as u64;
-    write!(out, "{}: ", counted(checked.crds, "CRD"))?;
+    let looked_at = [(checked.crds, "CRD"), (checked.packages, "Go package")];
+    let is_there = |(count, what): &(u64, &str)| *count > 0 || checked.packages == 0 && *what == "CRD";
+    let looked_at: Vec<_> =
+        looked_at.into_iter().filter(is_there).map(|(count, what)| counted(count, what)).collect();
+    write!(out, "{}: ", looked_at.join(", "))?;
     match (count(Severity::Error), count(Severity::Warning), count(Severity::Info)) {
         (0, 0, 0) => write!(out, "nothing found")?,
         (errors, warnings, infos) => {
@@ -59,7 +76,7 @@ pub(super) fn github(out: &mut dyn Write, checked: &Checked) -> io::Result<()> {
     let escaped = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");
     for Located { origin, crd, line, finding } in &checked.findings {
-        let Finding { rule, version, message, .. } = finding;
+        let Finding { rule, message, .. } = finding;
         let command = match rule.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
@@ -73,10 +90,18 @@ pub(super) fn github(out: &mut dyn Write, checked: &Checked) -> io::Result<()> {
             write!(out, "line={line},")?;
         }
         let title = property(&format!("{} {}", rule.code, rule.name));
-        let place = escaped(&format!("{crd} {version} {}: {message}", finding.place()));
+        let place = escaped(&format!("{}: {message}", place(crd, finding)));
         writeln!(out, "title={title}::{place}")?;
     }
     Ok(())
+}
+
+/// What a finding is about, in one line.
+pub(super) fn place(crd: &str, finding: &Finding) -> String {
+    match &finding.go {
+        Some(place) => format!("{}.{}", place.package, place.name),
+        None => format!("{crd} {} {}", finding.version, finding.place()),
+    }
 }
 
 fn tone(severity: Severity) -> Tone {

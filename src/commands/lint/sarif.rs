@@ -2,15 +2,14 @@
 //!
 //! Format: <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>
 
-use etch::domain::lint::{RULES, Severity};
+use etch::domain::lint::{Severity, rules};
 use serde_json::{Value, json};
 
 use super::check::Located;
 
 /// One run with all rules and the findings.
 pub(super) fn log(findings: &[Located]) -> Value {
-    let rules: Vec<Value> = RULES
-        .into_iter()
+    let rules: Vec<Value> = rules()
         .map(|rule| {
             json!({
                 "id": rule.code,
@@ -35,7 +34,7 @@ pub(super) fn log(findings: &[Located]) -> Value {
 }
 
 fn result(Located { origin, crd, line, finding }: &Located) -> Value {
-    let place = format!("{crd} {} {}", finding.version, finding.place());
+    let place = super::print::place(crd, finding);
     let mut location = json!({ "logicalLocations": [{ "fullyQualifiedName": place, "kind": "member" }] });
     if let Some(origin) = origin {
         location["physicalLocation"] = json!({ "artifactLocation": { "uri": uri(&origin.file) } });
@@ -45,7 +44,7 @@ fn result(Located { origin, crd, line, finding }: &Located) -> Value {
     }
     json!({
         "ruleId": finding.rule.code,
-        "ruleIndex": RULES.iter().position(|rule| rule.code == finding.rule.code),
+        "ruleIndex": rules().position(|rule| rule.code == finding.rule.code),
         "level": level(finding.rule.severity),
         "message": { "text": format!("{place}: {}", finding.message) },
         "locations": [location],

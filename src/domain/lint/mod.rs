@@ -1,8 +1,10 @@
-//! Rules about the defaults of a CRD: what a server refuses, what surprises, and what is a matter of style.
+//! Rules about the defaults of a CRD, or of the Go types that it is made from: what a server refuses, what surprises,
+//! and what is a matter of style.
 //! It must not know where a CRD is from, nor how findings are printed.
 
 mod breaks_parent_rule;
 mod clause_default;
+mod go;
 mod hidden_by_null;
 mod immutable;
 mod invalid;
@@ -32,11 +34,12 @@ use super::schema::DEEPEST;
 use rule::Report;
 use subject::Subject;
 
+pub use go::{GO_RULES, lint_go};
 pub use refusal::{Part, Refusal};
 pub use refused::refusals;
-pub use rule::{Finding, Rule, Severity};
+pub use rule::{Finding, GoPlace, Rule, Severity};
 
-/// All rules, in the order of their codes. A code is never given to another rule.
+/// The rules about CRDs, in the order of their codes. A code is never given to another rule.
 pub const RULES: [&Rule; 20] = [
     &non_structural::RULE,
     &invalid::RULE,
@@ -106,7 +109,12 @@ pub fn lint(crd: &Json) -> Result<Vec<Finding>, LintError> {
 /// The rule with a code or a name, in whatever case.
 pub fn rule(code_or_name: &str) -> Option<&'static Rule> {
     let is_it = |text: &str| text.eq_ignore_ascii_case(code_or_name);
-    RULES.into_iter().find(|rule| is_it(rule.code) || is_it(rule.name))
+    rules().find(|rule| is_it(rule.code) || is_it(rule.name))
+}
+
+/// All rules, in the order of their codes.
+pub fn rules() -> impl Iterator<Item = &'static Rule> {
+    RULES.into_iter().chain(GO_RULES)
 }
 
 #[cfg(test)]

@@ -133,6 +133,7 @@ fn finding_at(crd: &Value, refusal: Refusal, message: String) -> Finding {
         path,
         message,
         refusal: Some(refusal),
+        go: None,
     }
 }
 

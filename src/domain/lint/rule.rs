@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::refusal::Refusal;
 use super::subject::Subject;
+use crate::domain::go::Spot;
 use crate::domain::path::Path;
 
 /// One rule.
@@ -20,7 +21,7 @@ pub struct Rule {
     pub summary: &'static str,
     /// Why that matters and what to do, in some lines.
     pub help: &'static str,
-    /// None of the rule that only the server holds a CRD against.
+    /// None of the rule that only the server holds a CRD against, nor of those about Go.
     pub(super) check: Option<fn(&Subject<'_>, &mut Report<'_>)>,
 }
 
@@ -50,12 +51,31 @@ pub struct Finding {
     pub message: String,
     /// The API server's error that it stands for, if it is one.
     pub refusal: Option<Refusal>,
+    /// The place in Go that it is about, if it is about one.
+    pub go: Option<GoPlace>,
+}
+
+/// A field or a type in Go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoPlace {
+    /// The import path of the package.
+    pub package: String,
+    /// `Type` or `Type.Field`.
+    pub name: String,
+    /// Where it stands.
+    pub at: Spot,
+    /// The CRD that it is held against; empty where none is.
+    pub crd: String,
 }
 
 impl Finding {
-    /// The place as it is shown: in the schema, or as the server spells it.
+    /// The place as it is shown: in the schema or in Go, or as the server spells it.
     pub fn place(&self) -> String {
-        self.refusal.as_ref().map_or_else(|| self.path.to_string(), |refusal| refusal.field.clone())
+        match (&self.refusal, &self.go) {
+            (Some(refusal), _) => refusal.field.clone(),
+            (None, Some(go)) => go.name.clone(),
+            (None, None) => self.path.to_string(),
+        }
     }
 }
 
@@ -68,7 +88,15 @@ pub(super) struct Report<'a> {
 impl Report<'_> {
     pub(super) fn add(&mut self, version: &str, path: Path, message: impl Into<String>) {
         let (rule, version, message) = (self.rule, version.to_owned(), message.into());
-        self.findings.push(Finding { rule, version, version_index: None, path, message, refusal: None });
+        self.findings.push(Finding {
+            rule,
+            version,
+            version_index: None,
+            path,
+            message,
+            refusal: None,
+            go: None,
+        });
     }
 }
 

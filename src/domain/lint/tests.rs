@@ -310,8 +310,9 @@ fn schemas_beyond_measure_are_refused() {
 
 #[test]
 fn codes_are_in_order_and_every_rule_has_help() {
-    for (index, rule) in RULES.into_iter().enumerate() {
-        assert_eq!(rule.code, format!("ETCH{:03}", index + 1));
+    let codes = (1..=RULES.len()).chain(101..=100 + GO_RULES.len());
+    for (code, rule) in codes.zip(rules()) {
+        assert_eq!(rule.code, format!("ETCH{code:03}"));
         assert!(
             !rule.help.is_empty() && rule.help.lines().all(|line| line.chars().count() <= 125),
             "{}",

@@ -1,0 +1,95 @@
+//! The markers that give a field or a type its default.
+//! It must not compare them.
+
+use serde_json::Value;
+
+use super::kubebuilder;
+use super::package::{Marker, Packages};
+use super::quote::cut;
+use crate::domain::json::Json;
+
+/// Whose marker it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// `+k8s:default=`: JSON or a reference. No generator of CRDs reads it.
+    Declarative,
+    /// `+default=`: JSON or a reference (KEP-1929, Marker format).
+    Kubernetes,
+    /// `+kubebuilder:default=`: controller-gen's own syntax. It comes before the others there.
+    Kubebuilder,
+}
+
+/// A default that a marker gives.
+#[derive(Debug)]
+pub struct MarkedDefault<'a> {
+    /// The marker.
+    pub marker: &'a Marker,
+    /// Whose it is.
+    pub source: Source,
+    /// Whether it names a constant, which controller-gen skips.
+    pub is_reference: bool,
+    /// The value; none where it is a constant that is not known.
+    pub value: Result<Option<Json>, Unreadable>,
+}
+
+/// Why a marker gives no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable(pub String);
+
+/// The defaults among the markers of a field or a type, the strongest one first. `package` is where references
+/// without one lead.
+pub fn defaults<'a>(markers: &'a [Marker], packages: &Packages, package: &str) -> Vec<MarkedDefault<'a>> {
+    let mut defaults: Vec<_> = markers.iter().filter_map(|marker| read(marker, packages, package)).collect();
+    defaults.sort_by_key(|default| std::cmp::Reverse(default.source));
+    defaults
+}
+
+fn read<'a>(marker: &'a Marker, packages: &Packages, package: &str) -> Option<MarkedDefault<'a>> {
+    let source = match marker.name.as_str() {
+        "default" => Source::Kubernetes,
+        "k8s:default" => Source::Declarative,
+        "kubebuilder:default" => Source::Kubebuilder,
+        _ => return None,
+    };
+    let text = marker.value.as_deref().unwrap_or_default().trim();
+    if source == Source::Kubebuilder {
+        let value = kubebuilder::parse(text).map(|value| Some(Json::from(value))).map_err(Unreadable);
+        return Some(MarkedDefault { marker, source, is_reference: false, value });
+    }
+    let reference = text.strip_prefix("ref(").and_then(|rest| rest.strip_suffix(')'));
+    let value = match reference {
+        Some(reference) => constant(reference.trim(), packages, package),
+        None => json(text).map(Some),
+    };
+    Some(MarkedDefault { marker, source, is_reference: reference.is_some(), value })
+}
+
+fn json(text: &str) -> Result<Json, Unreadable> {
+    if text.is_empty() {
+        return Err(Unreadable("it has no value".to_owned()));
+    }
+    match Json::parse(text.as_bytes()) {
+        Ok(json) if json.is_null() => Err(Unreadable("null is no default".to_owned())),
+        Ok(json) => Ok(json),
+        Err(_) => Err(Unreadable(format!("{} is not JSON", cut(text)))),
+    }
+}
+
+/// `Name` or `import/path.Name`.
+fn constant(reference: &str, packages: &Packages, package: &str) -> Result<Option<Json>, Unreadable> {
+    let (path, name) = match reference.rsplit_once('.') {
+        Some((path, name)) => (path, name),
+        None => (package, reference),
+    };
+    let is_name = !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+    if !is_name {
+        return Err(Unreadable(format!("{} names no constant", cut(reference))));
+    }
+    match packages.get(path) {
+        Some(known) if !known.constants.contains_key(name) => {
+            Err(Unreadable(format!("{path} has no constant {name}")))
+        }
+        // A package elsewhere may have it.
+        _ => Ok(packages.constant(path, name).map(|value: &Value| Json::from(value.clone()))),
+    }
+}

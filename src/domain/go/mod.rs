@@ -1,0 +1,13 @@
+//! Go packages of API types, as far as defaults depend on them: types, fields, tags, markers and constants.
+//! It must not read sources, nor judge what they say.
+
+mod default;
+mod kubebuilder;
+mod package;
+mod quote;
+mod resolve;
+
+pub use default::{MarkedDefault, Source, Unreadable, defaults};
+pub use package::{Constant, Declaration, Field, JsonTag, Marker, Package, Packages, Spot, Type, TypeName};
+pub use quote::unquote;
+pub use resolve::{Resolved, Shape, Struct};

@@ -1,0 +1,224 @@
+//! What a reader of Go sources finds.
+//! It must not know how it is read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// Packages by their import path.
+#[derive(Debug, Default)]
+pub struct Packages(pub BTreeMap<String, Package>);
+
+/// The files of one folder.
+#[derive(Debug, Default)]
+pub struct Package {
+    /// The import path; the folder where no `go.mod` says more.
+    pub path: String,
+    /// The name in its package clauses.
+    pub name: String,
+    /// Whether it was asked for, and not just imported by one that was.
+    pub is_asked: bool,
+    /// Whether a marker of controller-gen is in it. Otherwise its schemas come from kube-openapi, as those of `k8s.io/api`.
+    pub is_kubebuilder: bool,
+    /// The markers that belong to no type.
+    pub markers: Vec<Marker>,
+    /// Its types by name.
+    pub types: BTreeMap<String, Declaration>,
+    /// Its constants by name.
+    pub constants: BTreeMap<String, Constant>,
+    /// The types that write or read their JSON themselves.
+    pub custom: BTreeSet<String>,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// The file as it was found.
+    pub file: Arc<str>,
+    /// The line, counted from 1.
+    pub line: usize,
+}
+
+/// A declared type.
+#[derive(Debug)]
+pub struct Declaration {
+    /// Its name.
+    pub name: String,
+    /// Where the name stands.
+    pub at: Spot,
+    /// The markers above it.
+    pub markers: Vec<Marker>,
+    /// What it is declared as.
+    pub kind: Type,
+}
+
+/// A type where it is used.
+#[derive(Debug)]
+pub enum Type {
+    /// A declared or predeclared one.
+    Named(TypeName),
+    /// `*T`
+    Pointer(Box<Self>),
+    /// `[]T` or `[N]T`
+    List(Box<Self>),
+    /// `map[K]T`
+    Map(Box<Self>),
+    /// `struct { … }`
+    Struct(Vec<Field>),
+    /// An interface, function, channel, a type with parameters, or one that is nested too deep.
+    Other,
+}
+
+/// The name of a type.
+#[derive(Debug)]
+pub struct TypeName {
+    /// The import path of its package: that of the file's own where it has no qualifier.
+    pub package: String,
+    /// The name in the package.
+    pub name: String,
+}
+
+/// A field of a struct.
+#[derive(Debug)]
+pub struct Field {
+    /// The name in Go; that of the type where it is embedded.
+    pub name: String,
+    /// Where it stands.
+    pub at: Spot,
+    /// Whether it is embedded.
+    pub is_embedded: bool,
+    /// Its `json` tag; none where it has none.
+    pub tag: Option<JsonTag>,
+    /// The markers above it.
+    pub markers: Vec<Marker>,
+    /// Its type.
+    pub kind: Type,
+}
+
+/// A `json` tag.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JsonTag {
+    /// The name; empty where the tag gives none, `-` where the field is left out.
+    pub name: String,
+    /// `omitempty`
+    pub omitempty: bool,
+    /// `omitzero`, which leaves out structs as well.
+    pub omitzero: bool,
+    /// `inline`
+    pub inline: bool,
+}
+
+/// A comment `// +name=value`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marker {
+    /// What is before the first `=`, without a colon at its end: `default`, `kubebuilder:default`.
+    pub name: String,
+    /// What is behind it; none where there is no `=`.
+    pub value: Option<String>,
+    /// Where it stands.
+    pub at: Spot,
+}
+
+/// The value of a constant.
+#[derive(Debug)]
+pub enum Constant {
+    /// A literal.
+    Literal(Value),
+    /// Another constant, by the import path of its package and its name.
+    Reference(String, String),
+    /// One that has to be computed.
+    Computed,
+}
+
+impl Packages {
+    /// A package by its import path.
+    pub fn get(&self, path: &str) -> Option<&Package> {
+        self.0.get(path)
+    }
+
+    /// The packages that were asked for.
+    pub fn asked(&self) -> impl Iterator<Item = &Package> {
+        self.0.values().filter(|package| package.is_asked)
+    }
+
+    /// The value of a constant; none where it is not known.
+    pub fn constant(&self, package: &str, name: &str) -> Option<&Value> {
+        const LONGEST_CHAIN: usize = 8;
+        let (mut package, mut name) = (package, name);
+        for _ in 0..LONGEST_CHAIN {
+            match self.get(package)?.constants.get(name)? {
+                Constant::Literal(value) => return Some(value),
+                Constant::Reference(path, next) => (package, name) = (path, next),
+                Constant::Computed => return None,
+            }
+        }
+        None
+    }
+}
+
+impl Package {
+    /// Whether a marker stands on its own in one of the files.
+    pub fn has_marker(&self, name: &str) -> bool {
+        has(&self.markers, name)
+    }
+}
+
+impl Declaration {
+    /// Whether it is the type of whole objects, or of templates of them: both have metadata.
+    pub fn is_object(&self) -> bool {
+        let Type::Struct(fields) = &self.kind else { return false };
+        fields.iter().any(|field| field.json_name() == Some("metadata"))
+    }
+}
+
+impl Field {
+    /// Whether a marker stands above it.
+    pub fn has_marker(&self, name: &str) -> bool {
+        has(&self.markers, name)
+    }
+
+    /// Whether its fields are those of the struct around it.
+    pub fn is_inline(&self) -> bool {
+        match &self.tag {
+            Some(tag) => tag.inline || self.is_embedded && tag.name.is_empty(),
+            None => self.is_embedded,
+        }
+    }
+
+    /// The name in JSON; none where it is not part of it.
+    pub fn json_name(&self) -> Option<&str> {
+        let is_exported = self.name.chars().next().is_some_and(char::is_uppercase);
+        match &self.tag {
+            _ if self.is_inline() || !is_exported => None,
+            Some(tag) if tag.name == "-" => None,
+            Some(tag) if !tag.name.is_empty() => Some(&tag.name),
+            _ => Some(&self.name),
+        }
+    }
+
+    /// Whether Go leaves it out where its value is empty. It never does that to a struct.
+    pub fn omits_empty(&self) -> bool {
+        self.tag.as_ref().is_some_and(|tag| tag.omitempty || tag.omitzero)
+    }
+
+    /// Whether a schema that is generated from it requires it, as controller-gen decides.
+    pub fn is_required(&self, package: &Package) -> bool {
+        let is_marked = |names: &[&str]| names.iter().any(|name| self.has_marker(name));
+        if self.has_marker("kubebuilder:validation:Optional") {
+            false
+        } else if self.has_marker("kubebuilder:validation:Required") {
+            true
+        } else if is_marked(&["optional", "k8s:optional"]) {
+            false
+        } else if is_marked(&["required", "k8s:required"]) {
+            true
+        } else {
+            !package.has_marker("kubebuilder:validation:Optional") && !self.omits_empty()
+        }
+    }
+}
+
+fn has(markers: &[Marker], name: &str) -> bool {
+    markers.iter().any(|marker| marker.name == name)
+}

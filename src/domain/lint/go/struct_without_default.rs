@@ -1,0 +1,74 @@
+//! ETCH103: structs that Go clients always send, and others need not.
+
+use super::site::{Report, Site, effective};
+use crate::domain::go::{Packages, Shape, Struct};
+use crate::domain::lint::rule::{Rule, Severity};
+use crate::domain::lint::site::is_zero;
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH103",
+    name: "go-struct-without-default",
+    severity: Severity::Warning,
+    summary: "a struct field in Go has no pointer, defaults inside, and no `default: {}`",
+    help: "\
+Go writes such a field always, as `{}` where nothing is set, and the defaults inside apply. Users of YAML who leave it
+out get none of them, or are refused if it is required. KEP-1929 (Non-pointer structs) has the generator write
+`default: {}`; kube-openapi does so, controller-gen does not.
+
+Add `+kubebuilder:default={}` to the field, or make it a pointer if it may be absent. Only packages with markers of
+controller-gen are checked; not reported are structs that cannot be empty, and spec and status of objects and templates.",
+    check: None,
+};
+
+/// How deep defaults are looked for.
+const DEEPEST: usize = 8;
+
+pub(super) fn check(site: &Site<'_>, report: &mut Report) {
+    let Shape::Struct(inner) = site.resolved.shape else { return };
+    let is_sent = !site.resolved.is_pointer && !site.field.tag.as_ref().is_some_and(|tag| tag.omitzero);
+    if !is_sent || !site.package.is_kubebuilder || site.is_spec_or_status() || site.default().is_some() {
+        return;
+    }
+    if let Some(inside) = default_inside(site.packages, inner, DEEPEST)
+        && can_be_empty(site.packages, inner, DEEPEST)
+    {
+        let message =
+            format!("the struct has the default of {inside} inside and no default: {{}} of its own");
+        report.field(&RULE, site, message);
+    }
+}
+
+/// The first field with a default that matters, as JSON names it; structs that may be absent are passed over.
+fn default_inside(packages: &Packages, of: Struct<'_>, depth: usize) -> Option<String> {
+    let mut found = None;
+    of.each(packages, &mut |package, field| {
+        let Some(name) = field.json_name().filter(|_| found.is_none()) else { return };
+        let resolved = packages.resolve(package, &field.kind);
+        let default = effective(packages, package, field, &resolved);
+        let value = default.and_then(|(default, _)| default.value.ok().flatten());
+        if value.is_some_and(|value| !is_zero(&value)) {
+            found = Some(name.to_owned());
+        } else if let Shape::Struct(inner) = resolved.shape
+            && !resolved.is_pointer
+            && depth > 0
+        {
+            found = default_inside(packages, inner, depth - 1).map(|inside| format!("{name}.{inside}"));
+        }
+    });
+    found
+}
+
+/// Whether `{}` is complete: what is required in it has a default, or is a struct that can be empty itself.
+fn can_be_empty(packages: &Packages, of: Struct<'_>, depth: usize) -> bool {
+    let mut is_complete = true;
+    of.each(packages, &mut |package, field| {
+        if !is_complete || field.json_name().is_none() || !field.is_required(package) {
+            return;
+        }
+        let resolved = packages.resolve(package, &field.kind);
+        is_complete = effective(packages, package, field, &resolved).is_some()
+            || matches!(resolved.shape, Shape::Struct(inner)
+                if !resolved.is_pointer && depth > 0 && can_be_empty(packages, inner, depth - 1));
+    });
+    is_complete
+}

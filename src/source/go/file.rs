@@ -1,0 +1,217 @@
+//! One Go file: its imports, types, constants and markers.
+//! It must not look into functions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tree_sitter::{Node, Parser};
+
+use super::comments::Comments;
+use super::{constants, kinds};
+use crate::domain::go::{Declaration, Field, Marker, Package, Spot, Type, unquote};
+use crate::source::Reason;
+
+/// The methods by which a type takes its JSON, or its schema, into its own hands.
+const OWN_JSON: [&str; 5] =
+    ["MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText", "OpenAPISchemaType"];
+
+/// What the parts of a file have in common.
+pub(super) struct Source<'a> {
+    bytes: &'a [u8],
+    pub(super) file: &'a Arc<str>,
+    /// The import path of the package.
+    pub(super) own: &'a str,
+    /// Import paths by qualifier.
+    imports: BTreeMap<String, String>,
+}
+
+impl<'a> Source<'a> {
+    /// The text of a node; empty where a node has none, as the missing ones that a parser makes up.
+    pub(super) fn text(&self, node: Node<'_>) -> &'a str {
+        node.utf8_text(self.bytes).unwrap_or_default()
+    }
+
+    /// The import path that a qualifier stands for.
+    pub(super) fn import(&self, qualifier: &str) -> Option<&str> {
+        self.imports.get(qualifier).map(String::as_str)
+    }
+}
+
+/// Adds what a file declares to its package, and the import paths that its types name to `uses`.
+///
+/// # Errors
+/// A declaration cannot be read as Go; the others are added all the same.
+pub(super) fn read(
+    parser: &mut Parser,
+    text: &str,
+    file: Arc<str>,
+    package: &mut Package,
+    uses: &mut BTreeSet<String>,
+) -> Result<(), Reason> {
+    let none = || Reason::Go { line: 1, problem: "it cannot be parsed".to_owned() };
+    parser.reset();
+    let tree = parser.parse(text, None).ok_or_else(none)?;
+    let own = package.path.clone();
+    let mut source = Source { bytes: text.as_bytes(), file: &file, own: &own, imports: BTreeMap::new() };
+    let mut reader = Declarations { package, uses, comments: Comments::default(), wrong: None };
+    let root = tree.root_node();
+    let mut cursor = root.walk();
+    for node in root.children(&mut cursor) {
+        if node.is_error() || node.is_missing() {
+            reader.wrong.get_or_insert(node.start_position().row + 1);
+        }
+        match node.kind() {
+            "comment" => reader.comments.comment(node, source.text(node), &file),
+            "package_clause" => {
+                let name = node.named_child(0).map(|name| source.text(name)).unwrap_or_default();
+                // A test of the package from outside; its file may have another ending.
+                if name.ends_with("_test") {
+                    return Ok(());
+                }
+                name.clone_into(&mut reader.package.name);
+                reader.free(node);
+            }
+            "import_declaration" => {
+                imports(&mut source, node);
+                reader.free(node);
+            }
+            "type_declaration" => reader.types(&source, node),
+            "const_declaration" => {
+                reader.free(node);
+                let mut cursor = node.walk();
+                for spec in node.named_children(&mut cursor).filter(|spec| spec.kind() == "const_spec") {
+                    constants::read(&source, spec, reader.package);
+                }
+            }
+            "method_declaration" => {
+                reader.free(node);
+                reader.method(&source, node);
+            }
+            _ => reader.free(node),
+        }
+    }
+    let left = reader.comments.drain();
+    reader.package.markers.extend(left);
+    let is_own = |marker: &Marker| marker.name.starts_with("kubebuilder:");
+    reader.package.is_kubebuilder |= reader.package.markers.iter().any(is_own);
+    match reader.wrong {
+        Some(line) => Err(Reason::Go { line, problem: "is not Go".to_owned() }),
+        None => Ok(()),
+    }
+}
+
+struct Declarations<'p, 'u> {
+    package: &'p mut Package,
+    uses: &'u mut BTreeSet<String>,
+    comments: Comments,
+    /// The first line that cannot be read.
+    wrong: Option<usize>,
+}
+
+impl Declarations<'_, '_> {
+    /// Something whose markers belong to the package.
+    fn free(&mut self, node: Node<'_>) {
+        let markers = self.comments.take(node, &mut self.package.markers);
+        self.package.markers.extend(markers);
+    }
+
+    fn types(&mut self, source: &Source<'_>, node: Node<'_>) {
+        if node.has_error() {
+            self.wrong.get_or_insert(node.start_position().row + 1);
+        }
+        let markers = self.comments.take(node, &mut self.package.markers);
+        let mut cursor = node.walk();
+        let specs: Vec<_> = node.children(&mut cursor).collect();
+        let is_group = specs.iter().any(|child| child.kind() == "(");
+        // In a group each type has comments of its own.
+        let (mut inner, mut left_over, mut above) = (Comments::default(), Vec::new(), markers);
+        for child in specs {
+            match child.kind() {
+                "comment" => inner.comment(child, source.text(child), source.file),
+                "type_spec" | "type_alias" => {
+                    let own = inner.take(child, &mut left_over);
+                    let markers = if is_group { own } else { std::mem::take(&mut above) };
+                    self.declare(source, child, markers);
+                }
+                _ => inner.other(child),
+            }
+        }
+    }
+
+    fn declare(&mut self, source: &Source<'_>, spec: Node<'_>, markers: Vec<Marker>) {
+        let part = |name| spec.child_by_field_name(name);
+        let (Some(name), Some(written)) = (part("name"), part("type")) else { return };
+        let uses = &mut *self.uses;
+        let kind = match part("type_parameters") {
+            Some(_) => Type::Other,
+            None => kinds::kind(source, written, 0, &mut |package| {
+                uses.insert(package.to_owned());
+            }),
+        };
+        self.package.is_kubebuilder |= markers
+            .iter()
+            .chain(fields_of(&kind).iter().flat_map(|field| &field.markers))
+            .any(|marker| marker.name.starts_with("kubebuilder:"));
+        let at = Spot { file: source.file.clone(), line: name.start_position().row + 1 };
+        let name = source.text(name).to_owned();
+        // Another file may declare it for another platform.
+        self.package.types.entry(name.clone()).or_insert(Declaration { name, at, markers, kind });
+    }
+
+    fn method(&mut self, source: &Source<'_>, node: Node<'_>) {
+        let name = node.child_by_field_name("name").map(|name| source.text(name));
+        if !name.is_some_and(|name| OWN_JSON.contains(&name)) {
+            return;
+        }
+        let receiver = node.child_by_field_name("receiver").and_then(|list| list.named_child(0));
+        let mut kind = receiver.and_then(|receiver| receiver.child_by_field_name("type"));
+        if let Some(pointer) = kind.filter(|kind| kind.kind() == "pointer_type") {
+            kind = pointer.named_child(0);
+        }
+        if let Some(kind) = kind.filter(|kind| kind.kind() == "type_identifier") {
+            self.package.custom.insert(source.text(kind).to_owned());
+        }
+    }
+}
+
+fn fields_of(kind: &Type) -> &[Field] {
+    match kind {
+        Type::Struct(fields) => fields,
+        _ => &[],
+    }
+}
+
+/// The qualifiers that an import declaration brings.
+fn imports(source: &mut Source<'_>, node: Node<'_>) {
+    let mut cursor = node.walk();
+    let mut specs: Vec<_> = node.named_children(&mut cursor).collect();
+    if let [list] = specs[..]
+        && list.kind() == "import_spec_list"
+    {
+        let mut cursor = list.walk();
+        specs = list.named_children(&mut cursor).collect();
+    }
+    for spec in specs.into_iter().filter(|spec| spec.kind() == "import_spec") {
+        let path = spec.child_by_field_name("path").and_then(|path| unquote(source.text(path)));
+        let Some(path) = path else { continue };
+        let name = spec.child_by_field_name("name").map(|name| source.text(name).to_owned());
+        source.imports.insert(name.unwrap_or_else(|| qualifier(&path).to_owned()), path);
+    }
+}
+
+/// The name that a package most likely has: the last part of its path, or the one before a major version.
+fn qualifier(path: &str) -> &str {
+    let mut parts = path.rsplit('/');
+    let last = parts.next().unwrap_or_default();
+    let is_major = last.strip_prefix('v').is_some_and(|number| {
+        number.parse::<u32>().is_ok_and(|number| number > 1)
+            && number.bytes().all(|digit| digit.is_ascii_digit())
+    });
+    // `k8s.io/api/autoscaling/v2` is a package called v2; `example.com/go-yaml/v3` is not. Types of Kubernetes are in
+    // the former kind.
+    let is_api = path.contains("/api") || path.contains("apis/");
+    match parts.next() {
+        Some(before) if is_major && !is_api => before,
+        _ => last,
+    }
+}

@@ -1,0 +1,117 @@
+//! Go packages from folders, as the go command names them (`./api/...`), without the go command.
+//! It must not judge what it reads, nor look outside of the modules of the packages that it is asked for.
+
+mod comments;
+mod constants;
+mod file;
+mod folders;
+mod kinds;
+mod tag;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tree_sitter::Parser;
+
+use self::folders::Modules;
+use super::{Origin, Reason, SourceError, files, text};
+use crate::domain::go::{Package, Packages};
+
+/// Reads the packages that patterns name, and those that they import from the same modules.
+///
+/// A pattern is a folder, or one with `/...` behind it, which stands for all folders below as well; as for the go
+/// command, these
+/// are not those that begin with a point or an underscore, nor `testdata` and `vendor`. Tests and generated files
+/// that hold no types
+/// are left out. What can be read is read; the rest is an error each.
+pub fn packages(patterns: &[PathBuf]) -> (Packages, Vec<SourceError>) {
+    let mut reader = Reader {
+        parser: Parser::new(),
+        modules: Modules::default(),
+        packages: Packages::default(),
+        imported: BTreeSet::new(),
+        errors: Vec::new(),
+    };
+    if let Err(error) = reader.parser.set_language(&tree_sitter_go::LANGUAGE.into()) {
+        reader.fail(Path::new("go"), Reason::Go { line: 0, problem: error.to_string() });
+        return (reader.packages, reader.errors);
+    }
+    for pattern in patterns {
+        reader.pattern(pattern);
+    }
+    reader.follow_imports();
+    (reader.packages, reader.errors)
+}
+
+struct Reader {
+    parser: Parser,
+    modules: Modules,
+    packages: Packages,
+    /// The import paths that types and references name.
+    imported: BTreeSet<String>,
+    errors: Vec<SourceError>,
+}
+
+impl Reader {
+    fn pattern(&mut self, pattern: &Path) {
+        let (folder, is_tree) = folders::split(pattern);
+        let mut found = Vec::new();
+        if let Err(error) = folders::with_go(&folder, is_tree, &mut found) {
+            return self.fail(pattern, Reason::Read(error));
+        }
+        if found.is_empty() {
+            return self.fail(pattern, Reason::NoGo);
+        }
+        for (folder, files) in found {
+            let path = self.modules.import_path(&folder);
+            self.package(path, &files, true);
+        }
+    }
+
+    /// Reads what is imported from modules that are known, until nothing new is.
+    fn follow_imports(&mut self) {
+        let mut seen = BTreeSet::new();
+        while let Some(path) = self.imported.pop_first() {
+            if self.packages.get(&path).is_some() || !seen.insert(path.clone()) {
+                continue;
+            }
+            let Some(folder) = self.modules.folder(&path) else { continue };
+            let mut found = Vec::new();
+            // What is not there is declared elsewhere, for all that is known.
+            if folders::with_go(&folder, false, &mut found).is_ok() {
+                for (_, files) in found {
+                    self.package(path.clone(), &files, false);
+                }
+            }
+        }
+    }
+
+    fn package(&mut self, path: String, files: &[PathBuf], is_asked: bool) {
+        if let Some(known) = self.packages.0.get_mut(&path) {
+            known.is_asked |= is_asked;
+            return;
+        }
+        let mut package = Package { path: path.clone(), is_asked, ..Package::default() };
+        for file in files {
+            let text = files::open(file).and_then(|mut opened| text(&mut opened));
+            let name: Arc<str> = file.strip_prefix(".").unwrap_or(file).to_string_lossy().into();
+            let read = text
+                .and_then(|text| file::read(&mut self.parser, &text, name, &mut package, &mut self.imported));
+            if let Err(reason) = read
+                && is_asked
+            {
+                self.fail(file, reason);
+            }
+        }
+        self.packages.0.insert(path, package);
+    }
+
+    fn fail(&mut self, path: &Path, reason: Reason) {
+        let origin = Origin { file: path.to_string_lossy().into(), document: 1, item: None };
+        self.errors.push(SourceError { origin, reason });
+    }
+}
+
+#[cfg(test)]
+mod tests;
