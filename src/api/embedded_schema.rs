@@ -14,6 +14,9 @@ use crate::domain::admission::Declaration;
 /// How long the time of a look may stay behind that of a later one which found the same.
 const RENEWED: SignedDuration = SignedDuration::from_hours(1);
 
+/// The reason of `DefaultsPersisted` while defaults are about to be stored.
+pub(crate) const SETTLING: &str = "Settling";
+
 /// Says what an API that other resources embed as a raw extension sets and asks for: its defaults and rules, which the API
 /// server neither knows nor checks.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -48,7 +51,7 @@ pub struct EmbeddedSchemaStatus {
     /// The generation of the schema that this is about.
     #[serde(default)]
     pub observed_generation: i64,
-    /// `FactsKnown`, `Ready` and `Serving`.
+    /// `FactsKnown`, `Ready` and `Serving`, and `DefaultsPersisted` where defaults of existing objects are to be stored.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -87,6 +90,50 @@ pub struct ExistingObjects {
     /// The first 10 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_defaulted: Vec<ObjectName>,
+    /// What became of their defaults, where the schema asks for them to be stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub persisted: Option<PersistedDefaults>,
+}
+
+/// What became of the defaults that existing objects lacked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PersistedDefaults {
+    /// The reason of the condition `DefaultsPersisted`.
+    #[serde(default)]
+    pub reason: String,
+    /// Its message.
+    #[serde(default)]
+    pub message: String,
+    /// How many objects hold all defaults of the schema.
+    #[serde(default)]
+    pub stored: u64,
+    /// How many objects are not written because that would do harm.
+    #[serde(default)]
+    pub held: u64,
+    /// The first 10 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_held: Vec<ObjectTrouble>,
+    /// How many objects the API server or admission has refused.
+    #[serde(default)]
+    pub rejected: u64,
+    /// The first 10 of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_rejected: Vec<ObjectTrouble>,
+}
+
+/// One object, and why its defaults are not stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectTrouble {
+    /// Which object.
+    #[serde(flatten)]
+    pub object: ObjectName,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, in a sentence without values.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// One object.
@@ -103,9 +150,15 @@ pub struct ObjectName {
 }
 
 impl ExistingObjects {
-    /// The same as before, time included, where nothing else has changed and that is not long ago.
+    /// The same as before, time included, where nothing else has changed and that is not long ago. What became of the same
+    /// defaults before stands until they are to be stored again.
     #[must_use]
-    pub fn or_as_it_was(self, before: Self) -> Self {
+    pub fn or_as_it_was(mut self, before: Self) -> Self {
+        let counts = |found: &Self| (found.observed_generation, found.objects, found.defaulted);
+        let is_pending = self.persisted.as_ref().is_some_and(|persisted| persisted.reason == SETTLING);
+        if is_pending && before.persisted.is_some() && counts(&self) == counts(&before) {
+            self.persisted.clone_from(&before.persisted);
+        }
         let renewed = Self { last_looked: before.last_looked.clone(), ..self.clone() };
         let age = |(now, then): (&Time, &Time)| now.0.duration_since(then.0);
         let age = self.last_looked.as_ref().zip(before.last_looked.as_ref()).map(age);

@@ -17,8 +17,10 @@ use kube::CustomResourceExt;
 
 pub use assign::{Assignment, Pause, Policies, assign, counting, only_pauses, pause};
 pub use change::{ChangeAction, ChangeRule};
+pub(crate) use embedded_schema::SETTLING;
 pub use embedded_schema::{
-    EmbeddedSchema, EmbeddedSchemaSpec, EmbeddedSchemaStatus, ExistingObjects, ObjectName,
+    EmbeddedSchema, EmbeddedSchemaSpec, EmbeddedSchemaStatus, ExistingObjects, ObjectName, ObjectTrouble,
+    PersistedDefaults,
 };
 pub use policy::{DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, PolicyConflict, Settings};
 pub use report::{

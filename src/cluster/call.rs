@@ -101,8 +101,10 @@ pub(super) fn patch(path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u
     let media_type = match kind {
         PatchKind::Apply => "application/apply-patch+yaml",
         PatchKind::Merge => "application/merge-patch+json",
-        PatchKind::Json => "application/json-patch+json",
+        PatchKind::Json | PatchKind::Rehearsal => "application/json-patch+json",
     };
+    let dry = if kind == PatchKind::Rehearsal { "?dryRun=All" } else { "" };
+    let path = format!("{path}{dry}");
     let joint = if path.contains('?') { '&' } else { '?' };
     let target = format!("{path}{joint}fieldManager={}", crate::domain::ownership::MANAGER);
     built(Request::patch(target).header(CONTENT_TYPE, media_type), body)

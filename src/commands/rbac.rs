@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use etch::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode};
 use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
-use etch::domain::admission::{Declaration, is_asked_about};
+use etch::domain::admission::{Declaration, OnExisting, is_asked_about};
 use etch::domain::json::Json;
 use etch::domain::object::Object;
 use etch::domain::rbac::{Access, Grant, role};
@@ -23,7 +23,8 @@ use crate::commands::outcome::Outcome;
 /// Print the ClusterRole that Etch needs for the objects of CRDs, and for what EmbeddedSchemas name
 ///
 /// The rules allow exactly what Etch needs: get, list, watch and patch on these resources. For EmbeddedSchemas that is list on
-/// their targets, and list and watch of the objects that facts are taken from; references are for you to grant. A label adds the
+/// their targets, get and patch too with `existing: Persist`, and list and watch of the objects that facts are taken from;
+/// references are for you to grant. A label adds the
 /// rules to the ClusterRole etch-custom-resources, which the installation binds to Etch.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -63,7 +64,7 @@ impl Rbac {
         };
         let of_crds = crds.iter().filter_map(|crd| self.grant(crd, policy.as_ref()));
         let schemas = schemas.iter().filter(|_| policy.is_none());
-        let of_schemas = schemas.flat_map(for_schema);
+        let of_schemas = schemas.flat_map(|declared| for_schema(declared, self.read_only));
         let role = role(&self.name, of_crds.chain(of_schemas));
         match self.output {
             Format::Yaml => report::write_yaml(out, &role)?,
@@ -91,13 +92,17 @@ impl Rbac {
 }
 
 /// What Etch is to be granted for an EmbeddedSchema. Not the objects of references: Secrets are for their owner to grant.
-fn for_schema(declared: &Declaration) -> Vec<Grant> {
+fn for_schema(declared: &Declaration, read_only: bool) -> Vec<Grant> {
+    let access = match declared.existing.unwrap_or_default() {
+        OnExisting::Persist if !read_only => Access::Store,
+        OnExisting::Persist | OnExisting::LeaveAlone => Access::Look,
+    };
     let targets = declared.targets.iter().filter(|target| is_asked_about(&target.group));
     let targets = targets.map(|target| Grant {
         group: target.group.clone(),
         plural: target.resource.clone(),
         name: None,
-        access: Access::Look,
+        access,
     });
     let facts = declared.facts.iter().filter_map(|fact| fact.object.as_ref());
     let facts = facts.map(|object| Grant {

@@ -10,7 +10,7 @@ use tokio::sync::broadcast;
 
 use super::context::SharedIndex;
 use super::index::{Change, Index};
-use crate::api::Settings;
+use crate::api::{Mode, Settings};
 use crate::domain::upgrade::Guarding;
 
 /// The operator's index of policies; cheap to clone.
@@ -43,6 +43,29 @@ impl Governing {
             labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
         let (settings, guarding) = self.index().guarded(metadata["name"].as_str()?, &labels, self.settle)?;
         Some(Governed { settings, guarding })
+    }
+
+    /// Why nothing may be written to the objects of a CRD as this document has it, in a word and a sentence; none if they may be
+    /// written, as where no policy says anything about it.
+    pub(super) fn withheld(&self, crd: &Value) -> Option<(&'static str, String)> {
+        if !self.index().is_complete() {
+            return Some(("Incomplete", "the policies are not known yet".to_owned()));
+        }
+        let Some(Governed { settings, .. }) = self.of(crd) else {
+            let pause = self.index().pause_all()?;
+            return Some(("Paused", format!("writes are paused by {pause}")));
+        };
+        let Settings { policy, mode, pause, .. } = settings;
+        match (mode, pause) {
+            (_, Some(pause)) => Some(("Paused", format!("writes are paused by {pause}"))),
+            (Mode::Persist, None) => None,
+            (Mode::Audit, None) => {
+                Some(("AuditOnly", format!("DefaultsPolicy {policy} asks for reports only (mode: Audit)")))
+            }
+            (Mode::Ignore, None) => {
+                Some(("Ignored", format!("DefaultsPolicy {policy} asks for nothing (mode: Ignore)")))
+            }
+        }
     }
 
     /// Whether any policy asks for upgrades to be looked at; none while policies are not known.

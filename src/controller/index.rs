@@ -15,7 +15,9 @@ use serde::Deserialize;
 use tracing::warn;
 
 use super::policy::{Policy, PolicyStatus, Scope, readable, statuses};
-use crate::api::{Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Policies, Settings, assign};
+use crate::api::{
+    Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Pause, Policies, Settings, assign, pause,
+};
 use crate::cluster::CrdMeta;
 use crate::domain::crd::Crd;
 use crate::domain::ownership::MANAGER;
@@ -89,6 +91,12 @@ impl Index {
         let Assignment { settings, .. } = assign(&self.readable, name, group(name), labels, settle)?;
         let guarding = self.readable.get(&settings.policy)?.guarding();
         Some((settings, guarding))
+    }
+
+    /// The pause of all writes, whichever CRD they are for; none if there is none.
+    pub(super) fn pause_all(&self) -> Option<Pause> {
+        // No policy has an empty name: only those with `pauseAll` count.
+        pause(&self.readable, "")
     }
 
     /// Whether any policy asks for upgrades to be looked at; none while policies have not been listed.

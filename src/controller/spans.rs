@@ -103,6 +103,9 @@ pub(in crate::controller) fn conclude(
             fail(write, &format!("the verb {} is not permitted", verb.as_str()))
         }
         Ok(Outcome::OwnersLost { managers }) => fail(write, &format!("owners lost: {}", managers.join(", "))),
+        Ok(Outcome::Harmful { managers }) => {
+            write.record("reason", format!("it would change what others own: {}", managers.join(", ")));
+        }
         Ok(Outcome::NeedsRewrite) => {
             write.record("reason", "the owners have to be rewritten");
         }

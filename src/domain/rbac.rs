@@ -16,7 +16,9 @@ pub enum Access {
     Look,
     /// To report on them, and on every change.
     Read,
-    /// To have their defaults stored as well.
+    /// To look at them once, and to have defaults stored.
+    Store,
+    /// To report on them and on every change, and to have defaults stored.
     Write,
 }
 
@@ -64,11 +66,20 @@ pub struct Grant {
 }
 
 impl Access {
+    /// What allows both.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Read, Self::Store) | (Self::Store, Self::Read) => Self::Write,
+            _ => self.max(other),
+        }
+    }
+
     /// The verbs of RBAC that this takes. There is none with which an object could be created or deleted.
     pub fn verbs(self) -> &'static [&'static str] {
         match self {
             Self::Look => &["list"],
             Self::Read => &["list", "watch"],
+            Self::Store => &["get", "list", "patch"],
             Self::Write => &["get", "list", "watch", "patch"],
         }
     }
@@ -76,12 +87,12 @@ impl Access {
 
 /// The ClusterRole that grants exactly this: one rule for each group, name and kind of access, in order.
 ///
-/// Of two grants for the same objects the larger one counts.
+/// Two grants for the same objects become one that allows both.
 pub fn role(name: &str, grants: impl IntoIterator<Item = Grant>) -> ClusterRole {
     let mut granted = BTreeMap::<_, Access>::new();
     for Grant { group, plural, name, access } in grants {
         let known = granted.entry((group, plural, name)).or_insert(access);
-        *known = access.max(*known);
+        *known = known.and(access);
     }
     let mut rules = BTreeMap::<_, BTreeSet<String>>::new();
     for ((group, plural, name), access) in granted {
@@ -166,6 +177,13 @@ mod tests {
              "resourceNames": ["cluster"], "verbs": ["list", "watch"]},
         ]);
         assert_eq!(rules(&grants), expected);
+    }
+
+    #[test]
+    fn what_allows_both_is_granted() {
+        let two = |a, b| rules(&[grant("a.example.com", "things", a), grant("a.example.com", "things", b)]);
+        assert_eq!(two(Access::Read, Access::Store)[0]["verbs"], json!(["get", "list", "watch", "patch"]));
+        assert_eq!(two(Access::Store, Access::Look)[0]["verbs"], json!(["get", "list", "patch"]));
     }
 
     #[test]

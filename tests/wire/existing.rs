@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::server::{Answer, Request};
 use super::webhooks::{MINUTE, Replica, fact, is_apply, signed, unguarded};
-use super::world::{FACTS, SCHEMAS, THINGS, World, is_about_objects, thing};
+use super::world::{FACTS, POLICIES, SCHEMAS, THINGS, World, is_about_objects, thing};
 
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -171,4 +171,149 @@ async fn a_list_that_fails_on_the_way_counts_as_far_as_it_came() {
     let found = existing(&world);
     assert_eq!((&found["complete"], &found["denied"]), (&json!(false), &json!(1)));
     assert_eq!(found["message"], "the API server answered 500 to the list");
+}
+
+/// A schema that has its default stored.
+fn persisting(generation: u64) -> Value {
+    let mut schema = schema(generation, 0);
+    schema["spec"]["existing"] = json!("Persist");
+    schema
+}
+
+/// The reason of the condition.
+fn persisted(world: &World) -> String {
+    let schema = world.stored(SCHEMAS, "one").expect("a schema");
+    let conditions = schema["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.into_iter().find(|condition| condition["type"] == "DefaultsPersisted");
+    found.map_or(String::new(), |mut found| found["reason"].take().as_str().unwrap_or_default().to_owned())
+}
+
+fn note(world: &World, name: &str) -> Value {
+    world.stored(THINGS, name).expect("it is there")["spec"]["note"].take()
+}
+
+fn is_write(request: &Request) -> bool {
+    is_about_objects(request) && is_apply(request)
+}
+
+/// A policy for the things.
+fn govern(world: &World, generation: u64, mut spec: Value) {
+    spec["guard"] = json!("Off");
+    let policy = json!({
+        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy",
+        "metadata": { "name": "default", "uid": "p", "generation": generation }, "spec": spec,
+    });
+    world.put(POLICIES, policy);
+}
+
+#[tokio::test(start_paused = true)]
+async fn defaults_are_stored_where_the_schema_asks_for_it_and_never_twice() {
+    let world = world(&[("a", 5), ("b", 1)]);
+    let mut going = thing("going");
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    world.put(THINGS, going);
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert_eq!((persisted(&world), replica.log.count(is_write)), (String::new(), 0));
+    world.put(SCHEMAS, persisting(2));
+    sleep(LOOK).await;
+    assert_eq!((persisted(&world).as_str(), note(&world, "a")), ("Settling", json!(null)));
+    sleep(MINUTE).await;
+    assert_eq!((note(&world, "a"), note(&world, "b")), (json!("none"), json!("none")));
+    assert_eq!(note(&world, "going"), json!(null));
+    for name in ["a", "b"] {
+        let owners = world.stored(THINGS, name).expect("it is there")["metadata"]["managedFields"].take();
+        let managers: Vec<_> =
+            owners.as_array().into_iter().flatten().map(|owner| &owner["manager"]).collect();
+        assert_eq!(managers, ["user"]);
+    }
+    assert_eq!(persisted(&world), "AllPersisted");
+    let found = existing(&world);
+    assert_eq!((&found["persisted"]["stored"], &found["defaulted"]), (&json!(2), &json!(0)));
+    // A dry run, the write, and the removal of our own entry.
+    assert_eq!(replica.log.count(is_write), 6, "{:?}", replica.log.of(is_write));
+    drop(replica);
+    let replica = Replica::start(&world, signed());
+    sleep(10 * MINUTE).await;
+    assert_eq!(replica.log.count(is_apply), 0, "{:?}", replica.log.of(is_apply));
+    // Nobody answered when this one was created.
+    world.put(THINGS, thing("later"));
+    sleep(60 * MINUTE).await;
+    assert_eq!(note(&world, "later"), json!("none"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_stored_while_a_policy_says_so() {
+    for (spec, reason) in [
+        (json!({ "paused": true }), "Paused"),
+        (json!({ "pauseAll": true, "selector": { "groups": ["other.io"] } }), "Paused"),
+        (json!({ "mode": "Audit" }), "AuditOnly"),
+        (json!({ "mode": "Ignore" }), "Ignored"),
+    ] {
+        let world = world(&[("a", 5)]);
+        govern(&world, 1, spec);
+        world.put(SCHEMAS, persisting(1));
+        let replica = Replica::start(&world, signed());
+        sleep(2 * MINUTE).await;
+        assert_eq!((persisted(&world).as_str(), replica.log.count(is_write)), (reason, 0));
+        govern(&world, 2, json!({}));
+        sleep(MINUTE).await;
+        assert_eq!((persisted(&world).as_str(), note(&world, "a")), ("AllPersisted", json!("none")));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_would_lose_a_field_has_the_object_held() {
+    let world = world(&[("a", 5)]);
+    world.put(SCHEMAS, persisting(1));
+    // What a server answers whose dry run takes a field from its owner.
+    let harmed = {
+        let mut object = world.stored(THINGS, "a").expect("it is there");
+        object["metadata"]["managedFields"][0]["fieldsV1"] = json!({});
+        object
+    };
+    world.fails(move |request| (request.asked("dryRun") == "All").then(|| Answer::json(harmed.clone())));
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert_eq!(persisted(&world), "ObjectsHeld");
+    let mut first = existing(&world)["persisted"]["firstHeld"][0].take();
+    assert_eq!((first["name"].take(), first["reason"].take()), (json!("a"), json!("Owned")));
+    assert_eq!(replica.log.count(is_write), 1, "the dry run");
+    assert_eq!(note(&world, "a"), json!(null));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_faster_keeps_what_he_wrote() {
+    let world = world(&[("a", 5)]);
+    world.put(SCHEMAS, persisting(1));
+    let mut is_first = true;
+    world.loses(move |world, request| {
+        if request.asked("dryRun") == "All" && std::mem::take(&mut is_first) {
+            let mut object = world.stored(THINGS, "a").expect("it is there");
+            object["spec"]["note"] = json!("mine");
+            world.put(THINGS, object);
+        }
+        None
+    });
+    let _replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert_eq!((persisted(&world).as_str(), note(&world, "a")), ("AllPersisted", json!("mine")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_is_forbidden_or_rejected_is_in_the_status() {
+    let world = world(&[("a", 5)]);
+    world.put(SCHEMAS, persisting(1));
+    world.fails(|request| is_write(request).then(|| {
+        Answer::status(403, "Forbidden", "things.example.com \"a\" is forbidden: User \"etch\" cannot patch resource \"things\" in API group \"example.com\" in the namespace \"ns\"")
+    }));
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert_eq!(persisted(&world), "Forbidden");
+    world.fails(|request| is_write(request).then(|| Answer::status(422, "Invalid", "canary")));
+    sleep(10 * MINUTE).await;
+    assert_eq!(persisted(&world), "ObjectsRejected");
+    let status = world.stored(SCHEMAS, "one").expect("it is there").to_string();
+    assert!(!status.contains("canary"), "{status}");
+    drop(replica);
 }

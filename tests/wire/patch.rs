@@ -17,6 +17,7 @@ pub(crate) fn json_patched(before: &Value, request: &Request) -> Result<Value, B
                 Some(place) => *place = operation["value"].clone(),
                 None => return refuse(422, "Invalid"),
             },
+            "add" => add(&mut after, path, operation["value"].clone()),
             "remove" => remove(&mut after, path),
             other => panic!("{other} is not sent"),
         }
@@ -37,6 +38,11 @@ pub(crate) fn json_patched(before: &Value, request: &Request) -> Result<Value, B
 
 fn refuse(code: u16, reason: &str) -> Result<Value, Box<Answer>> {
     Err(Box::new(Answer::status(code, reason, "the server rejected our request")))
+}
+
+fn add(object: &mut Value, path: &str, value: Value) {
+    let (parent, last) = path.rsplit_once('/').expect("a path below the root");
+    object.pointer_mut(parent).expect("a parent")[last] = value;
 }
 
 fn remove(object: &mut Value, path: &str) {

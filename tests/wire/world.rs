@@ -340,6 +340,7 @@ impl World {
         let [_, default] = self.lock().defaults;
         if request.verb() == "PATCH json" {
             match json_patched(&filled_with(&before, default), request) {
+                Ok(after) if request.asked("dryRun") == "All" => return Answer::json(after),
                 Ok(after) if after != before => self.put(plural, after),
                 Ok(_) => {}
                 Err(refusal) => return *refusal,

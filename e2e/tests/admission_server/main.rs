@@ -3,6 +3,7 @@
 //! The schemas are the shipped ones for Machines, the CRDs are OpenShift's, and the permissions those of `config/admission`.
 
 mod corpus;
+mod existing;
 mod stage;
 mod upgrades;
 mod vectors;

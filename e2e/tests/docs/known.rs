@@ -77,6 +77,10 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
         "kubectl annotate embeddedschema example-provider etch-operator.io/look-again=\"$(date)\" --overwrite",
         Left(SERVED_ELSEWHERE),
     ),
+    (
+        "kubectl patch embeddedschema example-provider --type=merge --patch '{\"spec\":{\"existing\":\"Persist\"}}'",
+        Left(SERVED_ELSEWHERE),
+    ),
     ("kubectl apply -f provider.yaml", Left("the page shows what is in it, and that is applied")),
     ("kubectl wait --for=condition=Serving embeddedschema/example-provider", Left(SERVED_ELSEWHERE)),
     (

@@ -1,10 +1,10 @@
-//! When the server forgets the owners of an object, and when it gathers some of them (W19, W20).
+//! When the server forgets the owners of an object, when it gathers some of them, and what they own where a schema says nothing (W19, W20, W22).
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
-    cluster::Cluster,
+    cluster::{Cluster, JSON_PATCH},
     rows,
     tabs::{ETCH, Tabs, defaulted, owners, spec, text, v1, versions},
 };
@@ -12,6 +12,35 @@ use crate::{
 rows! {
     w19: "list items that owners cannot name fail every apply; a patch is refused or, up to 1.36, wipes the owners; items that are there twice are borne",
     w20: "of more than 10 owners by Update the oldest are gathered as `ancient-changes`, with all that they own",
+    w22: "below x-kubernetes-preserve-unknown-fields objects are owned field by field, lists as a whole; a dry run shows it",
+}
+
+async fn w22(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "w22");
+    tabs.define(v1(json!({"free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}})))
+        .await?;
+    let free = json!({"a": 1, "empty": {}, "list": [{"x": 1}], "text": ""});
+    for (name, op, path, is_kept) in [
+        ("field", "add", "/spec/free/b", true),
+        ("below", "add", "/spec/free/empty/b", true),
+        ("item", "add", "/spec/free/list/0/y", false),
+        ("value", "replace", "/spec/free/text", false),
+    ] {
+        tabs.apply("v1", name, "owner", json!({"spec": {"free": free}})).await?.ok()?;
+        let before = tabs.stored(name).await?.owners;
+        let operations = json!([{"op": op, "path": path, "value": "new"}]);
+        let dry = format!("{}?fieldManager={ETCH}&dryRun=All", tabs.path("v1", name));
+        let rehearsed = owners(&cluster.patch(JSON_PATCH, &dry, &operations).await?.ok()?);
+        ensure!(tabs.stored(name).await?.owners == before, "{name}: a dry run stores nothing");
+        tabs.json_patch("v1", name, operations).await?.ok()?;
+        let after = tabs.stored(name).await?.owners;
+        ensure!(rehearsed == after, "{name}: {rehearsed:?} and {after:?}");
+        let theirs = |owners: &[String]| {
+            owners.iter().filter(|owner| owner.starts_with("owner ")).cloned().collect::<Vec<_>>()
+        };
+        ensure!((theirs(&before) == theirs(&after)) == is_kept, "{name}: {before:?} and {after:?}");
+    }
+    Ok(())
 }
 
 async fn w19(cluster: &Cluster) -> Result<()> {

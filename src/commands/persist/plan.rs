@@ -121,5 +121,6 @@ fn sent(strategy: Strategy) -> &'static str {
         Strategy::Merge => "merge",
         Strategy::Rewrite => "rewrite",
         Strategy::Follow => "follow",
+        Strategy::Embed => "embed",
     }
 }

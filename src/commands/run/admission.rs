@@ -70,6 +70,7 @@ impl AdmissionFlags {
         ready: &Arc<Readiness>,
         ended: &CancellationToken,
         governing: Governing,
+        max_writes_per_second: Option<u32>,
     ) -> anyhow::Result<Option<Running>> {
         let Some(address) = self.admission_listen else { return Ok(None) };
         if let Some(url) = &self.admission_url
@@ -97,7 +98,8 @@ impl AdmissionFlags {
         let authority = certificates.authority();
         let admission =
             Admission::start(cluster.clone(), serving.clone(), ready.clone(), endpoint, authority)
-                .guarding_upgrades(governing.clone());
+                .guarding_upgrades(governing.clone())
+                .writing_at_most(max_writes_per_second);
         let desk = Desk::new(serving, references(cluster.clone()), metrics)
             .guarded_by(upgrades(UpgradeGuard::new(cluster.clone(), governing)));
         let over = {

@@ -69,8 +69,9 @@ impl Run {
         info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch starts");
         let operator = Operator::start(cluster.clone(), options, ready.clone());
         let governing = operator.governing();
+        let rate = self.max_writes_per_second;
         let admission =
-            self.admission.start(&cluster, &self.lease_namespace, &ready, &ended, governing).await?;
+            self.admission.start(&cluster, &self.lease_namespace, &ready, &ended, governing, rate).await?;
         let work = Work { operator, admission };
         if self.leader_elect {
             let lease = vital.connect(target, cluster.metrics().clone()).await?;

@@ -1,19 +1,21 @@
-//! The looks at existing objects: the leader judges them by each schema before anybody is refused for it.
-//! It must not write anything, nor hold more than a page of objects.
+//! The looks at existing objects: the leader judges them by each schema before anybody is refused for it, and has their defaults
+//! stored where the schema asks for that.
+//! It must not decide which write stores them, nor hold more than a page of objects.
 //!
 //! ```text
 //! schema, facts or annotation changed, or a look failed ─> due ─> list each resource once, page by page
 //!                                                                 ─> judge by all schemas of the resource ─> status
+//!                                                                 ─> `existing: Persist`, settled: persist
 //! ```
 //!
-//! There is no look where nothing has changed: what a schema means is to be known before it is enforced, not followed for ever.
+//! There is no look where nothing has changed: what a schema means is to be known before it is enforced, not followed for ever. But
+//! defaults that are to be stored are looked for once an hour: an object may have been created while no replica answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -21,17 +23,21 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
 use super::lookable::{Inputs, Lookable};
+use super::persist::{Kept, Store};
 use super::state::{GATHER, Shared, lock};
+use super::tally::{FORBIDDEN, INCOMPLETE, OWNERS_LOST, Tally, WITHHELD};
 use super::upgrades::unreadable;
-use crate::api::{ExistingObjects, ObjectName};
+use crate::api::{ExistingObjects, ObjectName, SETTLING};
 use crate::cluster::{Backoff, CallError, Cluster, Page, Scan, Scope};
-use crate::controller::status::writer::now;
+use crate::controller::governing::{Governing, changed};
 use crate::domain::admission::{Compiled, Endpoint, Existing, existing};
 use crate::domain::crd::Resource;
 use crate::domain::object::Object;
 
-/// How many objects are named of each kind.
-const NAMED: usize = 10;
+/// How long a schema and its facts have to stay as they are before defaults are stored by them.
+const SETTLE: Duration = Duration::from_secs(10);
+/// How often objects are looked for that lack defaults which are to be stored.
+const PERSIST_AGAIN: Duration = Duration::from_secs(3_600);
 /// How long after one look the next follows at the earliest, where only facts have changed: some change all the time.
 const FACTS_SETTLE: Duration = Duration::from_secs(30);
 /// The waits after a look that could not see everything.
@@ -43,14 +49,17 @@ pub(super) struct Looker {
     cluster: Cluster,
     shared: Shared,
     endpoint: Endpoint,
+    store: Arc<Store>,
 }
 
 /// A look that is over.
 struct Done {
     inputs: Inputs,
     at: Instant,
-    /// When to look again, where not everything was seen.
+    /// When to look again by the same inputs.
     again: Option<Instant>,
+    /// Whether a policy has kept defaults from being stored.
+    is_withheld: bool,
     backoff: Backoff,
 }
 
@@ -70,8 +79,8 @@ impl Done {
 }
 
 impl Looker {
-    pub(super) fn new(cluster: Cluster, shared: Shared, endpoint: Endpoint) -> Self {
-        Self { cluster, shared, endpoint }
+    pub(super) fn new(cluster: Cluster, shared: Shared, endpoint: Endpoint, store: Arc<Store>) -> Self {
+        Self { cluster, shared, endpoint, store }
     }
 
     /// Looks whenever something asks for it, for as long as it is polled. `looked` is told of each look.
@@ -80,19 +89,18 @@ impl Looker {
         mut changes: watch::Receiver<()>,
         looked: watch::Sender<()>,
     ) -> Infallible {
+        let mut policies = self.store.governing.as_ref().map(Governing::changes);
         let mut done: BTreeMap<String, Done> = BTreeMap::new();
         loop {
             changes.mark_unchanged();
             let known = lock(&self.shared).lookable();
             done.retain(|name, _| known.iter().any(|schema| schema.name == *name));
             let begun = Instant::now();
-            let times: Vec<_> = known
-                .iter()
-                .map(|schema| match done.get(&schema.name) {
-                    Some(done) => done.due(&schema.inputs),
-                    None => Some(begun),
-                })
-                .collect();
+            let at = |schema: &Lookable| match done.get(&schema.name) {
+                Some(done) => done.due(&schema.inputs),
+                None => Some(begun),
+            };
+            let times: Vec<Option<Instant>> = known.iter().map(at).collect();
             let is_due = |at: &Option<Instant>| at.is_some_and(|at| at <= begun);
             let due: Vec<&Lookable> =
                 known.iter().zip(&times).filter(|(_, at)| is_due(at)).map(|(schema, _)| schema).collect();
@@ -101,55 +109,87 @@ impl Looker {
                 tokio::select! {
                     () = sleep_until(next.unwrap_or(begun)), if next.is_some() => {}
                     Ok(()) = changes.changed() => {}
-                    else => std::future::pending().await,
+                    () = changed(&mut policies) => {
+                        let withheld = done.values_mut().filter(|done| done.is_withheld);
+                        withheld.for_each(|done| done.again = Some(Instant::now()));
+                    }
                 }
                 sleep(GATHER).await;
                 continue;
             }
-            for (schema, found) in self.look_at(&known, due).await {
+            // Defaults are stored by what was looked at before, and has not changed since.
+            let is_settled = |schema: &&&Lookable| {
+                schema.persist && done.get(&schema.name).is_some_and(|done| done.inputs == schema.inputs)
+            };
+            let storing: BTreeSet<&str> = due.iter().filter(is_settled).map(|schema| &*schema.name).collect();
+            for (schema, found) in self.look_at(&known, &due, &storing).await {
                 let before = done.remove(&schema.name);
-                let is_asked = before.as_ref().is_some_and(|done| done.inputs.asked != schema.inputs.asked);
-                let mut backoff = before.map_or(Backoff::new(FIRST_WAIT, LAST_WAIT), |done| done.backoff);
-                let (at, inputs) = (Instant::now(), schema.inputs.clone());
-                let again = (!found.complete).then(|| at + backoff.failed(None));
-                if found.complete {
-                    backoff.succeeded();
-                }
-                lock(&self.shared).looked(&schema.name, &inputs, found, is_asked);
-                done.insert(schema.name.clone(), Done { inputs, at, again, backoff });
+                self.conclude(schema, before, found, &mut done);
             }
             looked.send_replace(());
         }
     }
 
-    /// Judges the objects of all resources of the schemas that are due: one resource at a time, each once.
+    /// Takes in what was found, and sets when to look again.
+    fn conclude(
+        &self,
+        schema: &Lookable,
+        before: Option<Done>,
+        found: ExistingObjects,
+        done: &mut BTreeMap<String, Done>,
+    ) {
+        let is_asked = before.as_ref().is_some_and(|done| done.inputs.asked != schema.inputs.asked);
+        let mut backoff = before.map_or(Backoff::new(FIRST_WAIT, LAST_WAIT), |done| done.backoff);
+        let (at, inputs) = (Instant::now(), schema.inputs.clone());
+        let reason = found.persisted.as_ref().map_or("", |persisted| &*persisted.reason);
+        let wait = match reason {
+            _ if !found.complete => Some(backoff.failed(None)),
+            INCOMPLETE | FORBIDDEN => Some(backoff.failed(None)),
+            SETTLING => Some(SETTLE),
+            OWNERS_LOST => None,
+            _ => schema.persist.then_some(PERSIST_AGAIN),
+        };
+        if found.complete && ![INCOMPLETE, FORBIDDEN].contains(&reason) {
+            backoff.succeeded();
+        }
+        let is_withheld = WITHHELD.contains(&reason);
+        lock(&self.shared).looked(&schema.name, &inputs, found, is_asked);
+        let again = wait.map(|wait| at + wait);
+        done.insert(schema.name.clone(), Done { inputs, at, again, is_withheld, backoff });
+    }
+
+    /// Judges the objects of all resources of the schemas that are due: one resource at a time, each once. For those that are
+    /// `storing` defaults are stored on the way.
     async fn look_at<'k>(
         &self,
         known: &'k [Lookable],
-        due: Vec<&'k Lookable>,
+        due: &[&'k Lookable],
+        storing: &BTreeSet<&str>,
     ) -> Vec<(&'k Lookable, ExistingObjects)> {
         let of = |schema: &Lookable| schema.schema.resources();
         let resources: BTreeSet<Resource> = due.iter().flat_map(|schema| of(schema)).collect();
-        let mut tallies: BTreeMap<&str, Tally> =
-            due.iter().map(|schema| (&*schema.name, Tally::default())).collect();
+        let tally = |schema: &&'k Lookable| {
+            let is_storing = storing.contains(&*schema.name);
+            (&*schema.name, Tally::new(schema.persist, is_storing, schema.restricted))
+        };
+        let mut tallies: BTreeMap<&str, Tally> = due.iter().map(tally).collect();
         for resource in resources {
             // What other schemas set counts as well, before the verdict.
             let judges: Vec<Lookable> =
                 known.iter().filter(|schema| of(schema).contains(&resource)).cloned().collect();
             let judges = Arc::new(judges);
-            let seen = self.resource(&resource, &judges, &mut tallies).await;
-            if let Err(why) = seen {
+            if let Err(why) = self.resource(&resource, &judges, &mut tallies).await {
                 debug!(%resource, why, "existing objects cannot be looked at");
                 for schema in judges.iter() {
                     if let Some(tally) = tallies.get_mut(&*schema.name) {
-                        tally.unseen.push(why.clone());
+                        tally.unseen(&why);
                     }
                 }
             }
         }
-        let found = due.into_iter().map(|schema| {
+        let found = due.iter().map(|schema| {
             let tally = tallies.remove(&*schema.name).unwrap_or_default();
-            (schema, tally.found(schema.inputs.generation))
+            (*schema, tally.found(schema.inputs.generation))
         });
         found.collect()
     }
@@ -160,18 +200,35 @@ impl Looker {
         judges: &Arc<Vec<Lookable>>,
         tallies: &mut BTreeMap<&str, Tally>,
     ) -> Result<(), String> {
+        let stores = |schema: &Lookable, tallies: &BTreeMap<&str, Tally>| {
+            tallies.get(&*schema.name).is_some_and(Tally::stores)
+        };
+        let mut writer = None;
         let mut scan = Scan::new(self.cluster.clone(), resource.clone(), Scope::All);
         while let Some(page) = scan.next().await.map_err(|error| unlisted(&error, resource))? {
-            let (judges, endpoint) = (judges.clone(), self.endpoint.clone());
             let judged = {
-                let (judges, resource) = (judges.clone(), resource.clone());
+                let (judges, resource, endpoint) = (judges.clone(), resource.clone(), self.endpoint.clone());
                 // Rules may cost some time: nothing else waits for that. It fails only by a panic, which was logged.
-                spawn_blocking(move || judge(&page, &resource, &judges, &endpoint)).await
+                spawn_blocking(move || judge(page, &resource, &judges, &endpoint)).await
             };
-            for (name, found) in judged.map_err(|_| "the look failed".to_owned())? {
+            for Judged { object, name, found } in judged.map_err(|_| "the look failed".to_owned())? {
                 for (schema, found) in judges.iter().zip(found) {
-                    if let (Some(tally), Some(found)) = (tallies.get_mut(&*schema.name), found) {
-                        tally.add(&name, found);
+                    let Some(found) = found else { continue };
+                    let kept = match found.gains_defaults && stores(schema, tallies) {
+                        false => None,
+                        true => {
+                            if writer.is_none() {
+                                writer = Some(self.store.writer(resource).await);
+                            }
+                            Some(match &writer {
+                                Some(Ok(writer)) => writer.store(schema, &object).await,
+                                Some(Err(stop)) => Err(stop.clone()),
+                                None => Ok(Kept::Unknown),
+                            })
+                        }
+                    };
+                    if let Some(tally) = tallies.get_mut(&*schema.name) {
+                        tally.add(&name, found, kept);
                     }
                 }
             }
@@ -180,18 +237,23 @@ impl Looker {
     }
 }
 
-/// The name of each object of a page that counts, and what each schema means for it.
-fn judge(
-    page: &Page,
-    resource: &Resource,
-    judges: &[Lookable],
-    endpoint: &Endpoint,
-) -> Vec<(ObjectName, Vec<Option<Existing>>)> {
+/// An object that counts, and what each schema means for it.
+struct Judged {
+    object: Object,
+    name: ObjectName,
+    found: Vec<Option<Existing>>,
+}
+
+fn judge(page: Page, resource: &Resource, judges: &[Lookable], endpoint: &Endpoint) -> Vec<Judged> {
     let schemas: Vec<(&Compiled, &Value)> =
         judges.iter().map(|judge| (&*judge.schema, &judge.inputs.facts)).collect();
-    let objects = page.objects.iter().filter(|object| !object.is_terminating());
+    let objects = page.objects.into_iter().filter(|object| !object.is_terminating());
     let objects = objects.filter(|object| endpoint.is_asked_about(object.namespace()));
-    objects.map(|object| (named(object, resource), existing(&schemas, resource, object.json()))).collect()
+    let judged = objects.map(|object| {
+        let (name, found) = (named(&object, resource), existing(&schemas, resource, object.json()));
+        Judged { object, name, found }
+    });
+    judged.collect()
 }
 
 fn named(object: &Object, resource: &Resource) -> ObjectName {
@@ -200,48 +262,6 @@ fn named(object: &Object, resource: &Resource) -> ObjectName {
         resource: if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") },
         namespace: object.namespace().map(str::to_owned),
         name: object.name().to_owned(),
-    }
-}
-
-/// What was found of the objects of one schema.
-#[derive(Debug, Default)]
-struct Tally {
-    objects: u64,
-    denied: u64,
-    first_denied: Vec<ObjectName>,
-    defaulted: u64,
-    first_defaulted: Vec<ObjectName>,
-    /// Why some were not seen.
-    unseen: Vec<String>,
-}
-
-impl Tally {
-    fn add(&mut self, name: &ObjectName, found: Existing) {
-        let note = |is_so: bool, count: &mut u64, first: &mut Vec<ObjectName>| {
-            *count += u64::from(is_so);
-            if is_so && first.len() < NAMED {
-                first.push(name.clone());
-            }
-        };
-        let Existing { is_denied, gains_defaults } = found;
-        self.objects += 1;
-        note(is_denied, &mut self.denied, &mut self.first_denied);
-        note(gains_defaults, &mut self.defaulted, &mut self.first_defaulted);
-    }
-
-    fn found(self, generation: i64) -> ExistingObjects {
-        let Self { objects, denied, first_denied, defaulted, first_defaulted, unseen } = self;
-        ExistingObjects {
-            observed_generation: generation,
-            last_looked: Some(Time(now())),
-            complete: unseen.is_empty(),
-            message: (!unseen.is_empty()).then(|| unseen.join("; ")),
-            objects,
-            denied,
-            first_denied,
-            defaulted,
-            first_defaulted,
-        }
     }
 }
 

@@ -13,6 +13,10 @@ pub(super) struct Lookable {
     pub(super) name: String,
     pub(super) inputs: Inputs,
     pub(super) schema: Arc<Compiled>,
+    /// Whether defaults of existing objects are to be stored.
+    pub(super) persist: bool,
+    /// Whether API servers ask about some objects only.
+    pub(super) restricted: bool,
 }
 
 /// What the outcome of a look depends on, but for the objects themselves.

@@ -3,8 +3,10 @@
 
 mod existing;
 mod lookable;
+mod persist;
 mod state;
 mod status;
+mod tally;
 mod upgrades;
 mod webhooks;
 
@@ -29,6 +31,7 @@ use crate::domain::admission::{Endpoint, FactObject};
 use crate::server::Readiness;
 use crate::server::admission::{Authority, Serving};
 use existing::Looker;
+use persist::Store;
 use state::{GATHER, Shared, lock};
 use status::Unserved;
 
@@ -50,6 +53,7 @@ pub struct Admission {
     shared: Shared,
     changes: watch::Receiver<()>,
     governing: Option<Governing>,
+    max_writes_per_second: Option<u32>,
     following: JoinHandle<()>,
 }
 
@@ -70,7 +74,16 @@ impl Admission {
         let shared = Shared::default();
         let (changed, changes) = watch::channel(());
         let following = tokio::spawn(follow(cluster.clone(), shared.clone(), serving, ready, changed));
-        Self { cluster, endpoint, authority, shared, changes, governing: None, following }
+        Self {
+            cluster,
+            endpoint,
+            authority,
+            shared,
+            changes,
+            governing: None,
+            max_writes_per_second: None,
+            following,
+        }
     }
 
     /// Has the API server ask about upgrades of CRDs too, while a policy asks for that.
@@ -80,11 +93,19 @@ impl Admission {
         self
     }
 
+    /// Stores defaults of no more existing objects per second than this.
+    #[must_use]
+    pub fn writing_at_most(mut self, per_second: Option<u32>) -> Self {
+        self.max_writes_per_second = per_second;
+        self
+    }
+
     /// Writes statuses and webhooks, and looks at existing objects, for as long as it is polled, which only the leader may do.
     pub async fn lead(&self) -> Infallible {
         lock(&self.shared).forget_looks();
         let (looked, looks) = watch::channel(());
-        let looker = Looker::new(self.cluster.clone(), self.shared.clone(), self.endpoint.clone());
+        let store = Store::new(self.cluster.clone(), self.governing.clone(), self.max_writes_per_second);
+        let looker = Looker::new(self.cluster.clone(), self.shared.clone(), self.endpoint.clone(), store);
         tokio::select! {
             never = self.keep_written(looks) => never,
             never = looker.look(self.changes.clone(), looked) => never,

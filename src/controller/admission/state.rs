@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::lookable::{Inputs, Lookable};
 use crate::api::{EmbeddedSchemaStatus, ExistingObjects};
-use crate::domain::admission::{Compiled, Declaration, FactObject, Problem};
+use crate::domain::admission::{Compiled, Declaration, FactObject, OnExisting, Problem, Webhooks};
 use crate::server::admission::{Schemas, Served};
 
 /// Changes are gathered for this long before the leader acts on them.
@@ -151,7 +151,10 @@ impl State {
             let (uid, generation, asked) = (known.uid.clone(), good.generation, known.asked.clone());
             let inputs = Inputs { uid, generation, asked, facts };
             let schema = good.compiled.clone();
-            missing.is_empty().then(|| Lookable { name: name.clone(), inputs, schema })
+            let restricted = good.declared.webhooks.as_ref().is_some_and(Webhooks::restricts);
+            let persist = good.declared.existing == Some(OnExisting::Persist);
+            let lookable = || Lookable { name: name.clone(), inputs, schema, persist, restricted };
+            missing.is_empty().then(lookable)
         });
         if self.is_listed { lookable.collect() } else { Vec::new() }
     }

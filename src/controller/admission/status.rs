@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::state::{Schema, State};
-use crate::api::EmbeddedSchemaStatus;
+use super::tally::{ALL_PERSISTED, INCOMPLETE};
+use crate::api::{EmbeddedSchemaStatus, PersistedDefaults, SETTLING};
 use crate::domain::admission::Problem;
 
 /// How many problems a message names, and its length at most.
@@ -102,8 +103,11 @@ fn status(
             ("False", "FactsMissing", message)
         }
     };
+    let existing = schema.existing.clone().or_else(|| schema.status.existing.clone());
+    let persisted = existing.as_ref().and_then(|existing| existing.persisted.as_ref()).map(persisted);
     let conditions = [("FactsKnown", facts), ("Ready", ready), ("Serving", serving)];
-    let conditions = conditions.into_iter().map(|(kind, (status, reason, message))| {
+    let conditions = persisted.map(|said| ("DefaultsPersisted", said)).into_iter().chain(conditions);
+    let conditions = conditions.map(|(kind, (status, reason, message))| {
         let before = schema.status.conditions.iter().find(|before| before.type_ == kind);
         let kept = before.filter(|before| before.status == status);
         Condition {
@@ -115,11 +119,17 @@ fn status(
             last_transition_time: kept.map_or(Time(now), |before| before.last_transition_time.clone()),
         }
     });
-    EmbeddedSchemaStatus {
-        observed_generation: generation,
-        conditions: conditions.collect(),
-        existing: schema.existing.clone().or_else(|| schema.status.existing.clone()),
-    }
+    EmbeddedSchemaStatus { observed_generation: generation, conditions: conditions.collect(), existing }
+}
+
+/// What the condition about existing objects says.
+fn persisted(found: &PersistedDefaults) -> (&'static str, &str, String) {
+    let status = match found.reason.as_str() {
+        ALL_PERSISTED => "True",
+        SETTLING | INCOMPLETE => "Unknown",
+        _ => "False",
+    };
+    (status, &found.reason, found.message.clone())
 }
 
 fn listed(problems: &[Problem]) -> String {

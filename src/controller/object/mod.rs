@@ -1,7 +1,7 @@
 //! One object: deciding about it, writing it, and following changed defaults.
 
 pub(super) mod follow;
-mod outcome;
+pub(super) mod outcome;
 pub(super) mod pause;
 pub(super) mod reconcile;
 mod write;

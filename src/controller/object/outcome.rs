@@ -6,7 +6,7 @@ use crate::domain::plan::Outcome;
 use crate::metrics::WriteOutcome;
 
 /// The outcome as it is counted.
-pub(super) fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
+pub(in crate::controller) fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
     match outcome {
         Ok(Outcome::Written { .. }) => WriteOutcome::Written,
         Ok(Outcome::Followed(_)) => WriteOutcome::Followed,
@@ -14,6 +14,8 @@ pub(super) fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
         Ok(Outcome::Gone) => WriteOutcome::Gone,
         Ok(Outcome::Conflict) => WriteOutcome::Conflict,
         Ok(Outcome::NeedsRewrite | Outcome::Unproved | Outcome::Altered) => WriteOutcome::Unproved,
+        // Nothing was written.
+        Ok(Outcome::Harmful { .. }) => WriteOutcome::Conflict,
         Ok(Outcome::Rejected(_)) => WriteOutcome::Rejected,
         Ok(Outcome::Forbidden { .. }) => WriteOutcome::Forbidden,
         Ok(Outcome::OwnersLost { .. }) => WriteOutcome::OwnersLost,
@@ -22,7 +24,7 @@ pub(super) fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
 }
 
 /// What an outcome indicates about the server's load.
-pub(super) fn pressure(outcome: &Result<Outcome, CallError>) -> Pressure {
+pub(in crate::controller) fn pressure(outcome: &Result<Outcome, CallError>) -> Pressure {
     match outcome {
         Err(error) if matches!(error.code(), Some(429 | 503 | 504)) => {
             Pressure::Overload(error.retry_after())

@@ -206,7 +206,11 @@ impl ObjectReconciler<'_> {
                     return Err(StopReason::OwnersLost { object: object.identity().to_string(), managers });
                 }
                 again @ (Ok(
-                    Outcome::Conflict | Outcome::Unproved | Outcome::Altered | Outcome::NeedsRewrite,
+                    Outcome::Conflict
+                    | Outcome::Unproved
+                    | Outcome::Altered
+                    | Outcome::NeedsRewrite
+                    | Outcome::Harmful { .. },
                 )
                 | Err(_)) => {
                     unproved |= matches!(again, Ok(Outcome::Unproved | Outcome::Altered));

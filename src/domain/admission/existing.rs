@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::compile::Compiled;
 use super::patch::{Change, patch};
-use super::request::{Lookup, Named, Request};
+use super::request::{Named, Request};
 use super::run::Run;
 use super::spec::Operation;
 use crate::domain::crd::Resource;
@@ -20,6 +20,49 @@ pub struct Existing {
     pub gains_defaults: bool,
 }
 
+/// The defaults that an object lacks which is there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lacking {
+    /// What setting them changes in it.
+    pub changes: Vec<Change>,
+    /// With them it would break a rule that it does not break without them, as an update that sets them.
+    pub breaks: bool,
+}
+
+impl Lacking {
+    /// Whether it lacks none.
+    pub fn is_nothing(&self) -> bool {
+        self.changes.is_empty()
+    }
+}
+
+impl Compiled {
+    /// The defaults that an object lacks, on whatever operation they are set. What the schema would prune stays.
+    pub fn lacking(&self, resource: &Resource, object: &Value, facts: &Value) -> Lacking {
+        let request = request(resource, object, facts);
+        let Some(with) = self.with_defaults(&request).object else { return Lacking::default() };
+        let mut changes = patch(object, &with);
+        changes.retain(|change| !matches!(change, Change::Remove { .. }));
+        let update =
+            Request { operation: Operation::Update, object: &with, old_object: Some(object), ..request };
+        let breaks = !changes.is_empty() && self.found(&update).iter().any(super::judge::Found::denies);
+        Lacking { changes, breaks }
+    }
+}
+
+/// The creation of an object.
+fn request<'r>(resource: &'r Resource, object: &'r Value, facts: &'r Value) -> Request<'r> {
+    let Resource { group, version, plural } = resource;
+    Request {
+        named: Named::Resource { group, version, resource: plural },
+        operation: Operation::Create,
+        object,
+        old_object: None,
+        facts,
+        exists: &|_| None,
+    }
+}
+
 /// Judges an object as if it were created now, by all schemas that are for its resource, each with its facts: first all defaults,
 /// in this order, then all verdicts, as the API server asks. `enforcement` and `defaultOn` do not matter, and no reference is
 /// looked up: one that leads nowhere denies nothing here.
@@ -30,17 +73,7 @@ pub fn existing(
     resource: &Resource,
     object: &Value,
 ) -> Vec<Option<Existing>> {
-    let unknown = |_: &Lookup<'_>| None;
-    let named =
-        Named::Resource { group: &resource.group, version: &resource.version, resource: &resource.plural };
-    let request = Request {
-        named,
-        operation: Operation::Create,
-        object,
-        old_object: None,
-        facts: &Value::Null,
-        exists: &unknown,
-    };
+    let request = request(resource, object, &Value::Null);
     let mut now = Json::from(copy(object));
     let mut found = Vec::with_capacity(schemas.len());
     for (schema, facts) in schemas {
@@ -140,6 +173,28 @@ mod tests {
         let expected = [Some((false, false)), Some((false, true)), None];
         assert_eq!(judged(&[&asks, &sets, &elsewhere], json!({})), expected);
         assert_eq!(judged(&[&asks], json!({})), [Some((true, false))]);
+    }
+
+    #[test]
+    fn what_is_lacking_is_what_is_set_and_nothing_that_is_pruned() {
+        let schema =
+            compiled(json!({ "schema": typed(), "unknownFields": "Prune", "defaultOn": ["UPDATE"] }));
+        let lacking =
+            |ext: Value| schema.lacking(&resource(), &json!({ "spec": { "ext": ext } }), &json!({}));
+        let path = "/spec/ext/size".to_owned();
+        let changes = vec![Change::Add { path, value: json!(2).into() }];
+        assert_eq!(lacking(json!({ "more": 1 })), Lacking { changes, breaks: false });
+        assert!(lacking(json!({ "size": 0, "more": 1 })).is_nothing());
+    }
+
+    #[test]
+    fn a_default_that_breaks_a_rule_is_told_from_a_fault_that_was_there() {
+        let breaks = |rule: &str| {
+            let schema = compiled(json!({ "schema": typed(), "rules": [{ "rule": rule }] }));
+            schema.lacking(&resource(), &json!({ "spec": { "ext": {} } }), &json!({})).breaks
+        };
+        assert!(breaks("!has(self.size)") && breaks("has(oldSelf.size)"));
+        assert!(!breaks("has(self.name)") && !breaks("has(self.size)"));
     }
 
     #[test]

@@ -35,14 +35,14 @@ mod webhooks;
 
 pub use answer::{Answer, Fault, shortened};
 pub use compile::Compiled;
-pub use existing::{Existing, existing};
+pub use existing::{Existing, Lacking, existing};
 pub use fill::Defaulted;
 pub use patch::{Change, patch};
 pub use problem::Problem;
 pub use request::{Lookup, Named, Request};
 pub use review::{Review, review};
 pub use settings::{FailurePolicy, MatchCondition, Webhooks};
-pub use spec::{Declaration, FactObject, Operation};
+pub use spec::{Declaration, FactObject, OnExisting, Operation};
 pub use webhooks::{
     CONFIGURATION, Endpoint, GUARD, Injection, MANAGED_BY, SERVICE, configurations, is_applied,
     is_asked_about, schema_of,

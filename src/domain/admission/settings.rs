@@ -47,3 +47,10 @@ pub struct MatchCondition {
     #[schemars(length(min = 1, max = 10_000))]
     pub expression: String,
 }
+
+impl Webhooks {
+    /// Whether API servers ask about some objects only, which nobody else can tell from the others.
+    pub fn restricts(&self) -> bool {
+        !self.match_conditions.is_empty() || self.namespace_selector.is_some()
+    }
+}

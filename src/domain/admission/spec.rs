@@ -61,6 +61,10 @@ pub struct Declaration {
     /// What a fault does: `Warn` (the default) or `Deny`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<Enforcement>,
+    /// What is done about defaults that objects lack which are there already: nothing (`LeaveAlone`, the default), or they are
+    /// stored (`Persist`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub existing: Option<OnExisting>,
     /// How the API server asks about the targets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhooks: Option<Webhooks>,
@@ -366,6 +370,16 @@ pub enum Ratcheting {
     Enabled,
     /// Each is judged as if all of it were new.
     Disabled,
+}
+
+/// What is done about defaults that existing objects lack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OnExisting {
+    /// Nothing.
+    #[default]
+    LeaveAlone,
+    /// They are stored.
+    Persist,
 }
 
 /// What a fault does to a request.

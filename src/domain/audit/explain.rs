@@ -160,7 +160,7 @@ impl Intention<'_> {
             (Strategy::Apply, Ownership::Own) => "with a server-side apply, and owns it (ownership: Own)",
             (Strategy::Merge, _) => "with an empty merge patch, because the object has no managedFields",
             (Strategy::Rewrite, _) => "with a patch that moves managedFields entries to the storage version",
-            (Strategy::Follow, _) => "with the new default",
+            (Strategy::Follow | Strategy::Embed, _) => "with the new default",
         };
         let dropped = self.dropped();
         let dropped = match dropped.is_empty() {

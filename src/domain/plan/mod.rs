@@ -4,6 +4,7 @@
 mod body;
 mod breach;
 mod decide;
+mod embed;
 mod exceptions;
 mod follow;
 mod foretell;
@@ -31,6 +32,7 @@ use crate::domain::words::words;
 
 pub use breach::Broken;
 pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten, skip, unproved, writes_store};
+pub use embed::{Embedding, Withheld, embed, harmed};
 pub use exceptions::Exceptions;
 pub use follow::{
     Change, Following, Past, changes, follow, has_followed, is_followable, past, past_of, shows_past,
@@ -117,6 +119,8 @@ pub enum Strategy {
     Rewrite,
     /// A JSON patch that moves old defaults which nobody owns to the new ones, and our entry for them removed after it.
     Follow,
+    /// A JSON patch of the defaults of an embedded extension, tried in a dry run before, and our entry for them removed after it.
+    Embed,
 }
 
 impl Held {
@@ -152,6 +156,7 @@ impl Strategy {
             Self::Merge => "Merge",
             Self::Rewrite => "Rewrite",
             Self::Follow => "Follow",
+            Self::Embed => "Embed",
         }
     }
 }

@@ -35,6 +35,11 @@ pub enum Outcome {
         /// The verb that is missing.
         verb: Verb,
     },
+    /// A dry run has shown that others would own other fields than before: nothing was written.
+    Harmful {
+        /// Their managers' names.
+        managers: Vec<String>,
+    },
     /// Owners that were there before are not in the answer. Nothing more may be written to this CRD's objects.
     OwnersLost {
         /// Their managers' names.

@@ -6,12 +6,15 @@
 //! | Apply, Merge | the write; where it has to be proved, a repeat that must change nothing |
 //! | Rewrite | the identity alone, where that keeps the generation; the rewrite; the removal of our own entry; the proof |
 //! | Follow | the move; the removal of our own entry |
+//! | Embed | the write as a dry run, which must cost no owner a field; the write; the removal of our own entry |
 //! | with values ([`super::pinned`]) | the write; the removal of our own entry, where the server did not have the values; the proof |
 //!
 //! A crash between any two of them leaves the object as readable as before, and the next decision goes on from there.
 
 use super::outcome::{Outcome, classify};
-use super::{Strategy, Terms, Write, ahead_of_rewrite, has_followed, has_gap, proof, release, rewritten};
+use super::{
+    Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, proof, release, rewritten,
+};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
@@ -36,6 +39,8 @@ pub enum PatchKind {
     Merge,
     /// JSON patch, RFC 6902.
     Json,
+    /// The same as a dry run.
+    Rehearsal,
 }
 
 /// What follows an answer.
@@ -62,6 +67,8 @@ pub struct Performing<'a> {
 /// The request that waits for its answer.
 #[derive(Debug)]
 enum Sent {
+    /// The write as a dry run.
+    Rehearsal,
     /// The write itself, or what it comes down to after [`Sent::Identity`].
     Write,
     /// The identity alone, ahead of a rewrite.
@@ -75,10 +82,14 @@ enum Sent {
 impl<'a> Performing<'a> {
     /// Begins a write that was planned for `object` as it was read, with its first request.
     pub fn begin(crd: &'a Crd, object: &'a Object, write: &'a Write, terms: &'a Terms) -> (Self, Request) {
+        if write.strategy == Strategy::Embed {
+            let request = Request { kind: PatchKind::Rehearsal, body: write.body.clone() };
+            return (Self { crd, object, write, terms, sent: Sent::Rehearsal }, request);
+        }
         let ahead = match write.strategy {
             Strategy::Rewrite if !is_pinned(write) => ahead_of_rewrite(object, crd),
             Strategy::Rewrite => None,
-            Strategy::Apply | Strategy::Merge | Strategy::Follow => None,
+            Strategy::Apply | Strategy::Merge | Strategy::Follow | Strategy::Embed => None,
         };
         let (sent, request) = match ahead {
             Some(body) => (Sent::Identity, Request { kind: PatchKind::Apply, body }),
@@ -90,6 +101,10 @@ impl<'a> Performing<'a> {
     /// Takes in the object as the last request left it.
     pub fn answered(&mut self, answer: Object) -> Step {
         match (&self.sent, self.write.strategy) {
+            (Sent::Rehearsal, _) => match harmed(self.object, &answer) {
+                managers if managers.is_empty() => self.send(Sent::Write, request(self.write)),
+                managers => Step::Done(Outcome::Harmful { managers }),
+            },
             (Sent::Identity, _) => {
                 let write = rewritten(&answer, self.crd, self.terms, self.write);
                 self.send(Sent::Write, request(&write))
@@ -173,7 +188,7 @@ fn request(write: &Write) -> Request {
     let kind = match write.strategy {
         Strategy::Apply => PatchKind::Apply,
         Strategy::Merge | Strategy::Rewrite => PatchKind::Merge,
-        Strategy::Follow => PatchKind::Json,
+        Strategy::Follow | Strategy::Embed => PatchKind::Json,
     };
     let kind = if is_pinned(write) { PatchKind::Json } else { kind };
     Request { kind, body: write.body.clone() }

@@ -21,7 +21,7 @@ use crate::domain::ownership::owners;
 #[must_use]
 pub fn pinned(write: Write, object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> Write {
     let may_patch = match write.strategy {
-        Strategy::Follow => false,
+        Strategy::Follow | Strategy::Embed => false,
         Strategy::Rewrite => true,
         Strategy::Apply if terms.ownership == Ownership::Own => false,
         Strategy::Apply | Strategy::Merge => owners(object)

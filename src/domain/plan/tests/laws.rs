@@ -102,7 +102,7 @@ fn takes_nothing(case: &str, write: &Write) {
         }
         Strategy::Merge => (&["metadata"], &["uid", "resourceVersion"]),
         Strategy::Rewrite => (&["metadata"], &["uid", "resourceVersion", "managedFields"]),
-        Strategy::Follow => panic!("{case}: to follow is another decision"),
+        Strategy::Follow | Strategy::Embed => panic!("{case}: that is another decision"),
     };
     assert!(
         fields(&write.body).iter().all(|name| allowed.contains(&name.as_str())),
@@ -177,7 +177,7 @@ fn performed(crd: &Crd, object: &Object, write: &Write) -> Value {
     match write.strategy {
         Strategy::Apply => model::applied(object, crd, &write.body),
         Strategy::Merge | Strategy::Rewrite => model::merged(object, crd, &write.body),
-        Strategy::Follow => panic!("to follow is another decision"),
+        Strategy::Follow | Strategy::Embed => panic!("that is another decision"),
     }
 }
 

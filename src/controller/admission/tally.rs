@@ -1,0 +1,196 @@
+//! What was found of the objects that exist, and what became of their defaults, for one schema.
+//! It must not look at any object.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::persist::{Kept, Stop};
+use crate::api::{ExistingObjects, ObjectName, ObjectTrouble, PersistedDefaults, SETTLING};
+use crate::controller::status::writer::now;
+use crate::domain::admission::Existing;
+use crate::domain::plan::Withheld;
+
+/// How many objects are named of each kind.
+const NAMED: usize = 10;
+
+/// Every object holds its defaults.
+pub(super) const ALL_PERSISTED: &str = "AllPersisted";
+/// Not all objects were seen, or not of all of them it is known what became of them.
+pub(super) const INCOMPLETE: &str = "Incomplete";
+/// A permission is missing.
+pub(super) const FORBIDDEN: &str = "Forbidden";
+/// A write made the API server change what others own.
+pub(super) const OWNERS_LOST: &str = "OwnersLost";
+/// A policy keeps objects from being written.
+pub(super) const WITHHELD: [&str; 3] = ["Paused", "AuditOnly", "Ignored"];
+
+/// What was found of the objects of one schema.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    objects: u64,
+    denied: First<ObjectName>,
+    defaulted: First<ObjectName>,
+    /// Why some were not seen.
+    unseen: Vec<String>,
+    /// What becomes of defaults, where they are to be stored.
+    persist: Option<Persist>,
+}
+
+#[derive(Debug, Default)]
+struct Persist {
+    /// Whether they are stored by this look.
+    is_storing: bool,
+    held: First<ObjectTrouble>,
+    rejected: First<ObjectTrouble>,
+    unknown: u64,
+    /// Why nothing more is written.
+    stop: Option<Stop>,
+}
+
+/// A count, and the first few.
+#[derive(Debug)]
+struct First<T> {
+    count: u64,
+    first: Vec<T>,
+}
+
+impl<T> Default for First<T> {
+    fn default() -> Self {
+        Self { count: 0, first: Vec::new() }
+    }
+}
+
+impl<T> First<T> {
+    fn add(&mut self, make: impl FnOnce() -> T) {
+        self.count += 1;
+        if self.first.len() < NAMED {
+            self.first.push(make());
+        }
+    }
+}
+
+impl Tally {
+    /// Of a schema that asks for defaults to be stored (`persist`), by a look that does so (`is_storing`); where API servers ask
+    /// about some objects only, it does not.
+    pub(super) fn new(persist: bool, is_storing: bool, is_restricted: bool) -> Self {
+        let stop = is_restricted.then(|| Stop {
+            reason: "NotSupported",
+            message: "webhooks.matchConditions and webhooks.namespaceSelector cannot be applied to objects that exist, so \
+                      nothing is stored"
+                .to_owned(),
+        });
+        let persist = persist.then(|| Persist { is_storing, stop, ..Persist::default() });
+        Self { persist, ..Self::default() }
+    }
+
+    /// Whether defaults are to be stored now.
+    pub(super) fn stores(&self) -> bool {
+        self.persist.as_ref().is_some_and(|persist| persist.is_storing && persist.stop.is_none())
+    }
+
+    /// Takes in that some objects were not seen.
+    pub(super) fn unseen(&mut self, why: &str) {
+        self.unseen.push(why.to_owned());
+    }
+
+    /// Takes in an object, and what became of its defaults, if they were to be stored.
+    pub(super) fn add(&mut self, name: &ObjectName, found: Existing, kept: Option<Result<Kept, Stop>>) {
+        let Existing { is_denied, gains_defaults } = found;
+        self.objects += 1;
+        if is_denied {
+            self.denied.add(|| name.clone());
+        }
+        let is_stored = matches!(kept, Some(Ok(Kept::Stored)));
+        if gains_defaults && !is_stored {
+            self.defaulted.add(|| name.clone());
+        }
+        let (Some(persist), Some(kept)) = (&mut self.persist, kept) else { return };
+        let trouble = |reason: &str, message: &str| ObjectTrouble {
+            object: name.clone(),
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+        };
+        match kept {
+            Ok(Kept::Stored | Kept::Skipped) => {}
+            Ok(Kept::Held(why)) => persist.held.add(|| trouble(why.as_str(), sentence(why))),
+            Ok(Kept::Rejected(message)) => persist.rejected.add(|| trouble("Rejected", &message)),
+            Ok(Kept::Unknown) => persist.unknown += 1,
+            Err(stop) => persist.stop = Some(stop),
+        }
+    }
+
+    /// The same for the status.
+    pub(super) fn found(self, generation: i64) -> ExistingObjects {
+        let Self { objects, denied, defaulted, unseen, persist } = self;
+        let stored = objects - defaulted.count;
+        let persisted = persist.map(|persist| persist.found(objects, stored, unseen.is_empty()));
+        ExistingObjects {
+            observed_generation: generation,
+            last_looked: Some(Time(now())),
+            complete: unseen.is_empty(),
+            message: (!unseen.is_empty()).then(|| unseen.join("; ")),
+            objects,
+            denied: denied.count,
+            first_denied: denied.first,
+            defaulted: defaulted.count,
+            first_defaulted: defaulted.first,
+            persisted,
+        }
+    }
+}
+
+impl Persist {
+    fn found(self, objects: u64, stored: u64, is_complete: bool) -> PersistedDefaults {
+        let Self { is_storing, held, rejected, unknown, stop } = self;
+        let counted = format!("{stored} of {objects} objects hold their defaults");
+        let first = |first: &[ObjectTrouble]| {
+            let names = first.iter().take(3).map(|trouble| {
+                let ObjectName { namespace, name, .. } = &trouble.object;
+                namespace.as_ref().map_or_else(|| name.clone(), |namespace| format!("{namespace}/{name}"))
+            });
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let (reason, message) = match stop {
+            Some(Stop { reason, message }) => (reason, format!("{counted}; {message}")),
+            None if !is_complete => (INCOMPLETE, format!("{counted} of those that were looked at")),
+            None if stored < objects && !is_storing => {
+                (SETTLING, format!("{counted}; the others follow some seconds after the last change"))
+            }
+            None if unknown > 0 => (INCOMPLETE, format!("{counted}; of {unknown} it is not known")),
+            None if rejected.count > 0 => (
+                "ObjectsRejected",
+                format!("{counted}; {} rejected: {}", rejected.count, first(&rejected.first)),
+            ),
+            None if held.count > 0 => {
+                ("ObjectsHeld", format!("{counted}; {} held: {}", held.count, first(&held.first)))
+            }
+            None => (ALL_PERSISTED, counted),
+        };
+        PersistedDefaults {
+            reason: reason.to_owned(),
+            message,
+            stored,
+            held: held.count,
+            first_held: held.first,
+            rejected: rejected.count,
+            first_rejected: rejected.first,
+        }
+    }
+}
+
+/// Why an object is held.
+fn sentence(why: Withheld) -> &'static str {
+    match why {
+        Withheld::HiddenFields => {
+            "etcd may hold fields that the CRD's schema no longer knows, and a write would destroy them"
+        }
+        Withheld::Misfit => {
+            "a field has another type than the CRD's schema, so a write would clear managedFields"
+        }
+        Withheld::Owned => {
+            "somebody owns the value that a default would replace, or the whole list that it would stand in"
+        }
+        Withheld::InvalidDefaults => {
+            "with its defaults the object would break a rule that it does not break without them"
+        }
+    }
+}
