@@ -124,7 +124,9 @@ fn prepare(folder: &Path) -> Result<()> {
 
 /// A provider's EmbeddedSchema with what is known of a cluster, a schema that needs to know nothing, and a Machine.
 fn prepare_admission(folder: &Path) -> Result<()> {
-    fs::copy(file("../yaml/machine-api/aws.yaml"), folder.join("aws.yaml"))?;
+    for name in ["aws.yaml", "provider.yaml"] {
+        fs::copy(file("../yaml/machine-api/aws.yaml"), folder.join(name))?;
+    }
     let facts = serde_json::json!({
         "clusterID": "demo", "region": "eu-west-1", "arch": "amd64", "dnsDisconnected": false, "featureGates": {},
         "platformStatus": { "type": "AWS", "aws": { "region": "eu-west-1" } },
