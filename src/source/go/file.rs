@@ -55,6 +55,9 @@ pub(super) fn read(
     let mut source = Source { bytes: text.as_bytes(), file: &file, own: &own, imports: BTreeMap::new() };
     let mut reader = Declarations { package, uses, comments: Comments::default(), wrong: None };
     let root = tree.root_node();
+    if root.is_error() {
+        reader.wrong = Some(1);
+    }
     let mut cursor = root.walk();
     for node in root.children(&mut cursor) {
         if node.is_error() || node.is_missing() {

@@ -106,10 +106,12 @@ fn what_is_no_go_is_an_error_and_the_rest_is_read() {
         "package a\n\ntype A struct {\n\tB string `json:\"b\"`\n}\n\ntype C struct {\n\tD }} string\n",
     );
     write("bytes.go", "package a\0");
+    write("open.go", &format!("package a\n\ntype G {}", "struct { A ".repeat(1000)));
     write("fine.go", "package a\n\ntype E struct {\n\t// +default=\"x\"\n\tF string `json:\"f\"`\n}\n");
     let (packages, errors) = packages(&[folder.path().to_owned()]);
     let said: Vec<_> = errors.iter().map(ToString::to_string).collect();
-    assert_eq!(said.len(), 2, "{said:?}");
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(said[2].contains("open.go: line "), "{said:?}");
     assert!(said[0].contains("broken.go: line 7: is not Go"), "{said:?}");
     let findings = lint_go(&packages, &[]);
     assert_eq!(findings.len(), 1, "{findings:?}");
