@@ -30,7 +30,8 @@ async fn w22(cluster: &Cluster) -> Result<()> {
         let before = tabs.stored(name).await?.owners;
         let operations = json!([{"op": op, "path": path, "value": "new"}]);
         let dry = format!("{}?fieldManager={ETCH}&dryRun=All", tabs.path("v1", name));
-        let rehearsed = owners(&cluster.patch(JSON_PATCH, &dry, &operations).await?.ok()?);
+        let answer = cluster.patch(JSON_PATCH, &dry, &operations).await?.ok()?;
+        let rehearsed = owners(&answer);
         ensure!(tabs.stored(name).await?.owners == before, "{name}: a dry run stores nothing");
         tabs.json_patch("v1", name, operations).await?.ok()?;
         let after = tabs.stored(name).await?.owners;
