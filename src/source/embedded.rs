@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Origin, SourceError, documents};
-use crate::domain::admission::{Change, Compiled, Declaration, Problem, patch};
+use crate::domain::admission::{Compiled, Declaration, Problem, unknown_fields};
 
 /// An `EmbeddedSchema` of a file.
 #[derive(Debug)]
@@ -82,22 +82,6 @@ pub fn embedded_schemas(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<E
     if found.is_empty() { Err(EmbeddedError::None) } else { Ok(found) }
 }
 
-/// The fields of a document without a meaning: a cluster would drop them, or refuse them.
-fn unknown_fields(spec: &Value, declared: &Declaration) -> Vec<Problem> {
-    let read = serde_json::to_value(declared).unwrap_or_default();
-    let is_said = |path: &str| {
-        let value = spec.pointer(path);
-        value.is_some_and(|value| !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty()))
-    };
-    let dropped = patch(spec, &read).into_iter().filter_map(|change| match change {
-        Change::Remove { path } if is_said(&path) => Some(path),
-        _ => None,
-    });
-    let problem =
-        |path: String| Problem { field: format!("spec{path}"), problem: "there is no such field".to_owned() };
-    dropped.map(problem).collect()
-}
-
 fn listed(origin: &Origin, name: &str, problems: &[Problem]) -> String {
     let problems: Vec<String> =
         problems.iter().map(|Problem { field, problem }| format!("{field}: {problem}")).collect();
@@ -126,10 +110,10 @@ mod tests {
         assert_eq!(read("").expect("a schema")[0].name, "a");
         for (more, problem) in [
             ("  when: objec == null\n", "spec.when: undeclared reference to 'objec'"),
-            ("  enforced: Deny\n", "spec/enforced: there is no such field"),
+            ("  enforced: Deny\n", "spec.enforced: there is no such field"),
             (
                 "  defaults: [{path: .a, value: \"1\", wher: Empty}]\n",
-                "spec/defaults/0/wher: there is no such field",
+                "spec.defaults[0].wher: there is no such field",
             ),
             ("  enforcement: Maybe\n", "unknown variant `Maybe`"),
         ] {

@@ -476,12 +476,41 @@ fn rules_explain_themselves() -> Result<()> {
     let explained = etch(&["lint", "--explain", "nullable-default"])?;
     ensure!(explained.code == Some(0) && explained.out.starts_with("ETCH010 nullable-default (warning): "));
     let all = etch(&["lint", "--explain", "all"])?.out;
-    ensure!(all.lines().count() == 32, "{all}");
+    ensure!(all.lines().count() == 39, "{all}");
     let documented = fs::read_to_string(file("../docs/lint.md"))?;
     for line in all.lines().skip(1) {
         let cells: Vec<&str> = line.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
         ensure!(documented.contains(&format!("| {} |", cells.join(" | "))), "docs/lint.md lacks {cells:?}");
     }
     ensure!(etch(&["lint", "--explain", "ETCH000"])?.code == Some(2));
+    Ok(())
+}
+
+/// The shipped EmbeddedSchemas have nothing that a rule finds, and a mistake in one is found at its line.
+#[test]
+fn embedded_schemas_are_checked_against_the_crds_of_their_targets() -> Result<()> {
+    let root = e2e::install::root();
+    let schemas = root.join("yaml/machine-api");
+    let crds = ["machines", "machinesets"].map(|name| root.join(format!("e2e/admission/crds/{name}.yaml")));
+    let [machines, sets] = [text(&crds[0]), text(&crds[1])];
+    let clean = etch(&["lint", "--severity", "info", text(&schemas), machines, sets])?;
+    ensure!(clean.code == Some(0), "{clean:?}");
+
+    let folder = tempfile::tempdir()?;
+    let broken = folder.path().join("aws.yaml");
+    let shipped = fs::read_to_string(schemas.join("aws.yaml"))?;
+    let planted = shipped.replacen(".spec.providerSpec.value", ".spec.providerSpecs.value", 1);
+    ensure!(planted != shipped);
+    fs::write(&broken, &planted)?;
+    let found = findings(&[text(&broken), machines, sets])?;
+    ensure!(found.len() == 1, "{found:#?}");
+    assert_eq!((&found[0]["code"], &found[0]["path"]), (&"ETCH203".into(), &"spec.targets[0].path".into()));
+    assert_eq!(found[0]["crd"], "EmbeddedSchema machine-api-aws");
+    let sarif = etch(&["lint", "-o", "sarif", text(&broken), machines, sets])?.json()?;
+    let line =
+        sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"]["startLine"].as_u64();
+    let line = usize::try_from(line.context("a line")?)?;
+    let at = planted.lines().nth(line - 1).context("a line of the file")?;
+    ensure!(at.contains("providerSpecs"), "{at}");
     Ok(())
 }

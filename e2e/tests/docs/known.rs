@@ -54,6 +54,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch persist certificates.cert-manager.io --max-writes-per-second 20", LOOKED),
     ("kubectl get --raw /openapi/v3/apis/apps/v1", WELL),
     // lint
+    ("etch lint yaml/machine-api/ crds/", LOOKED),
     ("etch lint --live", LOOKED),
     ("etch lint --old old.yaml new.yaml", LOOKED),
     ("etch lint --old old.yaml new.yaml --kubernetes 1.36", LOOKED),

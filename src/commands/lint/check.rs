@@ -1,4 +1,4 @@
-//! Checks CRDs from files or a cluster, and collects what is found.
+//! Checks CRDs and EmbeddedSchemas from files or a cluster, and collects what is found.
 //! It must not print anything, nor leave anything out: the command does.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,16 +7,17 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use etch::cluster::{Cluster, crds};
+use etch::cluster::{Cluster, crds, embedded_schemas};
 use etch::domain::json::Json;
 use etch::domain::lint::{self, Finding};
 use etch::domain::validate::crd::Release;
 use etch::source::{self, Origin};
+use serde_json::Value;
 
 use super::super::{asynchronous, each, none_of};
 use crate::commands::global::Global;
 
-/// A finding, and the CRD that it is about, if it is about one.
+/// A finding, and the CRD or EmbeddedSchema that it is about, if it is about one.
 pub(super) struct Located {
     /// The line in that document's file; none before it was looked for, or where it is not known.
     pub(super) line: Option<usize>,
@@ -36,6 +37,12 @@ pub(super) struct Checked {
     pub(super) packages: u64,
     /// The CRDs that Go types are held against.
     pub(super) held: Vec<Json>,
+    /// How many EmbeddedSchemas were checked.
+    pub(super) schemas: u64,
+    /// The EmbeddedSchemas that were met, until they are checked.
+    pub(super) embedded: Vec<(Json, Option<Origin>)>,
+    /// CRDs that can be read only once, and those of targets.
+    pub(super) known: Vec<Json>,
     /// The CRDs before, by name.
     pub(super) old: BTreeMap<String, Json>,
     /// The releases that are asked.
@@ -82,10 +89,16 @@ pub(super) fn files(checked: &mut Checked, paths: &[PathBuf], with_go: bool) {
                             checked.crd(&document.json, Some(document.origin));
                             if with_go {
                                 checked.held.push(document.json);
+                            } else if path.as_os_str() == "-" {
+                                checked.known.push(document.json);
                             }
                         }
                         Some(error) => checked.failures.push(error.to_string()),
                     }
+                }
+                Ok(document) if document.kind() == "EmbeddedSchema" => {
+                    crds += 1;
+                    checked.embedded.push((document.json, Some(document.origin)));
                 }
                 Ok(document) => {
                     others.insert(document.what());
@@ -121,12 +134,65 @@ pub(super) fn go(checked: &mut Checked, patterns: &[PathBuf]) {
     }));
 }
 
-/// Checks the CRDs of the cluster.
+/// Checks the CRDs of the cluster, and its EmbeddedSchemas.
 pub(super) fn live(checked: &mut Checked, global: &Global) -> Result<()> {
     asynchronous()?.block_on(async {
         let cluster = Cluster::connect(&global.target()).await?;
-        each(&cluster, &crds(), &mut |crd| checked.crd(crd.json(), None)).await
+        let there = embedded_schemas();
+        let mut has_schemas = false;
+        each(&cluster, &crds(), &mut |crd| {
+            has_schemas |= crd.name() == format!("{}.{}", there.plural, there.group);
+            checked.crd(crd.json(), None);
+        })
+        .await?;
+        if has_schemas {
+            each(&cluster, &there, &mut |schema| checked.embedded.push((schema.json().clone(), None)))
+                .await?;
+            for (group, resource) in targets(&checked.embedded) {
+                checked.known.extend(cluster.crd(&format!("{resource}.{group}")).await?);
+            }
+        }
+        Ok(())
     })
+}
+
+/// Checks the EmbeddedSchemas that were met, in view of the CRDs of their targets, as far as these are there.
+pub(super) fn embedded(checked: &mut Checked, paths: &[PathBuf]) {
+    let (schemas, mut known) = (std::mem::take(&mut checked.embedded), std::mem::take(&mut checked.known));
+    let targets = targets(&schemas);
+    let is_target = |crd: &Json| {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        targets.contains(&(text(&crd["spec"]["group"]), text(&crd["spec"]["names"]["plural"])))
+    };
+    if !schemas.is_empty() {
+        known.extend(checked.held.iter().cloned());
+        // Once more, for one document is held at a time. What cannot be read was reported.
+        let files: Vec<PathBuf> = paths.iter().filter(|path| path.as_os_str() != "-").cloned().collect();
+        source::each(&files, &mut io::empty(), &mut |document| {
+            known.extend(document.ok().filter(|document| document.is_crd()).map(|document| document.json));
+            known.retain(&is_target);
+            ControlFlow::Continue(())
+        });
+    }
+    for (json, origin) in schemas {
+        checked.schemas += 1;
+        let name = format!("EmbeddedSchema {}", name_of(&json));
+        let found = lint::lint_embedded(&json, &known).into_iter();
+        checked.findings.extend(found.map(|finding| Located {
+            origin: origin.clone(),
+            line: None,
+            crd: name.clone(),
+            finding,
+        }));
+    }
+}
+
+/// Group and resource of all targets.
+fn targets(schemas: &[(Json, Option<Origin>)]) -> BTreeSet<(String, String)> {
+    let targets =
+        schemas.iter().flat_map(|(json, _)| json["spec"]["targets"].as_array().into_iter().flatten());
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    targets.map(|target| (text(&target["group"]), text(&target["resource"]))).collect()
 }
 
 /// The CRDs before, by name.

@@ -16,7 +16,7 @@ use etch::domain::lint::{self, Rule, Severity};
 use etch::domain::validate::crd::Release;
 use etch::report::{self, Align, Table};
 
-use self::check::{Checked, Located, files, go, live, old};
+use self::check::{Checked, Located, embedded, files, go, live, old};
 use self::document::document;
 use super::{failure, one_stdin};
 use crate::commands::global::Global;
@@ -25,7 +25,7 @@ use crate::commands::outcome::Outcome;
 /// The releases whose answers are known, as they are typed.
 const RELEASES: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
 
-/// Check CRDs for what the API server refuses, and for defaults that are wrong or surprising
+/// Check CRDs and EmbeddedSchemas for what is refused, and for defaults that are wrong or surprising
 ///
 /// Exit status: 0 if there are only infos, 1 if there are warnings or errors, 2 if something cannot be read; the rest is
 /// checked all the same.
@@ -33,6 +33,7 @@ const RELEASES: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
 #[command(after_help = "Examples:
   etch lint crds.yaml
   etch lint config/crd/ --severity error
+  etch lint provider.yaml crds/
   etch lint --old old.yaml new.yaml
   kustomize build config/crd | etch lint -
   etch lint --live --allow ETCH012
@@ -43,7 +44,7 @@ pub(crate) struct Lint {
     /// Files, folders, or - for standard input
     #[arg(value_name = "FILE", required_unless_present_any = ["live", "explain", "go"], conflicts_with = "live")]
     files: Vec<PathBuf>,
-    /// Check the CRDs in the cluster
+    /// Check the CRDs and EmbeddedSchemas in the cluster
     #[arg(long)]
     live: bool,
     /// The CRDs before, to check the others as updates of them: files, folders, or - for standard input
@@ -106,8 +107,10 @@ impl Lint {
         } else {
             files(&mut checked, &self.files, !self.go.is_empty());
         }
+        embedded(&mut checked, &self.files);
         go(&mut checked, &self.go);
-        if checked.crds == 0 && checked.packages == 0 && !checked.failures.is_empty() {
+        let is_empty = checked.crds == 0 && checked.schemas == 0 && checked.packages == 0;
+        if is_empty && !checked.failures.is_empty() {
             return Err(failure(checked.failures));
         }
         checked

@@ -50,8 +50,10 @@ pub(super) fn table(
     }
     let count =
         |severity| shown.iter().filter(|located| located.finding.rule.severity == severity).count() as u64;
-    let looked_at = [(checked.crds, "CRD"), (checked.packages, "Go package")];
-    let is_there = |(count, what): &(u64, &str)| *count > 0 || checked.packages == 0 && *what == "CRD";
+    let looked_at =
+        [(checked.crds, "CRD"), (checked.schemas, "EmbeddedSchema"), (checked.packages, "Go package")];
+    let others = checked.schemas + checked.packages;
+    let is_there = |(count, what): &(u64, &str)| *count > 0 || others == 0 && *what == "CRD";
     let looked_at: Vec<_> =
         looked_at.into_iter().filter(is_there).map(|(count, what)| counted(count, what)).collect();
     write!(out, "{}: ", looked_at.join(", "))?;

@@ -51,7 +51,7 @@ impl Compiled {
 }
 
 /// The creation of an object.
-fn request<'r>(resource: &'r Resource, object: &'r Value, facts: &'r Value) -> Request<'r> {
+pub(super) fn request<'r>(resource: &'r Resource, object: &'r Value, facts: &'r Value) -> Request<'r> {
     let Resource { group, version, plural } = resource;
     Request {
         named: Named::Resource { group, version, resource: plural },

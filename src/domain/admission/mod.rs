@@ -12,6 +12,7 @@
 //! 4. Nothing here fails: what cannot be evaluated is an error of the request, with the reason.
 
 mod answer;
+mod broken;
 mod compile;
 mod empty;
 mod existing;
@@ -34,11 +35,12 @@ mod view;
 mod webhooks;
 
 pub use answer::{Answer, Fault, shortened};
+pub use broken::{BrokenDefault, broken_by_defaults};
 pub use compile::Compiled;
 pub use existing::{Existing, Lacking, existing};
 pub use fill::Defaulted;
 pub use patch::{Change, patch};
-pub use problem::Problem;
+pub use problem::{Problem, unknown_fields};
 pub use request::{Lookup, Named, Request};
 pub use review::{Review, review};
 pub use settings::{FailurePolicy, MatchCondition, Webhooks};

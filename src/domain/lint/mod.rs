@@ -4,6 +4,7 @@
 
 mod breaks_parent_rule;
 mod clause_default;
+mod embedded;
 mod go;
 mod hidden_by_null;
 mod immutable;
@@ -31,9 +32,11 @@ mod versions_disagree;
 use super::crd::CrdError;
 use super::json::Json;
 use super::schema::DEEPEST;
+use super::validate::crd::Release;
 use rule::Report;
 use subject::Subject;
 
+pub use embedded::EMBEDDED_RULES;
 pub use go::{GO_RULES, lint_go};
 pub use refusal::{Part, Refusal};
 pub use refused::refusals;
@@ -106,6 +109,14 @@ pub fn lint(crd: &Json) -> Result<Vec<Finding>, LintError> {
     Ok(findings)
 }
 
+/// Applies every rule to an EmbeddedSchema, in view of the CRDs that are known: a target of another resource is taken as it is.
+/// Findings are in the order of their places in the document.
+pub fn lint_embedded(document: &Json, crds: &[Json]) -> Vec<Finding> {
+    // A schema that cannot be judged as a CRD's was found not to be servable.
+    let of_crd = |crd: &Json| (lint(crd).unwrap_or_default(), refusals(crd, None, &Release::ALL));
+    embedded::check(document, crds, &of_crd)
+}
+
 /// The rule with a code or a name, in whatever case.
 pub fn rule(code_or_name: &str) -> Option<&'static Rule> {
     let is_it = |text: &str| text.eq_ignore_ascii_case(code_or_name);
@@ -114,7 +125,7 @@ pub fn rule(code_or_name: &str) -> Option<&'static Rule> {
 
 /// All rules, in the order of their codes.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
-    RULES.into_iter().chain(GO_RULES)
+    RULES.into_iter().chain(GO_RULES).chain(EMBEDDED_RULES)
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@
 use crate::domain::finding::Kind;
 use crate::domain::validate::crd::Release;
 
-/// An error of the API server.
+/// An error of the API server, or of Etch where it is about an EmbeddedSchema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The place, in the server's spelling.
     pub field: String,
-    /// The kind of error; none where the CRD cannot even be decoded.
+    /// The kind of error; none where the CRD cannot even be decoded, and for an EmbeddedSchema.
     pub kind: Option<Kind>,
     /// The server's words.
     pub detail: String,

@@ -1,0 +1,153 @@
+use serde_json::{Value, json};
+
+use super::super::lint_embedded;
+use super::at::parts;
+use super::*;
+
+fn document(more: Value) -> Json {
+    let mut spec = json!({
+        "targets": [{ "group": "example.com", "version": "v1", "resource": "things", "path": ".spec.ext" }],
+        "schema": { "openAPIV3Schema": { "type": "object", "properties": {
+            "size": { "type": "string" }, "count": { "type": "integer" },
+            "disks": { "type": "array", "items": { "type": "object", "properties": { "name": { "type": "string" } } } },
+        } } },
+    });
+    spec.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+    Json::from(json!({ "kind": "EmbeddedSchema", "metadata": { "name": "a" }, "spec": spec }))
+}
+
+fn crd() -> Json {
+    let ext = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let schema = json!({ "type": "object", "properties": {
+        "spec": { "type": "object", "properties": { "ext": ext, "all": { "type": "array", "items": ext } } },
+    } });
+    Json::from(json!({
+        "metadata": { "name": "things.example.com" },
+        "spec": {
+            "group": "example.com", "scope": "Cluster", "names": { "kind": "Thing", "plural": "things" },
+            "versions": [
+                { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } },
+            ],
+        },
+    }))
+}
+
+fn found(more: Value) -> Vec<String> {
+    let findings = lint_embedded(&document(more), &[crd()]);
+    findings
+        .iter()
+        .map(|finding| format!("{} {} {}", finding.rule.code, finding.place(), finding.message))
+        .collect()
+}
+
+fn target(path: &str) -> Value {
+    json!({ "group": "example.com", "version": "v1", "resource": "things", "path": path })
+}
+
+/// Each rule beside the nearest declaration that it has nothing to say about.
+#[test]
+fn every_rule_finds_what_is_planted_and_nothing_else() {
+    let cases = [
+        (
+            "ETCH201 spec.facts[0] has to have a constant or an object, and not both",
+            json!({ "facts": [{ "name": "id" }] }),
+            json!({ "facts": [{ "name": "id", "constant": 1 }] }),
+        ),
+        (
+            "ETCH201 spec.enforced there is no such field",
+            json!({ "enforced": "Deny" }),
+            json!({ "enforcement": "Deny" }),
+        ),
+        (
+            "ETCH202 spec.rules[0].rule undefined field 'sizes'",
+            json!({ "rules": [{ "rule": "self.sizes == 'a'" }] }),
+            json!({ "rules": [{ "rule": "self.size == 'a'" }] }),
+        ),
+        (
+            "ETCH203 spec.targets[0].path things.example.com v1 knows nothing below .spec",
+            json!({ "targets": [target(".spec.value")] }),
+            json!({ "targets": [target(".spec.ext.value")] }),
+        ),
+        (
+            "ETCH203 spec.targets[0].path things.example.com v1 knows nothing below .spec",
+            json!({ "targets": [target(".spec.every[*]")] }),
+            json!({ "targets": [target(".spec.all[*]")] }),
+        ),
+        (
+            "ETCH203 spec.targets[0].version things.example.com has no version v2",
+            json!({ "targets": [{ "group": "example.com", "version": "v2", "resource": "things", "path": ".spec.ext" }] }),
+            json!({ "targets": [{ "group": "other.com", "version": "v2", "resource": "things", "path": ".spec" }] }),
+        ),
+        (
+            "ETCH204 spec.targets[1] spec.targets[0] is the same version of the same resource",
+            json!({ "targets": [target(".spec.ext"), target(".spec.all[*]")] }),
+            json!({ "targets": [target(".spec.all[*]")] }),
+        ),
+        (
+            "ETCH205 spec.defaults[0].path the schema has no such field below the extension",
+            json!({ "defaults": [{ "path": ".seize", "value": "'a'" }] }),
+            json!({ "defaults": [{ "path": ".seize", "value": "'a'", "scope": "Object" }] }),
+        ),
+        (
+            "ETCH205 spec.rules[0].forEach the schema has no such field below .disks[]",
+            json!({ "rules": [{ "rule": "true", "forEach": ".disks[*].labels[*]" }] }),
+            json!({ "rules": [{ "rule": "true", "forEach": ".disks[*].name" }] }),
+        ),
+        (
+            "ETCH206 spec.defaults[0] .size is set by default and refused: ",
+            json!({ "defaults": [{ "path": ".size", "value": "1" }] }),
+            json!({ "defaults": [{ "path": ".size", "value": "'a'" }] }),
+        ),
+        (
+            "ETCH206 spec.defaults[0] .count is set by default and refused: failed rule: self.?count.orValue(1) > 0",
+            json!({ "defaults": [{ "path": ".count", "value": "0" }],
+                    "rules": [{ "rule": "self.?count.orValue(1) > 0", "field": ".count" }] }),
+            json!({ "defaults": [{ "path": ".count", "value": "1" }],
+                    "rules": [{ "rule": "self.?count.orValue(1) > 0", "field": ".count" },
+                              { "rule": "has(self.size)", "field": ".size" }] }),
+        ),
+        (
+            "ETCH012 spec.schema.image the default is an image with a tag",
+            json!({ "schema": { "openAPIV3Schema": { "type": "object", "properties": {
+                "image": { "type": "string", "default": "a/b:1.2.3" } } } } }),
+            json!({ "schema": { "openAPIV3Schema": { "type": "object", "properties": {
+                "image": { "type": "string", "default": "a/b" } } } } }),
+        ),
+    ];
+    for (expected, planted, nearest) in cases {
+        let (planted, nearest) = (found(planted), found(nearest));
+        assert!(matches!(&planted[..], [one] if one.starts_with(expected)), "{expected}: {planted:#?}");
+        assert_eq!(nearest, [""; 0], "{expected}");
+    }
+}
+
+#[test]
+fn a_rule_that_may_cost_too_much_is_named_with_its_place() {
+    let schema = |limit: Value| {
+        let mut list = json!({ "type": "array", "items": { "type": "string" },
+            "x-kubernetes-validations": [{ "rule": "self.all(a, self.all(b, a == b || a.contains(b)))" }] });
+        list.as_object_mut().expect("a map").extend(limit.as_object().expect("a map").clone());
+        json!({ "schema": { "openAPIV3Schema": { "type": "object", "properties": { "names": list } } } })
+    };
+    let found = found(schema(json!({})));
+    assert!(
+        matches!(&found[..], [one] if one.starts_with("ETCH207 spec.schema.openAPIV3Schema") && one.contains("names")),
+        "{found:#?}"
+    );
+    let bounded = json!({ "maxItems": 5, "items": { "type": "string", "maxLength": 10 } });
+    assert_eq!(self::found(schema(bounded)), [""; 0]);
+}
+
+#[test]
+fn what_cannot_be_read_is_named_field_by_field() {
+    let document = Json::from(json!({ "spec": { "targets": [], "enforcement": "Maybe", "rules": 1 } }));
+    let places: Vec<String> = lint_embedded(&document, &[]).iter().map(Finding::place).collect();
+    assert_eq!(places, ["spec.enforcement", "spec.rules"]);
+}
+
+#[test]
+fn a_field_leads_to_its_line() {
+    let (field, item) = (|name: &str| Part::Field(name.to_owned()), Part::Item);
+    assert_eq!(parts("spec.rules[3].rule"), [field("spec"), field("rules"), item(3), field("rule")]);
+    assert_eq!(parts("spec"), [field("spec")]);
+}
