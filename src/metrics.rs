@@ -46,7 +46,7 @@ pub struct Metrics {
     pub review_duration: Histogram,
     /// When the certificate for admission expires, in seconds since 1970; 0 where there is none.
     pub certificate_expiry: Gauge,
-    /// How often the certificate for admission was read and could not be used.
+    /// How often the certificate for admission was read and could not be used, or could not be written.
     pub certificate_failures: Counter,
 }
 
@@ -284,7 +284,7 @@ impl Metrics {
         );
         registry.register(
             "admission_certificate_failures",
-            "How often the certificate for admission was read and could not be used",
+            "How often the certificate for admission could not be used, or not be written",
             certificate_failures.clone(),
         );
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);

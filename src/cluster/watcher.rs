@@ -1,4 +1,4 @@
-//! kube-runtime's watchers of CRDs (metadata only) and policies, with their three weaknesses mended.
+//! kube-runtime's watchers of CRDs (metadata only), policies and what admission needs, with their three weaknesses mended.
 //! It must not keep objects, nor judge them.
 //!
 //! - K1: a back-off that every LIST resets is none. Here an attempt counts as good once its list is complete.
@@ -91,7 +91,7 @@ impl Cluster {
         })
     }
 
-    fn paced_client(&self, health: &WatchHealth) -> kube::Client {
+    pub(super) fn paced_client(&self, health: &WatchHealth) -> kube::Client {
         let paced = Paced {
             client: self.client.clone(),
             metrics: self.metrics.clone(),
@@ -103,7 +103,7 @@ impl Cluster {
 }
 
 /// Goes on through every failure of the watchers that `start` makes, after a wait that grows.
-fn healed<K: Send + 'static>(
+pub(super) fn healed<K: Send + 'static>(
     kind: &'static str,
     server: Server,
     health: WatchHealth,

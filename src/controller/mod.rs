@@ -51,7 +51,7 @@ use policy::PolicyStatus;
 use status::events;
 use status::writer::now;
 
-pub use admission::{Admission, UpgradeGuard};
+pub use admission::{Admission, Clock, SelfManaged, UpgradeGuard};
 pub use crd::sweep::is_left_out;
 pub use foretell::{DueChanges, due_changes, governed, recorded};
 pub use governing::{Governed, Governing};

@@ -53,15 +53,16 @@ impl Rig {
             fs::write(folder.path().join(name), text).expect("written");
         }
         let metrics = Arc::new(Metrics::default());
-        let certificates = Certificates::new(folder.path().to_owned(), metrics.clone());
+        let certificates = Certificates::new(metrics.clone());
         let tls = certificates.tls().expect("TLS 1.3");
         let (usable, has_one) = oneshot::channel();
         let usable = std::sync::Mutex::new(Some(usable));
+        let path = folder.path().to_owned();
         tokio::spawn(async move {
             let ready = || {
                 let _ = usable.lock().expect("no panic").take().map(|usable| usable.send(()));
             };
-            match certificates.follow(ready).await {}
+            match certificates.follow_folder(path, ready).await {}
         });
         timeout(GUARD, has_one).await.expect("in time").expect("a certificate");
 
@@ -82,7 +83,7 @@ impl Rig {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (end, ended) = oneshot::channel();
-        let server = tokio::spawn(serve(listener, tls, desk, async move { drop(ended.await) }));
+        let server = tokio::spawn(serve(listener, tls, desk.router(), async move { drop(ended.await) }));
         let authority = cert.der().clone();
         Self { address, authority, end: Some(end), server, metrics, asked, answers, _folder: folder }
     }

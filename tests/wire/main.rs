@@ -4,6 +4,7 @@
 mod admission;
 mod blind;
 mod bounded;
+mod certificates;
 mod conditions;
 mod events;
 mod existing;

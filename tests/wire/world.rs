@@ -25,6 +25,7 @@ pub(crate) const THINGS: &str = "things";
 pub(crate) const OTHERS: &str = "others";
 pub(crate) const SCHEMAS: &str = "embeddedschemas";
 pub(crate) const FACTS: &str = "configs";
+pub(crate) const SECRETS: &str = "secrets";
 /// The webhook configurations, in the order in which API servers ask.
 pub(crate) const WEBHOOKS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
@@ -277,6 +278,8 @@ impl World {
             ["etch-operator.io", _, SCHEMAS] => self.collection(SCHEMAS, request),
             ["etch-operator.io", _, SCHEMAS, name, "status"] => self.set_status(SCHEMAS, name, request),
             ["config.example.com", _, FACTS] => self.collection(FACTS, request),
+            ["v1", "namespaces", _, SECRETS] if request.method == "GET" => self.collection(SECRETS, request),
+            ["v1", "namespaces", _, SECRETS, ..] => self.secret(request),
             ["admissionregistration.k8s.io", _, which, name] => self.webhooks(which, name, request),
             _ => Answer::text(404, "404 page not found\n"),
         }
@@ -287,9 +290,31 @@ impl World {
         let of = |known: &&&'static str| **known == which;
         let Some(which) = WEBHOOKS.iter().find(of) else { return not_found(name) };
         if request.verb() == "PATCH apply" {
+            if request.asked("dryRun") == "All" {
+                return Answer::json(request.body.clone());
+            }
             self.put(which, request.body.clone());
         }
         self.stored(which, name).map_or(not_found(name), Answer::json)
+    }
+
+    /// A Secret that is created, or applied as it was read; what it holds is what was sent last.
+    fn secret(&self, request: &Request) -> Answer {
+        let name = request.body["metadata"]["name"].as_str().expect("a name");
+        let read = &request.body["metadata"]["resourceVersion"];
+        match (request.verb().as_str(), self.stored(SECRETS, name)) {
+            ("POST", Some(_)) => return Answer::status(409, "AlreadyExists", "it is there"),
+            ("POST", None) => self.put(SECRETS, request.body.clone()),
+            ("PATCH apply", Some(mut secret)) => {
+                if secret["metadata"]["resourceVersion"] != *read {
+                    return Answer::status(409, "Conflict", "the object has been modified");
+                }
+                secret["data"] = request.body["data"].clone();
+                self.put(SECRETS, secret);
+            }
+            _ => return not_found(name),
+        }
+        self.stored(SECRETS, name).map_or(not_found(name), Answer::json)
     }
 
     fn collection(&self, plural: &'static str, request: &Request) -> Answer {

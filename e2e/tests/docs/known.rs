@@ -72,6 +72,11 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     // admission
     ("kubectl apply -k config/admission", Left("it needs cert-manager")),
     ("kubectl apply -k config/admission-service-ca", Left("it needs OpenShift's service-ca operator")),
+    ("kubectl apply -k config/admission-self-managed", WELL),
+    (
+        "kubectl -n etch-system patch secret etch-admission-certificates --type=merge --patch '{\"data\":{\"ca.key\":null}}'",
+        Left(SERVED_ELSEWHERE),
+    ),
     ("etch rbac provider.yaml --name etch-provider | kubectl apply -f -", Left("there is no such file")),
     ("kubectl get embeddedschemas", Left(SERVED_ELSEWHERE)),
     (

@@ -8,15 +8,20 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::Cluster;
-use etch::controller::{Admission, Governing, UpgradeGuard};
-use etch::domain::admission::{Endpoint, Injection, Lookup};
+use etch::controller::{Admission, Governing, SelfManaged, UpgradeGuard};
+use etch::domain::admission::renewal::Lifetimes;
+use etch::domain::admission::{Endpoint, Injection, Lookup, SERVICE};
 use etch::server::Readiness;
 use etch::server::admission::{Certificates, Desk, Reference, References, Serving, Upgrades, serve};
 use futures::FutureExt;
+use http::Uri;
+use jiff::Timestamp;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
+
+use crate::commands::values::duration;
 
 /// How long requests are still taken after the process is to end: until everybody has heard that it is not ready.
 const LINGER: Duration = Duration::from_secs(5);
@@ -34,6 +39,23 @@ pub(super) struct AdmissionFlags {
         default_value = "/etc/etch/admission"
     )]
     admission_certificates: PathBuf,
+    /// The Secret in Etch's own namespace with certificates that Etch makes and renews itself
+    #[arg(
+        long,
+        env = "ETCH_ADMISSION_CERTIFICATES_SECRET",
+        value_name = "NAME",
+        conflicts_with = "admission_certificates"
+    )]
+    admission_certificates_secret: Option<String>,
+    /// How long a certificate is valid that Etch makes itself; it is renewed after two thirds
+    #[arg(
+        long,
+        env = "ETCH_ADMISSION_CERTIFICATE_LIFETIME",
+        value_name = "TIME",
+        default_value = "90d",
+        value_parser = lifetime
+    )]
+    admission_certificate_lifetime: Duration,
     /// Who tells the API server which authority has signed the certificate
     #[arg(long, env = "ETCH_ADMISSION_INJECT", value_enum, default_value_t)]
     admission_inject: Inject,
@@ -78,9 +100,10 @@ impl AdmissionFlags {
         {
             bail!("--admission-url {url:?}: is no URL that begins with https://");
         }
+        let self_managed = self.self_managed(namespace)?;
         ready.serves_admission();
         let metrics = cluster.metrics().clone();
-        let certificates = Certificates::new(self.admission_certificates.clone(), metrics.clone());
+        let certificates = Certificates::new(metrics.clone());
         let tls = certificates.tls()?;
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("--admission-listen {address}"))?;
@@ -100,6 +123,14 @@ impl AdmissionFlags {
             Admission::start(cluster.clone(), serving.clone(), ready.clone(), endpoint, authority)
                 .guarding_upgrades(governing.clone())
                 .writing_at_most(max_writes_per_second);
+        let (admission, presented) = match self_managed {
+            Some(options) => {
+                let secret = options.secret.clone();
+                let (admission, presented) = admission.issuing(options, Arc::new(Timestamp::now));
+                (admission, Some((secret, presented)))
+            }
+            None => (admission, None),
+        };
         let desk = Desk::new(serving, references(cluster.clone()), metrics)
             .guarded_by(upgrades(UpgradeGuard::new(cluster.clone(), governing)));
         let over = {
@@ -110,12 +141,53 @@ impl AdmissionFlags {
                 tokio::time::sleep(LINGER).await;
             }
         };
-        let server = tokio::spawn(serve(listener, tls, desk, over));
-        let ready = ready.clone();
-        let certificates =
-            tokio::spawn(async move { match certificates.follow(|| ready.has_a_certificate()).await {} });
+        let server = tokio::spawn(serve(listener, tls, desk.router(), over));
+        let (ready, folder) = (ready.clone(), self.admission_certificates.clone());
+        let certificates = tokio::spawn(async move {
+            let ready = || ready.has_a_certificate();
+            match presented {
+                Some((secret, presented)) => certificates.follow_secret(&secret, presented, ready).await,
+                None => certificates.follow_folder(folder, ready).await,
+            };
+        });
         Ok(Some(Running { admission, server, certificates }))
     }
+
+    /// What Etch needs to know to make certificates, if it is to make them.
+    fn self_managed(&self, namespace: &str) -> anyhow::Result<Option<SelfManaged>> {
+        let Some(secret) = self.admission_certificates_secret.clone() else { return Ok(None) };
+        if secret.is_empty() {
+            bail!("--admission-certificates-secret: is no name of a Secret");
+        }
+        if !matches!(self.admission_inject, Inject::None) {
+            bail!(
+                "--admission-inject: with --admission-certificates-secret nobody injects an authority but Etch"
+            );
+        }
+        let host = match &self.admission_url {
+            None => format!("{SERVICE}.{namespace}.svc"),
+            Some(url) => host(url).with_context(|| format!("--admission-url {url:?}: has no host"))?,
+        };
+        let lifetimes = Lifetimes::of(self.admission_certificate_lifetime);
+        Ok(Some(SelfManaged { namespace: namespace.to_owned(), secret, host, lifetimes }))
+    }
+}
+
+/// The name or the address in a URL.
+fn host(url: &str) -> Option<String> {
+    let url: Uri = url.parse().ok()?;
+    // An IPv6 address stands in brackets there.
+    Some(url.host()?.trim_matches(['[', ']']).to_owned())
+}
+
+/// The lifetime of a certificate: no shorter than its renewal takes, and no longer than clients like it.
+fn lifetime(text: &str) -> Result<Duration, String> {
+    let lifetime = duration(text)?;
+    let bounds = Duration::from_secs(10)..=Duration::from_secs(3_650 * 86_400);
+    bounds
+        .contains(&lifetime)
+        .then_some(lifetime)
+        .ok_or_else(|| "expected a time from 10s to 3650d".to_owned())
 }
 
 impl Running {

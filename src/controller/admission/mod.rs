@@ -1,7 +1,10 @@
-//! What admission answers by: on every replica EmbeddedSchemas and facts are watched; the leader writes statuses and webhooks.
+//! What admission answers by: on every replica EmbeddedSchemas and facts are watched; the leader writes statuses and webhooks,
+//! and makes certificates where nobody else does.
 //! It must not answer requests; see `server::admission`.
 
+mod certificates;
 mod existing;
+mod issue;
 mod lookable;
 mod persist;
 mod state;
@@ -12,6 +15,7 @@ mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,12 +33,14 @@ use super::status::writer::now;
 use crate::cluster::{Backoff, CallError, Cluster};
 use crate::domain::admission::{Endpoint, FactObject};
 use crate::server::Readiness;
-use crate::server::admission::{Authority, Serving};
+use crate::server::admission::{Authority, Presented, Serving};
+use certificates::{SelfManagedCertificates, Trusted};
 use existing::Looker;
 use persist::Store;
 use state::{GATHER, Shared, lock};
 use status::Unserved;
 
+pub use certificates::{Clock, SelfManaged};
 pub use upgrades::UpgradeGuard;
 
 /// How long a replica that is otherwise ready waits for facts: one that may not be read must not hold it up.
@@ -55,6 +61,8 @@ pub struct Admission {
     governing: Option<Governing>,
     max_writes_per_second: Option<u32>,
     following: JoinHandle<()>,
+    trusted: watch::Sender<Option<Trusted>>,
+    certificates: Option<SelfManagedCertificates>,
 }
 
 /// What an object that facts are taken from is now; none if there is no such object.
@@ -74,6 +82,7 @@ impl Admission {
         let shared = Shared::default();
         let (changed, changes) = watch::channel(());
         let following = tokio::spawn(follow(cluster.clone(), shared.clone(), serving, ready, changed));
+        let trusted = watch::Sender::new(None);
         Self {
             cluster,
             endpoint,
@@ -83,7 +92,23 @@ impl Admission {
             governing: None,
             max_writes_per_second: None,
             following,
+            trusted,
+            certificates: None,
         }
+    }
+
+    /// Has Etch make the certificates itself. What they are is what the returned channel has.
+    #[must_use]
+    pub fn issuing(
+        mut self,
+        options: SelfManaged,
+        clock: Clock,
+    ) -> (Self, watch::Receiver<Option<Presented>>) {
+        let trusted = self.trusted.subscribe();
+        let certificates = SelfManagedCertificates::start(self.cluster.clone(), options, trusted, clock);
+        let presented = certificates.presented();
+        self.certificates = Some(certificates);
+        (self, presented)
     }
 
     /// Has the API server ask about upgrades of CRDs too, while a policy asks for that.
@@ -100,15 +125,25 @@ impl Admission {
         self
     }
 
-    /// Writes statuses and webhooks, and looks at existing objects, for as long as it is polled, which only the leader may do.
+    /// Writes statuses and webhooks, looks at existing objects, and renews certificates, for as long as it is polled, which only the
+    /// leader may do.
     pub async fn lead(&self) -> Infallible {
         lock(&self.shared).forget_looks();
+        // Another may have led meanwhile.
+        self.trusted.send_replace(None);
         let (looked, looks) = watch::channel(());
         let store = Store::new(self.cluster.clone(), self.governing.clone(), self.max_writes_per_second);
         let looker = Looker::new(self.cluster.clone(), self.shared.clone(), self.endpoint.clone(), store);
+        let renewing = async {
+            match &self.certificates {
+                Some(certificates) => certificates.lead().await,
+                None => pending().await,
+            }
+        };
         tokio::select! {
             never = self.keep_written(looks) => never,
             never = looker.look(self.changes.clone(), looked) => never,
+            never = renewing => never,
         }
     }
 
@@ -180,7 +215,18 @@ impl Admission {
             Some(governing) => governing.asks_for_guard(),
             None => Some(false),
         };
-        webhooks::write(&self.cluster, declared, guard, &self.endpoint, authority.as_deref()).await
+        let unserved =
+            webhooks::write(&self.cluster, declared, guard, &self.endpoint, authority.as_deref()).await?;
+        if let Some(bundle) = authority {
+            self.trusted.send_if_modified(|trusted| {
+                let is_new = trusted.as_ref().is_none_or(|trusted| trusted.bundle != bundle);
+                if is_new {
+                    *trusted = Some(Trusted { bundle, since: Instant::now() });
+                }
+                is_new
+            });
+        }
+        Ok(unserved)
     }
 }
 

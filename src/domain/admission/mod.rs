@@ -22,6 +22,7 @@ mod judge;
 mod patch;
 mod place;
 mod problem;
+pub mod renewal;
 mod request;
 mod review;
 mod run;

@@ -1,27 +1,32 @@
-//! The certificate of the admission server, from a folder as kubelets mount Secrets, read again when it changes.
-//! It must not log what is in a file.
+//! The certificate of the admission server, from a folder as kubelets mount Secrets, or as somebody reads the Secret; another
+//! one counts at once. It must not log what is in a file.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::fs;
+use std::future::pending;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use rustls::ServerConfig;
+use jiff::Timestamp;
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::version::TLS13;
+use rustls::{RootCertStore, ServerConfig};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tracing::{info, warn};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
 
+use crate::domain::admission::renewal::Validity;
 use crate::metrics::Metrics;
 
 /// How often the files are read. Kubelets need a minute or more to show a new Secret.
@@ -31,9 +36,8 @@ const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 const AUTHORITY: &str = "ca.crt";
 
-/// A certificate that is served, and kept current by [`Certificates::follow`].
+/// A certificate that is served, and kept current by [`Certificates::follow_folder`] or [`Certificates::follow_secret`].
 pub struct Certificates {
-    folder: PathBuf,
     provider: Arc<CryptoProvider>,
     current: Arc<Current>,
     authority: watch::Sender<Authority>,
@@ -52,16 +56,20 @@ pub enum Authority {
     Named(Vec<u8>),
 }
 
+/// What a server presents, all of it in PEM.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Presented {
+    /// `tls.crt`: the certificate, and maybe those between it and the authority.
+    pub certificate: Vec<u8>,
+    /// `tls.key`.
+    pub key: Vec<u8>,
+    /// `ca.crt`, if there is one.
+    pub authority: Option<Vec<u8>>,
+}
+
 /// The last certificate that could be used.
 #[derive(Default)]
 struct Current(RwLock<Option<Arc<CertifiedKey>>>);
-
-/// What was found in the folder.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Files {
-    certificate: Vec<u8>,
-    key: Vec<u8>,
-}
 
 /// Why files give no certificate.
 #[derive(Debug, thiserror::Error)]
@@ -77,10 +85,9 @@ enum Unusable {
 }
 
 impl Certificates {
-    /// The certificate in this folder: `tls.crt`, `tls.key`, and the authority in `ca.crt` where there is one. Nothing is read yet.
-    pub fn new(folder: PathBuf, metrics: Arc<Metrics>) -> Self {
+    /// No certificate yet.
+    pub fn new(metrics: Arc<Metrics>) -> Self {
         Self {
-            folder,
             provider: Arc::new(default_provider()),
             current: Arc::default(),
             authority: watch::Sender::new(Authority::Unknown),
@@ -106,43 +113,58 @@ impl Certificates {
         self.authority.subscribe()
     }
 
-    /// Reads the files again and again. `ready` is called as soon as there is a certificate.
-    pub async fn follow(&self, ready: impl Fn()) -> std::convert::Infallible {
-        let (mut last, mut failed) = (Files::default(), None);
+    /// Reads `tls.crt`, `tls.key` and, where it is there, `ca.crt` again and again. `ready` is called as soon as there is a
+    /// certificate.
+    pub async fn follow_folder(&self, folder: PathBuf, ready: impl Fn()) -> Infallible {
+        let (mut last, mut failed) = (Presented::default(), None);
         loop {
-            let folder = self.folder.clone();
-            let read = spawn_blocking(move || (files(&folder), fs::read(folder.join(AUTHORITY)).ok())).await;
+            let found = folder.clone();
             // Only a runtime that ends does not finish reading.
-            if let Ok((files, authority)) = read {
-                match files.and_then(|files| self.take(files, &mut last)) {
-                    Ok(()) => {
-                        failed = None;
-                        self.name_authority(authority);
-                        ready();
-                    }
-                    Err(error) => self.warn_once(&error, &mut failed),
-                }
+            if let Ok(files) = spawn_blocking(move || files(&found)).await {
+                let taken = files.and_then(|files| self.take(files, &mut last));
+                self.report(taken, &folder.display(), &mut failed, &ready);
             }
             sleep(LOOK_AGAIN).await;
         }
     }
 
+    /// Serves what a Secret of this name holds, whenever that changes. `ready` is called as soon as there is a certificate.
+    pub async fn follow_secret(
+        &self,
+        name: &str,
+        mut found: watch::Receiver<Option<Presented>>,
+        ready: impl Fn(),
+    ) -> Infallible {
+        let (mut last, mut failed) = (Presented::default(), None);
+        loop {
+            let files = found.borrow_and_update().clone();
+            if let Some(files) = files {
+                let taken = self.take(files, &mut last);
+                self.report(taken, &name, &mut failed, &ready);
+            }
+            if found.changed().await.is_err() {
+                return pending().await;
+            }
+        }
+    }
+
     /// Serves these, where they are not what is served already.
-    fn take(&self, files: Files, last: &mut Files) -> Result<(), Unusable> {
+    fn take(&self, files: Presented, last: &mut Presented) -> Result<(), Unusable> {
         if files == *last {
             return Ok(());
         }
-        let (certified, expires) = certified(&files, &self.provider)?;
-        *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
+        let (certified, validity) = certified(&files, &self.provider)?;
+        if (&files.certificate, &files.key) != (&last.certificate, &last.key) {
+            *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
+            self.metrics.certificate_expiry.set(validity.until.as_second());
+            info!(expires = %validity.until, "a certificate for admission is served");
+        }
+        self.name_authority(files.authority.clone());
         *last = files;
-        self.metrics.certificate_expiry.set(expires);
-        let expires =
-            jiff::Timestamp::from_second(expires).map_or_else(|_| String::new(), |at| at.to_string());
-        info!(%expires, "a certificate for admission is served");
         Ok(())
     }
 
-    /// A file that is missing for a moment takes nothing back.
+    /// One that is missing for a moment takes nothing back.
     fn name_authority(&self, found: Option<Vec<u8>>) {
         self.authority.send_if_modified(|authority| {
             let new = match (found, &*authority) {
@@ -156,32 +178,73 @@ impl Certificates {
         });
     }
 
-    fn warn_once(&self, error: &Unusable, failed: &mut Option<String>) {
+    fn report(
+        &self,
+        taken: Result<(), Unusable>,
+        place: &dyn fmt::Display,
+        failed: &mut Option<String>,
+        ready: impl Fn(),
+    ) {
+        let Err(error) = taken else {
+            *failed = None;
+            return ready();
+        };
         self.metrics.certificate_failures.inc();
         let text = error.to_string();
         if failed.as_ref() != Some(&text) {
-            let folder = self.folder.display();
-            warn!(%folder, error = text, "the certificate for admission cannot be used; the last one stays");
+            warn!(%place, error = text, "the certificate for admission cannot be used; the last one stays");
             *failed = Some(text);
         }
     }
 }
 
-fn files(folder: &Path) -> Result<Files, Unusable> {
-    let read = |name: &'static str| fs::read(folder.join(name)).map_err(|error| Unusable::Read(name, error));
-    Ok(Files { certificate: read(CERTIFICATE)?, key: read(KEY)? })
+/// From when until when a certificate is valid, if whoever trusts these authorities trusts a server of this name that presents
+/// it, as long as it is valid.
+pub fn trusted(presented: &Presented, host: &str, authorities: &[CertificateDer<'_>]) -> Option<Validity> {
+    let provider = default_provider();
+    let (certified, validity) = certified(presented, &provider).ok()?;
+    let (leaf, between) = certified.cert.split_first()?;
+    let leaf = ParsedCertificate::try_from(leaf).ok()?;
+    verify_server_name(&leaf, &ServerName::try_from(host).ok()?).ok()?;
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(authorities.iter().cloned());
+    let then = Duration::from_secs(validity.from.as_second().try_into().ok()?);
+    let algorithms = provider.signature_verification_algorithms.all;
+    let then = UnixTime::since_unix_epoch(then);
+    verify_server_cert_signed_by_trust_anchor(&leaf, &roots, between, then, algorithms).ok()?;
+    Some(validity)
 }
 
-/// A certificate with its key, and when it expires, in seconds since 1970.
-fn certified(files: &Files, provider: &CryptoProvider) -> Result<(CertifiedKey, i64), Unusable> {
+fn files(folder: &Path) -> Result<Presented, Unusable> {
+    let read = |name: &'static str| fs::read(folder.join(name)).map_err(|error| Unusable::Read(name, error));
+    let authority = fs::read(folder.join(AUTHORITY)).ok();
+    Ok(Presented { certificate: read(CERTIFICATE)?, key: read(KEY)?, authority })
+}
+
+/// A certificate with its key, and from when until when it is valid.
+fn certified(files: &Presented, provider: &CryptoProvider) -> Result<(CertifiedKey, Validity), Unusable> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&files.certificate).collect();
     let chain = chain.ok().filter(|chain| !chain.is_empty());
     let chain = chain.ok_or(Unusable::Pem(CERTIFICATE, "certificate"))?;
     let key = PrivateKeyDer::from_pem_slice(&files.key).map_err(|_| Unusable::Pem(KEY, "private key"))?;
     let (_, leaf) = X509Certificate::from_der(&chain[0]).map_err(|_| Unusable::NotX509)?;
-    let expires = leaf.validity().not_after.timestamp();
+    let validity = validity(&leaf).ok_or(Unusable::NotX509)?;
     let certified = CertifiedKey::from_der(chain, key, provider).map_err(Unusable::Pair)?;
-    Ok((certified, expires))
+    Ok((certified, validity))
+}
+
+/// From when until when a certificate is valid; none where no calendar has such a time.
+pub fn validity(certificate: &X509Certificate<'_>) -> Option<Validity> {
+    let at = |time: ASN1Time| Timestamp::from_second(time.timestamp()).ok();
+    let validity = certificate.validity();
+    Some(Validity { from: at(validity.not_before)?, until: at(validity.not_after)? })
+}
+
+impl fmt::Debug for Presented {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nothing of the key.
+        f.write_str("Presented")
+    }
 }
 
 impl ResolvesServerCert for Current {
@@ -225,9 +288,10 @@ mod tests {
     async fn what_cannot_be_used_is_counted_and_nothing_is_ready() {
         let folder = tempfile::tempdir().expect("a folder");
         let metrics = Arc::new(Metrics::default());
-        let certificates = Certificates::new(folder.path().to_owned(), metrics.clone());
+        let certificates = Certificates::new(metrics.clone());
         let is_ready = std::sync::atomic::AtomicBool::default();
-        let follow = certificates.follow(|| is_ready.store(true, std::sync::atomic::Ordering::Relaxed));
+        let ready = || is_ready.store(true, std::sync::atomic::Ordering::Relaxed);
+        let follow = certificates.follow_folder(folder.path().to_owned(), ready);
         tokio::select! {
             never = follow => match never {},
             () = async { while metrics.certificate_failures.get() < 3 { sleep(LOOK_AGAIN).await } } => {}

@@ -18,8 +18,6 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
-use super::router::Desk;
-
 /// How many connections there may be; further ones wait to be accepted.
 const MOST: usize = 512;
 /// How long a handshake may take.
@@ -39,10 +37,10 @@ const AFTER_FAILURE: Duration = Duration::from_millis(200);
 pub async fn serve(
     listener: TcpListener,
     tls: Arc<ServerConfig>,
-    desk: Desk,
+    router: Router,
     over: impl Future<Output = ()>,
 ) {
-    let (acceptor, router) = (TlsAcceptor::from(tls), desk.router());
+    let acceptor = TlsAcceptor::from(tls);
     let (graceful, places) = (GracefulShutdown::new(), Arc::new(Semaphore::new(MOST)));
     let mut connections = JoinSet::new();
     let mut over = pin!(over);

@@ -15,7 +15,7 @@ mod router;
 mod serving;
 mod upgrades;
 
-pub use certificates::{Authority, Certificates};
+pub use certificates::{Authority, Certificates, Presented, trusted, validity};
 pub use listen::serve;
 pub use references::{Found, Reference, References};
 pub use review::{Asked, Malformed, Phase, Reviewed, review};

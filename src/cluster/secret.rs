@@ -1,0 +1,82 @@
+//! The Secret with the certificates that Etch makes for admission: watched, created, and written as it was read.
+//! It must not read any other Secret, nor log what is in this one.
+
+use std::collections::BTreeMap;
+
+use futures::{Stream, StreamExt};
+use http::Method;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::runtime::watcher::{self, Event};
+use serde_json::{Value, json};
+
+use super::call::{encoded, send};
+use super::watcher::healed;
+use super::{CallError, Cluster, WatchHealth};
+use crate::domain::admission::MANAGED_BY;
+use crate::domain::json::Json;
+use crate::domain::ownership::MANAGER;
+
+/// What a Secret holds, by key.
+pub type SecretData = BTreeMap<String, Vec<u8>>;
+
+impl Cluster {
+    /// One Secret, for as long as somebody listens.
+    pub fn watch_secret(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> impl Stream<Item = Event<Secret>> + Send + use<> {
+        let health = WatchHealth::default();
+        let api = Api::<Secret>::namespaced(self.paced_client(&health), namespace);
+        let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        healed("secrets", self.server.clone(), health, move || {
+            watcher::watcher(api.clone(), one.clone()).boxed()
+        })
+    }
+
+    /// Creates a Secret of type `kubernetes.io/tls`.
+    ///
+    /// # Errors
+    /// See [`CallError`]; 409 where there is one already.
+    pub async fn create_secret(
+        &self,
+        namespace: &str,
+        name: &str,
+        data: &SecretData,
+    ) -> Result<(), CallError> {
+        let mut body = body(namespace, name, data);
+        body["type"] = json!("kubernetes.io/tls");
+        let path = format!("/api/v1/namespaces/{}/secrets?fieldManager={MANAGER}", encoded(namespace));
+        self.call(send(Method::POST, &path, Json::from(body).to_vec())).await.map(drop)
+    }
+
+    /// Sets what a Secret holds under these keys, if it is still as it was at a resource version.
+    ///
+    /// # Errors
+    /// See [`CallError`]; 409 where it has changed since.
+    pub async fn write_secret(
+        &self,
+        namespace: &str,
+        name: &str,
+        resource_version: &str,
+        data: &SecretData,
+    ) -> Result<(), CallError> {
+        let mut body = body(namespace, name, data);
+        body["metadata"]["resourceVersion"] = json!(resource_version);
+        let path = format!("/api/v1/namespaces/{}/secrets/{}", encoded(namespace), encoded(name));
+        self.apply(&path, body).await
+    }
+}
+
+fn body(namespace: &str, name: &str, data: &SecretData) -> Value {
+    let data: BTreeMap<&str, ByteString> =
+        data.iter().map(|(key, value)| (key.as_str(), ByteString(value.clone()))).collect();
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": { "name": name, "namespace": namespace, "labels": { MANAGED_BY.0: MANAGED_BY.1 } },
+        "data": data,
+    })
+}
