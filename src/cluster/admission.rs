@@ -108,6 +108,18 @@ impl Cluster {
         self.apply(&which.path(), body).await
     }
 
+    /// Whether the API server would take a webhook configuration; nothing is stored.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn try_webhook_configuration(
+        &self,
+        which: WebhookConfiguration,
+        body: serde_json::Value,
+    ) -> Result<(), CallError> {
+        self.apply(&format!("{}?dryRun=All", which.path()), body).await
+    }
+
     /// Deletes a webhook configuration, if it is still this one. The operator has no permission for that, and no need of it.
     ///
     /// # Errors

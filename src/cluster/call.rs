@@ -112,7 +112,8 @@ pub(super) fn patch(path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u
 
 /// A forced apply by our field manager, of nothing but what is Etch's own.
 pub(super) fn forced(path: &str, body: Vec<u8>) -> Request<Vec<u8>> {
-    patch(&format!("{path}?force=true"), PatchKind::Apply, body)
+    let joint = if path.contains('?') { '&' } else { '?' };
+    patch(&format!("{path}{joint}force=true"), PatchKind::Apply, body)
 }
 
 /// Text made fit for one segment of a path or one value of a query.

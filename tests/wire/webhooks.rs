@@ -270,6 +270,61 @@ async fn a_webhook_that_the_server_does_not_take_keeps_no_other_from_being_asked
     assert!(replica.is_ready());
 }
 
+/// A webhook that is refused, by its name, and what the refusal names.
+fn refuses(world: &World, webhook: &'static str, names_it: bool) {
+    world.fails(move |request| {
+        let webhooks = request.body["webhooks"].as_array()?;
+        let at = webhooks.iter().position(|there| there["name"] == webhook)?;
+        let mut status = super::server::status(422, "Invalid", "canary");
+        if names_it {
+            status["details"] = json!({ "causes": [{ "field": format!("webhooks[{at}].rules[0]") }] });
+        }
+        Some(Answer::Reply { code: 422, headers: Vec::new(), body: status.to_string().into_bytes() })
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_webhook_that_is_refused_holds_up_the_others_whatever_the_refusal_names() {
+    for (refused, names_it) in [(GUARD, true), (GUARD, false), ("bad.etch-operator.io", false)] {
+        let world = World::with(&[]);
+        for name in ["bad", "good"] {
+            world.put(SCHEMAS, schema(name, ".spec"));
+        }
+        world.put(FACTS, fact("a"));
+        refuses(&world, refused, names_it);
+        let replica = Replica::start(&world, signed());
+        sleep(2 * MINUTE).await;
+        let all = ["bad.etch-operator.io", "good.etch-operator.io", GUARD];
+        let left: Vec<_> = all.into_iter().filter(|name| *name != refused).collect();
+        assert_eq!(webhooks(&world)[1], left, "{refused} {names_it}");
+        let expected = if refused == GUARD { "Served" } else { "WebhookRefused" };
+        assert_eq!(reasons(&world, "bad"), ["AllKnown", "Compiled", expected], "{refused} {names_it}");
+        assert_eq!(reasons(&world, "good"), ["AllKnown", "Compiled", "Served"], "{refused} {names_it}");
+        world.heals();
+        sleep(2 * MINUTE).await;
+        assert_eq!(webhooks(&world)[1], all, "{refused} {names_it}");
+        drop(replica);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configuration_that_is_refused_as_such_takes_no_webhook_away() {
+    let world = unguarded();
+    world.put(SCHEMAS, schema("one", ".spec"));
+    world.put(FACTS, fact("a"));
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    let before = webhooks(&world);
+    world.fails(|request| {
+        let refused = || Answer::status(422, "Invalid", "no");
+        (is_apply(request) && is_of_webhooks(request)).then(refused)
+    });
+    replica.authority.send_replace(Authority::Named(b"PEN".to_vec()));
+    sleep(10 * MINUTE).await;
+    assert_eq!(webhooks(&world), before);
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "WebhooksNotWritten"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_fact_that_may_not_be_read_holds_up_nothing() {
     let world = unguarded();

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-use tracing::info;
+use serde_json::{Value, json};
+use tracing::{info, warn};
 
 use super::status::Unserved;
 use crate::cluster::{CallError, Cluster, WebhookConfiguration};
@@ -12,7 +12,7 @@ use crate::domain::admission::{Declaration, Endpoint, GUARD, configurations, is_
 use crate::domain::json::Json;
 
 /// Applies the webhooks of these schemas. Those that the API server does not take are left out, and come back with the fields
-/// that it names: one schema must not keep the others from being asked.
+/// that it names: one webhook must not keep it from asking by the others.
 ///
 /// `guard` says whether the API server is to ask about upgrades of CRDs; where that is not known, it stays as it is.
 pub(super) async fn write(
@@ -22,12 +22,12 @@ pub(super) async fn write(
     endpoint: &Endpoint,
     authority: Option<&[u8]>,
 ) -> Result<Unserved, CallError> {
-    let mut refused = BTreeMap::new();
+    let (mut refused, mut guards) = (BTreeMap::new(), true);
     for (index, which) in WebhookConfiguration::BOTH.into_iter().enumerate() {
         let there = cluster.webhook_configuration(which).await?;
         loop {
             let schemas = declared.iter().map(|(name, declared)| (name.as_str(), declared));
-            let guard = guard.unwrap_or_else(|| there.as_ref().is_some_and(has_guard));
+            let guard = guards && guard.unwrap_or_else(|| there.as_ref().is_some_and(has_guard));
             let body = &configurations(schemas, guard, endpoint, authority)[index];
             let is_wanted = match &there {
                 Some(there) => !is_applied(body, there),
@@ -41,12 +41,27 @@ pub(super) async fn write(
                 info!(resource = which.resource(), "webhooks applied");
                 break;
             };
-            let named = fields(&error, body);
+            let mut named = fields(&error, body);
+            if named.is_empty() {
+                named = refused_alone(cluster, which, body, &error).await?;
+            }
             if named.is_empty() {
                 return Err(error);
             }
-            declared.retain(|(name, _)| !named.contains_key(name));
-            refused.extend(named);
+            if let Some(field) = named.remove(GUARD) {
+                warn!(
+                    field,
+                    "the API server does not take the webhook for upgrades of CRDs; they are not guarded"
+                );
+                guards = false;
+            }
+            let of_schemas = named
+                .into_iter()
+                .filter_map(|(webhook, field)| schema_of(&webhook).map(|schema| (schema.to_owned(), field)));
+            for (schema, field) in of_schemas {
+                declared.retain(|(name, _)| *name != schema);
+                refused.insert(schema, field);
+            }
         }
     }
     Ok(Unserved::refused(refused))
@@ -57,7 +72,7 @@ fn has_guard(configuration: &Json) -> bool {
     webhooks.into_iter().any(|webhook| webhook["name"] == GUARD)
 }
 
-/// What the API server finds invalid in webhooks, by the names of their schemas: the field that it names first for each.
+/// What the API server finds invalid in webhooks, by their names: the field that it names first for each.
 fn fields(error: &CallError, body: &Value) -> BTreeMap<String, String> {
     let CallError::Refused(refusal) = error else { return BTreeMap::new() };
     if refusal.code != 422 {
@@ -70,39 +85,68 @@ fn fields(error: &CallError, body: &Value) -> BTreeMap<String, String> {
             continue;
         };
         let webhook = index.parse::<usize>().ok().and_then(|index| body["webhooks"].get(index));
-        let schema = webhook.and_then(|webhook| schema_of(webhook["name"].as_str()?));
-        if let Some(schema) = schema {
+        if let Some(webhook) = webhook.and_then(|webhook| webhook["name"].as_str()) {
             let field = rest.trim_start_matches('.').to_owned();
-            named.entry(schema.to_owned()).or_insert(field);
+            named.entry(webhook.to_owned()).or_insert(field);
         }
     }
     named
 }
 
+/// Which webhooks are refused one by one, where a refusal names none of them, as one by an admission policy does. None of them
+/// where a configuration without webhooks is refused as well.
+async fn refused_alone(
+    cluster: &Cluster,
+    which: WebhookConfiguration,
+    body: &Value,
+    error: &CallError,
+) -> Result<BTreeMap<String, String>, CallError> {
+    let is_about_content = |error: &CallError| matches!(error.code(), Some(400 | 422));
+    let mut refused = BTreeMap::new();
+    if !is_about_content(error) {
+        return Ok(refused);
+    }
+    let mut some = body.clone();
+    some["webhooks"] = json!([]);
+    cluster.try_webhook_configuration(which, some.clone()).await?;
+    for webhook in body["webhooks"].as_array().into_iter().flatten() {
+        some["webhooks"] = json!([webhook]);
+        match cluster.try_webhook_configuration(which, some.clone()).await {
+            Ok(()) => {}
+            Err(error) if is_about_content(&error) => {
+                let name = webhook["name"].as_str().unwrap_or_default();
+                refused.insert(name.to_owned(), "a field that is not named".to_owned());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(refused)
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::domain::refusal::Refusal;
 
     #[test]
-    fn what_is_refused_is_told_by_its_schema() {
+    fn what_is_refused_is_named_by_its_webhook() {
         let status = json!({
             "kind": "Status", "code": 422, "reason": "Invalid", "message": "no",
             "details": { "causes": [
                 { "field": "webhooks[1].matchConditions[0].expression" },
                 { "field": "webhooks[1].matchConditions[1].expression" },
+                { "field": "webhooks[2].rules" },
                 { "field": "webhooks[9].name" },
                 { "field": "metadata.name" },
             ] },
         });
-        let body =
-            json!({ "webhooks": [{ "name": "a.etch-operator.io" }, { "name": "b.etch-operator.io" }] });
+        let names = ["a.etch-operator.io", "b.etch-operator.io", GUARD];
+        let body = json!({ "webhooks": names.map(|name| json!({ "name": name })) });
         let body_of_refusal = status.to_string();
         let refusal =
             |code: u16| CallError::Refused(Box::new(Refusal::read(code, None, body_of_refusal.as_bytes())));
-        let expected = [("b".to_owned(), "matchConditions[0].expression".to_owned())];
+        let expected = [(names[1], "matchConditions[0].expression"), (GUARD, "rules")];
+        let expected = expected.map(|(name, field)| (name.to_owned(), field.to_owned()));
         assert_eq!(fields(&refusal(422), &body), expected.into());
         assert_eq!(fields(&refusal(409), &body), BTreeMap::new());
     }
