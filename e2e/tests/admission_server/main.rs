@@ -4,6 +4,10 @@
 
 mod corpus;
 mod existing;
+mod fuzz;
+mod load;
+mod replicas;
+mod rotation;
 mod stage;
 mod upgrades;
 mod vectors;
@@ -17,6 +21,7 @@ use e2e::operator::{Operator, binary};
 use e2e::permissions::{Differences, compare, granted, used};
 use e2e::scene::NAMESPACE;
 use etch::domain::admission::{Declaration, Endpoint, Injection, configurations, is_applied};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::{Value, json};
 use stage::{Stage, apply_schema, condition, infrastructure, schema};
 
@@ -70,6 +75,7 @@ async fn machines_get_defaults_and_verdicts_while_the_operator_is_there() -> Res
     operator.resume().await?;
     operator.stop().await?;
     cluster.create(MACHINES, "author", &machine("meanwhile", bad())).await?;
+    a_wrong_certificate_fails_nothing(&stage).await?;
 
     // One fact switches from provider to provider.
     let operator = stage.operator()?;
@@ -126,6 +132,32 @@ async fn another_certificate_is_served(stage: &Stage, operator: &Operator) -> Re
     .await?;
     failed.map_or(Ok(()), Err)?;
     denied_soon(cluster).await
+}
+
+/// A certificate that nobody trusts: requests pass, until there is one that is trusted.
+async fn a_wrong_certificate_fails_nothing(stage: &Stage) -> Result<()> {
+    let cluster = &stage.scene.cluster;
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(vec!["127.0.0.1".to_owned()])?;
+    fs::write(stage.certificates.join("tls.key"), signing_key.serialize_pem())?;
+    fs::write(stage.certificates.join("tls.crt"), cert.pem())?;
+    let served = "a certificate for admission is served";
+    let before = fs::read_to_string(stage.scene.log_path())?.matches(served).count();
+    // What connections there were knew the one before.
+    let operator = stage.operator()?;
+    eventually(GUARD, "the wrong one is served", async || {
+        Ok((operator.log()?.matches(served).count() > before).then_some(()))
+    })
+    .await?;
+    cluster.create(MACHINES, "author", &machine("mistrusted", bad())).await?;
+    stage.certify()?;
+    denied_soon(cluster).await?;
+    operator.stop().await
+}
+
+/// Has no request pass that was not asked about.
+fn strict(schema: &mut Value) {
+    schema["spec"]["webhooks"] =
+        json!({ "mutationFailurePolicy": "Fail", "validationFailurePolicy": "Fail" });
 }
 
 fn aws() -> Value {
@@ -185,6 +217,36 @@ fn with_service_ca_nothing_is_left_of_cert_manager() -> Result<()> {
     let secret = &annotations["service.beta.openshift.io/serving-cert-secret-name"];
     assert_eq!(&pod["volumes"][0]["secret"]["secretName"], secret);
     ensure!(secret.is_string(), "the Service names no Secret");
+    Ok(())
+}
+
+/// With certificates of its own, nothing is mounted, and nothing is left of cert-manager.
+#[test]
+fn self_managed_nothing_is_mounted() -> Result<()> {
+    let objects = parse_documents(&kustomize("config/admission-self-managed")?)?;
+    let is_foreign = |object: &&Value| {
+        object["apiVersion"].as_str().is_some_and(|version| version.starts_with("cert-manager.io/"))
+    };
+    assert_eq!(objects.iter().filter(is_foreign).count(), 0);
+    let of = |kind: &str, name: &str| {
+        let found =
+            objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+        found.with_context(|| format!("no {kind} {name}"))
+    };
+    let pod = &of("Deployment", "etch")?["spec"]["template"]["spec"];
+    let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
+    ensure!(is_empty(&pod["volumes"]) && is_empty(&pod["containers"][0]["volumeMounts"]), "{pod:#}");
+    let environment = pod["containers"][0]["env"].as_array().context("env")?;
+    let name = "etch-admission-certificates";
+    ensure!(environment.contains(&json!({ "name": "ETCH_ADMISSION_LISTEN", "value": "0.0.0.0:8443" })));
+    ensure!(environment.contains(&json!({ "name": "ETCH_ADMISSION_CERTIFICATES_SECRET", "value": name })));
+    ensure!(
+        environment.iter().all(|variable| variable["name"] != "ETCH_ADMISSION_INJECT"),
+        "{environment:?}"
+    );
+    let role = of("Role", name)?;
+    assert_eq!(role["rules"][0]["resourceNames"], json!([name]));
+    assert_eq!(of("RoleBinding", name)?["roleRef"]["name"], name);
     Ok(())
 }
 

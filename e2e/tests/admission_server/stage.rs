@@ -2,6 +2,7 @@
 //! It must not know what is asked.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -76,12 +77,24 @@ impl Stage {
         format!("https://{}", self.address)
     }
 
+    pub(crate) fn address(&self) -> Result<SocketAddr> {
+        self.address.parse().context("an address")
+    }
+
     pub(crate) fn operator(&self) -> Result<Operator> {
-        self.scene.operator(&[
-            &format!("--admission-listen={}", self.address),
-            &format!("--admission-url={}", self.url()),
-            &format!("--admission-certificates={}", self.certificates.display()),
-        ])
+        self.operator_with(&[&self.mounted()])
+    }
+
+    /// The flag for the certificates in the folder.
+    pub(crate) fn mounted(&self) -> String {
+        format!("--admission-certificates={}", self.certificates.display())
+    }
+
+    /// With these flags for its certificates.
+    pub(crate) fn operator_with(&self, flags: &[&str]) -> Result<Operator> {
+        let (listen, url) =
+            (format!("--admission-listen={}", self.address), format!("--admission-url={}", self.url()));
+        self.scene.operator(&[&[listen.as_str(), url.as_str()], flags].concat())
     }
 }
 
