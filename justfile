@@ -114,6 +114,14 @@ bench *names:
 bench-audit *flags:
     cargo run --quiet --release --package e2e --bin bench -- audit {{ flags }}
 
+# The admission server over HTTPS: reviews of a Machine of 10 kB, beside an empty handler, and its memory; the machine should be idle
+bench-admission *flags:
+    cargo run --quiet --release --package e2e --bin bench -- admission-server {{ flags }}
+
+# Random and mutated reviews, each of which has to be answered; `just fuzz-admission 20000 SEED` repeats a run
+fuzz-admission reviews="1000000" seed="":
+    ADMISSION_REVIEWS={{ reviews }} {{ if seed == "" { "" } else { "ADMISSION_SEED=" + seed } }} cargo test --package e2e --test admission_server random_reviews -- --nocapture
+
 # Changes of the schema engine that no test notices; needs cargo-mutants, and about two hours
 mutants *flags:
     #!/usr/bin/env bash

@@ -40,9 +40,7 @@ pub fn measure() -> anyhow::Result<Reviews> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../yaml/machine-api/aws.yaml");
     let schemas = source::embedded_schemas(&[path], &mut io::empty())?;
     let schema = &schemas.first().context("a schema")?.schema;
-    let facts = json!({
-        "platformStatus": { "type": "AWS" }, "clusterID": "demo", "region": "eu-west-1", "arch": "amd64",
-    });
+    let facts = facts();
     let object = machine();
     let text = serde_json::to_vec(&object)?;
     let exists = |_: &etch::domain::admission::Lookup<'_>| Some(true);
@@ -71,7 +69,15 @@ pub fn measure() -> anyhow::Result<Reviews> {
     })
 }
 
-fn machine() -> Value {
+/// The facts by which the schema applies.
+pub(super) fn facts() -> Value {
+    json!({
+        "platformStatus": { "type": "AWS" }, "clusterID": "demo", "region": "eu-west-1", "arch": "amd64",
+    })
+}
+
+/// A Machine of [`BYTES`].
+pub(super) fn machine() -> Value {
     let mut machine = json!({
         "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
         "metadata": { "name": "worker", "namespace": "openshift-machine-api" },

@@ -2,6 +2,7 @@
 //! It must not judge: it measures, and all numbers of a report come from one run on one machine.
 
 pub mod admission;
+pub mod admission_server;
 pub mod audit;
 mod clock;
 mod go;

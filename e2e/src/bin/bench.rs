@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use e2e::bench::{WANTED, Worst, admission, audit, inputs, judging, measure};
+use e2e::bench::{WANTED, Worst, admission, admission_server, audit, inputs, judging, measure};
 
 /// Filling and deciding, beside Go's `Default` and `DeepCopyJSONValue`, a deep copy and serde_json's parse. Ends with exit 1 if
 /// filling is slower than is wanted.
@@ -25,6 +25,12 @@ enum Other {
     Judging,
     /// Reviewing the creation of a Machine of 10 kB by an EmbeddedSchema. Ends with exit 1 if one core does fewer than is wanted.
     Admission,
+    /// The same over HTTPS, client included, beside an empty handler. Ends with exit 1 if it is slower or larger than is wanted.
+    AdmissionServer {
+        /// Only serve, until standard input ends.
+        #[arg(long, hide = true)]
+        serve: Option<admission_server::Side>,
+    },
     /// `etch audit` over many objects of a control plane, beside a bare loop that lists and parses the same pages. Ends with
     /// exit 1 if it is slower or larger than is wanted.
     Audit {
@@ -43,6 +49,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Some(Other::Audit { objects, rounds }) => audit(objects, rounds)?,
         Some(Other::Judging) => judge()?,
         Some(Other::Admission) => review()?,
+        Some(Other::AdmissionServer { serve }) => serve_reviews(serve)?,
         None => engine(&names)?,
     };
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -55,6 +62,28 @@ fn review() -> anyhow::Result<bool> {
     let measured = admission::measure()?;
     println(&measured)?;
     Ok(measured.per_second >= REVIEWS)
+}
+
+fn serve_reviews(side: Option<admission_server::Side>) -> anyhow::Result<bool> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    if let Some(side) = side {
+        runtime.block_on(admission_server::serve_side(side))?;
+        return Ok(true);
+    }
+    let measured = runtime.block_on(admission_server::measure())?;
+    println(&measured)?;
+    let wanted = admission_server::WANTED;
+    writeln!(
+        io::stderr(),
+        "{} reviews per second (wanted: {}), 99 of 100 within {:.2} ms (wanted: {}), and {:.1} MiB at most (wanted: {})",
+        measured.per_second,
+        wanted.per_second,
+        measured.p99_ms,
+        wanted.p99.as_millis(),
+        measured.peak_rss as f64 / f64::from(1 << 20),
+        wanted.peak_rss >> 20,
+    )?;
+    Ok(measured.is_good())
 }
 
 fn println(measured: &impl serde::Serialize) -> anyhow::Result<()> {

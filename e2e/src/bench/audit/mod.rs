@@ -16,6 +16,8 @@ use crate::cluster::Cluster;
 use crate::control_plane::{ControlPlane, Options};
 use crate::operator;
 
+pub(super) use process::peak;
+
 /// What is wanted: at least this part of the bare loop's speed, and at most this much resident memory.
 pub const WANTED: Wanted = Wanted { speed: 0.8, peak_rss: 64 << 20 };
 

@@ -53,7 +53,7 @@ pub(super) async fn run(program: &Path, arguments: &[&str], kubeconfig: &Path) -
 }
 
 /// The peak of a process, in bytes.
-fn peak(status_file: &str) -> Option<u64> {
+pub(in crate::bench) fn peak(status_file: &str) -> Option<u64> {
     let status = std::fs::read_to_string(status_file).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
