@@ -1,5 +1,6 @@
 //! What an operator costs that has nothing to do: memory, processor time, and requests.
 
+use std::collections::HashSet;
 use std::fs;
 use std::time::Duration;
 
@@ -13,25 +14,32 @@ const GROUP: &str = "idle.example.com";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_operator_asks_for_nothing() -> Result<()> {
-    let cost = idle(20, 5, Duration::from_secs(6)).await?;
+    const CRDS: usize = 40;
+    let cost = idle(CRDS, 2, Duration::from_secs(6)).await?;
     assert_eq!(cost.others, Vec::<String>::new(), "requests other than watches and those of the Lease");
+    // Each of them is watched.
+    assert!(cost.connections < CRDS, "{} connections", cost.connections);
     Ok(())
 }
 
-/// What is promised for a big cluster: at most 128 MiB, and 2 % of a core.
+/// What is promised for a big cluster: at most 128 MiB, 2 % of a core, and 40 connections. `IDLE_CRDS` and `IDLE_OBJECTS` are other
+/// numbers of CRDs, and of objects of each.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes, and measures only on an otherwise idle machine: `just idle`"]
 async fn five_hundred_crds_of_twenty_objects() -> Result<()> {
-    let each = std::env::var("IDLE_OBJECTS").ok().map_or(Ok(20), |objects| objects.parse())?;
-    let cost = idle(500, each, Duration::from_secs(30)).await?;
+    let number = |name, usual| std::env::var(name).ok().map_or(Ok(usual), |number| number.parse());
+    let (crds, each) = (number("IDLE_CRDS", 500)?, number("IDLE_OBJECTS", 20)?);
+    let cost = idle(crds, each, Duration::from_secs(30)).await?;
     let line = json!({
-        "crds": 500, "objects": 500 * each, "rssMiB": cost.rss >> 20, "peakMiB": cost.peak >> 20,
-        "cpuPercent": cost.cpu * 100.0, "requests": cost.others.len(),
+        "crds": crds, "objects": crds * each, "rssMiB": cost.rss >> 20, "peakMiB": cost.peak >> 20,
+        "cpuPercent": cost.cpu * 100.0, "requests": cost.others.len(), "connections": cost.connections,
     });
+    println!("{line}");
     fs::write(concat!(env!("CARGO_TARGET_TMPDIR"), "/idle.json"), format!("{line}\n"))?;
     assert_eq!(cost.others, Vec::<String>::new(), "requests other than watches and those of the Lease");
     ensure!(cost.rss <= 128 << 20, "too much memory: {line}");
     ensure!(cost.cpu <= 0.02, "too much processor time: {line}");
+    ensure!(cost.connections <= 40, "too many connections: {line}");
     Ok(())
 }
 
@@ -43,6 +51,8 @@ struct Cost {
     peak: u64,
     /// Processor time by time.
     cpu: f64,
+    /// TCP connections that are open.
+    connections: usize,
     /// Requests that are neither watches nor about the Lease.
     others: Vec<String>,
 }
@@ -80,6 +90,7 @@ async fn idle(crds: usize, objects: usize, time: Duration) -> Result<Cost> {
         rss: memory(operator.id()?, "VmRSS")?,
         peak: memory(operator.id()?, "VmHWM")?,
         cpu: spent / time.as_secs_f64(),
+        connections: connections(operator.id()?)?,
         others,
     };
     operator.stop().await?;
@@ -104,6 +115,25 @@ async fn make(cluster: &Cluster, number: usize, objects: usize) -> Result<()> {
         cluster.create(&collection, "user", &object).await?;
     }
     Ok(())
+}
+
+/// TCP connections of a process that are established.
+fn connections(process: u32) -> Result<usize> {
+    let mut sockets = HashSet::new();
+    for file in fs::read_dir(format!("/proc/{process}/fd"))? {
+        // A file may be closed meanwhile.
+        let Ok(target) = fs::read_link(file?.path()) else { continue };
+        let inode = target.to_str().and_then(|target| target.strip_prefix("socket:[")?.strip_suffix(']'));
+        sockets.extend(inode.map(str::to_owned));
+    }
+    let tables = ["tcp", "tcp6"].map(|table| fs::read_to_string(format!("/proc/{process}/net/{table}")));
+    let tables = tables.into_iter().collect::<Result<Vec<_>, _>>()?;
+    // The fourth field is the state, where 01 is established, and the tenth the inode of the socket.
+    let is_open = |line: &&str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        fields.get(3) == Some(&"01") && fields.get(9).is_some_and(|inode| sockets.contains(*inode))
+    };
+    Ok(tables.iter().flat_map(|table| table.lines()).filter(is_open).count())
 }
 
 /// Seconds of processor time that a process has used.

@@ -138,6 +138,8 @@ pub struct Settings {
     pub pause: Option<Pause>,
     /// The places of defaults whose changes are followed.
     pub follow: Vec<Path>,
+    /// Whether the policy names any place of a schema, be it one that cannot be read.
+    pub names_paths: bool,
 }
 
 impl DefaultsPolicySpec {
@@ -162,6 +164,7 @@ impl DefaultsPolicySpec {
             // A question to all policies: see `assign`.
             pause: None,
             follow: followed(&self.on_change),
+            names_paths: !self.on_change.is_empty(),
         }
     }
 }

@@ -13,6 +13,7 @@ mod failure;
 mod feed;
 mod follow;
 mod lease;
+mod multiplex;
 mod own;
 mod pace;
 mod perform;
@@ -62,6 +63,8 @@ const CRDS: usize = 1;
 #[derive(Clone)]
 pub struct Cluster {
     client: kube::Client,
+    /// The same for watches, of which there are many for as long as the process lives.
+    watching: kube::Client,
     server: Server,
     metrics: Arc<Metrics>,
     /// When objects were last listed or anything was patched, by any clone of this.
@@ -87,7 +90,8 @@ impl Cluster {
         let (server, worked) = (Server::default(), watch_channel::Sender::new(Instant::now()));
         let turns = Arc::new(Turns { pages: Semaphore::new(PAGES), crds: Semaphore::new(CRDS) });
         let (page_limits, permitted) = (Arc::default(), Arc::default());
-        Self { client, server, metrics, worked, asked: Arc::default(), permitted, page_limits, turns }
+        let (watching, asked) = (client.clone(), Arc::default());
+        Self { client, watching, server, metrics, worked, asked, permitted, page_limits, turns }
     }
 
     /// This connection, with its requests counted beside those of another.

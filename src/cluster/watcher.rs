@@ -94,6 +94,7 @@ impl Cluster {
     pub(super) fn paced_client(&self, health: &WatchHealth) -> kube::Client {
         let paced = Paced {
             client: self.client.clone(),
+            watching: self.watching.clone(),
             metrics: self.metrics.clone(),
             last: Arc::default(),
             health: health.clone(),
@@ -204,6 +205,7 @@ struct Opened {
 #[derive(Clone)]
 struct Paced {
     client: kube::Client,
+    watching: kube::Client,
     metrics: Arc<Metrics>,
     last: Arc<Mutex<Option<Opened>>>,
     health: WatchHealth,
@@ -212,10 +214,12 @@ struct Paced {
 impl Paced {
     async fn send(self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let verb = verb(request.method(), request.uri());
+        let mut client = &self.client;
         if verb == RequestVerb::Watch {
             sleep(self.wait()).await;
+            client = &self.watching;
         }
-        let answer = timeout(DEADLINE, self.client.send(request))
+        let answer = timeout(DEADLINE, client.send(request))
             .await
             .unwrap_or_else(|late| Err(kube::Error::Service(late.into())));
         let status = answer.as_ref().ok().map(|response| response.status().as_u16());

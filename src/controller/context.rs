@@ -17,6 +17,7 @@ use super::error::Error;
 use super::index::Index;
 use super::options::Options;
 use super::state::open_report::OpenReport;
+use super::status::events::ObjectKind;
 use super::status::writer::{StatusWriter, Subject};
 use crate::api::Settings;
 use crate::cluster::{Backoff, Cluster, Events, Pace, Permissions};
@@ -41,7 +42,7 @@ pub(super) struct Context {
     ended: mpsc::UnboundedSender<String>,
     /// CRDs are large, and there may be thousands: they are read one at a time.
     reading: Semaphore,
-    /// The CRDs that were read, and can be, by name: the paths in policies are compared with their schemas.
+    /// The CRDs, by name, whose policy names paths, which are compared with their schemas. Schemas are large: no other is kept.
     checked: StdMutex<HashMap<String, Arc<Crd>>>,
     /// Notified when one of them changes.
     pub(super) schemas_changed: Notify,
@@ -121,11 +122,15 @@ impl Context {
             name: name.to_owned(),
             uid: target.uid.clone(),
             generation: checked.generation,
-            crd: checked.crd.clone(),
+            objects: checked.crd.as_deref().map(ObjectKind::from),
         };
-        if let Some(crd) = checked.crd.clone().filter(|_| target.settings.is_some()) {
-            self.schemas().insert(name.to_owned(), crd);
-            self.schemas_changed.notify_one();
+        let compared = |settings: &Settings| settings.names_paths;
+        match checked.crd.clone().filter(|_| target.settings.as_ref().is_some_and(compared)) {
+            Some(crd) => {
+                self.schemas().insert(name.to_owned(), crd);
+                self.schemas_changed.notify_one();
+            }
+            None => drop(self.schemas().remove(name)),
         }
         let present = std::mem::take(&mut checked.conditions);
         let status_writer = StatusWriter::new(

@@ -76,9 +76,23 @@ pub(in crate::controller) fn about_policy(
     warned.filter(is_new).map(event).collect()
 }
 
+/// What the objects of a CRD are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::controller) struct ObjectKind {
+    /// `stable.example.com/v1`, at the storage version.
+    api_version: String,
+    kind: String,
+}
+
+impl From<&Crd> for ObjectKind {
+    fn from(crd: &Crd) -> Self {
+        Self { api_version: crd.api_version(), kind: crd.kind().to_owned() }
+    }
+}
+
 /// The events about objects that a report names for a reason for which the report before it did not.
 pub(in crate::controller) fn about_objects(
-    crd: &Crd,
+    objects: &ObjectKind,
     before: Option<&DefaultsReportStatus>,
     now: &DefaultsReportStatus,
 ) -> Vec<Event> {
@@ -89,7 +103,7 @@ pub(in crate::controller) fn about_objects(
         })
     };
     let news = now.held.iter().chain(&now.rejected).filter(|problem| !known(problem));
-    news.map(|problem| event(crd, problem)).collect()
+    news.map(|problem| event(objects, problem)).collect()
 }
 
 /// The event about fields that were dropped since the report before; none if there were none.
@@ -117,15 +131,15 @@ pub(in crate::controller) fn about_drops(
     })
 }
 
-fn event(crd: &Crd, problem: &ObjectProblem) -> Event {
+fn event(objects: &ObjectKind, problem: &ObjectProblem) -> Event {
     let ObjectProblem { namespace, name, uid, reason, message, paths, more_paths } = problem;
     let mut note = format!("its defaults are not stored: {message}");
     if !paths.is_empty() {
         note.push_str(&format!(": {}", first(paths, paths.len() as u64 + more_paths)));
     }
     let regarding = Regarding {
-        api_version: crd.api_version(),
-        kind: crd.kind().to_owned(),
+        api_version: objects.api_version.clone(),
+        kind: objects.kind.clone(),
         namespace: namespace.clone(),
         name: name.clone(),
         uid: uid.clone(),
@@ -278,7 +292,7 @@ mod tests {
             vec![problem("a", "Invalid"), problem("b", "Invalid")],
         );
         let published = |before| -> Vec<_> {
-            about_objects(&crd, before, &now)
+            about_objects(&ObjectKind::from(&crd), before, &now)
                 .into_iter()
                 .map(|event| (event.regarding.uid, event.reason))
                 .collect()
@@ -287,7 +301,7 @@ mod tests {
         assert_eq!(published(Some(&before)), both);
         assert_eq!(published(None).len(), 3);
         assert_eq!(published(Some(&now)), []);
-        let event = &about_objects(&crd, Some(&before), &now)[0];
+        let event = &about_objects(&ObjectKind::from(&crd), Some(&before), &now)[0];
         assert_eq!(event.note, "its defaults are not stored: no: .spec.a");
         assert_eq!(
             (event.regarding.api_version.as_str(), event.action),

@@ -1,7 +1,6 @@
 //! Writes a CRD's conditions and its report, and publishes events about them.
 //! It must not write what stands there already.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,9 +12,8 @@ use crate::api::DefaultsReportStatus;
 use crate::cluster::{Backoff, CallError, Cluster, Events, Regarding};
 use crate::controller::state::size;
 use crate::controller::status::contest::Contest;
-use crate::controller::status::events;
+use crate::controller::status::events::{self, ObjectKind};
 use crate::domain::condition::{self, Condition, CrdStatus, Reason, same};
-use crate::domain::crd::Crd;
 
 /// How soon what could not be written is written again, at first and at last.
 const WRITE_AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(300)];
@@ -26,8 +24,8 @@ pub(in crate::controller) struct Subject {
     pub(in crate::controller) name: String,
     pub(in crate::controller) uid: String,
     pub(in crate::controller) generation: i64,
-    /// None where it cannot be read.
-    pub(in crate::controller) crd: Option<Arc<Crd>>,
+    /// What its objects are called; none where it cannot be read.
+    pub(in crate::controller) objects: Option<ObjectKind>,
 }
 
 impl Subject {
@@ -297,8 +295,8 @@ impl StatusWriter {
     fn emit_events(&self, status: &DefaultsReportStatus) {
         let dropped = events::about_drops(&self.subject.regarding(), self.report.as_ref(), status);
         dropped.into_iter().for_each(|event| self.events.publish(event));
-        let Some(crd) = &self.subject.crd else { return };
-        let news = events::about_objects(crd, self.report.as_ref(), status);
+        let Some(objects) = &self.subject.objects else { return };
+        let news = events::about_objects(objects, self.report.as_ref(), status);
         news.into_iter().for_each(|event| self.events.publish(event));
     }
 

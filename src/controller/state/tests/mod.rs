@@ -110,6 +110,7 @@ fn settings(mode: Mode, pause: Option<Pause>) -> Settings {
         stop_after_rejected: None,
         pause,
         follow: Vec::new(),
+        names_paths: false,
     }
 }
 

@@ -146,7 +146,7 @@ impl Published {
             uid: crd.uid().to_owned(),
         };
         let mut published = events::about_crd(&regarding, &[], &conditions);
-        published.extend(events::about_objects(&crd, None, &report));
+        published.extend(events::about_objects(&events::ObjectKind::from(&*crd), None, &report));
         let events = published.into_iter().map(|event| format!("{}: {}", event.reason, event.note));
         Self { conditions, report, events: events.collect() }
     }

@@ -27,6 +27,7 @@ fn settings() -> Settings {
         stop_after_rejected: None,
         pause: None,
         follow: Vec::new(),
+        names_paths: false,
     }
 }
 
