@@ -34,7 +34,6 @@ async fn five_hundred_crds_of_twenty_objects() -> Result<()> {
         "crds": crds, "objects": crds * each, "rssMiB": cost.rss >> 20, "peakMiB": cost.peak >> 20,
         "cpuPercent": cost.cpu * 100.0, "requests": cost.others.len(), "connections": cost.connections,
     });
-    println!("{line}");
     fs::write(concat!(env!("CARGO_TARGET_TMPDIR"), "/idle.json"), format!("{line}\n"))?;
     assert_eq!(cost.others, Vec::<String>::new(), "requests other than watches and those of the Lease");
     ensure!(cost.rss <= 128 << 20, "too much memory: {line}");

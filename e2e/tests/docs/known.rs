@@ -136,6 +136,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch impact --fail-on", Left("a mention, without what it would be run with")),
     ("kubectl delete clusterrole etch-crds", WELL),
     // runbook
+    ("kubectl -n etch-system describe certificate etch-admission", Left("it needs cert-manager")),
     ("kubectl get crd NAME -o jsonpath='{.status.conditions[?(@.type==\"DefaultsPersisted\")]}'", WELL),
     ("kubectl get defaultsreport NAME -o yaml", WELL),
     ("etch audit CRD --objects --limit 0", LOOKED),
