@@ -88,13 +88,14 @@ fn log<S>(format: LogFormat, level: Level) -> Boxed<S>
 where
     S: tracing::Subscriber + for<'span> LookupSpan<'span>,
 {
-    // kube's own events quote the server's answer, which may hold values of objects.
+    // kube's own events quote the server's answer, which may hold values of objects, and those of h2 show frames.
     let filter = EnvFilter::builder()
         .with_env_var("ETCH_LOG")
         .with_default_directive(level.into())
         .from_env_lossy()
         .add_directive("kube_client=off".parse().expect("a directive"))
-        .add_directive("kube=off".parse().expect("a directive"));
+        .add_directive("kube=off".parse().expect("a directive"))
+        .add_directive("h2=off".parse().expect("a directive"));
     let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     match format {
         LogFormat::Text => layer.with_ansi(io::stderr().is_terminal()).with_filter(filter).boxed(),
