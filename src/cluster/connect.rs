@@ -8,7 +8,8 @@ use std::time::Duration;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use super::{Cluster, Server, multiplex};
+use super::multiplex::Clients;
+use super::{Cluster, Server};
 
 /// Which cluster is meant, as the user named it.
 #[derive(Clone, Debug, Default)]
@@ -91,10 +92,8 @@ impl Cluster {
         config.connect_timeout = Some(Duration::from_secs(10));
         config.read_timeout = None;
         let server = Server::at(&config.cluster_url.to_string());
-        let unusable = |error| ConnectError::Client(Box::new(error));
-        let watching = multiplex::client(&config).map_err(unusable)?;
-        let client = kube::Client::try_from(config).map_err(unusable)?;
-        Ok(Self { watching, server, ..Self::new(client, Arc::default()) })
+        let clients = Clients::connecting(config).map_err(|error| ConnectError::Client(Box::new(error)))?;
+        Ok(Self { server, ..Self::through(clients, Arc::default()) })
     }
 }
 

@@ -43,7 +43,7 @@ struct Name {
 impl Cluster {
     /// The namespace of the kubeconfig's context, or the one of the pod.
     pub fn default_namespace(&self) -> &str {
-        self.client.default_namespace()
+        self.clients.default_namespace()
     }
 
     /// Whether there is a namespace of this name; taken for granted where we may not know.

@@ -32,6 +32,7 @@ use tokio::sync::{Mutex, Notify, Semaphore, watch as watch_channel};
 use tokio::time::Instant;
 
 use access::Permitted;
+use multiplex::Clients;
 
 use crate::metrics::Metrics;
 
@@ -62,9 +63,7 @@ const CRDS: usize = 1;
 /// A connection to one API server; cheap to clone.
 #[derive(Clone)]
 pub struct Cluster {
-    client: kube::Client,
-    /// The same for watches, of which there are many for as long as the process lives.
-    watching: kube::Client,
+    clients: Clients,
     server: Server,
     metrics: Arc<Metrics>,
     /// When objects were last listed or anything was patched, by any clone of this.
@@ -87,11 +86,14 @@ struct Turns {
 impl Cluster {
     /// A connection through a client that is already at hand. It must not retry by itself (fact K4).
     pub fn new(client: kube::Client, metrics: Arc<Metrics>) -> Self {
+        Self::through(Clients::of(client), metrics)
+    }
+
+    fn through(clients: Clients, metrics: Arc<Metrics>) -> Self {
         let (server, worked) = (Server::default(), watch_channel::Sender::new(Instant::now()));
         let turns = Arc::new(Turns { pages: Semaphore::new(PAGES), crds: Semaphore::new(CRDS) });
         let (page_limits, permitted) = (Arc::default(), Arc::default());
-        let (watching, asked) = (client.clone(), Arc::default());
-        Self { client, watching, server, metrics, worked, asked, permitted, page_limits, turns }
+        Self { clients, server, metrics, worked, asked: Arc::default(), permitted, page_limits, turns }
     }
 
     /// This connection, with its requests counted beside those of another.

@@ -1,5 +1,5 @@
-//! The client of watches: where the server speaks HTTP/2, many of them share a connection.
-//! It must not know what is watched, nor send anything but watches: a large answer would hold them all up.
+//! The clients of one API server: where it speaks HTTP/2, many watches share a connection, and nothing else goes over it, for a
+//! large answer would hold them all up. It must not know what is watched.
 //!
 //! kube's own client speaks HTTP/1.1, where each watch has a connection to itself: thousands of sockets, each with buffers for
 //! TLS and HTTP, at both ends.
@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::Request;
+use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
@@ -16,6 +16,9 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::Config;
 use kube::client::{Body, ConfigExt as _};
 use tower::{BoxError, ServiceBuilder};
+
+use super::call::verb;
+use crate::metrics::RequestVerb;
 
 /// How many watches share a connection. kube-apiserver takes 100 streams on one, and whoever asks for more is kept waiting.
 ///
@@ -26,6 +29,46 @@ const SHARED_BY: usize = 90;
 const WINDOW: u32 = 64 << 10;
 /// How often it is asked whether the server is still there, and how long its answer may take.
 const PING: Duration = Duration::from_secs(30);
+
+/// The clients of one API server.
+#[derive(Clone)]
+pub(super) struct Clients {
+    plain: kube::Client,
+    watching: kube::Client,
+}
+
+impl Clients {
+    /// Clients that connect with these credentials.
+    ///
+    /// # Errors
+    /// The credentials or certificates cannot be used.
+    pub(super) fn connecting(config: Config) -> Result<Self, kube::Error> {
+        let watching = watching(&config)?;
+        Ok(Self { plain: kube::Client::try_from(config)?, watching })
+    }
+
+    /// One client for everything.
+    pub(super) fn of(client: kube::Client) -> Self {
+        Self { watching: client.clone(), plain: client }
+    }
+
+    /// Sends a request, and returns the head of its answer.
+    ///
+    /// # Errors
+    /// There was no answer.
+    pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<Body>, kube::Error> {
+        let client = match verb(request.method(), request.uri()) {
+            RequestVerb::Watch => &self.watching,
+            _ => &self.plain,
+        };
+        client.send(request).await
+    }
+
+    /// The namespace that the credentials name.
+    pub(super) fn default_namespace(&self) -> &str {
+        self.plain.default_namespace()
+    }
+}
 
 type Connector = HttpsConnector<HttpConnector>;
 
@@ -39,8 +82,8 @@ struct Connections {
     open: Arc<Mutex<Vec<Arc<Connection>>>>,
 }
 
-/// A client with these credentials. Each answer keeps its place on a connection until it is dropped.
-pub(super) fn client(config: &Config) -> Result<kube::Client, kube::Error> {
+/// A client for watches. Each answer keeps its place on a connection until it is dropped.
+fn watching(config: &Config) -> Result<kube::Client, kube::Error> {
     let connections = Connections { connector: connector(config)?, open: Arc::default() };
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())

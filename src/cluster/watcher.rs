@@ -26,6 +26,7 @@ use tracing::warn;
 
 use super::call::{DEADLINE, outcome, verb};
 use super::failure::cause;
+use super::multiplex::Clients;
 use super::watch_health::AT_ONCE;
 use super::{Backoff, CallError, Cluster, Server, WatchHealth};
 use crate::api::{DefaultsPolicy, EmbeddedSchema};
@@ -93,8 +94,7 @@ impl Cluster {
 
     pub(super) fn paced_client(&self, health: &WatchHealth) -> kube::Client {
         let paced = Paced {
-            client: self.client.clone(),
-            watching: self.watching.clone(),
+            clients: self.clients.clone(),
             metrics: self.metrics.clone(),
             last: Arc::default(),
             health: health.clone(),
@@ -204,8 +204,7 @@ struct Opened {
 /// answer (fact K4), and holds back a watch whose predecessor was closed at once.
 #[derive(Clone)]
 struct Paced {
-    client: kube::Client,
-    watching: kube::Client,
+    clients: Clients,
     metrics: Arc<Metrics>,
     last: Arc<Mutex<Option<Opened>>>,
     health: WatchHealth,
@@ -214,12 +213,10 @@ struct Paced {
 impl Paced {
     async fn send(self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let verb = verb(request.method(), request.uri());
-        let mut client = &self.client;
         if verb == RequestVerb::Watch {
             sleep(self.wait()).await;
-            client = &self.watching;
         }
-        let answer = timeout(DEADLINE, client.send(request))
+        let answer = timeout(DEADLINE, self.clients.send(request))
             .await
             .unwrap_or_else(|late| Err(kube::Error::Service(late.into())));
         let status = answer.as_ref().ok().map(|response| response.status().as_u16());

@@ -124,8 +124,8 @@ impl Context {
             generation: checked.generation,
             objects: checked.crd.as_deref().map(ObjectKind::from),
         };
-        let compared = |settings: &Settings| settings.names_paths;
-        match checked.crd.clone().filter(|_| target.settings.as_ref().is_some_and(compared)) {
+        let is_compared = target.settings.as_ref().is_some_and(|settings| settings.names_paths);
+        match checked.crd.clone().filter(|_| is_compared) {
             Some(crd) => {
                 self.schemas().insert(name.to_owned(), crd);
                 self.schemas_changed.notify_one();
