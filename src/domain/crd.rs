@@ -289,4 +289,6 @@ fn malformed(field: &'static str, expected: &'static str) -> CrdError {
 }
 
 #[cfg(test)]
+pub(crate) mod sample;
+#[cfg(test)]
 mod tests;

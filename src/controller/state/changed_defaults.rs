@@ -220,21 +220,10 @@ mod tests {
 
     use super::*;
     use crate::api::{Counts, DefaultValue};
+    use crate::domain::crd::sample::{things, with_spec};
 
     fn crd(default: Value) -> Crd {
-        let spec =
-            json!({ "type": "object", "properties": { "a": { "type": "integer", "default": default } } });
-        let schema = json!({ "type": "object", "properties": { "spec": spec } });
-        let document = json!({
-            "metadata": { "name": "things.example.com", "uid": "crd" },
-            "spec": {
-                "group": "example.com", "scope": "Namespaced", "names": { "kind": "Thing", "plural": "things" },
-                "versions": [
-                    { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } },
-                ],
-            },
-        });
-        Crd::read(&document.into()).expect("a CRD")
+        things(with_spec(json!({ "a": { "type": "integer", "default": default } })))
     }
 
     fn schema(value: &str, through: Option<&str>) -> PreviousDefaults {

@@ -132,22 +132,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::domain::crd::sample::{things_document, with_spec};
     use crate::domain::path::Step;
 
     fn crd(generation: i64, fields: &[&str]) -> Crd {
         let fields: serde_json::Map<_, _> =
             fields.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
-        let spec = json!({ "type": "object", "properties": fields });
-        let schema = json!({ "type": "object", "properties": { "spec": spec } });
-        let document = json!({
-            "metadata": { "name": "things.example.com", "uid": "crd", "generation": generation },
-            "spec": {
-                "group": "example.com", "scope": "Namespaced", "names": { "kind": "Thing", "plural": "things" },
-                "versions": [
-                    { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } },
-                ],
-            },
-        });
+        let mut document = things_document(with_spec(fields.into()));
+        document["metadata"]["generation"] = generation.into();
         Crd::read(&document.into()).expect("a CRD")
     }
 

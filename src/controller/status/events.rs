@@ -153,6 +153,7 @@ mod tests {
 
     use super::*;
     use crate::api::DroppedField;
+    use crate::domain::crd::sample::things;
 
     fn condition(name: &str, status: &str, reason: &str) -> Condition {
         Condition {
@@ -264,14 +265,7 @@ mod tests {
 
     #[test]
     fn an_object_has_an_event_for_each_reason_that_the_report_did_not_give_before() {
-        let document = serde_json::json!({
-            "metadata": { "name": "things.example.com", "uid": "crd" },
-            "spec": {
-                "group": "example.com", "scope": "Namespaced", "names": { "kind": "Thing", "plural": "things" },
-                "versions": [{ "name": "v1", "served": true, "storage": true }],
-            },
-        });
-        let crd = Crd::read(&document.into()).expect("a CRD");
+        let crd = things(serde_json::json!({}));
         let problem = |uid: &str, reason: &str| ObjectProblem {
             more_paths: 0,
             namespace: Some("ns".to_owned()),

@@ -70,11 +70,11 @@ pub fn embed(object: &Object, crd: &Crd, changes: &[Change]) -> Embedding {
     if !hidden::hidden(object, crd).is_empty() {
         return Embedding::Hold(Withheld::HiddenFields);
     }
-    if !misfit::misfits(object.json(), &crd.storage().schema).is_empty() {
+    let schema = &crd.storage().schema;
+    if !misfit::misfits(object.json(), schema).is_empty() {
         return Embedding::Hold(Withheld::Misfit);
     }
     let mut others = Claimants::of(owners(object).filter(|owner| owner.manager != MANAGER));
-    let schema = &crd.storage().schema;
     let missing: Vec<Path> = set.iter().map(|(pointer, ..)| place(object.json(), pointer)).collect();
     let is_taken = set.iter().zip(&missing).any(|((_, replaced, _), place)| {
         let is_in_list = place.steps().iter().any(|step| matches!(step, Step::Index(_)));
@@ -132,22 +132,13 @@ mod tests {
     use super::super::{Outcome, PatchKind, Performing, Step as Next, Terms};
     use super::*;
     use crate::domain::admission::patch;
+    use crate::domain::crd::sample::{things, with_spec};
 
     fn crd() -> Crd {
-        let schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
+        things(with_spec(json!({
             "ext": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
             "size": { "type": "integer" },
-        } } } });
-        let document = json!({
-            "metadata": { "name": "things.example.com", "uid": "crd" },
-            "spec": {
-                "group": "example.com", "scope": "Namespaced", "names": { "kind": "Thing", "plural": "things" },
-                "versions": [
-                    { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } },
-                ],
-            },
-        });
-        Crd::read(&document.into()).expect("a CRD")
+        })))
     }
 
     /// An object of which `author` owns these fields below `spec`.

@@ -47,24 +47,14 @@ pub fn pinned(write: Write, object: &Object, crd: &Crd, terms: &Terms, changes: 
 mod tests {
     use super::super::{Past, changes};
     use super::*;
+    use crate::domain::crd::sample::{things, with_spec};
 
     const PLACE: &str = "/spec/size";
 
     fn crd() -> Crd {
-        let spec = json!({ "type": "object", "properties": {
+        things(with_spec(json!({
             "size": { "type": "integer", "default": 5 }, "other": { "type": "integer", "default": 2 },
-        }});
-        let schema = json!({ "type": "object", "properties": { "spec": spec } });
-        let document = json!({
-            "metadata": { "name": "things.example.com", "uid": "crd" },
-            "spec": {
-                "group": "example.com", "scope": "Namespaced", "names": { "kind": "Thing", "plural": "things" },
-                "versions": [
-                    { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } },
-                ],
-            },
-        });
-        Crd::read(&document.into()).expect("a CRD")
+        })))
     }
 
     fn object(size: i64) -> Object {

@@ -18,6 +18,7 @@ use crate::api::{Counts, DefaultsReportStatus, Mode, Pause, Settings};
 use crate::controller::crd::check::SchemaFindings;
 use crate::controller::status::message;
 use crate::domain::crd::Crd;
+use crate::domain::crd::sample::{things, with_spec};
 use crate::domain::object::Identity;
 use crate::domain::object_state::{ObjectState, Skipped, StateKind};
 use crate::domain::path::Path;
@@ -116,19 +117,7 @@ fn settings(mode: Mode, pause: Option<Pause>) -> Settings {
 
 /// A CRD with the default `.spec.size`.
 fn crd() -> Crd {
-    let size = json!({ "type": "integer", "default": 1 });
-    let spec = json!({ "type": "object", "properties": { "size": size } });
-    let schema = json!({ "type": "object", "properties": { "spec": spec } });
-    let document = json!({
-        "metadata": { "name": "things.example.com", "uid": "crd", "generation": 1 },
-        "spec": {
-            "group": "example.com", "scope": "Namespaced", "names": { "kind": "Thing", "plural": "things" },
-            "versions": [
-                { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } },
-            ],
-        },
-    });
-    Crd::read(&document.into()).expect("a CRD")
+    things(with_spec(json!({ "size": { "type": "integer", "default": 1 } })))
 }
 
 /// The report after a pass up to a resource version, as it comes back from the API server.

@@ -12,6 +12,7 @@ use crate::controller::state::tally::Tally;
 use crate::controller::status::{events, message};
 use crate::domain::condition::Condition;
 use crate::domain::crd::Crd;
+use crate::domain::crd::sample::{things_document, with_spec};
 use crate::domain::json::Json;
 use crate::domain::object::{IGNORE_ANNOTATION, Object};
 use crate::domain::object_state::{ObjectState, Skipped};
@@ -46,17 +47,7 @@ struct ValueCase {
 
 impl ValueCase {
     fn crd(&self) -> Value {
-        let spec = json!({ "type": "object", "properties": self.properties });
-        let schema = json!({ "type": "object", "properties": { "spec": spec } });
-        json!({
-            "metadata": { "name": "things.example.com", "uid": "crd", "generation": 1 },
-            "spec": {
-                "group": "example.com", "scope": "Namespaced", "names": { "kind": "Thing", "plural": "things" },
-                "versions": [
-                    { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } },
-                ],
-            },
-        })
+        things_document(with_spec(self.properties.clone()))
     }
 
     fn object(&self) -> Object {

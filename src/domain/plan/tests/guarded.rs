@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::domain::crd::Crd;
+use crate::domain::crd::sample::things;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::plan::{Held, Hold, Plan, Record, Terms, decide};
@@ -39,15 +40,7 @@ fn crd(restriction: &Value) -> Crd {
     for (name, value) in restriction.as_object().into_iter().flatten() {
         spec[name] = value.clone();
     }
-    let schema = json!({ "type": "object", "properties": { "spec": spec } });
-    let document = json!({
-        "metadata": { "name": "things.example.com" },
-        "spec": {
-            "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
-            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }],
-        },
-    });
-    Crd::read(&document.into()).expect("a CRD")
+    things(json!({ "type": "object", "properties": { "spec": spec } }))
 }
 
 /// Every spec in which each field is absent, the default, or 2.
