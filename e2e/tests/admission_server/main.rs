@@ -164,14 +164,20 @@ fn aws() -> Value {
     json!({ "type": "AWS", "aws": { "region": "eu-west-1" } })
 }
 
+/// The object of an overlay that has this kind and name.
+fn named<'o>(objects: &'o [Value], kind: &str, name: &str) -> Result<&'o Value> {
+    let found = objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+    found.with_context(|| format!("no {kind} {name}"))
+}
+
+fn is_of_cert_manager(object: &Value) -> bool {
+    object["apiVersion"].as_str().is_some_and(|version| version.starts_with("cert-manager.io/"))
+}
+
 #[test]
 fn the_overlay_turns_it_on() -> Result<()> {
     let objects = parse_documents(&kustomize("config/admission")?)?;
-    let of = |kind: &str, name: &str| {
-        let found =
-            objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
-        found.with_context(|| format!("no {kind} {name}"))
-    };
+    let of = |kind, name| named(&objects, kind, name);
     let pod = &of("Deployment", "etch")?["spec"]["template"]["spec"];
     let container = &pod["containers"][0];
     let environment = container["env"].as_array().context("env")?;
@@ -199,15 +205,8 @@ fn the_overlay_turns_it_on() -> Result<()> {
 #[test]
 fn with_service_ca_nothing_is_left_of_cert_manager() -> Result<()> {
     let objects = parse_documents(&kustomize("config/admission-service-ca")?)?;
-    let is_foreign = |object: &&Value| {
-        object["apiVersion"].as_str().is_some_and(|version| version.starts_with("cert-manager.io/"))
-    };
-    assert_eq!(objects.iter().filter(is_foreign).count(), 0);
-    let of = |kind: &str, name: &str| {
-        let found =
-            objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
-        found.with_context(|| format!("no {kind} {name}"))
-    };
+    ensure!(!objects.iter().any(is_of_cert_manager), "something is left of cert-manager");
+    let of = |kind, name| named(&objects, kind, name);
     let pod = &of("Deployment", "etch")?["spec"]["template"]["spec"];
     let environment = pod["containers"][0]["env"].as_array().context("env")?;
     let inject: Vec<_> =
@@ -224,15 +223,8 @@ fn with_service_ca_nothing_is_left_of_cert_manager() -> Result<()> {
 #[test]
 fn self_managed_nothing_is_mounted() -> Result<()> {
     let objects = parse_documents(&kustomize("config/admission-self-managed")?)?;
-    let is_foreign = |object: &&Value| {
-        object["apiVersion"].as_str().is_some_and(|version| version.starts_with("cert-manager.io/"))
-    };
-    assert_eq!(objects.iter().filter(is_foreign).count(), 0);
-    let of = |kind: &str, name: &str| {
-        let found =
-            objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
-        found.with_context(|| format!("no {kind} {name}"))
-    };
+    ensure!(!objects.iter().any(is_of_cert_manager), "something is left of cert-manager");
+    let of = |kind, name| named(&objects, kind, name);
     let pod = &of("Deployment", "etch")?["spec"]["template"]["spec"];
     let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
     ensure!(is_empty(&pod["volumes"]) && is_empty(&pod["containers"][0]["volumeMounts"]), "{pod:#}");

@@ -7,6 +7,7 @@ mod fill;
 mod flags;
 mod garbage;
 mod lint;
+mod lint_go;
 mod process;
 mod traces;
 mod unreachable;
