@@ -1,5 +1,5 @@
 //! Events about CRDs and objects, through `events.k8s.io/v1`.
-//! It must not hold anybody up, nor insist: what cannot be sent soon is dropped, for conditions and reports have the same.
+//! It must not hold anybody up, nor retry: what cannot be sent soon is dropped, for conditions and reports have the same.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -49,11 +49,11 @@ impl Scan {
     fn ask(&mut self, after: Option<String>) {
         let (cluster, resource, scope) = (self.cluster.clone(), self.resource.clone(), self.scope.clone());
         self.under_way =
-            Some(tokio::spawn(async move { insist(&cluster, &resource, &scope, after.as_deref()).await }));
+            Some(tokio::spawn(async move { read_page(&cluster, &resource, &scope, after.as_deref()).await }));
     }
 }
 
-async fn insist(
+async fn read_page(
     cluster: &Cluster,
     resource: &Resource,
     scope: &Scope,

@@ -189,7 +189,7 @@ fn declaration(document: &Json) -> anyhow::Result<Declaration> {
 
 /// The policy in a file, if there is one of that name, or else in the cluster.
 async fn read_policy(policy: &str, target: &Target) -> anyhow::Result<DefaultsPolicySpec> {
-    // A policy may be called so, too; whoever means it can rename it, and a file that is not there is told as such.
+    // A policy may have such a name, too, and can be renamed; of a file that is missing the error says so.
     let is_file = policy.contains('/') || [".yaml", ".yml", ".json"].iter().any(|end| policy.ends_with(end));
     let documents = if is_file || Path::new(policy).exists() {
         let documents = source::documents(&[policy.into()], &mut io::empty()).context("--policy")?;

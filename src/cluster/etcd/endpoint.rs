@@ -31,7 +31,7 @@ enum Scheme {
 pub struct EndpointError(&'static str);
 
 impl Endpoint {
-    /// Its URL. Where the endpoint does not say whether it is reached over TLS, the caller does: etcdctl goes by whether it
+    /// Its URL. Where the endpoint does not say whether it is reached over TLS, the caller does: etcdctl decides by whether it
     /// was given certificates.
     pub fn url(&self, tls: bool) -> String {
         let scheme = self.scheme.unwrap_or(if tls { Scheme::Https } else { Scheme::Http });

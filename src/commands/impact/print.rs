@@ -229,7 +229,7 @@ fn objects(out: &mut dyn Write, style: &Style, told: &Told) -> io::Result<()> {
     Ok(())
 }
 
-/// The flags with which `etch persist` goes by the same terms as the policy.
+/// The flags with which `etch persist` writes on the terms of the policy.
 fn persist_flags(terms: &Terms) -> String {
     let own = if terms.ownership == Ownership::Own { " --ownership Own" } else { "" };
     let drop = if terms.hidden_fields == HiddenFields::Drop { " --hidden-fields Drop" } else { "" };

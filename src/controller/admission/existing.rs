@@ -83,7 +83,7 @@ impl Looker {
         Self { cluster, shared, endpoint, store }
     }
 
-    /// Looks whenever something asks for it, for as long as it is polled. `looked` is told of each look.
+    /// Looks whenever something asks for it, for as long as it is polled. `looked` is notified of each look.
     pub(super) async fn look(
         &self,
         mut changes: watch::Receiver<()>,

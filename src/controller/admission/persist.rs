@@ -62,7 +62,7 @@ pub(super) struct Writer<'s> {
     store: &'s Store,
     resource: Resource,
     crd: Crd,
-    /// Name and labels of the CRD: policies go by them.
+    /// Name and labels of the CRD: policies select by them.
     about: Value,
 }
 
