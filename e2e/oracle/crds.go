@@ -28,6 +28,7 @@ func judge(asked *request) (*outcome, error) {
 	}
 	if asked.Op == "crd-create" {
 		crd.Status = apiextensions.CustomResourceDefinitionStatus{}
+		crd.Generation, crd.DeletionTimestamp, crd.DeletionGracePeriodSeconds = 1, nil, nil
 		store(crd)
 		return verdict(validation.ValidateCustomResourceDefinition(context.Background(), crd)), nil
 	}
@@ -35,13 +36,22 @@ func judge(asked *request) (*outcome, error) {
 	if err != nil {
 		return &outcome{Error: err.Error()}, nil
 	}
-	// Every client sends one. What else the server owns, the registry takes from the old object where it is left out.
+	// Every client sends one. What else the server owns, the registry takes from the old object: BeforeUpdate of
+	// k8s.io/apiserver/pkg/registry/rest.
 	crd.ResourceVersion, old.ResourceVersion = "1", "1"
+	old.Generation = max(old.Generation, 1)
+	crd.Generation = old.Generation
 	if len(crd.UID) == 0 {
 		crd.UID = old.UID
 	}
-	if crd.CreationTimestamp.IsZero() {
+	if !old.CreationTimestamp.IsZero() {
 		crd.CreationTimestamp = old.CreationTimestamp
+	}
+	if !old.DeletionTimestamp.IsZero() {
+		crd.DeletionTimestamp = old.DeletionTimestamp
+	}
+	if old.DeletionGracePeriodSeconds != nil && crd.DeletionGracePeriodSeconds == nil {
+		crd.DeletionGracePeriodSeconds = old.DeletionGracePeriodSeconds
 	}
 	crd.Status = *old.Status.DeepCopy()
 	store(crd)

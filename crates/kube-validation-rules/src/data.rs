@@ -1,7 +1,7 @@
 //! The values of an object, seen through its schema.
 //! It must not compare them; that is `compare`'s.
 //!
-//! Source: apiserver `pkg/cel/common/valuesunstructured.go`. The texts of its errors quote no values here.
+//! Source: apiserver `pkg/cel/common/valuesunstructured.go`.
 
 use kube_structural_schema::format;
 use kube_structural_schema::go::base64::{Alphabet, decode};
@@ -47,19 +47,31 @@ pub(super) fn read<'v>(json: &'v Json, node: &'v Node) -> Outcome<Value<'v>> {
             Err(Fault::new("invalid data, expected an array for the provided schema with type=array"))
         }
         (Shape::Text(format), Json::String(text)) => read_text(*format, text),
-        (Shape::Text(_), _) => Err(Fault::new("invalid data, expected string")),
+        (Shape::Text(_), json) => Err(misfit("string", json)),
         (Shape::Number, Json::Number(number)) => Ok(Value::Double(double(number))),
-        (Shape::Number, _) => Err(Fault::new("invalid data, expected float")),
-        (Shape::Integer, Json::Number(number)) => {
-            integer(number).ok_or(Fault::new("invalid data, expected int, got float64"))
-        }
-        (Shape::Integer, _) => Err(Fault::new("invalid data, expected int")),
+        (Shape::Number, json) => Err(misfit("float", json)),
+        (Shape::Integer, Json::Number(number)) => integer(number).ok_or_else(|| misfit("int", json)),
+        (Shape::Integer, json) => Err(misfit("int", json)),
         (Shape::Bool, Json::Bool(value)) => Ok(Value::Bool(*value)),
-        (Shape::Bool, _) => Err(Fault::new("invalid data, expected bool")),
+        (Shape::Bool, json) => Err(misfit("bool", json)),
         (Shape::Dynamic, json) => Ok(dynamic(json, node)),
         (Shape::Unknown, json) => Ok(Value::Untyped(json)),
         (Shape::Invalid, _) => Err(Fault::new("invalid type")),
     }
+}
+
+/// A value of another type than its schema's.
+fn misfit(expected: &str, json: &Json) -> Fault {
+    let actual = match json {
+        Json::Null => "<nil>",
+        Json::Bool(_) => "bool",
+        Json::Number(number) if number.as_i64().is_some() => "int64",
+        Json::Number(_) => "float64",
+        Json::String(_) => "string",
+        Json::Array(_) => "[]interface {}",
+        Json::Object(_) => "map[string]interface {}",
+    };
+    Fault::new(format!("invalid data, expected {expected}, got {actual}"))
 }
 
 /// A value as what it is, with all below it.

@@ -11,10 +11,12 @@ use kube_structural_schema::json::level;
 use super::check::Global;
 use super::compare;
 use super::cost::{self, Meter};
+use super::dispatch::run;
 use super::fault::{Fault, Outcome};
 use super::library::{insert, insert_all};
 use super::plan::{AttributeId, Base, Call, Loop, Plan, Qualifier, QualifierKey, Step, StepId};
-use super::value::{Key, Value, find, to_int};
+use super::select::{go_type, missing, part};
+use super::value::{Key, Value};
 
 /// The values of a rule's variables.
 #[derive(Clone, Debug)]
@@ -41,6 +43,9 @@ struct Evaluation<'p, 'v> {
     slots: Vec<Slot<'v>>,
     meter: Meter,
 }
+
+/// A part and the key to it.
+type Selected<'v> = (Option<Value<'v>>, Option<Value<'v>>);
 
 /// The variable of a loop.
 enum Slot<'v> {
@@ -275,7 +280,14 @@ impl<'v> Evaluation<'_, 'v> {
                 let items = (0..).map(|index| Ok(Value::Int(index))).zip(compare::items(&range)?.map(Some));
                 self.each(fold, items)?;
             }
-            _ => return Err(Fault::new("unsupported comprehension range type")),
+            (other, None) => {
+                let words = format!("got '{}', expected iterable type", go_type(other));
+                return Err(Fault::new(words));
+            }
+            (other, Some(_)) => {
+                let words = format!("unsupported comprehension range type: {}", go_type(other));
+                return Err(Fault::new(words));
+            }
         }
         self.step(fold.result)
     }
@@ -362,7 +374,7 @@ impl<'v> Evaluation<'_, 'v> {
         for qualifier in qualifiers {
             optional = optional || qualifier.optional;
             if optional {
-                match self.select(&value, qualifier)? {
+                match self.select(&value, qualifier)?.0 {
                     Some(present) => value = present,
                     None => return Ok(Value::Optional(None)),
                 }
@@ -371,21 +383,21 @@ impl<'v> Evaluation<'_, 'v> {
             }
             let selected = self.select(&value, qualifier);
             value = match self.meter.charge_for(cost::READ, selected)? {
-                found if qualifier.test => Value::Bool(found.is_some()),
-                Some(found) => found,
-                None => return Err(missing(&value, &qualifier.key)),
+                (found, _) if qualifier.test => Value::Bool(found.is_some()),
+                (Some(found), _) => found,
+                (None, key) => return Err(missing(&value, &qualifier.key, key)),
             };
         }
         Ok(if optional { Value::some(value) } else { value })
     }
 
-    /// The part of a value that a qualifier names, if it is there.
-    fn select(&mut self, value: &Value<'v>, qualifier: &Qualifier) -> Outcome<Option<Value<'v>>> {
+    /// The part of a value that a qualifier names, if it is there, and the key where the expression does not state it.
+    fn select(&mut self, value: &Value<'v>, qualifier: &Qualifier) -> Outcome<Selected<'v>> {
         match &qualifier.key {
-            QualifierKey::Constant(key) => part(value, key),
+            QualifierKey::Constant(key) => Ok((part(value, key)?, None)),
             QualifierKey::Attribute(attribute) => {
                 let key = level(|| self.read(*attribute))?;
-                part(value, &key)
+                Ok((part(value, &key)?, Some(key)))
             }
         }
     }
@@ -393,55 +405,4 @@ impl<'v> Evaluation<'_, 'v> {
 
 fn is_plain(list: &super::value::List<'_>) -> bool {
     list.kind == super::view::ListKind::Atomic
-}
-
-fn run<'v>(call: &Call, args: &[Value<'v>]) -> Outcome<Value<'v>> {
-    let overload = call.candidates.iter().find(|overload| overload.takes(args)).ok_or(Fault::NoOverload)?;
-    match &call.search {
-        Some((search, pattern)) => search.run(pattern, args),
-        None => (overload.run)(args),
-    }
-}
-
-fn part<'v>(value: &Value<'v>, key: &Value<'_>) -> Outcome<Option<Value<'v>>> {
-    match value {
-        Value::Map(map) => Ok(find(map, key).cloned()),
-        Value::Object(object) => object.find(key),
-        Value::List(list) => {
-            index(key)?.and_then(|index| list.items.get(index)).map(Value::unwrapped).transpose()
-        }
-        Value::Array(array) => match index(key)? {
-            Some(index) if index < array.len() => match key {
-                Value::Int(_) => array.get(index).map(Some),
-                _ => Err(Fault::new("unsupported index")),
-            },
-            _ => Ok(None),
-        },
-        _ => Ok(None),
-    }
-}
-
-/// The index that a key is; none where it is negative.
-fn index(key: &Value<'_>) -> Outcome<Option<usize>> {
-    let index = match key {
-        Value::Int(index) => Some(*index),
-        Value::Uint(index) => i64::try_from(*index).ok(),
-        Value::Double(index) => to_int(*index),
-        _ => None,
-    };
-    index.map(|index| usize::try_from(index).ok()).ok_or(Fault::new("unsupported index type in list"))
-}
-
-/// A key is named where the expression states it; others may be values of the object.
-fn missing(value: &Value<'_>, key: &QualifierKey) -> Fault {
-    let what = match value {
-        Value::List(_) | Value::Array(_) => "index out of bounds",
-        _ => "no such key",
-    };
-    match key {
-        QualifierKey::Constant(Value::String(name)) => Fault::new(format!("{what}: {}", name.as_str())),
-        QualifierKey::Constant(Value::Int(index)) => Fault::new(format!("{what}: {index}")),
-        QualifierKey::Constant(Value::Uint(index)) => Fault::new(format!("{what}: {index}")),
-        _ => Fault::new(what),
-    }
 }

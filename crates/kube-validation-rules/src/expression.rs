@@ -193,7 +193,7 @@ impl Expression {
 impl From<Fault> for EvaluationError {
     fn from(fault: Fault) -> Self {
         Self(match fault {
-            Fault::Failed(text) => text,
+            Fault::Failed(failure) => failure.plain,
             other => other.to_string().into(),
         })
     }

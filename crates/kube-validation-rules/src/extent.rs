@@ -32,7 +32,9 @@ impl Extent {
 
     /// Of a text with at most so many code points, each of up to four bytes.
     pub(super) fn of_text(max_length: Option<i64>) -> Self {
-        Self::of(max_length.map_or(MAX_REQUEST - 2, |max| max.max(0).wrapping_mul(4)), 2)
+        let elements = max_length.map_or(MAX_REQUEST - 2, |max| max.max(0).wrapping_mul(4));
+        // Upstream's product wraps around, and is read without its sign.
+        Self { elements: elements.cast_unsigned(), bytes: 2 }
     }
 
     /// Of bytes in base64.

@@ -32,7 +32,8 @@
 //! - Keys of a map literal must be `null`, a `bool`, a number or a `string`; the server takes some others.
 //! - An update of an object is not ratcheted: it is judged as if all of it were new, but for the rules that compare with
 //!   `oldSelf`.
-//! - The words of evaluation errors lack the values that the server quotes.
+//! - An error of evaluation has the server's words, values among them, in a finding's `detail`. What [`Expression`] returns has
+//!   none, and says less.
 //!
 //! # Expressions outside a schema
 //! [`Expression`] is one expression over [`Variables`] that its author declares, typed by a schema or not, and may give a
@@ -43,6 +44,7 @@ mod check;
 mod compare;
 mod cost;
 mod data;
+mod dispatch;
 mod estimate;
 mod eval;
 mod expression;
@@ -63,6 +65,7 @@ mod plan;
 mod problem;
 mod program;
 mod rule;
+mod select;
 mod syntax;
 #[cfg(test)]
 mod tests;

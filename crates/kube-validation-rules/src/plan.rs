@@ -66,6 +66,7 @@ pub(super) enum Step {
 /// A call of a function.
 #[derive(Debug)]
 pub(super) struct Call {
+    pub(super) function: Box<str>,
     pub(super) candidates: Vec<&'static Overload>,
     pub(super) args: Vec<StepId>,
     pub(super) price: Price,
@@ -338,6 +339,7 @@ impl Planner<'_, '_> {
             _ => None,
         };
         let call = Call {
+            function: function.into(),
             price: Price::of(function, overload),
             grows: self.grown(function, &args),
             binary: args.len() == 2 && search.is_none() && is_binary(function, overload),

@@ -371,11 +371,11 @@ impl Run<'_> {
         match result {
             Ok(Value::Bool(true)) => {}
             Ok(_) => self.fail(rule, place, inputs),
-            Err(Fault::NoOverload) => self.report(
+            Err(fault @ (Fault::NoOverload | Fault::NoOverloadOf(_))) => self.report(
                 place,
                 asked(),
                 format!(
-                    "'no such overload': call arguments did not match a supported operator, function or macro signature \
+                    "'{fault}': call arguments did not match a supported operator, function or macro signature \
                      for rule: {name}"
                 ),
             ),

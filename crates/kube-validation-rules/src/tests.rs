@@ -67,6 +67,34 @@ fn expressions_have_the_values_and_costs_that_the_server_gives_them() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What the server says of rules that cannot be evaluated: the errors of Go's packages and of cel-go, with the values in them.
+#[test]
+fn rules_fail_in_the_servers_words() {
+    let mut cases = lines(include_str!("cases/failures.jsonl"));
+    let given = cases.next().expect("a first line with the schema and the object");
+    let mut wrong = Vec::new();
+    for case in cases {
+        let mut object = given["object"].clone();
+        for (name, value) in case["with"].as_object().expect("fields that differ") {
+            object[name] = value.clone();
+        }
+        let schema = with_rule(&given["schema"], json!({"rule": case["rule"]}));
+        let (findings, _) = run(&compile(&schema, false).expect("a rule"), &object, None, BUDGET);
+        let details: Vec<&str> = findings.iter().map(|finding| finding.detail.as_str()).collect();
+        // What Go's compiler of regular expressions says is its own.
+        let expected = case["detail"].as_str().expect("words");
+        let upto = expected.find("error parsing regexp").unwrap_or(expected.len());
+        if !matches!(details[..], [detail] if detail.get(..upto) == Some(&expected[..upto]) && (upto < expected.len() || detail == expected))
+        {
+            wrong.push(format!("{case}\n  {details:?}"));
+        }
+        let plain = findings.iter().map(|finding| finding.requirement());
+        assert!(plain.into_iter().all(|plain| plain
+            == format!("a rule cannot be evaluated: {}", case["rule"].as_str().expect("a rule").trim())));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Rules at every kind of node, with `allOf`, `oldSelf`, `reason`, `fieldPath` and budgets: the findings and what is left.
 #[test]
 fn rules_are_run_where_the_server_runs_them() {

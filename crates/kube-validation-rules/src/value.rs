@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kube_structural_schema::go::strconv::format_float;
 use kube_structural_schema::go::time::Time;
 use serde_json::Value as Json;
 
@@ -134,6 +135,18 @@ impl<'v> Value<'v> {
             Self::Misfit(_) => "error",
             Self::Optional(_) => "optional_type",
             Self::Kind(kind) => kind.type_name(),
+        }
+    }
+
+    /// The value as Go prints it (`%v`), where it is a plain one; else the name of its type.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Bool(value) => value.to_string(),
+            Self::Int(value) => value.to_string(),
+            Self::Uint(value) => value.to_string(),
+            Self::Double(value) => format_float(*value),
+            Self::String(text) => text.as_str().to_owned(),
+            other => other.type_name().to_owned(),
         }
     }
 

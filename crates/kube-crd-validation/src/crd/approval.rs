@@ -53,7 +53,7 @@ fn state(annotation: &str) -> State {
         return State::Bypassed;
     }
     match Url::parse_request_uri(annotation) {
-        Some(url) if !url.host().is_empty() && !url.scheme().is_empty() => State::Approved,
+        Ok(url) if !url.host().is_empty() && !url.scheme().is_empty() => State::Approved,
         _ => State::Invalid,
     }
 }

@@ -61,8 +61,9 @@ fn client(config: &Client<'_>, at: &str, options: &Options<'_>, report: &mut Rep
 
 fn url(address: &str, at: &str, report: &mut Report) {
     const FORM: &str = "; desired format: https://host[/path]";
-    let Some(url) = Url::parse(address) else {
-        return report.required(at, format!("url must be a valid URL: error{FORM}"));
+    let url = match Url::parse(address) {
+        Ok(url) => url,
+        Err(error) => return report.required(at, format!("url must be a valid URL: {error}{FORM}")),
     };
     if url.scheme() != "https" {
         report.invalid(at, format!("'https' is the only allowed URL scheme{FORM}"));

@@ -128,6 +128,8 @@ impl<'d> Crd<'d> {
     pub(super) fn read(document: &'d Value) -> Read<Self> {
         let root = Place::root("");
         let fields = Fields::of(document, &root)?;
+        fields.text("apiVersion")?;
+        fields.text("kind")?;
         let mut spec = spec(fields.get("spec").unwrap_or(&Value::Null))?;
         spec.merge();
         let (mut accepted_names, mut stored_versions, mut established) =
@@ -138,6 +140,10 @@ impl<'d> Crd<'d> {
             stored_versions = status.texts("storedVersions")?.unwrap_or_default();
             let conditions = status.each("conditions", |condition, at| {
                 let condition = Fields::of(condition, at)?;
+                condition.time("lastTransitionTime")?;
+                condition.text("reason")?;
+                condition.text("message")?;
+                condition.integer("observedGeneration")?;
                 Ok((condition.text("type")?, condition.text("status")?))
             })?;
             let found = conditions.into_iter().flatten().find(|(kind, _)| *kind == "Established");
@@ -181,6 +187,13 @@ impl<'d> Crd<'d> {
 
 fn metadata(given: Option<&Value>) -> Read<Value> {
     let Some(given) = given else { return Ok(Value::Object(Map::new())) };
+    if given.is_object() {
+        let at = Place::root("metadata");
+        let fields = Fields::of(given, &at)?;
+        // A float of a whole number is one of those here, as it is not in an object of a custom resource.
+        fields.integer("generation")?;
+        fields.integer("deletionGracePeriodSeconds")?;
+    }
     meta::decode(given, OfMetadata::Refuse).map(Value::Object).map_err(|misfit| {
         let metadata = Place::root("metadata");
         if misfit.field.is_empty() {

@@ -11,7 +11,7 @@ use kube_validation_rules::{PathTokens, unquote};
 pub(super) struct Found<'s> {
     /// The path in the form of findings.
     pub(super) path: String,
-    /// Its first name.
+    /// Its first part, as a path of its own.
     pub(super) root: String,
     /// The schema there; none below `additionalProperties: true`.
     pub(super) schema: Option<&'s Schema>,
@@ -49,9 +49,11 @@ pub(super) fn resolve<'s>(
         if !here.properties.is_empty() {
             reached = Some(here.properties.get(&name).ok_or(NOWHERE)?);
             let _ = at.child(&name);
+            root.get_or_insert(name);
         } else if here.additional.is_some() {
             reached = here.additional_schema();
             let _ = at.key(&name);
+            root.get_or_insert(format!("[{name}]"));
         } else {
             return Err(NOWHERE.to_owned());
         }
@@ -61,7 +63,6 @@ pub(super) fn resolve<'s>(
                 return Err(format!("expected ] but got {close}"));
             }
         }
-        root.get_or_insert(name);
     }
     Ok(Found { path: at.to_string(), root: root.unwrap_or_default(), schema: reached })
 }

@@ -1,8 +1,8 @@
 //! The metadata of the CRD itself.
 //! It must not be asked of objects inside others; their rules are in `crate::metadata`.
 //!
-//! Source: apimachinery `pkg/api/validation/objectmeta.go`. What an update leaves out of metadata, the server puts back; it is
-//! not asked for.
+//! Source: apimachinery `pkg/api/validation/objectmeta.go`. Before that the server sets the generation itself, puts back what
+//! an update leaves out, and the time of creation or deletion whatever an update says (apiserver `pkg/registry/rest/update.go`).
 
 use serde_json::Value;
 
@@ -34,9 +34,7 @@ pub(super) fn check_create(crd: &Crd<'_>, report: &mut Report) {
     if !text("namespace").is_empty() {
         report.forbidden("metadata.namespace", "not allowed on this type");
     }
-    let mut at = Field::new("metadata");
-    rules::check_generation(&crd.metadata, &mut at, &mut report.0);
-    rules::check_common(&crd.metadata, true, &mut at, &mut report.0);
+    rules::check_common(&crd.metadata, true, &mut Field::new("metadata"), &mut report.0);
 }
 
 /// Checks the metadata of a CRD that replaces another.
@@ -45,18 +43,23 @@ pub(super) fn check_update(crd: &Crd<'_>, old: &Crd<'_>, report: &mut Report) {
     if deleting {
         new_finalizers(crd, old, report);
     }
-    let mut at = Field::new("metadata");
-    rules::check_generation(&crd.metadata, &mut at, &mut report.0);
     for name in
         ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
     {
         let (now, before) = (&crd.metadata[name], &old.metadata[name]);
-        let named = matches!(name, "name" | "namespace");
-        if (named || !now.is_null()) && text_or_null(now) != text_or_null(before) {
+        let changed = text_or_null(now) != text_or_null(before);
+        let changed = match name {
+            "name" | "namespace" => changed,
+            // A zero time is null here, and not the same as none.
+            "deletionTimestamp" => before.is_null() && crd.metadata.get(name) != old.metadata.get(name),
+            "creationTimestamp" => before.is_null() && changed,
+            _ => changed && !text_or_null(now).is_null(),
+        };
+        if changed {
             report.invalid(format!("metadata.{name}"), "field is immutable");
         }
     }
-    rules::check_common(&crd.metadata, false, &mut at, &mut report.0);
+    rules::check_common(&crd.metadata, false, &mut Field::new("metadata"), &mut report.0);
 }
 
 /// An empty text is as good as none.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::malformed::Malformed;
 use kube_structural_schema::go::base64;
+use kube_structural_schema::go::time::Time;
 use kube_structural_schema::schema::Place;
 
 pub(super) type Read<T> = Result<T, Malformed>;
@@ -101,6 +102,15 @@ impl<'d, 'p> Fields<'d, 'p> {
             let integer = value.as_i64().and_then(|value| i32::try_from(value).ok());
             integer.ok_or_else(|| Malformed::new(at, "a 32-bit integer"))
         })
+    }
+
+    /// A moment as metadata has them: looked at and not kept.
+    pub(super) fn time(&self, name: &str) -> Read<()> {
+        let checked = self.read(name, |value, at| {
+            let time = Time::parse_rfc3339(text(value, at)?);
+            time.map(drop).ok_or_else(|| Malformed::new(at, "a time as in RFC 3339"))
+        });
+        checked.map(Option::unwrap_or_default)
     }
 
     /// Bytes in base64.

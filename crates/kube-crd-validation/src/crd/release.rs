@@ -12,6 +12,8 @@ impl Release {
     pub const ALL: [Self; 4] = [Self(34), Self(35), Self(36), Self(37)];
     /// The newest of them.
     pub const NEWEST: Self = Self(37);
+    /// The oldest of them.
+    pub const OLDEST: Self = Self(34);
 
     /// The release with this minor version, if its answers are known.
     pub fn of_minor(minor: u32) -> Option<Self> {

@@ -47,8 +47,10 @@ pub(crate) fn qualified_name(name: &str) -> Vec<String> {
     let name = match *parts.as_slice() {
         [name] => name,
         [prefix, name] => {
-            let prefixed =
-                if prefix.is_empty() { vec!["must be non-empty".to_owned()] } else { dns_subdomain(prefix) };
+            let prefixed = match prefix.is_empty() {
+                true => vec!["must be non-empty".to_owned()],
+                false => subdomain(prefix, "bytes"),
+            };
             problems.extend(prefixed.into_iter().map(|problem| format!("prefix part {problem}")));
             name
         }
@@ -109,7 +111,12 @@ const KEY_EXAMPLES: &[&str] = &["MyName", "my.name", "123-abc"];
 
 /// A subdomain of RFC 1123: the name of most objects.
 pub(crate) fn dns_subdomain(name: &str) -> Vec<String> {
-    let mut problems = too_long(name, 253, "bytes");
+    subdomain(name, "characters")
+}
+
+/// A subdomain whose length is told in these units.
+fn subdomain(name: &str, unit: &str) -> Vec<String> {
+    let mut problems = too_long(name, 253, unit);
     if !is_subdomain(name) {
         problems.push(malformed(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \

@@ -27,7 +27,7 @@ pub(super) fn check(metadata: &Value, at: &mut Field, found: &mut Vec<Finding>) 
 }
 
 /// Reports a generation below zero.
-pub(crate) fn check_generation(metadata: &Value, at: &mut Field, found: &mut Vec<Finding>) {
+fn check_generation(metadata: &Value, at: &mut Field, found: &mut Vec<Finding>) {
     if metadata.get("generation").and_then(Value::as_i64).is_some_and(|generation| generation < 0) {
         let problem = vec!["must be greater than or equal to 0".to_owned()];
         invalid(problem, "generation", &metadata["generation"], at, found);

@@ -50,7 +50,7 @@ pub fn check(name: &str) -> Option<Check> {
         "password" => |_| true,
         "rgbcolor" => codes::rgb_color,
         "ssn" => codes::ssn,
-        "uri" => |text| Url::parse_request_uri(text).is_some(),
+        "uri" => |text| Url::parse_request_uri(text).is_ok(),
         "uuid" => codes::uuid,
         "uuid3" => codes::uuid3,
         "uuid4" => codes::uuid4,

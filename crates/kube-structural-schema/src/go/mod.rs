@@ -7,7 +7,9 @@
 //! | [`fmt`] | `fmt`: `%v` of decoded JSON |
 //! | [`json`] | `encoding/json`: `Marshal` of decoded JSON |
 //! | [`mail`] | `net/mail`: `ParseAddress` |
+//! | [`netip`] | `net/netip`: `ParseAddr`, `ParsePrefix` |
 //! | [`number`] | the numbers of decoded JSON, and Go's conversions between them |
+//! | [`pem`] | `encoding/pem`: `Decode` |
 //! | [`regexp`] | `regexp` |
 //! | [`strconv`] | `strconv`: `Quote`, `IsPrint`, `ParseFloat`, `%v` of floats |
 //! | [`time`] | `time`: `Parse` of RFC 3339 and dates, `Format`, `ParseDuration` |
@@ -17,7 +19,9 @@ pub mod base64;
 pub mod fmt;
 pub mod json;
 pub mod mail;
+pub mod netip;
 pub mod number;
+pub mod pem;
 pub mod regexp;
 pub mod strconv;
 pub mod time;

@@ -74,8 +74,8 @@ fn urls_are_read_and_written_as_in_go() {
     };
     agree(include_str!("go-1.26/url.jsonl"), |text, _| {
         json!({
-            "request": Url::parse_request_uri(text).map(|url| url.to_string()),
-            "url": Url::parse(text).map(parts),
+            "request": Url::parse_request_uri(text).ok().map(|url| url.to_string()),
+            "url": Url::parse(text).ok().map(parts),
         })
     });
 }

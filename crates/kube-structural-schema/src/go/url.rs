@@ -3,9 +3,10 @@
 //!
 //! Source: Go 1.26 `net/url/url.go`.
 
+use super::netip::parse_addr;
+use super::strconv::quote;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::IpAddr;
 
 /// More parameters than that, and a query has none.
 const MAX_PARAMETERS: usize = 10_000;
@@ -45,32 +46,41 @@ fn lossy(bytes: &[u8]) -> String {
 }
 
 impl Url {
-    /// `url.ParseRequestURI`: absolute, or a path from the root; a number sign has no meaning. None where Go has an error.
-    pub fn parse_request_uri(text: &str) -> Option<Self> {
-        Self::read(text, true)
+    /// `url.ParseRequestURI`: absolute, or a path from the root; a number sign has no meaning.
+    ///
+    /// # Errors
+    /// Those of Go, in its words, which quote the text.
+    pub fn parse_request_uri(text: &str) -> Result<Self, String> {
+        Self::read(text, true).map_err(|why| refused(text, &why))
     }
 
-    /// `url.Parse`: perhaps relative, perhaps with a fragment. None where Go has an error.
-    pub fn parse(text: &str) -> Option<Self> {
+    /// `url.Parse`: perhaps relative, perhaps with a fragment.
+    ///
+    /// # Errors
+    /// Those of Go, in its words, which quote the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
-        let mut url = Self::read(rest, false)?;
+        let mut url = Self::read(rest, false).map_err(|why| refused(rest, &why))?;
         if !fragment.is_empty() {
-            url.fragment = unescape(fragment, Part::Fragment)?;
+            url.fragment = unescape(fragment, Part::Fragment).map_err(|why| refused(text, &why))?;
             if escape(&url.fragment, Part::Fragment) != fragment {
                 url.raw_fragment = fragment.to_owned();
             }
         }
-        Some(url)
+        Ok(url)
     }
 
-    fn read(text: &str, request: bool) -> Option<Self> {
-        if text.bytes().any(|b| b < b' ' || b == 0x7f) || (text.is_empty() && request) {
-            return None;
+    fn read(text: &str, request: bool) -> Result<Self, String> {
+        if text.bytes().any(|b| b < b' ' || b == 0x7f) {
+            return Err("net/url: invalid control character in URL".to_owned());
+        }
+        if text.is_empty() && request {
+            return Err("empty url".to_owned());
         }
         let mut url = Self::default();
         if text == "*" {
             url.path = b"*".to_vec();
-            return Some(url);
+            return Ok(url);
         }
         let (scheme, mut rest) = split_scheme(text)?;
         url.scheme = scheme.to_lowercase();
@@ -88,11 +98,13 @@ impl Url {
         if !rest.starts_with('/') {
             if !url.scheme.is_empty() {
                 url.opaque = rest.to_owned();
-                return Some(url);
+                return Ok(url);
             }
-            let first = rest.split('/').next().unwrap_or_default();
-            if request || first.contains(':') {
-                return None;
+            if request {
+                return Err("invalid URI for request".to_owned());
+            }
+            if rest.split('/').next().unwrap_or_default().contains(':') {
+                return Err("first path segment in URL cannot contain colon".to_owned());
             }
         }
         let with_authority = !url.scheme.is_empty() || (!request && !rest.starts_with("///"));
@@ -108,10 +120,10 @@ impl Url {
         if escape(&url.path, Part::Path) != rest {
             url.raw_path = rest.to_owned();
         }
-        Some(url)
+        Ok(url)
     }
 
-    fn set_authority(&mut self, authority: &str) -> Option<()> {
+    fn set_authority(&mut self, authority: &str) -> Result<(), String> {
         let (user, host) = match authority.rsplit_once('@') {
             Some((user, host)) => (Some(user), host),
             None => (None, authority),
@@ -120,7 +132,7 @@ impl Url {
         if let Some(user) = user {
             let allowed = |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
             if !user.chars().all(allowed) {
-                return None;
+                return Err("net/url: invalid userinfo".to_owned());
             }
             self.user = Some(match user.split_once(':') {
                 Some((name, password)) => {
@@ -129,7 +141,7 @@ impl Url {
                 None => (unescape(user, Part::User)?, None),
             });
         }
-        Some(())
+        Ok(())
     }
 
     /// `EscapedPath`
@@ -168,7 +180,7 @@ impl Url {
         }
         for part in self.raw_query.split('&').filter(|part| !part.is_empty() && !part.contains(';')) {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
-            if let (Some(key), Some(value)) = (unescape(key, Part::Query), unescape(value, Part::Query)) {
+            if let (Ok(key), Ok(value)) = (unescape(key, Part::Query), unescape(value, Part::Query)) {
                 query.entry(lossy(&key)).or_default().push(lossy(&value));
             }
         }
@@ -263,27 +275,34 @@ impl fmt::Display for Url {
     }
 }
 
+/// What Go says of a text that is no URL.
+fn refused(text: &str, why: &str) -> String {
+    format!("parse {}: {why}", quote(text))
+}
+
 /// The scheme and the rest; no scheme where there is none.
-fn split_scheme(text: &str) -> Option<(&str, &str)> {
+fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     for (index, byte) in text.bytes().enumerate() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' => {}
             b'0'..=b'9' | b'+' | b'-' | b'.' if index > 0 => {}
-            b':' if index == 0 => return None,
-            b':' => return Some((&text[..index], &text[index + 1..])),
-            _ => return Some(("", text)),
+            b':' if index == 0 => return Err("missing protocol scheme".to_owned()),
+            b':' => return Ok((&text[..index], &text[index + 1..])),
+            _ => return Ok(("", text)),
         }
     }
-    Some(("", text))
+    Ok(("", text))
 }
 
-fn parse_host(scheme: &str, host: &str) -> Option<Vec<u8>> {
+fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
+    const NO_LITERAL: &str = "invalid IP-literal";
+    let misplaced = |port: &str| format!("invalid port {} after host", quote(port));
     match host.rfind('[') {
         Some(0) => {
-            let close = host.rfind(']')?;
+            let close = host.rfind(']').ok_or("missing ']' in host")?;
             let (name, port) = (&host[1..close], &host[close + 1..]);
             if !is_optional_port(port) {
-                return None;
+                return Err(misplaced(port));
             }
             let decoded = match name.find("%25") {
                 Some(zone) => {
@@ -293,33 +312,23 @@ fn parse_host(scheme: &str, host: &str) -> Option<Vec<u8>> {
                 }
                 None => unescape(name, Part::Host)?,
             };
-            if !is_ip_v6(&decoded) {
-                return None;
+            let address = parse_addr(&lossy(&decoded)).map_err(|error| format!("invalid host: {error}"))?;
+            if address.ip.is_ipv4() {
+                return Err(NO_LITERAL.to_owned());
             }
             let port = unescape(port, Part::Host)?;
-            Some([&b"["[..], &decoded, b"]", &port].concat())
+            Ok([&b"["[..], &decoded, b"]", &port].concat())
         }
-        Some(_) => None,
+        Some(_) => Err(NO_LITERAL.to_owned()),
         None => {
             // Only of http the first colon begins the port; other schemes have had hosts with colons.
             let colon = if matches!(scheme, "http" | "https") { host.find(':') } else { host.rfind(':') };
-            if colon.is_some_and(|colon| !is_optional_port(&host[colon..])) {
-                return None;
+            if let Some(port) = colon.map(|colon| &host[colon..]).filter(|port| !is_optional_port(port)) {
+                return Err(misplaced(port));
             }
             unescape(host, Part::Host)
         }
     }
-}
-
-/// An IPv6 address, perhaps with a zone.
-fn is_ip_v6(bytes: &[u8]) -> bool {
-    let Ok(text) = str::from_utf8(bytes) else { return false };
-    let address = match text.split_once('%') {
-        Some((_, "")) => return false,
-        Some((address, _)) => address,
-        None => text,
-    };
-    matches!(address.parse(), Ok(IpAddr::V6(_)))
 }
 
 fn is_optional_port(text: &str) -> bool {
@@ -358,8 +367,12 @@ fn escape(bytes: &[u8], part: Part) -> String {
     escaped
 }
 
-fn unescape(text: &str, part: Part) -> Option<Vec<u8>> {
+fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
     let bytes = text.as_bytes();
+    let escape_at = |at: usize| {
+        let end = bytes.len().min(at + 3);
+        format!("invalid URL escape {}", quote(&lossy(&bytes[at..end])))
+    };
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
@@ -367,12 +380,13 @@ fn unescape(text: &str, part: Part) -> Option<Vec<u8>> {
             b'%' => {
                 let digits = text
                     .get(at + 1..at + 3)
-                    .filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
-                let value = u8::from_str_radix(digits, 16).ok()?;
+                    .filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))
+                    .ok_or_else(|| escape_at(at))?;
+                let value = u8::from_str_radix(digits, 16).map_err(|_| escape_at(at))?;
                 match part {
-                    Part::Host if value < 0x80 && digits != "25" => return None,
+                    Part::Host if value < 0x80 && digits != "25" => return Err(escape_at(at)),
                     Part::Zone if digits != "25" && value != b' ' && !is_plain(value, Part::Host) => {
-                        return None;
+                        return Err(escape_at(at));
                     }
                     _ => decoded.push(value),
                 }
@@ -381,11 +395,11 @@ fn unescape(text: &str, part: Part) -> Option<Vec<u8>> {
             }
             b'+' if part == Part::Query => decoded.push(b' '),
             byte if matches!(part, Part::Host | Part::Zone) && *byte < 0x80 && !is_plain(*byte, part) => {
-                return None;
+                return Err(format!("invalid character {} in host name", quote(&lossy(&[*byte]))));
             }
             byte => decoded.push(*byte),
         }
         at += 1;
     }
-    Some(decoded)
+    Ok(decoded)
 }

@@ -6,6 +6,9 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use kube_structural_schema::go::netip::{parse_addr, parse_prefix};
+use kube_structural_schema::go::strconv::quote;
+
 use crate::kind::{Kind, downcast};
 
 /// A block of addresses, with the address it was written with.
@@ -16,11 +19,25 @@ pub(crate) struct Cidr {
 }
 
 /// An address without a zone; an IPv4 address in IPv6's clothes is none.
-pub(crate) fn parse_ip(text: &str) -> Option<IpAddr> {
-    let address: IpAddr = text.parse().ok()?;
+///
+/// # Errors
+/// It is none, in the server's words, which quote the text.
+pub(crate) fn parse_ip(text: &str) -> Result<IpAddr, String> {
+    let address = parse_addr(text).map_err(|error| {
+        format!("IP Address {} parse error during conversion from string: {error}", quote(text))
+    })?;
+    if address.zoned {
+        return Err(format!("IP address {} with zone value is not allowed", quote(text)));
+    }
+    unmapped(text, address.ip)
+}
+
+fn unmapped(text: &str, address: IpAddr) -> Result<IpAddr, String> {
     match address {
-        IpAddr::V6(address) if address.to_ipv4_mapped().is_some() => None,
-        address => Some(address),
+        IpAddr::V6(address) if address.to_ipv4_mapped().is_some() => {
+            Err(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text)))
+        }
+        address => Ok(address),
     }
 }
 
@@ -48,12 +65,14 @@ pub(crate) fn is_global_unicast(address: IpAddr) -> bool {
 }
 
 impl Cidr {
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (address, bits) = text.rsplit_once('/')?;
-        let address = parse_ip(address)?;
-        let plain = bits.bytes().all(|b| b.is_ascii_digit()) && !(bits.len() > 1 && bits.starts_with('0'));
-        let bits: u8 = plain.then(|| bits.parse().ok()).flatten()?;
-        (bits <= width(address)).then_some(Self { address, bits })
+    /// Reads an address and its prefix.
+    ///
+    /// # Errors
+    /// It is none, in the server's words, which quote the text.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let (address, bits) = parse_prefix(text)
+            .map_err(|error| format!("network address parse error during conversion from string: {error}"))?;
+        Ok(Self { address: unmapped(text, address)?, bits })
     }
 
     /// The block with the address that it begins with.

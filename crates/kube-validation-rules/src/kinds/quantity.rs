@@ -52,6 +52,12 @@ fn suffix(suffix: &str) -> Option<(u32, i32)> {
     })
 }
 
+/// Letters of suffixes, perhaps a sign, and digits.
+fn has_form_of_suffix(text: &str) -> bool {
+    let rest = text.trim_start_matches(|letter: char| "eEinumkKMGTP".contains(letter));
+    rest.strip_prefix(['-', '+']).unwrap_or(rest).bytes().all(|byte| byte.is_ascii_digit())
+}
+
 impl Quantity {
     pub(crate) fn parse(text: &str) -> Outcome<Self> {
         let malformed = || {
@@ -59,6 +65,7 @@ impl Quantity {
                 "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
             )
         };
+        let no_number = || Fault::new("unable to parse numeric part of quantity");
         if text.is_empty() {
             return Err(malformed());
         }
@@ -80,19 +87,23 @@ impl Quantity {
         };
         // Upstream's number needs a digit somewhere: `.Ki` is refused, `0.Ki` is not.
         let has_digits = unsigned.starts_with(|c: char| c.is_ascii_digit()) || !fraction.is_empty();
-        let (base, exponent) = suffix(unit).ok_or_else(malformed)?;
-        if exponent.abs() > MAX_EXPONENT {
-            return Err(malformed());
-        }
+        let (base, exponent) =
+            suffix(unit).filter(|(_, exponent)| exponent.abs() <= MAX_EXPONENT).ok_or_else(|| {
+                if has_form_of_suffix(unit) {
+                    Fault::new("unable to parse quantity's suffix")
+                } else {
+                    malformed()
+                }
+            })?;
         let digits = [whole, fraction].concat();
         let decimals = i32::try_from(fraction.len()).map_err(|_| malformed())?;
         if let Some(small) = Self::parse_small(&digits, decimals, base, exponent) {
             return Ok(if negative { small.negated() } else { small });
         }
         if !has_digits {
-            return Err(malformed());
+            return Err(no_number());
         }
-        let unscaled: BigInt = digits.parse().map_err(|_| malformed())?;
+        let unscaled: BigInt = digits.parse().map_err(|_| no_number())?;
         let exact = if base == 2 {
             Self { unscaled: unscaled << exponent, scale: decimals, small: false }
         } else {

@@ -5,6 +5,8 @@
 
 use std::cmp::Ordering;
 
+use kube_structural_schema::go::strconv::quote;
+
 use crate::kind::{Kind, downcast};
 
 /// A version, without the build metadata, which counts for nothing.
@@ -22,25 +24,33 @@ enum Identifier {
 }
 
 impl Version {
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.splitn(3, '.');
-        let (major, minor) = (parse_number(parts.next()?)?, parse_number(parts.next()?)?);
-        let (patch, build) = match parts.next()?.split_once('+') {
-            Some((patch, build)) => (patch, Some(build)),
-            None => (text.splitn(3, '.').nth(2)?, None),
-        };
-        if build.is_some_and(|build| !build.split('.').all(is_identifier)) {
-            return None;
+    /// Reads a version.
+    ///
+    /// # Errors
+    /// It is none, in the words of the library, which quote parts of it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err("Version string empty".to_owned());
         }
-        let (patch, prerelease) = match patch.split_once('-') {
-            Some((patch, prerelease)) => (patch, Some(prerelease)),
-            None => (patch, None),
+        let parts: Vec<&str> = text.splitn(3, '.').collect();
+        let [major, minor, rest] = parts[..] else {
+            return Err("No Major.Minor.Patch elements found".to_owned());
         };
-        let prerelease = match prerelease {
-            Some(prerelease) => prerelease.split('.').map(parse_identifier).collect::<Option<_>>()?,
-            None => Vec::new(),
-        };
-        Some(Self { numbers: [major, minor, parse_number(patch)?], prerelease })
+        let (major, minor) = (parse_number(major, "major")?, parse_number(minor, "minor")?);
+        let (rest, build) = cut(rest, '+');
+        let (patch, prerelease) = cut(rest, '-');
+        let patch = parse_number(patch, "patch")?;
+        let prerelease = prerelease.map(|all| all.split('.').map(parse_identifier).collect());
+        let prerelease = prerelease.transpose()?.unwrap_or_default();
+        for part in build.into_iter().flat_map(|build| build.split('.')) {
+            if part.is_empty() {
+                return Err("Build meta data is empty".to_owned());
+            }
+            if !is_identifier(part) {
+                return Err(format!("Invalid character(s) found in build meta data {}", quote(part)));
+            }
+        }
+        Ok(Self { numbers: [major, minor, patch], prerelease })
     }
 
     /// Which version comes first; a prerelease comes before its release.
@@ -62,34 +72,69 @@ impl Kind for Version {
     }
 }
 
-fn parse_number(text: &str) -> Option<u64> {
-    let digits = text.bytes().all(|b| b.is_ascii_digit()) && !(text.len() > 1 && text.starts_with('0'));
-    digits.then(|| text.parse().ok()).flatten()
+/// What is before a character, and what is behind it where it is there.
+fn cut(text: &str, at: char) -> (&str, Option<&str>) {
+    text.split_once(at).map_or((text, None), |(before, after)| (before, Some(after)))
+}
+
+fn parse_number(text: &str, which: &str) -> Result<u64, String> {
+    if !text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(format!("Invalid character(s) found in {which} number {}", quote(text)));
+    }
+    if has_leading_zero(text) {
+        let which = match which {
+            "major" => "Major",
+            "minor" => "Minor",
+            _ => "Patch",
+        };
+        return Err(format!("{which} number must not contain leading zeroes {}", quote(text)));
+    }
+    parse_digits(text)
+}
+
+fn has_leading_zero(text: &str) -> bool {
+    text.len() > 1 && text.starts_with('0')
+}
+
+/// Digits as a number, with the errors of Go's `strconv.ParseUint`.
+fn parse_digits(text: &str) -> Result<u64, String> {
+    let why = if text.is_empty() { "invalid syntax" } else { "value out of range" };
+    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {}: {why}", quote(text)))
 }
 
 fn is_identifier(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-fn parse_identifier(text: &str) -> Option<Identifier> {
-    if !is_identifier(text) {
-        return None;
+fn parse_identifier(text: &str) -> Result<Identifier, String> {
+    if text.is_empty() {
+        return Err("Prerelease is empty".to_owned());
     }
     if text.bytes().all(|b| b.is_ascii_digit()) {
-        return parse_number(text).map(Identifier::Number);
+        if has_leading_zero(text) {
+            let text = quote(text);
+            return Err(format!("Numeric PreRelease version must not contain leading zeroes {text}"));
+        }
+        return parse_digits(text).map(Identifier::Number);
     }
-    Some(Identifier::Word(text.to_owned()))
+    if !is_identifier(text) {
+        return Err(format!("Invalid character(s) found in prerelease {}", quote(text)));
+    }
+    Ok(Identifier::Word(text.to_owned()))
 }
 
 /// Without a leading `v` and leading zeros, and with three numbers.
-pub(crate) fn normalized(text: &str) -> Option<String> {
+///
+/// # Errors
+/// It is too short for what stands behind the numbers, in the server's words.
+pub(crate) fn normalized(text: &str) -> Result<String, String> {
     let mut parts: Vec<String> =
         text.strip_prefix('v').unwrap_or(text).splitn(3, '.').map(unpadded).collect();
     if parts.len() < 3 && parts.last().is_some_and(|last| last.contains(['+', '-'])) {
-        return None;
+        return Err("short version cannot contain PreRelease/Build meta data".to_owned());
     }
     parts.resize(3, "0".to_owned());
-    Some(parts.join("."))
+    Ok(parts.join("."))
 }
 
 fn unpadded(part: &str) -> String {

@@ -3,6 +3,7 @@
 //!
 //! Source: cel-go `common/stdlib/standard.go`. Zones by name (`America/New_York`) are an error here.
 
+use kube_structural_schema::go::strconv::quote;
 use kube_structural_schema::go::time::{Civil, Time};
 
 use super::args::text;
@@ -59,10 +60,20 @@ fn zone_offset(zone: &str) -> Outcome<i64> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         return match zone {
             "" | "UTC" | "Local" => Ok(0),
-            _ => Err(Fault::new("unknown time zone")),
+            _ => Err(Fault::quoting("unknown time zone", format!("unknown time zone {zone}"))),
         };
     };
-    let number = |text: &str| text.parse::<i64>().map_err(|_| Fault::new("invalid time zone offset"));
+    let number = |text: &str| {
+        let why = if text.trim_start_matches(['+', '-']).bytes().all(|byte| byte.is_ascii_digit())
+            && text.ends_with(|last: char| last.is_ascii_digit())
+        {
+            "value out of range"
+        } else {
+            "invalid syntax"
+        };
+        let words = || format!("strconv.Atoi: parsing {}: {why}", quote(text));
+        text.parse::<i64>().map_err(|_| Fault::quoting("invalid time zone offset", words()))
+    };
     let (hours, minutes) = (number(hours)?, number(minutes)?);
     let minutes = if zone.starts_with('-') { -minutes } else { minutes };
     hours

@@ -38,11 +38,14 @@ pub(super) fn declare(table: &mut Table) {
         let clauses = clauses(text(args, 0)?).map_err(Fault::new)?;
         let mut values = compare::items(&args[1])?;
         let mut written = String::new();
+        let mut index = 0;
         for clause in clauses {
             match clause {
                 Clause::Literal(text) => written.push_str(text),
                 Clause::Value { verb, precision } => {
-                    let value = values.next().ok_or(Fault::new("index out of range"))??;
+                    let value =
+                        values.next().ok_or_else(|| Fault::new(format!("index {index} out of range")))??;
+                    index += 1;
                     written.push_str(&write(&value, verb, precision)?);
                 }
             }
@@ -93,7 +96,7 @@ fn write(value: &Value<'_>, verb: char, precision: Option<usize>) -> Outcome<Str
     match (verb, value) {
         ('s', value) => as_text(value),
         ('d', Value::Int(_) | Value::Uint(_)) => convert::to_text(value),
-        ('d', _) => Err(Fault::new("decimal clause can only be used on integers")),
+        ('d', other) => Err(unfit("decimal clause can only be used on integers", other)),
         ('f' | 'e', value) => {
             let number = match value {
                 Value::Double(number) => *number,
@@ -101,9 +104,9 @@ fn write(value: &Value<'_>, verb: char, precision: Option<usize>) -> Outcome<Str
                     "NaN" => f64::NAN,
                     "Infinity" => f64::INFINITY,
                     "-Infinity" => f64::NEG_INFINITY,
-                    _ => return Err(Fault::new("clause can only be used on doubles")),
+                    _ => return Err(unfit(of_doubles(verb), value)),
                 },
-                _ => return Err(Fault::new("clause can only be used on doubles")),
+                _ => return Err(unfit(of_doubles(verb), value)),
             };
             if precision > MAX_PRECISION {
                 return Err(Fault::new("precision is too large"));
@@ -113,10 +116,10 @@ fn write(value: &Value<'_>, verb: char, precision: Option<usize>) -> Outcome<Str
         ('b', Value::Int(number)) => Ok(signed(*number, |number| format!("{number:b}"))),
         ('b', Value::Uint(number)) => Ok(format!("{number:b}")),
         ('b', Value::Bool(value)) => Ok(u8::from(*value).to_string()),
-        ('b', _) => Err(Fault::new("only integers and bools can be formatted as binary")),
+        ('b', other) => Err(unfit("only integers and bools can be formatted as binary", other)),
         ('o', Value::Int(number)) => Ok(signed(*number, |number| format!("{number:o}"))),
         ('o', Value::Uint(number)) => Ok(format!("{number:o}")),
-        ('o', _) => Err(Fault::new("octal clause can only be used on integers")),
+        ('o', other) => Err(unfit("octal clause can only be used on integers", other)),
         (verb, value) => {
             let lower = match value {
                 Value::Int(number) => signed(*number, |number| format!("{number:x}")),
@@ -124,9 +127,8 @@ fn write(value: &Value<'_>, verb: char, precision: Option<usize>) -> Outcome<Str
                 Value::String(text) => hex(text.as_str().as_bytes()),
                 Value::Bytes(bytes) => hex(bytes),
                 _ => {
-                    return Err(Fault::new(
-                        "only integers, byte buffers, and strings can be formatted as hex",
-                    ));
+                    let why = "only integers, byte buffers, and strings can be formatted as hex";
+                    return Err(unfit(why, value));
                 }
             };
             Ok(if verb == 'X' { lower.to_uppercase() } else { lower })
@@ -207,6 +209,18 @@ fn not_finite(number: f64) -> Option<&'static str> {
     }
 }
 
+/// A value of a type that a clause does not take.
+fn unfit(why: &str, value: &Value<'_>) -> Fault {
+    Fault::new(format!("error during formatting: {why}, was given {}", value.type_name()))
+}
+
+fn of_doubles(verb: char) -> &'static str {
+    match verb {
+        'f' => "fixed-point clause can only be used on doubles",
+        _ => "scientific clause can only be used on doubles",
+    }
+}
+
 fn as_text(value: &Value<'_>) -> Outcome<String> {
     match value {
         Value::List(_) | Value::Array(_) | Value::Map(_) | Value::Object(_) => nested(value),
@@ -220,9 +234,10 @@ fn as_text(value: &Value<'_>) -> Outcome<String> {
         | Value::Bytes(_)
         | Value::Duration(_)
         | Value::Type(_) => convert::to_text(value),
-        _ => Err(Fault::new(
+        other => Err(unfit(
             "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
              timestamps",
+            other,
         )),
     }
 }

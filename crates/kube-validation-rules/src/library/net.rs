@@ -13,14 +13,14 @@ use crate::value::Value;
 
 pub(super) fn declare(table: &mut Table) {
     table.function("ip", "string_to_ip", "string -> ip", |args| {
-        parse_ip(text(args, 0)?).map(Value::kind).ok_or(NOT_AN_ADDRESS)
+        parse_ip(text(args, 0)?).map(Value::kind).map_err(no_address)
     });
     table.function("isIP", "is_ip", "string -> bool", |args| {
-        Ok(Value::Bool(parse_ip(text(args, 0)?).is_some()))
+        Ok(Value::Bool(parse_ip(text(args, 0)?).is_ok()))
     });
     table.function("ip.isCanonical", "ip_is_canonical", "string -> bool", |args| {
         let text = text(args, 0)?;
-        parse_ip(text).map(|address| Value::Bool(address.to_string() == text)).ok_or(NOT_AN_ADDRESS)
+        parse_ip(text).map(|address| Value::Bool(address.to_string() == text)).map_err(no_address)
     });
     table.method("family", "ip_family", "ip -> int", |args| {
         Ok(Value::Int(if address(args, 0)?.is_ipv4() { 4 } else { 6 }))
@@ -41,20 +41,21 @@ pub(super) fn declare(table: &mut Table) {
         Ok(Value::Bool(is_global_unicast(address(args, 0)?)))
     });
     table.function("cidr", "string_to_cidr", "string -> cidr", |args| {
-        Cidr::parse(text(args, 0)?).map(Value::kind).ok_or(NOT_A_BLOCK)
+        Cidr::parse(text(args, 0)?).map(Value::kind).map_err(no_block)
     });
     table.function("isCIDR", "is_cidr", "string -> bool", |args| {
-        Ok(Value::Bool(Cidr::parse(text(args, 0)?).is_some()))
+        Ok(Value::Bool(Cidr::parse(text(args, 0)?).is_ok()))
     });
     table.method("containsIP", "cidr_contains_ip_string", "cidr, string -> bool", |args| {
-        let address = parse_ip(text(args, 1)?).ok_or(Fault::NoOverload)?;
+        // Upstream takes its own error for the argument, and finds no overload for it.
+        let address = parse_ip(text(args, 1)?).map_err(|_| Fault::NoOverload)?;
         Ok(Value::Bool(block(args, 0)?.contains(address)))
     });
     table.method("containsIP", "cidr_contains_ip_ip", "cidr, ip -> bool", |args| {
         Ok(Value::Bool(block(args, 0)?.contains(address(args, 1)?)))
     });
     table.method("containsCIDR", "cidr_contains_cidr_string", "cidr, string -> bool", |args| {
-        let other = Cidr::parse(text(args, 1)?).ok_or(NOT_A_BLOCK)?;
+        let other = Cidr::parse(text(args, 1)?).map_err(no_block)?;
         Ok(Value::Bool(block(args, 0)?.contains_block(other)))
     });
     table.method("containsCIDR", "cidr_contains_cidr", "cidr, cidr -> bool", |args| {
@@ -67,8 +68,15 @@ pub(super) fn declare(table: &mut Table) {
     table.method("masked", "cidr_masked", "cidr -> cidr", |args| Ok(Value::kind(block(args, 0)?.masked())));
 }
 
-const NOT_AN_ADDRESS: Fault = Fault::Failed(std::borrow::Cow::Borrowed("IP address parse error"));
-const NOT_A_BLOCK: Fault = Fault::Failed(std::borrow::Cow::Borrowed("network address parse error"));
+fn no_address(error: String) -> Fault {
+    Fault::quoting("IP address parse error", error)
+}
+
+fn no_block(error: String) -> Fault {
+    // The parser says the same, and both say it upstream.
+    let error = format!("network address parse error during conversion from string: {error}");
+    Fault::quoting("network address parse error", error)
+}
 
 fn address(args: &[Value<'_>], index: usize) -> Outcome<IpAddr> {
     kind(args, index).copied()

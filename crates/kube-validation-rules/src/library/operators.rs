@@ -238,6 +238,6 @@ fn size<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
     args.first().and_then(Value::size).map(count).ok_or(Fault::NoOverload)
 }
 
-const INT_OVERFLOW: Fault = Fault::Failed(std::borrow::Cow::Borrowed("integer overflow"));
-const UINT_OVERFLOW: Fault = Fault::Failed(std::borrow::Cow::Borrowed("unsigned integer overflow"));
-const TIME_OVERFLOW: Fault = Fault::Failed(std::borrow::Cow::Borrowed("timestamp overflow"));
+const INT_OVERFLOW: Fault = Fault::fixed("integer overflow");
+const UINT_OVERFLOW: Fault = Fault::fixed("unsigned integer overflow");
+const TIME_OVERFLOW: Fault = Fault::fixed("timestamp overflow");

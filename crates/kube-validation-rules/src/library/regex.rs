@@ -7,7 +7,7 @@ use super::args::{int, text};
 use super::table::Table;
 use crate::fault::{Fault, Outcome};
 use crate::value::Value;
-use kube_structural_schema::go::regexp::Pattern;
+use kube_structural_schema::go::regexp::{Pattern, PatternError};
 
 /// What is done with a regular expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,15 @@ pub(super) fn declare(table: &mut Table) {
 }
 
 fn search<'v>(args: &[Value<'v>], search: Search) -> Outcome<Value<'v>> {
-    let pattern = Pattern::new(text(args, 1)?).map_err(|_| Fault::new("Illegal regex"))?;
+    let pattern = Pattern::new(text(args, 1)?).map_err(|error| {
+        let error = match error {
+            PatternError::Syntax(error) => error.to_string(),
+            PatternError::TooLarge => "the regular expression is too large".to_owned(),
+        };
+        match search {
+            Search::Matches => Fault::quoting("the regular expression is malformed", error),
+            _ => Fault::quoting("Illegal regex", format!("Illegal regex: {error}")),
+        }
+    })?;
     search.run(&pattern, args)
 }

@@ -17,7 +17,7 @@ pub(super) fn declare(table: &mut Table) {
         version_of(args, matches!(args[1], Value::Bool(true)))
     });
     table.function("isSemver", "is_semver_string", "string -> bool", |args| {
-        Ok(Value::Bool(Version::parse(text(args, 0)?).is_some()))
+        Ok(Value::Bool(Version::parse(text(args, 0)?).is_ok()))
     });
     table.function("isSemver", "is_semver_string_bool", "string, bool -> bool", |args| {
         Ok(Value::Bool(version_of(args, matches!(args[1], Value::Bool(true))).is_ok()))
@@ -43,7 +43,7 @@ fn version_of<'v>(args: &[Value<'v>], normalize: bool) -> Outcome<Value<'v>> {
     } else {
         Version::parse(text)
     };
-    version.map(Value::kind).ok_or(Fault::new("not a semantic version"))
+    version.map(Value::kind).map_err(|error| Fault::quoting("not a semantic version", error))
 }
 
 fn precedence(args: &[Value<'_>]) -> Outcome<Ordering> {

@@ -35,8 +35,14 @@ pub(super) fn declare(table: &mut Table) {
     }
     table.function("lists.range", "lists_range", "int -> list<int>", |args| match int(args, 0)? {
         n @ 0..=MAX_RANGE => Ok(Value::list((0..n).map(Value::Int).collect())),
-        n if n < 0 => Err(Fault::new("lists.range: size must be non-negative")),
-        _ => Err(Fault::new("lists.range: size exceeds maximum allowed")),
+        n if n < 0 => {
+            let plain = "lists.range: size must be non-negative";
+            Err(Fault::quoting(plain, format!("{plain}, got {n}")))
+        }
+        n => {
+            let words = format!("lists.range: size {n} exceeds maximum allowed ({MAX_RANGE})");
+            Err(Fault::quoting("lists.range: size exceeds maximum allowed", words))
+        }
     });
     table.method("reverse", "list_reverse", "list<T> -> list<T>", |args| {
         let mut items: Vec<Value<'_>> = compare::items(&args[0])?.map(Value::kept).collect();
@@ -97,7 +103,8 @@ pub(crate) type Entries<'v> = std::collections::BTreeMap<Key, Value<'v>>;
 /// Adds an entry whose key is not there yet.
 pub(crate) fn insert<'v>(map: &mut Entries<'v>, key: &Value<'v>, value: Value<'v>) -> Outcome<()> {
     if crate::value::find(map, key).is_some() {
-        return Err(Fault::new("insert failed: key already exists"));
+        let words = format!("insert failed: key {} already exists", key.shown());
+        return Err(Fault::quoting("insert failed: key already exists", words));
     }
     map.insert(Key::from_value(key).ok_or(Fault::new("unsupported key type"))?, value);
     Ok(())
@@ -135,8 +142,10 @@ fn slice<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
             "cannot slice({start}, {end}), start index must be less than or equal to end index"
         )));
     }
-    if args[0].size().is_none_or(|len| len < to) {
-        return Err(Fault::new(format!("cannot slice({start}, {end}), the list is shorter")));
+    let len = args[0].size().unwrap_or_default();
+    if len < to {
+        let words = format!("cannot slice({start}, {end}), list is length {len}");
+        return Err(Fault::quoting("cannot slice: the list is shorter", words));
     }
     Ok(Value::list(compare::items(&args[0])?.skip(from).take(to - from).map(Value::kept).collect()))
 }

@@ -202,7 +202,12 @@ fn join<'v>(list: &Value<'v>, separator: &str) -> Outcome<Value<'v>> {
         }
         match item? {
             Value::String(text) => joined.push_str(text.as_str()),
-            _ => return Err(Fault::new("join: invalid input")),
+            other => {
+                return Err(Fault::quoting(
+                    "join: invalid input",
+                    format!("join: invalid input: {}", other.shown()),
+                ));
+            }
         }
     }
     Ok(Value::text(joined))

@@ -14,14 +14,13 @@ use crate::value::{Key, Value};
 
 pub(super) fn declare(table: &mut Table) {
     table.function("url", "string_to_url", "string -> url", |args| {
+        const PLAIN: &str = "URL parse error during conversion from string";
         let text = text(args, 0)?;
-        match (Url::parse_request_uri(text), Url::parse(text)) {
-            (Some(_), Some(url)) => Ok(Value::kind(url)),
-            _ => Err(Fault::new("URL parse error during conversion from string")),
-        }
+        let url = Url::parse_request_uri(text).and_then(|_| Url::parse(text));
+        url.map(Value::kind).map_err(|error| Fault::quoting(PLAIN, format!("{PLAIN}: {error}")))
     });
     table.function("isURL", "is_url_string", "string -> bool", |args| {
-        Ok(Value::Bool(Url::parse_request_uri(text(args, 0)?).is_some()))
+        Ok(Value::Bool(Url::parse_request_uri(text(args, 0)?).is_ok()))
     });
     table.method("getScheme", "url_get_scheme", "url -> string", |args| {
         Ok(Value::text(kind::<Url>(args, 0)?.scheme()))

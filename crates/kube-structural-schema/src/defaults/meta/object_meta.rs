@@ -9,8 +9,7 @@ use std::fmt;
 use serde_json::{Map, Number, Value};
 
 use crate::go::json::marshal;
-use crate::go::strconv::quote;
-use crate::go::time::Time;
+use crate::go::time::{Time, rfc3339_problem};
 use crate::json::{Json, copy, level};
 
 /// A field of metadata that has a value of the wrong type.
@@ -72,6 +71,8 @@ enum Words {
     Said(String),
     /// Go's decoder stops here, and forgets what it would have said.
     Last(String),
+    /// The same, about a type.
+    LastType { given: String, needed: &'static str },
 }
 
 enum Form {
@@ -168,7 +169,9 @@ pub fn decode(metadata: &Value, malformed: Malformed) -> Result<Map<String, Valu
                 expected: wrong.expected,
                 words: match wrong.words {
                     Words::Said(words) | Words::Last(words) => words,
-                    Words::Type { given, needed } => in_value(&given, needed),
+                    Words::Type { given, needed } | Words::LastType { given, needed } => {
+                        in_value(&given, needed)
+                    }
                 },
             })?;
             Ok(fields.into_iter().map(plain).collect())
@@ -204,11 +207,13 @@ fn record(
             Err(_) if malformed == Malformed::Drop => continue,
             Err(wrong) => wrong,
         };
+        let in_field = |given: &str, needed: &str| {
+            let place = format!("{}.{above}{}", of.name, field.name);
+            format!("json: cannot unmarshal {given} into Go struct field {place} of type {needed}")
+        };
         let words = match wrong.words {
-            Words::Type { given, needed } => Words::Said(format!(
-                "json: cannot unmarshal {given} into Go struct field {}.{above}{} of type {needed}",
-                of.name, field.name
-            )),
+            Words::Type { given, needed } => Words::Said(in_field(&given, needed)),
+            Words::LastType { given, needed } => Words::Last(in_field(&given, needed)),
             words => words,
         };
         let dot = if wrong.below.is_empty() { "" } else { "." };
@@ -345,22 +350,21 @@ fn recoded_integer(number: &Number) -> Option<i64> {
     number.as_i64().or_else(|| number.as_f64()?.to_string().parse().ok())
 }
 
+const TIME: &str = "a time in the form of RFC 3339";
+
 fn time(value: &Value) -> Result<Option<Time>, Wrong> {
     let words = match value {
         Value::Null => return Ok(None),
         Value::String(text) => match Time::parse_rfc3339(text) {
             Some(time) => return Ok(Some(time)),
-            // Where in the text Go stops is not found out.
-            None => {
-                let text = quote(text);
-                format!(
-                    "parsing time {text} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text} as \"2006\""
-                )
-            }
+            None => rfc3339_problem(text),
         },
-        _ => in_value(kind_of(value), "string"),
+        _ => {
+            let words = Words::LastType { given: kind_of(value).to_owned(), needed: "string" };
+            return Err(Wrong { below: String::new(), expected: TIME, words });
+        }
     };
-    Err(Wrong { below: String::new(), expected: "a time in the form of RFC 3339", words: Words::Last(words) })
+    Err(Wrong { below: String::new(), expected: TIME, words: Words::Last(words) })
 }
 
 fn wrong(value: &Value, expected: &'static str, needed: &'static str) -> Wrong {

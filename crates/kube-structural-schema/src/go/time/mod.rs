@@ -4,10 +4,12 @@
 //! Source: Go 1.26 `time/{format,format_rfc3339,time}.go`.
 
 mod duration;
+mod problem;
 
 use std::fmt::Write as _;
 
 pub use duration::parse_duration;
+pub use problem::rfc3339_problem;
 
 /// Seconds from 0001-01-01T00:00:00Z, Go's zero time, to 1970.
 const ZERO_SECONDS: i64 = -62_135_596_800;
