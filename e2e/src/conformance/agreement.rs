@@ -69,6 +69,26 @@ pub fn compare(op: Op, expected: &Outcome, found: &Outcome) -> Result<(), String
     }
 }
 
+/// [`compare`], and the words about rules that could not be evaluated too: those are Go's own errors.
+///
+/// # Errors
+/// As there.
+pub fn compare_words(op: Op, expected: &Outcome, found: &Outcome) -> Result<(), String> {
+    compare(op, expected, found)?;
+    let settled = settle(found, expected);
+    let (Outcome::Issues(expected), Outcome::Issues(found)) = (expected, &settled) else { return Ok(()) };
+    let words = |issues: &[Issue]| -> BTreeSet<Issue> {
+        let is_failure = |issue: &&Issue| {
+            issue.detail.contains(" evaluating rule: ") || issue.detail.contains(" signature for rule: ")
+        };
+        issues.iter().filter(is_failure).map(without_quotes).collect()
+    };
+    let (wanted, came) = (words(expected), words(found));
+    let show = |sign: char, issue: &Issue| format!("{sign} {} {} {}", issue.kind, issue.field, issue.detail);
+    let missing = wanted.difference(&came).map(|issue| show('-', issue));
+    verdict(missing.chain(came.difference(&wanted).map(|issue| show('+', issue))).collect())
+}
+
 /// An issue without what it quotes of a compiler's words.
 pub fn without_quotes(issue: &Issue) -> Issue {
     let quote =

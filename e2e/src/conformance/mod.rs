@@ -7,7 +7,7 @@ mod run;
 mod subject;
 mod vector;
 
-pub use agreement::{compare, settle, without_quotes};
+pub use agreement::{compare, compare_words, settle, without_quotes};
 pub use run::{Tally, run};
-pub use subject::answer;
+pub use subject::{answer, answer_on};
 pub use vector::{Case, Issue, Op, Outcome, Vector};

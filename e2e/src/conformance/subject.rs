@@ -11,14 +11,19 @@ use etch::domain::validate::{self, Validator, crd};
 
 use super::{Case, Issue, Op, Outcome};
 
-/// What Etch answers.
+/// What Etch answers, for the newest release.
 pub fn answer(case: &Case) -> Outcome {
-    answered(case).unwrap_or_else(Outcome::Refused)
+    answer_on(crd::Release::NEWEST, case)
 }
 
-fn answered(case: &Case) -> Result<Outcome, String> {
+/// What Etch answers. Questions about CRDs are answered as a release does; all others have one answer.
+pub fn answer_on(release: crd::Release, case: &Case) -> Outcome {
+    answered(release, case).unwrap_or_else(Outcome::Refused)
+}
+
+fn answered(release: crd::Release, case: &Case) -> Result<Outcome, String> {
     if case.op.is_about_crds() {
-        return answered_crd(case).map_err(|malformed| malformed.to_string());
+        return answered_crd(release, case).map_err(|malformed| malformed.to_string());
     }
     let schema = Schema::parse(&case.schema).map_err(|error| error.to_string())?;
     Ok(match case.op {
@@ -42,10 +47,10 @@ fn answered(case: &Case) -> Result<Outcome, String> {
     })
 }
 
-fn answered_crd(case: &Case) -> Result<Outcome, crd::Malformed> {
+fn answered_crd(release: crd::Release, case: &Case) -> Result<Outcome, crd::Malformed> {
     let found = match case.op {
-        Op::CrdUpdate => crd::validate_update(&case.schema, &case.object)?,
-        _ => crd::validate_create(&case.schema)?,
+        Op::CrdUpdate => crd::validate_update_on(release, &case.schema, &case.object)?,
+        _ => crd::validate_create_on(release, &case.schema)?,
     };
     Ok(Outcome::Issues(issues(found)))
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
+use etch::domain::validate::crd::Release as Known;
 use sha2::{Digest, Sha256};
 
 use crate::target::target_folder;
@@ -26,6 +27,14 @@ impl Release {
         match self {
             Self::V1_37 => "1.37",
             Self::V1_34 => "1.34",
+        }
+    }
+
+    /// The same release as Etch knows it.
+    pub fn known(self) -> Known {
+        match self {
+            Self::V1_37 => Known::NEWEST,
+            Self::V1_34 => Known::OLDEST,
         }
     }
 

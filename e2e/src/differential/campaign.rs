@@ -14,7 +14,7 @@ use super::build::Release;
 use super::generate::{Seeds, case};
 use super::oracle::{Answer, Oracle};
 use super::shrink::shrink;
-use crate::conformance::{Case, Issue, Op, Outcome, Vector, compare, settle, without_quotes};
+use crate::conformance::{Case, Issue, Op, Outcome, Vector, compare, compare_words, settle, without_quotes};
 
 /// Cases that a worker takes at a time.
 const BATCH: u64 = 64;
@@ -177,7 +177,7 @@ impl Campaign<'_> {
             Some(Verdict::Differs { expected, found }) => (small, expected, found),
             _ => (suspect.clone(), expected, found),
         };
-        let diff = compare(case.op, &expected, &found).err().unwrap_or_default();
+        let diff = compare_words(case.op, &expected, &found).err().unwrap_or_default();
         let id = format!("{}-{}-{number}", case.op, self.seed);
         let vector = Vector { id, case, expect: expected };
         let mut report = report();
@@ -241,7 +241,7 @@ impl<'a> Bench<'a> {
             };
             let agreed = expected
                 .iter()
-                .any(|expected| found.iter().any(|found| compare(case.op, expected, found).is_ok()));
+                .any(|expected| found.iter().any(|found| compare_words(case.op, expected, found).is_ok()));
             verdicts.push(if agreed {
                 Verdict::Agreed
             } else {
@@ -260,7 +260,7 @@ fn kind_of(op: Op, expected: &Outcome, found: &Outcome) -> String {
         let plain = |word: &&str| word.len() > 1 && word.chars().all(|c| c.is_ascii_alphabetic());
         text.split_whitespace().filter(plain).take(8).collect::<Vec<_>>().join(" ")
     };
-    let details = op == Op::Structural || op.is_about_crds();
+    let details = op == Op::Structural || op.is_about_crds() || compare(op, expected, found).is_ok();
     match (expected, found) {
         (Outcome::Issues(expected), Outcome::Issues(found)) => {
             let only = |these: &[Issue], others: &[Issue], sign: &str| {

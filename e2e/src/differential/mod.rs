@@ -10,5 +10,5 @@ mod shrink;
 
 pub use build::{Program, Release, build};
 pub use campaign::{Campaign, Mismatch, Report, Subject};
-pub use generate::{Seeds, case};
+pub use generate::{Seeds, case, crds};
 pub use oracle::{Answer, Oracle};

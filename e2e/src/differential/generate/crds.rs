@@ -2,7 +2,7 @@
 //! It must not know which faults the API server lets pass.
 
 use etch::domain::json::copy;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Generator;
 
@@ -20,26 +20,86 @@ impl Generator<'_> {
         crd
     }
 
-    /// The CRD before one: much the same.
-    pub(super) fn crd_before(&mut self, crd: &Value) -> Value {
-        let mut old = copy(crd);
-        self.disturb(&mut old);
-        if self.random.chance(25) {
-            old["status"] = self.status();
+    /// A CRD, and the one before it: much the same, or another version of a real one. Either may have what the other lacks.
+    pub(super) fn upgrade(&mut self) -> (Value, Value) {
+        let one = self.crd();
+        let sibling = match self.temper.real && self.random.chance(60) {
+            true => self.seeds.sibling(&one, &mut self.random),
+            false => None,
+        };
+        let is_sibling = sibling.is_some();
+        let mut other = sibling.unwrap_or_else(|| copy(&one));
+        if !is_sibling || self.random.chance(50) {
+            self.disturb(&mut other);
+        }
+        let (crd, mut old) = if self.random.chance(50) { (one, other) } else { (other, one) };
+        if self.random.chance(45) {
+            let status = self.status(&old);
+            set(&mut old, "status", status);
         }
         if self.random.chance(10) {
-            old["metadata"]["finalizers"] = json!(["a.b/c"]);
+            set(&mut old["metadata"], "finalizers", json!(["a.b/c"]));
         }
-        old
+        if self.random.chance(5) {
+            set(&mut old["metadata"], "deletionTimestamp", "2024-01-01T00:00:00Z".into());
+        }
+        (crd, old)
     }
 
     fn disturb(&mut self, crd: &mut Value) {
         for _ in 0..self.random.weighted(&FAULTS) {
-            match self.random.weighted(&[3, 4, 8]) {
+            match self.random.weighted(&[30, 40, 60, 60, 3]) {
                 0 => self.disturb_spec(crd),
                 1 => self.disturb_version(crd),
-                _ => self.disturb_schema(crd),
+                2 => self.disturb_schema(crd),
+                3 => self.change(crd),
+                _ => self.misplace(crd),
             }
+        }
+    }
+
+    /// Changes the schema of one version, or of all in the same way.
+    fn change(&mut self, crd: &mut Value) {
+        let Some(Value::Array(versions)) = crd.pointer_mut("/spec/versions") else { return };
+        if versions.is_empty() {
+            return;
+        }
+        let index = self.random.below(versions.len());
+        let mut schema = match versions[index].pointer("/schema/openAPIV3Schema") {
+            Some(schema) if schema.is_object() => copy(schema),
+            _ => return,
+        };
+        self.change_schema(&mut schema);
+        let everywhere = self.random.chance(40);
+        for (place, version) in versions.iter_mut().enumerate() {
+            if (everywhere || place == index)
+                && let Some(at) = version.pointer_mut("/schema/openAPIV3Schema")
+            {
+                *at = copy(&schema);
+            }
+        }
+    }
+
+    /// Puts something of another type in the place of something outside schemas.
+    fn misplace(&mut self, crd: &mut Value) {
+        let mut pointer = String::new();
+        let mut node: &Value = crd;
+        while !pointer.ends_with("/schema") {
+            let below: Vec<String> = match node {
+                Value::Object(fields) => fields.keys().cloned().collect(),
+                Value::Array(items) => (0..items.len()).map(|index| index.to_string()).collect(),
+                _ => break,
+            };
+            if below.is_empty() || (!pointer.is_empty() && self.random.chance(20)) {
+                break;
+            }
+            let step = &below[self.random.below(below.len())];
+            pointer = format!("{pointer}/{}", step.replace('~', "~0").replace('/', "~1"));
+            node = crd.pointer(&pointer).unwrap_or(&Value::Null);
+        }
+        let junk = if self.random.chance(30) { Value::Null } else { self.junk(2) };
+        if let Some(place) = crd.pointer_mut(&pointer).filter(|_| !pointer.is_empty()) {
+            *place = junk;
         }
     }
 
@@ -68,14 +128,52 @@ impl Generator<'_> {
                 "versions": versions}})
     }
 
-    fn status(&mut self) -> Value {
-        let established = self.random.pick(&["True", "False"]);
-        let mut stored = vec!["v1"];
-        if self.random.chance(30) {
-            stored.push(self.random.pick(&["v1beta1", "v2", "v0", "v1"]));
+    fn status(&mut self, crd: &Value) -> Value {
+        let established = self.random.pick(&["True", "True", "False", "Unknown"]);
+        let own: Vec<&str> = crd["spec"]["versions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|version| version["name"].as_str())
+            .collect();
+        let mut stored: Vec<&str> = own.iter().copied().filter(|_| self.random.chance(60)).collect();
+        for _ in 0..self.random.weighted(&[5, 3, 1]) {
+            stored.push(self.random.pick(&["v1beta1", "v2", "v0", "v1", ""]));
         }
-        json!({"storedVersions": stored, "acceptedNames": {"plural": "things", "kind": "Thing"},
-            "conditions": [{"type": "Established", "status": established}]})
+        let names = match self.random.below(8) {
+            0 => {
+                json!({"plural": "Things", "kind": "T T", "listKind": "T T", "shortNames": ["", "x"], "categories": ["A"]})
+            }
+            1 => json!({"plural": "", "kind": "", "singular": "-"}),
+            2 => json!(null),
+            _ => copy(&crd["spec"]["names"]),
+        };
+        let mut condition = json!({"type": "Established", "status": established});
+        if self.random.chance(30) {
+            let time = self.random.pick(&["2024-01-01T00:00:00Z", "yesterday", ""]);
+            condition["lastTransitionTime"] = time.into();
+        }
+        json!({"storedVersions": stored, "acceptedNames": names,
+            "conditions": [{"type": "NamesAccepted", "status": "True"}, condition]})
+    }
+
+    /// Puts a CRD into a group that belongs to Kubernetes, approved or not.
+    fn protect(&mut self, crd: &mut Value) {
+        let group = self.random.pick(&[
+            "example.k8s.io",
+            "k8s.io",
+            "x.kubernetes.io",
+            "kubernetes.io",
+            "myk8s.io",
+            "a.x-k8s.io",
+        ]);
+        let plural = crd["spec"]["names"]["plural"].as_str().unwrap_or_default().to_owned();
+        set(&mut crd["spec"], "group", group.into());
+        set(&mut crd["metadata"], "name", format!("{plural}.{group}").into());
+        if self.random.chance(75) {
+            let approval = self.random.pick(APPROVALS);
+            set(&mut crd["metadata"], "annotations", json!({ "api-approved.kubernetes.io": approval }));
+        }
     }
 
     fn disturb_spec(&mut self, crd: &mut Value) {
@@ -98,6 +196,13 @@ impl Generator<'_> {
             ),
             ("/metadata", "uid", json!("1-2")),
             ("/metadata", "generation", json!(-1)),
+            ("/metadata", "creationTimestamp", json!("2020-01-01T00:00:00Z")),
+            ("/metadata", "deletionTimestamp", json!("2020-01-01T00:00:00Z")),
+            ("/metadata", "deletionGracePeriodSeconds", json!(3)),
+            ("/metadata", "name", json!("x".repeat(254))),
+            ("/metadata", "annotations", json!({"a": "x".repeat(262_145)})),
+            ("/spec", "group", json!("a".repeat(254))),
+            ("/spec", "group", json!("-a.b")),
             ("/spec", "group", json!("example.k8s.io")),
             ("/spec", "group", json!("kubernetes.io")),
             ("/spec", "group", json!("example")),
@@ -108,18 +213,6 @@ impl Generator<'_> {
             ("/spec", "scope", json!("Cluster")),
             ("/spec", "preserveUnknownFields", json!(true)),
             ("/spec", "preserveUnknownFields", json!(true)),
-            ("/spec", "conversion", json!({"strategy": "Webhook"})),
-            ("/spec", "conversion", json!({"strategy": ""})),
-            (
-                "/spec",
-                "conversion",
-                json!({"strategy": "None", "webhook": {"conversionReviewVersions": ["v1"]}}),
-            ),
-            (
-                "/spec",
-                "conversion",
-                json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": []}}),
-            ),
             ("/spec", "versions", json!([])),
             ("/spec/names", "plural", json!("")),
             ("/spec/names", "plural", json!("Things")),
@@ -130,143 +223,34 @@ impl Generator<'_> {
             ("/spec/names", "kind", json!("Étage")),
             ("/spec/names", "listKind", json!("Thing")),
             ("/spec/names", "listKind", json!("Things!")),
+            ("/spec/names", "singular", json!("")),
+            ("/spec/names", "listKind", json!("")),
+            ("/spec/names", "kind", json!("K".repeat(64))),
+            ("/spec/names", "plural", json!("1a")),
             ("/spec/names", "shortNames", json!(["t", "", "T"])),
+            ("/spec/names", "shortNames", json!(["t", "t", "a.b", "9"])),
+            ("/spec/names", "shortNames", json!([null])),
             ("/spec/names", "categories", json!(["all", "a b"])),
         ];
-        if self.random.chance(15) {
-            let webhook = self.webhook();
-            crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": webhook});
-            return;
+        match self.random.below(24) {
+            0..=4 => {
+                let conversion = self.conversion();
+                return set(&mut crd["spec"], "conversion", conversion);
+            }
+            5 | 6 => return self.protect(crd),
+            7 => return self.many_selectable(crd),
+            8 | 9 => {
+                if let Some(Value::Object(metadata)) = crd.get_mut("metadata") {
+                    self.meta_fields(metadata);
+                }
+                return;
+            }
+            _ => {}
         }
         let (at, name, value) = &choices[self.random.below(choices.len())];
         if let Some(Value::Object(fields)) = crd.pointer_mut(at) {
             fields.insert((*name).to_owned(), value.clone());
         }
-    }
-
-    fn webhook(&mut self) -> Value {
-        let clients = [
-            json!({"url": "https://example.com/convert"}),
-            json!({"url": "http://u:p@/convert?a=b#c"}),
-            json!({"url": "https://example.com", "service": {"name": "a", "namespace": "b"}}),
-            json!({"service": {"name": "a", "namespace": "b", "path": "/x/y/"}}),
-            json!({"service": {"name": "", "namespace": "b", "port": 0, "path": "x//Y"}}),
-            json!({"service": {"name": "a", "namespace": "", "port": 70000, "path": "//"}}),
-            json!({"service": {"name": "a", "namespace": "b"}, "caBundle": "eHl6"}),
-            json!({}),
-        ];
-        let versions = [
-            json!(["v1"]),
-            json!(["v1beta1", "v1"]),
-            json!(["v2"]),
-            json!(["v1", "v1", "1x"]),
-            json!([]),
-            json!(null),
-        ];
-        json!({"clientConfig": clients[self.random.below(clients.len())],
-            "conversionReviewVersions": versions[self.random.below(versions.len())]})
-    }
-
-    fn disturb_version(&mut self, crd: &mut Value) {
-        let Some(Value::Array(versions)) = crd.pointer_mut("/spec/versions") else { return };
-        if versions.is_empty() {
-            return;
-        }
-        let index = self.random.below(versions.len());
-        if self.random.chance(8) {
-            let again = copy(&versions[index]);
-            versions.push(again);
-            return;
-        }
-        if self.random.chance(6) {
-            versions.remove(index);
-            return;
-        }
-        let Value::Object(version) = &mut versions[index] else { return };
-        let (name, value) = self.version_fault(version);
-        version.insert(name.to_owned(), value);
-    }
-
-    fn version_fault(&mut self, version: &Map<String, Value>) -> (&'static str, Value) {
-        match self.random.below(9) {
-            0 => ("name", self.random.pick(&["v1", "V1", "", "1a", "v1.0", "v3alpha1"]).into()),
-            1 => ("storage", self.random.chance(50).into()),
-            2 => ("served", self.random.chance(50).into()),
-            3 => ("deprecated", self.random.chance(50).into()),
-            4 => {
-                let long = "é".repeat(130);
-                let warning = self.random.pick(&["gone soon", "", "a\tb", "é\u{7f}", &long]);
-                ("deprecationWarning", warning.into())
-            }
-            5 => ("selectableFields", self.selectable(version)),
-            6 => ("additionalPrinterColumns", self.columns()),
-            7 => {
-                let subresources = [
-                    json!({"status": {}}),
-                    json!({"status": null}),
-                    json!({"scale": {"specReplicasPath": "spec", "statusReplicasPath": ".spec.a"}}),
-                    json!({"scale": {"specReplicasPath": "", "statusReplicasPath": ".", "labelSelectorPath": ".meta"}}),
-                    json!({"scale": {"specReplicasPath": ".spec.", "statusReplicasPath": ".status.b",
-                        "labelSelectorPath": "status.c"}, "status": {}}),
-                    json!(null),
-                ];
-                ("subresources", subresources[self.random.below(subresources.len())].clone())
-            }
-            _ => {
-                let schemas = [
-                    json!(null),
-                    json!({}),
-                    json!({"openAPIV3Schema": null}),
-                    json!({"openAPIV3Schema": {}}),
-                ];
-                ("schema", schemas[self.random.below(schemas.len())].clone())
-            }
-        }
-    }
-
-    fn selectable(&mut self, version: &Map<String, Value>) -> Value {
-        let names: Vec<String> = version
-            .get("schema")
-            .and_then(|schema| schema.pointer("/openAPIV3Schema/properties"))
-            .and_then(Value::as_object)
-            .into_iter()
-            .flat_map(|properties| properties.keys().map(|name| format!(".{name}")))
-            .collect();
-        let paths: Vec<Value> = (0..self.random.between(0, 10))
-            .map(|_| {
-                let path = if names.is_empty() || self.random.chance(40) {
-                    let odd = [
-                        ".spec.a",
-                        ".metadata.name",
-                        "",
-                        "spec",
-                        ".",
-                        ".spec[0]",
-                        ".a.b",
-                        ".spec.",
-                        "..a",
-                        "['a']",
-                    ];
-                    self.random.pick(&odd).to_owned()
-                } else {
-                    names[self.random.below(names.len())].clone()
-                };
-                json!({ "jsonPath": path })
-            })
-            .collect();
-        paths.into()
-    }
-
-    fn columns(&mut self) -> Value {
-        let columns: Vec<Value> = (0..self.random.between(0, 3))
-            .map(|_| {
-                json!({"name": self.random.pick(&["A", "", "Age"]),
-                    "type": self.random.pick(&["string", "date", "", "int", "number"]),
-                    "format": self.random.pick(&["", "int32", "x", "date-time"]),
-                    "jsonPath": self.random.pick(&[".spec.a", "spec", "", ".", ".a[?(@.b==\"c\")]"])})
-            })
-            .collect();
-        columns.into()
     }
 
     fn disturb_schema(&mut self, crd: &mut Value) {
@@ -317,3 +301,28 @@ impl Generator<'_> {
         root.insert((*name).to_owned(), value.clone());
     }
 }
+
+/// Sets a field of what is an object; what took its place stays as it is.
+pub(super) fn set(object: &mut Value, name: &str, value: Value) {
+    if let Value::Object(fields) = object {
+        fields.insert(name.to_owned(), value);
+    }
+}
+
+/// Approvals of an API: links, reasons and neither.
+const APPROVALS: &[&str] = &[
+    "https://github.com/kubernetes/kubernetes/pull/1",
+    "unapproved, a try",
+    "unapproved",
+    "Unapproved",
+    "",
+    "yes",
+    "example.com",
+    "//example.com/a",
+    "https://",
+    "http://a b",
+    "mailto:a@b",
+    "https://example.com:x",
+    " https://example.com",
+    "https://[::1]/",
+];

@@ -33,7 +33,7 @@ impl Generator<'_> {
         Value::Object(metadata)
     }
 
-    fn meta_fields(&mut self, metadata: &mut Map<String, Value>) {
+    pub(super) fn meta_fields(&mut self, metadata: &mut Map<String, Value>) {
         for _ in 0..self.random.between(0, 3) {
             let (name, values) = FIELDS[self.random.below(FIELDS.len())];
             let text = self.random.pick(values);

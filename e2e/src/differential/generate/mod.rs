@@ -1,15 +1,20 @@
 //! Cases for the differential fuzzing: schemas, and objects that nearly fit them, all from one seed.
 //! It must not know what the right answers are.
 
+mod changes;
 mod clauses;
+mod conversions;
 mod crds;
 mod damage;
+mod expressions;
 mod library;
 mod metadata;
+mod operands;
 mod rules;
 mod schemas;
 mod seeds;
 mod values;
+mod versions;
 mod words;
 
 use serde_json::Value;
@@ -17,7 +22,7 @@ use serde_json::Value;
 use super::random::Random;
 use crate::conformance::{Case, Op};
 
-pub use seeds::Seeds;
+pub use seeds::{Seeds, crds};
 
 /// Makes the case with a number under a seed: always the same one.
 pub fn case(seeds: &Seeds, seed: u64, number: u64, op: Op) -> Case {
@@ -26,8 +31,10 @@ pub fn case(seeds: &Seeds, seed: u64, number: u64, op: Op) -> Case {
     temper.real |= seeds.whole;
     let mut generator = Generator { left: temper.nodes, random, temper, seeds };
     if op.is_about_crds() {
-        let crd = generator.crd();
-        let old = if op.takes_object() { generator.crd_before(&crd) } else { Value::Null };
+        let (crd, old) = match op {
+            Op::CrdUpdate => generator.upgrade(),
+            _ => (generator.crd(), Value::Null),
+        };
         return Case { op, schema: crd.into(), object: old.into() };
     }
     let mut schema = generator.root();
@@ -90,7 +97,7 @@ impl Temper {
             odd: [0, 5, 30][random.weighted(&[5, 4, 1])],
             embedded: [0, 10, 50][random.weighted(&[5, 4, 2])],
             damage,
-            real: random.chance(12),
+            real: random.chance(if op.is_about_crds() { 25 } else { 12 }),
         }
     }
 }

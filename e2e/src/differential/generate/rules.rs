@@ -12,10 +12,14 @@ impl Generator<'_> {
         (0..count).map(|_| self.rule(schema)).collect::<Vec<_>>().into()
     }
 
-    fn rule(&mut self, schema: &Map<String, Value>) -> Value {
+    pub(super) fn rule(&mut self, schema: &Map<String, Value>) -> Value {
         let mut rule = Map::new();
-        let expression = match self.random.weighted(&[16, 3, 1, 6]) {
+        let expression = match self.random.weighted(&[12, 3, 1, 5, 10]) {
             0 => self.expression(schema),
+            4 => {
+                let about_change = self.random.chance(12);
+                self.grown(schema, about_change)
+            }
             3 => self.library_call(schema.get("type").is_some_and(|kind| kind == "string")),
             1 => self.random.pick(ANY).to_owned(),
             _ => self.random.pick(BROKEN).to_owned(),
@@ -28,10 +32,16 @@ impl Generator<'_> {
         }
         rule.insert("rule".to_owned(), expression.into());
         if self.random.chance(20) {
-            rule.insert("message".to_owned(), self.random.pick(&["must be so", "", "é\nb"]).into());
+            let message = self.random.pick(&["must be so", "", "é\nb", " ", " so ", "a\rb", "so\n"]);
+            rule.insert("message".to_owned(), message.into());
         }
         if self.random.chance(15) {
-            rule.insert("messageExpression".to_owned(), self.random.pick(MESSAGES).into());
+            let message = if self.random.chance(40) {
+                self.grown_message(schema)
+            } else {
+                self.random.pick(MESSAGES).to_owned()
+            };
+            rule.insert("messageExpression".to_owned(), message.into());
         }
         if self.random.chance(15) {
             let reason = self.random.pick(&[
@@ -48,10 +58,7 @@ impl Generator<'_> {
             let names = self.properties(schema);
             let path = match self.random.below(4) {
                 0 if !names.is_empty() => format!("['{}']", names[self.random.below(names.len())]),
-                1 => self
-                    .random
-                    .pick(&[".nope", "a", ".", "", ".a.b", ".a[0]", "['a']", ".metadata.name"])
-                    .to_owned(),
+                1 => self.random.pick(FIELD_PATHS).to_owned(),
                 _ if !names.is_empty() => format!(".{}", names[self.random.below(names.len())]),
                 _ => ".a".to_owned(),
             };
@@ -91,7 +98,7 @@ impl Generator<'_> {
 }
 
 /// A property name as CEL spells it; one that it cannot spell stays as it is, and the rule will not compile.
-fn escape(name: &str) -> String {
+pub(super) fn escape(name: &str) -> String {
     if RESERVED.contains(&name) {
         return format!("__{name}__");
     }
@@ -103,6 +110,31 @@ fn escape(name: &str) -> String {
 
 /// Words of the language that a schema may use as names.
 const RESERVED: &[&str] = &["in", "true", "false", "null", "for", "if", "namespace", "as", "break", "const"];
+
+const FIELD_PATHS: &[&str] = &[
+    ".nope",
+    "a",
+    ".",
+    "",
+    " ",
+    ".a\n",
+    ".a.b",
+    ".a[0]",
+    "['a']",
+    ".metadata.name",
+    "['a'",
+    "[\"a\"]",
+    "[a]",
+    ".a.",
+    "..a",
+    ".a['b'].c",
+    "['\\n']",
+    "['\\q']",
+    ".a]",
+    "[]",
+    ".spec['a.b/c']",
+    " .a",
+];
 
 const ANY: &[&str] = &[
     "true",

@@ -22,6 +22,7 @@ const LARGEST: usize = 6_000;
 #[derive(Debug, Default)]
 pub struct Seeds {
     schemas: Vec<Json>,
+    /// The smaller ones first.
     crds: Vec<Json>,
     /// Whether every case is to have one of the schemas, whole.
     pub(super) whole: bool,
@@ -46,6 +47,7 @@ impl Seeds {
         }
         let mut crds = Vec::new();
         collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus"), &mut crds)?;
+        crds.sort_by_cached_key(|crd| size(crd));
         Ok(Self { schemas, crds, whole: false })
     }
 
@@ -56,6 +58,7 @@ impl Seeds {
     pub fn of_crds(folder: &Path) -> anyhow::Result<Self> {
         let mut crds = Vec::new();
         collect(folder, &mut crds)?;
+        crds.sort_by_cached_key(|crd| size(crd));
         let versions = crds.iter().flat_map(|crd| crd["spec"]["versions"].as_array().into_iter().flatten());
         let found = versions.map(|version| &version["schema"]["openAPIV3Schema"]);
         let schemas: Vec<Json> =
@@ -64,9 +67,21 @@ impl Seeds {
         Ok(Self { schemas, crds, whole: true })
     }
 
-    /// A real CRD.
+    /// A real CRD, more often a small one: most time would go into a few giants otherwise.
     pub(super) fn crd(&self, random: &mut Random) -> Option<Value> {
-        (!self.crds.is_empty()).then(|| copy(&self.crds[random.below(self.crds.len())]))
+        if self.crds.is_empty() {
+            return None;
+        }
+        let place = random.below(self.crds.len()).min(random.below(self.crds.len()));
+        Some(copy(&self.crds[place]))
+    }
+
+    /// A real CRD of the same name, be it from before or after.
+    pub(super) fn sibling(&self, crd: &Value, random: &mut Random) -> Option<Value> {
+        let name = &crd["metadata"]["name"];
+        let siblings: Vec<&Json> =
+            self.crds.iter().filter(|other| other["metadata"]["name"] == *name).collect();
+        (!siblings.is_empty()).then(|| copy(siblings[random.below(siblings.len())]))
     }
 
     /// A real schema, or an object with a part of one.
@@ -97,7 +112,16 @@ impl Seeds {
     }
 }
 
-/// Takes all CRDs below a folder, in the order of the files' names.
+/// The CRDs in the YAML files below a folder, in the order of the files' names.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn crds(folder: &Path) -> anyhow::Result<Vec<Json>> {
+    let mut crds = Vec::new();
+    collect(folder, &mut crds)?;
+    Ok(crds)
+}
+
 fn collect(folder: &Path, crds: &mut Vec<Json>) -> anyhow::Result<()> {
     let entries = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<Vec<_>>>()?;
