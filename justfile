@@ -114,6 +114,10 @@ bench *names:
 bench-audit *flags:
     cargo run --quiet --release --package e2e --bin bench -- audit {{ flags }}
 
+# Saying what the API server makes of whole CRDs, below a folder and of 1 MB; `just bench-verdicts FOLDER` for others
+bench-verdicts *folder:
+    cargo run --quiet --release --package e2e --bin bench -- verdicts {{ folder }}
+
 # The admission server over HTTPS: reviews of a Machine of 10 kB, beside an empty handler, and its memory; the machine should be idle
 bench-admission *flags:
     cargo run --quiet --release --package e2e --bin bench -- admission-server {{ flags }}

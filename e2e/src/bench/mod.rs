@@ -8,6 +8,7 @@ mod clock;
 mod go;
 mod inputs;
 pub mod judging;
+pub mod verdicts;
 
 use etch::domain::compile::Compiled;
 use etch::domain::crd::Crd;

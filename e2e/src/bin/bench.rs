@@ -2,10 +2,11 @@
 //! wanted.
 
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use e2e::bench::{WANTED, Worst, admission, admission_server, audit, inputs, judging, measure};
+use e2e::bench::{WANTED, Worst, admission, admission_server, audit, inputs, judging, measure, verdicts};
 
 /// Filling and deciding, beside Go's `Default` and `DeepCopyJSONValue`, a deep copy and serde_json's parse. Ends with exit 1 if
 /// filling is slower than is wanted.
@@ -23,6 +24,13 @@ enum Other {
     /// Deciding about objects with the schema as it is, beside the schema without rules: the price of judging objects before
     /// their defaults are stored.
     Judging,
+    /// Saying what the API server makes of whole CRDs: those in the YAML files below a folder, and one of 1 MB. Ends with exit 1 if
+    /// that is slower than is wanted.
+    Verdicts {
+        /// The folder; the project's own CRDs by default.
+        #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus"))]
+        crds: PathBuf,
+    },
     /// Reviewing the creation of a Machine of 10 kB by an EmbeddedSchema. Ends with exit 1 if one core does fewer than is wanted.
     Admission,
     /// The same over HTTPS, client included, beside an empty handler. Ends with exit 1 if it is slower or larger than is wanted.
@@ -48,11 +56,29 @@ fn main() -> anyhow::Result<ExitCode> {
     let is_good = match other {
         Some(Other::Audit { objects, rounds }) => audit(objects, rounds)?,
         Some(Other::Judging) => judge()?,
+        Some(Other::Verdicts { crds }) => verdicts_on(&crds)?,
         Some(Other::Admission) => review()?,
         Some(Other::AdmissionServer { serve }) => serve_reviews(serve)?,
         None => engine(&names)?,
     };
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn verdicts_on(folder: &Path) -> anyhow::Result<bool> {
+    let measured = verdicts::measure(folder)?;
+    println(&measured)?;
+    let (large, all) = verdicts::WANTED;
+    writeln!(
+        io::stderr(),
+        "{} CRDs take {:.0} ms (wanted: {}), one of {} bytes {:.0} ms (wanted: {})",
+        measured.crds,
+        measured.all_ms,
+        all.as_millis(),
+        measured.large_bytes,
+        measured.large_ms,
+        large.as_millis(),
+    )?;
+    Ok(measured.is_good())
 }
 
 /// Reviews, of 10 kB each, that one core is wanted to do in a second: 5,000 on two.
