@@ -172,7 +172,16 @@ fn stored_key(item: &Value<'_>, keys: &[Box<str>]) -> Outcome<Vec<Option<Scalar>
     let Value::Object(object) = item else { return Err(Fault::NoOverload) };
     let key: Vec<_> = keys.iter().map(|key| object.fields.get(&**key).and_then(Scalar::of_json)).collect();
     let hashable = !key.iter().flatten().any(|value| matches!(value, Scalar::Written(_)));
-    if hashable || keys.len() > 3 { Ok(key) } else { Err(Fault::Internal) }
+    if hashable || keys.len() > 3 {
+        return Ok(key);
+    }
+    let composite = keys
+        .iter()
+        .filter_map(|key| object.fields.get(&**key))
+        .find(|value| value.is_array() || value.is_object());
+    let kind =
+        if composite.is_some_and(Json::is_array) { "[]interface {}" } else { "map[string]interface {}" };
+    Err(Fault::Internal(format!("runtime error: hash of unhashable type {kind}").into()))
 }
 
 /// What identifies an item of a list of type map: the values of its keys, looked up by their spelling.

@@ -3,10 +3,13 @@
 //!
 //! Source: cel-go `interpreter/runtimecost.go`, `ext/{lists,sets}.go` and apiserver `pkg/cel/library/cost.go`.
 
+use std::borrow::Cow;
+
 use super::compare;
 use super::fault::{Fault, Outcome};
 use super::kind::downcast;
 use super::kinds::NamedFormat;
+use super::select::go_type;
 use super::value::Value;
 
 /// What one expression may cost (`PerCallLimit`).
@@ -150,7 +153,14 @@ impl Price {
     /// Upstream cannot tell.
     pub(super) fn cost(self, args: &[Value<'_>], result: &Outcome<Value<'_>>) -> Outcome<u64> {
         match self {
-            Self::Flatten if args.len() > 1 && !matches!(args[1], Value::Int(_)) => Err(Fault::Internal),
+            Self::Flatten if args.len() > 1 && !matches!(args[1], Value::Int(_)) => {
+                let given = match &args[1] {
+                    Value::Null => "*types.Err",
+                    other => go_type(other),
+                };
+                let panic = format!("interface conversion: ref.Val is {given}, not types.Int");
+                Err(Fault::Internal(panic.into()))
+            }
             Self::Sort(index) => args.get(usize::from(index)).map_or(Ok(1), sorting),
             _ => Ok(self.sized_cost(args, result)),
         }
@@ -214,9 +224,13 @@ fn new_list(size: u64, factor: f64) -> u64 {
     ((size as f64 * factor) as u64).saturating_add(1 + NEW_LIST)
 }
 
+const NO_LIST: Fault = Fault::Internal(Cow::Borrowed(
+    "interface conversion: *types.Err is not traits.Lister: missing method Add",
+));
+
 fn sorting(list: &Value<'_>) -> Outcome<u64> {
     let size = size(list);
-    let first = compare::items(list).map_err(|_| Fault::Internal)?.next();
+    let first = compare::items(list).map_err(|_| NO_LIST)?.next();
     let factor = match first {
         Some(Ok(Value::String(_) | Value::Bytes(_))) => 2.0 + CHARACTER,
         _ => 2.0,

@@ -21,6 +21,15 @@ pub(super) fn run<'v>(call: &Call, args: &[Value<'v>]) -> Outcome<Value<'v>> {
         None => (overload.run)(args),
     };
     match result {
+        Err(Fault::NoOverload) if &*call.function == "flatten" => {
+            let name = |value: &Value<'_>| match value.type_name() {
+                "map" => "map(dyn, dyn)",
+                name => name,
+            };
+            let types: Vec<&str> = args.iter().map(name).collect();
+            let (target, rest) = types.split_first().map_or(("", &[][..]), |(target, rest)| (*target, rest));
+            Err(Fault::NoOverloadOf(format!("{target}.flatten({})", rest.join(", ")).into()))
+        }
         Err(Fault::NoOverload) if !has_trait(&call.function, args) => {
             Err(Fault::NoOverloadOf(call.function.clone()))
         }
@@ -60,6 +69,9 @@ fn has_trait(function: &str, args: &[Value<'_>]) -> bool {
             first,
             Bool(_) | Bytes(_) | Double(_) | Duration(_) | Int(_) | String(_) | Timestamp(_) | Uint(_)
         ),
+        "sort" => {
+            matches!(first, List(_) | Array(_) | Duration(_) | String(_) | Timestamp(_))
+        }
         "size" => first.size().is_some() || matches!(first, Duration(_) | Timestamp(_)),
         "matches" => matches!(first, Duration(_) | String(_) | Timestamp(_)),
         _ => true,

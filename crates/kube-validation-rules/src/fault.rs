@@ -16,7 +16,7 @@ pub(super) enum Fault {
     /// The expression used up what one may cost; nothing absorbs it.
     TooExpensive,
     /// Upstream's own code panics here, and its rescue ends the expression; nothing absorbs it.
-    Internal,
+    Internal(Cow<'static, str>),
 }
 
 /// An error in words.
@@ -34,7 +34,7 @@ pub(super) type Outcome<T> = Result<T, Fault>;
 impl Fault {
     /// Whether the whole expression ends with it.
     pub(super) fn is_final(&self) -> bool {
-        matches!(self, Self::TooExpensive | Self::Internal)
+        matches!(self, Self::TooExpensive | Self::Internal(_))
     }
 
     /// An error with a text of its own.
@@ -61,7 +61,7 @@ impl fmt::Display for Fault {
             Self::NoOverloadOf(call) => return write!(f, "no such overload: {call}"),
             Self::Failed(failure) => failure.quoted.as_deref().unwrap_or(&failure.plain),
             Self::TooExpensive => "operation cancelled: actual cost limit exceeded",
-            Self::Internal => "internal error",
+            Self::Internal(panic) => return write!(f, "internal error: {panic}"),
         })
     }
 }

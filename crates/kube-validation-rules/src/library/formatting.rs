@@ -221,19 +221,27 @@ fn of_doubles(verb: char) -> &'static str {
     }
 }
 
+/// Whether a value, neither list nor map, is of a type that can be written.
+fn is_printable(value: &Value<'_>) -> bool {
+    use Value::*;
+    matches!(
+        value,
+        Null | Int(_)
+            | Uint(_)
+            | Double(_)
+            | Bool(_)
+            | String(_)
+            | Timestamp(_)
+            | Bytes(_)
+            | Duration(_)
+            | Type(_)
+    )
+}
+
 fn as_text(value: &Value<'_>) -> Outcome<String> {
     match value {
         Value::List(_) | Value::Array(_) | Value::Map(_) | Value::Object(_) => nested(value),
-        Value::Null
-        | Value::Int(_)
-        | Value::Uint(_)
-        | Value::Double(_)
-        | Value::Bool(_)
-        | Value::String(_)
-        | Value::Timestamp(_)
-        | Value::Bytes(_)
-        | Value::Duration(_)
-        | Value::Type(_) => convert::to_text(value),
+        plain if is_printable(plain) => convert::to_text(plain),
         other => Err(unfit(
             "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
              timestamps",
@@ -255,7 +263,10 @@ fn nested(value: &Value<'_>) -> Outcome<String> {
                 entries(map.iter().map(|(key, value)| Ok((nested(&key.to_value())?, nested(value)?))))?
             }
             // Upstream's iteration over fields that the schema does not know ends in a panic.
-            Value::Object(object) if object.keys().count() < object.len() => return Err(Fault::Internal),
+            Value::Object(object) if object.keys().count() < object.len() => {
+                const PANIC: &str = "runtime error: invalid memory address or nil pointer dereference";
+                return Err(Fault::Internal(PANIC.into()));
+            }
             Value::Object(object) => entries(object.keys().map(|key| {
                 let value = object.find(&key)?.ok_or(Fault::new("could not find key"))?;
                 Ok((nested(&key)?, nested(&value)?))
@@ -266,7 +277,12 @@ fn nested(value: &Value<'_>) -> Outcome<String> {
             Value::Duration(_) => format!("duration({})", quote(&convert::to_text(value)?)),
             Value::String(text) => quote(text.as_str()),
             Value::Bytes(_) => format!("b{}", quote(&convert::to_text(value)?)),
-            other => as_text(other)?,
+            other if is_printable(other) => as_text(other)?,
+            other => {
+                let words =
+                    format!("error during formatting: no formatting function for {}", other.type_name());
+                return Err(Fault::new(words));
+            }
         })
     })
 }
