@@ -90,6 +90,10 @@ manifests:
 alerts:
     cargo test --package e2e --test alerts
 
+# Writes what released API servers publish, from the pinned Go modules: e2e/openapi/releases
+openapi-releases *flags:
+    cargo run --quiet --package e2e --bin openapi-releases -- {{ flags }}
+
 # Writes the generated files: the CRDs, yaml/install.yaml and parts of config/chart
 generate:
     cargo run --quiet --package e2e --bin install-files

@@ -59,7 +59,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     let outcome = match command {
         Command::Run(run) => asynchronous()?.block_on(run.run(&global.target()))?,
         Command::Lint(lint) => lint.run(&global, &mut out)?,
-        Command::Fill(fill) => fill.run(&mut out)?,
+        Command::Fill(fill) => fill.run(&global, &mut out)?,
         Command::Admit(admit) => admit.run(&mut out)?,
         Command::Rbac(rbac) => asynchronous()?.block_on(rbac.run(&global.target(), &mut out))?,
         Command::Clean(clean) => asynchronous()?.block_on(clean.run(&global.target(), &mut out))?,

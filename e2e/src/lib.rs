@@ -17,6 +17,7 @@ pub mod logs;
 pub mod operator;
 pub mod permissions;
 pub mod ports;
+pub mod releases;
 pub mod scene;
 pub mod target;
 pub mod webhook;

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::definitions::accepting;
 use super::{CallError, Cluster};
+use crate::domain::openapi::TypeName;
 
 /// Everything that is served, in one answer for each of the two roots.
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -141,6 +142,24 @@ impl Cluster {
         near.retain(|resource| crds.contains(resource));
         near.truncate(NEAR);
         Err(ResolveError::Unknown { name: name.to_owned(), near })
+    }
+
+    /// All types that are called so, of CRDs or not, by plural, singular, short name or kind.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn types_called(&self, word: &str) -> Result<Vec<TypeName>, CallError> {
+        let word = word.to_lowercase();
+        let mut found = Vec::new();
+        for root in ["/api", "/apis"] {
+            let groups = self.served(root).await?;
+            for (served, version, group, _) in groups.all().filter(|(served, ..)| served.is_called(&word)) {
+                let api_version =
+                    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+                found.push(TypeName { api_version, kind: served.kind().to_owned() });
+            }
+        }
+        Ok(found)
     }
 
     async fn served(&self, root: &str) -> Result<Groups, CallError> {

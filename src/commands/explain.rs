@@ -1,6 +1,9 @@
-//! `etch explain`: of one object, each default that applies, and what is known of it.
+//! `etch explain`: of one object, each default that applies, and what is known of it; of a type, each default that is published.
+
+mod types;
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -21,27 +24,43 @@ use super::etcd::{Bytes, EtcdArgs, report_on};
 use super::names::is_object;
 use super::policy::{Known, PolicyArg, Rules, due, labels, write_all};
 use super::scope;
+use super::{one_stdin, openapi};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
-/// Explain each default of one object
+/// Explain each default of one object, or of a published type
 ///
 /// Show where each value comes from, who owns it, whether etcd holds it, and why Etch stores it or not. Without access to etcd
 /// the state can be unknown: it is then `possible`.
+///
+/// With --openapi or --live, show the defaults that an API server publishes for a type, built-in or not, and when each of them
+/// applies.
+/// Those that the server sets in Go code are in no document.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch explain certificates my-cert -n web
   etch explain certificates/my-cert -n web
   etch explain clusterissuer main -o json
+  kubectl get --raw /openapi/v3/apis/apps/v1 > apps-v1.json
+  etch explain --openapi apps-v1.json deployment.spec.template
+  etch explain --live svc.spec.ports
 
 Exit status: 0 if all defaults are stored, 1 if some are not or may not be, 2 if the command failed.")]
 pub(crate) struct Explain {
-    /// The type, named as for kubectl: plural, singular, short name, kind, or plural.group; or TYPE/NAME
+    /// The type, named as for kubectl: plural, singular, short name, kind, or plural.group; or TYPE/NAME. With --openapi or
+    /// --live it may go on with fields, as in deployment.spec.template
     #[arg(value_name = "TYPE")]
     kind: String,
     /// The object's name, unless given as TYPE/NAME
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", conflicts_with_all = ["openapi", "live"])]
     name: Option<String>,
+    /// Explain the type by an OpenAPI v3 document of an API server: a file, a folder, or - for standard input. May be given
+    /// several times
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "etcd_endpoints", "etcd_snapshot"])]
+    openapi: Vec<PathBuf>,
+    /// Explain the type by what the cluster publishes
+    #[arg(long, conflicts_with_all = ["openapi", "files", "etcd_endpoints", "etcd_snapshot"])]
+    live: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -53,6 +72,10 @@ pub(crate) struct Explain {
 
 impl Explain {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        if self.live || !self.openapi.is_empty() {
+            self.explain_type(global, out).await?;
+            return Ok(Outcome::Clean);
+        }
         let (kind, name) = self.typed()?;
         let policies = self.policy.read(&mut io::stdin().lock())?;
         let bytes = Bytes::open(&self.etcd).await?;
@@ -99,6 +122,21 @@ impl Explain {
         policies.announce()?;
         self.print(global, out, &crd, &object, &accounts, &rules)?;
         Ok(if missing.is_empty() { Outcome::Clean } else { Outcome::Findings })
+    }
+
+    async fn explain_type(&self, global: &Global, out: &mut dyn Write) -> anyhow::Result<()> {
+        global.has_no_scope("a type is in no namespace")?;
+        if let Some((kind, _)) = self.kind.split_once('/') {
+            let flag = if self.live { "--live" } else { "--openapi" };
+            bail!("{flag} explains types: give {kind} without a name");
+        }
+        if self.live {
+            let (typed, documents) = openapi::Live::connect(global).await?.called(&self.kind).await?;
+            return types::explain(&typed, &documents, global, self.output, out);
+        }
+        one_stdin(&self.openapi)?;
+        let documents = openapi::of_files(&self.openapi, &mut io::stdin().lock())?;
+        types::explain(&self.kind, &documents, global, self.output, out)
     }
 
     /// Type and name as they were typed: `TYPE NAME`, or `TYPE/NAME`.

@@ -1,6 +1,6 @@
 //! `etch fill`: objects as an API server would read them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -17,9 +17,11 @@ use etch::domain::path::{Path, Trail};
 use etch::report;
 use etch::source::{self, Origin};
 use serde_json::json;
+use tokio::runtime::Runtime;
 
-use super::{failure, none_of, one_stdin};
-use crate::commands::global::Format;
+use super::openapi::{self, Live};
+use super::{asynchronous, failure, none_of, one_stdin};
+use crate::commands::global::{Format, Global};
 use crate::commands::outcome::Outcome;
 
 /// Print objects as the API server reads them
@@ -33,17 +35,21 @@ use crate::commands::outcome::Outcome;
   etch fill --crd crds.yaml --show-defaults object.yaml
   kubectl get crontabs -A -o yaml | etch fill --crd crds.yaml -o json -
   kubectl get --raw /openapi/v3/apis/apps/v1 > apps-v1.json
-  etch fill --openapi apps-v1.json deployment.yaml")]
+  etch fill --openapi apps-v1.json deployment.yaml
+  etch fill --live --show-defaults deployment.yaml")]
 pub(crate) struct Fill {
     /// The objects: files, folders, or - for standard input
     #[arg(value_name = "OBJECT", required = true)]
     objects: Vec<PathBuf>,
     /// A file or folder with CRDs; may be given several times
-    #[arg(long, value_name = "FILE", required_unless_present = "openapi")]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["openapi", "live"])]
     crd: Vec<PathBuf>,
-    /// An OpenAPI v3 document of an API server; may be given several times
+    /// A file or folder with OpenAPI v3 documents of an API server; may be given several times
     #[arg(long, value_name = "FILE")]
     openapi: Vec<PathBuf>,
+    /// Use what the cluster publishes for types that are in no file
+    #[arg(long)]
+    live: bool,
     /// Mark the values that came from the schema, and list the dropped fields. In JSON, print {object, defaults, dropped}
     #[arg(long)]
     show_defaults: bool,
@@ -57,6 +63,9 @@ pub(crate) struct Fill {
 struct Types {
     crds: Vec<Crd>,
     documents: Vec<Document>,
+    /// The cluster, if it is asked, and of which API versions it was asked.
+    live: Option<(Runtime, Live)>,
+    asked: BTreeSet<String>,
     /// The schemas that were needed so far, ready for filling, by CRD and version.
     compiled: HashMap<(usize, String), Compiled>,
 }
@@ -71,9 +80,14 @@ struct Filled {
 }
 
 impl Fill {
-    pub(crate) fn run(self, out: &mut dyn Write) -> Result<Outcome> {
+    pub(crate) fn run(self, global: &Global, out: &mut dyn Write) -> Result<Outcome> {
         one_stdin([&self.objects, &self.crd, &self.openapi].into_iter().flatten())?;
         let mut types = Types::read(&self.crd, &self.openapi)?;
+        if self.live {
+            let runtime = asynchronous()?;
+            let live = runtime.block_on(Live::connect(global))?;
+            types.live = Some((runtime, live));
+        }
         let (mut failures, mut printed, mut broken) = (Vec::new(), Vec::new(), Ok(()));
         source::each(&self.objects, &mut io::stdin().lock(), &mut |document| {
             let filled = document
@@ -164,16 +178,7 @@ impl Types {
                 bail!(none_of("CustomResourceDefinition", std::slice::from_ref(path), found));
             }
         }
-        for path in documents {
-            let found = source::documents(std::slice::from_ref(path), stdin)?;
-            if found.is_empty() {
-                bail!(none_of("OpenAPI v3 document", std::slice::from_ref(path), None));
-            }
-            for document in found {
-                let read = Document::read(document.json);
-                types.documents.push(read.map_err(|error| anyhow::anyhow!("{}: {error}", document.origin))?);
-            }
-        }
+        types.documents = openapi::of_files(documents, stdin)?;
         Ok(types)
     }
 
@@ -184,6 +189,7 @@ impl Types {
         let (mut filled, mut dropped) = (object.json().clone(), Vec::new());
         let mut drop = |at: &Trail<'_>| dropped.push(at.to_path());
         let place = |problem: String| format!("{origin}: {problem}");
+        self.ask(&name).map_err(|error| place(format!("{error:#}")))?;
         if let Some(document) = self.documents.iter().find(|document| document.describes(&name)) {
             document.fill(&mut filled, &name, &mut drop).map_err(|error| place(error.to_string()))?;
         } else {
@@ -203,6 +209,17 @@ impl Types {
         Ok(Filled { object: filled, defaults, dropped })
     }
 
+    /// Asks the cluster for a type that is in no file.
+    fn ask(&mut self, name: &TypeName) -> Result<()> {
+        let Some((runtime, live)) = &self.live else { return Ok(()) };
+        let is_given = self.documents.iter().any(|document| document.describes(name))
+            || self.crds.iter().any(|crd| crd.group() == name.group() && crd.kind() == name.kind);
+        if !is_given && self.asked.insert(name.api_version.clone()) {
+            self.documents.extend(runtime.block_on(live.document(&name.api_version))?);
+        }
+        Ok(())
+    }
+
     fn unknown(&self, name: &TypeName) -> String {
         let crds = self.crds.iter().map(|crd| format!("{} of {}", crd.kind(), crd.group()));
         let documents = self.documents.iter().flat_map(Document::types);
@@ -214,6 +231,9 @@ impl Types {
         let more =
             if known.len() > SHOWN { format!(" and {} more", known.len() - SHOWN) } else { String::new() };
         known.truncate(SHOWN);
+        if known.is_empty() {
+            return format!("the cluster publishes no schema of {name}");
+        }
         format!("no schema of {} of {}: given are {}{more}", name.kind, name.api_version, known.join(", "))
     }
 }

@@ -1,6 +1,7 @@
-//! `etch impact`: what an upgrade of CRDs will do.
+//! `etch impact`: what an upgrade of CRDs will do, and what is different between two releases of an API server.
 
 mod print;
+mod published;
 mod told;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use etch::domain::impact::{Kind, Upgrade};
 use etch::domain::json::Json;
 use etch::domain::lint;
 use etch::domain::object::Object;
+use etch::domain::openapi::changes;
 use etch::domain::schema::DEEPEST;
 use etch::domain::validate::crd::Release;
 use etch::{report, source};
@@ -25,7 +27,7 @@ use self::told::Told;
 use super::etcd::{Bytes, EtcdArgs, report_on};
 use super::policy::{Known, Labels, PolicyArg, labels};
 use super::sample::LimitArg;
-use super::{none_of, one_stdin, scope};
+use super::{none_of, one_stdin, openapi, scope};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
@@ -38,6 +40,8 @@ use crate::commands::outcome::Outcome;
 /// With access to etcd, or to a snapshot of it, every answer is exact. Without it, managedFields decide: a default without an
 /// owner counts as not stored, unless the object was written after the CRD last changed. Objects from files count as stored
 /// as they are.
+///
+/// With --openapi, compare the defaults that two releases of Kubernetes or of an aggregated API publish for their types.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch impact -f new.yaml --old old.yaml
@@ -45,11 +49,12 @@ use crate::commands::outcome::Outcome;
   etch impact -f new.yaml --live -o json
   etch impact -f new.yaml --live --fail-on changes
   etch impact -f new.yaml --etcd-snapshot backup.db
+  etch impact --openapi v1.36/ --openapi v1.37/
 
 Exit status: 0 if nothing happens that --fail-on names, 1 if something does, 2 if the command failed.")]
 pub(crate) struct Impact {
     /// The CRDs after the upgrade: files, folders, or - for standard input
-    #[arg(short = 'f', long = "filename", value_name = "NEW", required = true)]
+    #[arg(short = 'f', long = "filename", value_name = "NEW", required_unless_present = "openapi")]
     new: Vec<PathBuf>,
     /// The CRDs before the upgrade [default: those of the cluster]
     #[arg(long, value_name = "OLD")]
@@ -63,6 +68,14 @@ pub(crate) struct Impact {
     /// What makes the exit status 1
     #[arg(long, value_name = "WHAT", value_enum, ignore_case = true, default_value_t)]
     fail_on: FailOn,
+    /// Compare what API servers publish instead: the OpenAPI v3 documents before and after, each a file or folder; given once,
+    /// those after, and the cluster has those before
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["new", "old", "objects", "files", "etcd_endpoints", "etcd_snapshot"]
+    )]
+    openapi: Vec<PathBuf>,
     #[command(flatten)]
     policy: PolicyArg,
     #[command(flatten)]
@@ -98,6 +111,9 @@ impl FailOn {
 
 impl Impact {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        if !self.openapi.is_empty() {
+            return self.published(global, out).await;
+        }
         let scope = global.scope()?;
         if scope.namespace().is_some() && !self.has_objects() {
             bail!(
@@ -203,6 +219,34 @@ impl Impact {
             Output::Yaml => report::write_yaml(out, &print::document(&all, &scope))?,
         }
         let counts = all.iter().flat_map(Told::kinds).any(|kind| self.fail_on.counts(*kind));
+        Ok(if counts { Outcome::Findings } else { Outcome::Clean })
+    }
+
+    /// Compares what two releases publish.
+    async fn published(&self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        global.has_no_scope("published types are in no namespace")?;
+        one_stdin(&self.openapi)?;
+        let read = |path: &PathBuf| openapi::of_files(std::slice::from_ref(path), &mut io::stdin().lock());
+        let (old, new) = match self.openapi.as_slice() {
+            [new] => (None, new),
+            [..] if self.live => {
+                bail!("--live takes what the cluster publishes for the state before: give --openapi once")
+            }
+            [old, new] => (Some(read(old).context("--openapi")?), new),
+            _ => bail!("--openapi takes two releases: give it twice, before and after"),
+        };
+        let new = read(new).context("--openapi")?;
+        let old = match old {
+            Some(old) => old,
+            None => openapi::Live::connect(global).await?.all().await?,
+        };
+        let changes = changes(&old, &new);
+        match self.output {
+            Output::Table => published::table(out, &global.style(), &changes)?,
+            Output::Json => report::write_json(out, &published::document(&changes))?,
+            Output::Yaml => report::write_yaml(out, &published::document(&changes))?,
+        }
+        let counts = published::kinds(&changes).into_iter().any(|kind| self.fail_on.counts(kind));
         Ok(if counts { Outcome::Findings } else { Outcome::Clean })
     }
 

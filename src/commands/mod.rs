@@ -14,6 +14,7 @@ pub(crate) mod global;
 pub(crate) mod impact;
 pub(crate) mod lint;
 mod names;
+mod openapi;
 pub(crate) mod outcome;
 pub(crate) mod persist;
 mod policy;

@@ -5,6 +5,7 @@ use std::io;
 
 use super::Origin;
 use crate::domain::crd::CrdError;
+use crate::domain::openapi::OpenApiError;
 
 /// What is wrong with an input, and where.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +66,12 @@ pub enum Reason {
         /// The field.
         missing: &'static str,
     },
+    /// A document that is none of OpenAPI v3.
+    #[error("{0}")]
+    OpenApi(#[source] OpenApiError),
+    /// OpenAPI without a type that API servers have objects of.
+    #[error("no OpenAPI v3 document with types is in it")]
+    NoType,
     /// A declaration that is no Go.
     #[error("line {line}: {problem}")]
     Go {

@@ -8,6 +8,7 @@ mod files;
 pub mod go;
 mod json;
 mod lines;
+mod openapi;
 mod scalar;
 mod yaml;
 
@@ -27,6 +28,7 @@ use budget::Budget;
 pub use embedded::{Embedded, EmbeddedError, embedded_schemas};
 pub use error::{Reason, SourceError};
 pub use lines::{At, line};
+pub use openapi::{OpenApi, openapi};
 pub use scalar::is_plain_text;
 
 /// What one file may hold. Whatever is beyond is refused before it is read.

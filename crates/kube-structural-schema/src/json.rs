@@ -68,6 +68,18 @@ fn same_number(a: &serde_json::Number, b: &serde_json::Number) -> bool {
     }
 }
 
+/// Whether a value is what a program takes an absent field for anyway: null, false, 0, an empty text, list or object.
+pub fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}
+
 /// A copy of a value of any depth.
 pub fn copy(value: &Value) -> Value {
     match value {

@@ -97,7 +97,11 @@ fn prepare(folder: &Path) -> Result<()> {
     fs::write(folder.join("crds.yaml"), object("CustomResourceDefinition")?)?;
     fs::write(folder.join("object.yaml"), object("CronTab")?)?;
     fs::write(folder.join("deployment.yaml"), object("Deployment")?)?;
-    fs::copy(file("openapi/apps-v1.json"), folder.join("published.json"))?;
+    for copy in ["published.json", "apps-v1.json", "v1.36/apps-v1.json", "v1.37/apps-v1.json"] {
+        let copy = folder.join(copy);
+        fs::create_dir_all(copy.parent().context("a folder")?)?;
+        fs::copy(file("openapi/apps-v1.json"), copy)?;
+    }
     for copy in ["config/crd/crds.yaml", "crds/crds.yaml", "old.yaml", "new.yaml"] {
         let copy = folder.join(copy);
         fs::create_dir_all(copy.parent().context("a folder")?)?;

@@ -134,6 +134,7 @@ fn base(command: &str, flag: &str) -> Result<Vec<&'static str>> {
         ("impact", "--objects") => vec!["impact", "-f", "crds.yaml", "--old", "crds.yaml"],
         ("impact", "--live") => vec!["impact", "-f", "crds.yaml"],
         ("impact", "--old") => vec!["impact", "-f", "crds.yaml"],
+        ("impact", "--openapi") => vec!["impact", "--openapi", "published.json"],
         ("impact", "--etcd-cacert" | "--etcd-prefix") => {
             vec!["impact", "-f", "crds.yaml", "--old", "crds.yaml", "--etcd-endpoints", "https://127.0.0.1:1"]
         }
@@ -153,7 +154,7 @@ fn base(command: &str, flag: &str) -> Result<Vec<&'static str>> {
         }
         ("audit", _) | ("", _) => vec!["audit"],
         ("explain", "TYPE") => vec!["explain"],
-        ("explain", "NAME") => vec!["explain", "crontabs"],
+        ("explain", "NAME" | "--openapi" | "--live") => vec!["explain", "crontabs"],
         ("explain", "--etcd-cert" | "--etcd-key") => {
             let mut base = vec!["explain", "crontabs", "a"];
             base.extend(with_other(flag));
@@ -168,7 +169,7 @@ fn base(command: &str, flag: &str) -> Result<Vec<&'static str>> {
         ("lint", "FILE" | "--live" | "--explain" | "--go") => vec!["lint"],
         ("lint", _) => vec!["lint", "crds.yaml"],
         ("fill", "OBJECT") => vec!["fill", "--crd", "crds.yaml"],
-        ("fill", "--crd" | "--openapi") => vec!["fill", "object.yaml"],
+        ("fill", "--crd" | "--openapi" | "--live") => vec!["fill", "object.yaml"],
         ("fill", _) => vec!["fill", "--crd", "crds.yaml", "object.yaml"],
         ("admit", "OBJECT" | "--requests") => vec!["admit", "--schema=schema.yaml"],
         ("admit", "--schema") => vec!["admit", "object.yaml"],
@@ -239,6 +240,10 @@ fn no_cluster_is_told_in_one_line() -> Result<()> {
         &["impact", "-f", "crds.yaml"],
         &["impact", "-f", "crds.yaml", "--old", "crds.yaml", "--live"],
         &["lint", "--live"],
+        &["lint", "--openapi", "--live"],
+        &["explain", "--live", "pods"],
+        &["fill", "--live", "object.yaml"],
+        &["impact", "--openapi", "published.json"],
         &["rbac"],
         &["rbac", "crds.yaml", "--policy", "default"],
         &["clean", "--dry-run"],
@@ -401,6 +406,7 @@ fn prepare(folder: &Path) -> Result<()> {
         let object = all.into_iter().find(|object| object["kind"] == kind).context("an object")?;
         fs::write(folder.join(name), object.to_string())?;
     }
+    fs::copy(file("openapi/apps-v1.json"), folder.join("published.json"))?;
     let schema = json!({
         "apiVersion": "etch-operator.io/v1alpha1", "kind": "EmbeddedSchema", "metadata": { "name": "a" },
         "spec": { "targets": [{ "group": "a", "version": "v1", "resource": "holders", "path": ".spec.ext" }] },

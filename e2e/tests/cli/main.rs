@@ -9,5 +9,6 @@ mod garbage;
 mod lint;
 mod lint_go;
 mod process;
+mod published;
 mod traces;
 mod unreachable;

@@ -92,6 +92,8 @@ pub(crate) fn write(folder: &Path) -> Result<()> {
         &json!({ "platformStatus": { "type": "AWS" }, "clusterID": "demo", "region": "eu-west-1" }),
     )?;
     write("machine.yaml", &machine())?;
+    let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" } });
+    write("deployment.yaml", &deployment)?;
     write("old.yaml", &crontabs(None))?;
     write("new.yaml", &crontabs(Some(1)))?;
     write("crds.yaml", &checked())?;

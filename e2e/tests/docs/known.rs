@@ -53,6 +53,19 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch explain TYPE/NAME", LOOKED),
     ("etch persist certificates.cert-manager.io --max-writes-per-second 20", LOOKED),
     ("kubectl get --raw /openapi/v3/apis/apps/v1", WELL),
+    // published-defaults
+    ("kubectl get --raw /openapi/v3/apis/apps/v1 > apps-v1.json", WELL),
+    ("etch explain --openapi apps-v1.json deployment.spec.template", WELL),
+    ("etch lint --openapi apps-v1.json", LOOKED),
+    ("etch explain --live svc.spec.ports", WELL),
+    ("etch lint --openapi --live", LOOKED),
+    ("etch fill --live --show-defaults deployment.yaml", WELL),
+    ("etch impact --openapi e2e/openapi/releases/v1.37.json", LOOKED),
+    ("etch fill --openapi apps-v1.json --show-defaults deployment.yaml", WELL),
+    (
+        "etch impact --openapi e2e/openapi/releases/v1.36.json --openapi e2e/openapi/releases/v1.37.json",
+        Ends(&[1]),
+    ),
     // lint
     ("etch lint yaml/machine-api/ crds/", LOOKED),
     ("etch lint --live", LOOKED),
@@ -169,5 +182,9 @@ pub(crate) const PLACEHOLDERS: &[(&str, &str)] = &[
 /// What prints the JSON that a page shows in part.
 pub(crate) const JSON: &[(&str, &str)] = &[
     ("docs/lint.md", "etch lint -o json crds.yaml"),
+    (
+        "docs/published-defaults.md",
+        "etch impact -o json --openapi e2e/openapi/releases/v1.36.json --openapi e2e/openapi/releases/v1.37.json",
+    ),
     ("docs/upgrades.md", "etch impact -o json -f new.yaml --old old.yaml --objects backup/"),
 ];

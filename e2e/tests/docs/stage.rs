@@ -74,7 +74,7 @@ impl Stage {
         let (folder, programs) = (self.folder(), self.programs());
         std::fs::create_dir_all(&folder)?;
         std::fs::create_dir_all(&programs)?;
-        for own in ["config", "yaml", "docs", "README.md"] {
+        for own in ["config", "yaml", "docs", "e2e", "README.md"] {
             symlink(root().join(own), folder.join(own))?;
         }
         files::write(&folder)?;

@@ -8,6 +8,7 @@ mod cluster;
 mod crds;
 mod following;
 mod owners;
+mod publishing;
 mod reading;
 mod refusals;
 mod tabs;
@@ -50,6 +51,7 @@ fn main() -> Result<ExitCode> {
         versions::ROWS,
         owners::ROWS,
         crds::ROWS,
+        publishing::ROWS,
         refusals::ROWS,
         following::ROWS,
     ];

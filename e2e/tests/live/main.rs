@@ -12,6 +12,7 @@ mod left;
 mod lint;
 mod objects;
 mod pairs;
+mod published;
 mod scoped;
 mod sealed;
 mod stage;

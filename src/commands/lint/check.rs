@@ -9,12 +9,15 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use etch::cluster::{Cluster, crds, embedded_schemas};
 use etch::domain::json::Json;
-use etch::domain::lint::{self, Finding};
+use etch::domain::lint::{self, Finding, TypeFinding};
+use etch::domain::openapi::Document;
 use etch::domain::validate::crd::Release;
 use etch::source::{self, Origin};
 use serde_json::Value;
 
+use super::super::openapi::Live;
 use super::super::{asynchronous, each, none_of};
+use super::publishing::Publishing;
 use crate::commands::global::Global;
 
 /// A finding, and the CRD or EmbeddedSchema that it is about, if it is about one.
@@ -39,6 +42,8 @@ pub(super) struct Checked {
     pub(super) held: Vec<Json>,
     /// How many EmbeddedSchemas were checked.
     pub(super) schemas: u64,
+    /// How many types of OpenAPI documents were checked.
+    pub(super) types: u64,
     /// The EmbeddedSchemas that were met, until they are checked.
     pub(super) embedded: Vec<(Json, Option<Origin>)>,
     /// CRDs that can be read only once, and those of targets.
@@ -50,6 +55,12 @@ pub(super) struct Checked {
 }
 
 impl Checked {
+    /// What was checked, and how much of it.
+    pub(super) fn looked_at(&self) -> impl Iterator<Item = (u64, &'static str)> {
+        let Self { crds, schemas, packages, types, .. } = *self;
+        [(crds, "CRD"), (schemas, "EmbeddedSchema"), (packages, "Go package"), (types, "type")].into_iter()
+    }
+
     fn crd(&mut self, json: &Json, origin: Option<Origin>) {
         self.crds += 1;
         let crd = name_of(json);
@@ -70,6 +81,22 @@ impl Checked {
                 self.failures.push(format!("{place}: CustomResourceDefinition: {error}"));
             }
         }
+    }
+}
+
+impl Checked {
+    fn document(&mut self, document: &Document, origin: Option<&Origin>) {
+        let (findings, failures) = lint::lint_openapi(document);
+        self.types += document.kinds().count() as u64;
+        let place =
+            |failure: String| origin.map_or_else(|| failure.clone(), |origin| format!("{origin}: {failure}"));
+        self.failures.extend(failures.into_iter().map(place));
+        self.findings.extend(findings.into_iter().map(|TypeFinding { of, finding }| Located {
+            line: None,
+            origin: origin.cloned(),
+            crd: of.group_kind(),
+            finding,
+        }));
     }
 }
 
@@ -117,6 +144,25 @@ pub(super) fn files(checked: &mut Checked, paths: &[PathBuf], with_go: bool) {
     }
 }
 
+/// Checks the types that OpenAPI documents in files describe.
+pub(super) fn openapi(checked: &mut Checked, paths: &[PathBuf]) {
+    for path in paths {
+        match source::openapi(std::slice::from_ref(path), &mut io::stdin().lock()) {
+            Ok(found) => found.iter().for_each(|source::OpenApi { origin, document }| {
+                checked.document(document, Some(origin));
+            }),
+            Err(error) => checked.failures.push(error.to_string()),
+        }
+    }
+}
+
+/// Checks the types that a cluster publishes.
+pub(super) fn live_types(checked: &mut Checked, global: &Global) -> Result<()> {
+    let documents = asynchronous()?.block_on(async { Live::connect(global).await?.all().await })?;
+    documents.iter().for_each(|document| checked.document(document, None));
+    Ok(())
+}
+
 /// Checks Go types, and holds them against the CRDs that were read.
 pub(super) fn go(checked: &mut Checked, patterns: &[PathBuf]) {
     let (packages, errors) = source::go::packages(patterns);
@@ -140,11 +186,14 @@ pub(super) fn live(checked: &mut Checked, global: &Global) -> Result<()> {
         let cluster = Cluster::connect(&global.target()).await?;
         let there = embedded_schemas();
         let mut has_schemas = false;
+        let mut publishing = Publishing::default();
         each(&cluster, &crds(), &mut |crd| {
             has_schemas |= crd.name() == format!("{}.{}", there.plural, there.group);
             checked.crd(crd.json(), None);
+            publishing.add(crd.json());
         })
         .await?;
+        publishing.check(&cluster, checked).await?;
         if has_schemas {
             each(&cluster, &there, &mut |schema| checked.embedded.push((schema.json().clone(), None)))
                 .await?;

@@ -4,6 +4,7 @@ mod check;
 mod document;
 mod place;
 mod print;
+mod publishing;
 mod sarif;
 
 use std::io::Write;
@@ -16,7 +17,7 @@ use etch::domain::lint::{self, Rule, Severity};
 use etch::domain::validate::crd::Release;
 use etch::report::{self, Align, Table};
 
-use self::check::{Checked, Located, embedded, files, go, live, old};
+use self::check::{Checked, Located, embedded, files, go, live, live_types, old, openapi};
 use self::document::document;
 use super::{failure, one_stdin};
 use crate::commands::global::Global;
@@ -38,6 +39,7 @@ const RELEASES: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
   kustomize build config/crd | etch lint -
   etch lint --live --allow ETCH012
   etch lint --go ./api/... config/crd/
+  etch lint --openapi apps-v1.json
   etch lint crds.yaml -o github
   etch lint --explain ETCH005")]
 pub(crate) struct Lint {
@@ -53,6 +55,10 @@ pub(crate) struct Lint {
     /// Check the Go types of these packages, such as ./api/... with all below, and hold them against the CRDs
     #[arg(long, value_name = "PACKAGES", conflicts_with_all = ["live", "explain"])]
     go: Vec<PathBuf>,
+    /// Check the types in OpenAPI v3 documents of an API server, built-in ones too: FILE names the documents, --live takes those of
+    /// the cluster
+    #[arg(long, conflicts_with_all = ["old", "go", "kubernetes", "explain"])]
+    openapi: bool,
     /// A release of Kubernetes, such as 1.36; may be given several times [default: all supported releases]
     #[arg(long, value_name = "RELEASE", value_parser = PossibleValuesParser::new(RELEASES).try_map(release))]
     kubernetes: Vec<Release>,
@@ -102,14 +108,20 @@ impl Lint {
         let releases =
             if self.kubernetes.is_empty() { Release::ALL.to_vec() } else { self.kubernetes.clone() };
         let mut checked = Checked { old: old(&self.old)?, releases, ..Checked::default() };
-        if self.live {
+        if self.openapi && self.live {
+            live_types(&mut checked, global)?;
+        } else if self.openapi {
+            openapi(&mut checked, &self.files);
+        } else if self.live {
             live(&mut checked, global)?;
         } else {
             files(&mut checked, &self.files, !self.go.is_empty());
         }
-        embedded(&mut checked, &self.files);
+        if !self.openapi {
+            embedded(&mut checked, &self.files);
+        }
         go(&mut checked, &self.go);
-        let is_empty = checked.crds == 0 && checked.schemas == 0 && checked.packages == 0;
+        let is_empty = checked.looked_at().all(|(count, _)| count == 0);
         if is_empty && !checked.failures.is_empty() {
             return Err(failure(checked.failures));
         }
@@ -118,7 +130,7 @@ impl Lint {
             .retain(|located| !self.allow.iter().any(|rule| rule.code == located.finding.rule.code));
         let least = self.severity.map_or(Severity::Info, Severity::from);
         checked.findings.retain(|located| located.finding.rule.severity >= least);
-        if matches!(self.output, Output::Sarif | Output::Github) {
+        if matches!(self.output, Output::Sarif | Output::Github) && !self.openapi {
             place::find_lines(&mut checked.findings);
         }
         match self.output {

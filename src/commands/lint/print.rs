@@ -16,8 +16,9 @@ pub(super) fn table(
     severity: Option<Severity>,
 ) -> io::Result<()> {
     let least = severity.unwrap_or(Severity::Warning);
+    let about = if checked.types > 0 { "KIND" } else { "CRD" };
     let mut table =
-        Table::new(["SEVERITY", "CODE", "CRD", "VERSION", "PATH", "MESSAGE"].map(|head| (head, Align::Left)));
+        Table::new(["SEVERITY", "CODE", about, "VERSION", "PATH", "MESSAGE"].map(|head| (head, Align::Left)));
     let (shown, hidden): (Vec<_>, Vec<_>) =
         checked.findings.iter().partition(|located| located.finding.rule.severity >= least);
     let mut go = Table::new(["SEVERITY", "CODE", "LINE", "FIELD", "MESSAGE"].map(|head| (head, Align::Left)));
@@ -50,12 +51,10 @@ pub(super) fn table(
     }
     let count =
         |severity| shown.iter().filter(|located| located.finding.rule.severity == severity).count() as u64;
-    let looked_at =
-        [(checked.crds, "CRD"), (checked.schemas, "EmbeddedSchema"), (checked.packages, "Go package")];
-    let others = checked.schemas + checked.packages;
-    let is_there = |(count, what): &(u64, &str)| *count > 0 || others == 0 && *what == "CRD";
+    let others = checked.looked_at().any(|(count, what)| count > 0 && what != "CRD");
+    let is_there = |(count, what): &(u64, &str)| *count > 0 || !others && *what == "CRD";
     let looked_at: Vec<_> =
-        looked_at.into_iter().filter(is_there).map(|(count, what)| counted(count, what)).collect();
+        checked.looked_at().filter(is_there).map(|(count, what)| counted(count, what)).collect();
     write!(out, "{}: ", looked_at.join(", "))?;
     match (count(Severity::Error), count(Severity::Warning), count(Severity::Info)) {
         (0, 0, 0) => write!(out, "nothing found")?,

@@ -15,6 +15,7 @@ mod non_structural;
 mod null_default;
 mod null_only;
 mod nullable;
+mod openapi;
 mod optional_list_map_key;
 mod parent_disagrees;
 mod refusal;
@@ -25,6 +26,7 @@ mod rule;
 mod site;
 mod subject;
 mod unpruned;
+mod unpublished;
 mod unreachable;
 mod version_or_image;
 mod versions_disagree;
@@ -38,12 +40,14 @@ use subject::Subject;
 
 pub use embedded::EMBEDDED_RULES;
 pub use go::{GO_RULES, lint_go};
+pub use openapi::{OPENAPI_RULES, TypeFinding, lint_openapi};
 pub use refusal::{Part, Refusal};
 pub use refused::refusals;
 pub use rule::{Finding, GoPlace, Rule, Severity};
+pub use unpublished::{PublishedFindings, lint_published};
 
 /// The rules about CRDs, in the order of their codes. A code is never given to another rule.
-pub const RULES: [&Rule; 20] = [
+pub const RULES: [&Rule; 21] = [
     &non_structural::RULE,
     &invalid::RULE,
     &unpruned::RULE,
@@ -64,6 +68,7 @@ pub const RULES: [&Rule; 20] = [
     &null_only::RULE,
     &hidden_by_null::RULE,
     &required_object::RULE,
+    &unpublished::RULE,
 ];
 
 /// Why a CRD cannot be checked.

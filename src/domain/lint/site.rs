@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+pub(super) use super::super::json::is_zero;
 use super::super::json::{Json, copy, level};
 use super::super::path::{Path, Step, TrailStep};
 use super::super::schema::Schema;
@@ -106,18 +107,6 @@ pub(super) fn requires(schema: &Schema, name: &str) -> bool {
         .constraints
         .as_ref()
         .is_some_and(|constraints| constraints.required.iter().any(|known| known == name))
-}
-
-/// Whether a default is what a program takes an absent field for anyway.
-pub(super) fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(flag) => !flag,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-    }
 }
 
 /// A default in a message, cut where it is long.

@@ -5,21 +5,32 @@
 //! (`SetDefaults_Deployment` and the like) are not in them, so an object that is read with the help of a document may lack
 //! defaults that the server's own answer has; it never has others.
 
+mod account;
+mod changes;
+mod named;
+mod publishing;
 mod read;
+mod structural;
 mod view;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::{Map, Value};
 
 use super::json::Json;
+
+pub use account::{Published, Reach};
+pub use changes::{Changes, DefaultChange, changes};
+pub use named::{NameError, Named, named};
+pub use publishing::{Unpublished, Why, unpublished};
 
 /// One published document: the types of a group and version, and all that these refer to.
 #[derive(Debug)]
 pub struct Document {
     json: Json,
     /// The names of the schemas of types with a group, version and kind.
-    types: HashMap<TypeName, String>,
+    types: BTreeMap<TypeName, String>,
 }
 
 /// A type of objects.
@@ -47,10 +58,14 @@ pub enum OpenApiError {
     /// Defaults that would be filled in without end.
     #[error("the defaults of {0:?} bring more of it without end")]
     Endless(String),
+    /// A type with more places than any real one.
+    #[error("it has too many places, or is nested too deeply")]
+    TooLarge,
 }
 
 impl Document {
-    /// Reads a document as it is served: `kubectl get --raw /openapi/v3/apis/apps/v1`.
+    /// Reads a document as it is served: `kubectl get --raw /openapi/v3/apis/apps/v1`. Those of `/version` and the like have no
+    /// types.
     ///
     /// # Errors
     /// [`OpenApiError::Malformed`]; references are followed when an object needs them.
@@ -69,24 +84,16 @@ impl Document {
         if !version.starts_with("3.") {
             return Err(OpenApiError::Malformed("its field openapi is not 3.…"));
         }
-        let schemas = json.pointer("/components/schemas").and_then(Value::as_object);
-        let schemas = schemas.ok_or(OpenApiError::Malformed("it has no components.schemas"))?;
-        let mut types = HashMap::new();
-        for (name, schema) in schemas {
-            let named = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
-            for named in named.into_iter().flatten() {
-                let text = |field: &str| named.get(field).and_then(Value::as_str).unwrap_or_default();
-                let api_version = match (text("group"), text("version")) {
-                    ("", version) => version.to_owned(),
-                    (group, version) => format!("{group}/{version}"),
-                };
-                types.insert(TypeName { api_version, kind: text("kind").to_owned() }, name.clone());
+        let mut types = BTreeMap::new();
+        for (name, schema) in schemas(&json).into_iter().flatten() {
+            for of in type_names(schema) {
+                types.insert(of, name.clone());
             }
         }
         Ok(Self { json, types })
     }
 
-    /// The types that it describes, in no order.
+    /// The types that it describes, in their order.
     pub fn types(&self) -> impl Iterator<Item = &TypeName> {
         self.types.keys()
     }
@@ -96,9 +103,82 @@ impl Document {
         self.types.contains_key(name)
     }
 
-    fn schemas(&self) -> Option<&Map<String, Value>> {
-        self.json.pointer("/components/schemas").and_then(Value::as_object)
+    /// The types of objects: those with metadata, or of which nothing is told. Lists of them, and what only answers and requests
+    /// are made of, are types as well.
+    pub fn kinds(&self) -> impl Iterator<Item = &TypeName> {
+        self.types().filter(|name| self.schema_of(name).is_some_and(|(_, schema)| is_kind(schema)))
     }
+
+    /// The definition of a type, with its name.
+    fn schema_of(&self, of: &TypeName) -> Option<(&str, &Value)> {
+        let name = self.types.get(of)?;
+        Some((name, self.definition(name)?))
+    }
+
+    fn definition(&self, name: &str) -> Option<&Value> {
+        schemas(&self.json)?.get(name)
+    }
+}
+
+fn schemas(document: &Json) -> Option<&Map<String, Value>> {
+    document.pointer("/components/schemas").and_then(Value::as_object)
+}
+
+/// The types that a definition is the schema of.
+fn type_names(schema: &Value) -> impl Iterator<Item = TypeName> {
+    let listed = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
+    listed.into_iter().flatten().map(|of| {
+        let text = |field: &str| of.get(field).and_then(Value::as_str).unwrap_or_default();
+        let api_version = match (text("group"), text("version")) {
+            ("", version) => version.to_owned(),
+            (group, version) => format!("{group}/{version}"),
+        };
+        TypeName { api_version, kind: text("kind").to_owned() }
+    })
+}
+
+fn is_kind(schema: &Value) -> bool {
+    let Some(properties) = schema.get("properties") else { return true };
+    let is_list_meta = |schema: &Value| {
+        let reference = schema.get("$ref").and_then(Value::as_str);
+        reference.is_some_and(|reference| short(reference) == "ListMeta")
+    };
+    let is_list = |metadata: &Value| {
+        let clauses = metadata.get("allOf").and_then(Value::as_array);
+        is_list_meta(metadata) || clauses.into_iter().flatten().any(is_list_meta)
+    };
+    properties.get("metadata").is_some_and(|metadata| !is_list(metadata))
+}
+
+impl TypeName {
+    /// `apps`; empty for the core group.
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// `v1`
+    pub fn version(&self) -> &str {
+        self.api_version.split_once('/').map_or(&self.api_version, |(_, version)| version)
+    }
+
+    /// `Deployment.apps`, or `Service` of the core group: a type of any version, as API servers write it.
+    pub fn group_kind(&self) -> String {
+        match self.group() {
+            "" => self.kind.clone(),
+            group => format!("{}.{group}", self.kind),
+        }
+    }
+}
+
+impl fmt::Display for TypeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.kind, self.api_version)
+    }
+}
+
+/// The last part of a definition's name: `ServicePort` of `io.k8s.api.core.v1.ServicePort`.
+pub fn short(definition: &str) -> &str {
+    definition.rsplit('.').next().unwrap_or(definition)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::view::{Fields, View};
+use super::view::View;
 use super::{Document, OpenApiError, TypeName};
 use crate::domain::json::{Json, copy, level, narrow};
 use crate::domain::path::{Trail, TrailStep};
@@ -26,11 +26,10 @@ impl Document {
         name: &TypeName,
         dropped: &mut dyn FnMut(&Trail<'_>),
     ) -> Result<bool, OpenApiError> {
-        let schema = self.types.get(name).and_then(|name| self.schemas()?.get(name));
-        let Some(schema) = schema else { return Ok(false) };
+        let Some((_, schema)) = self.schema_of(name) else { return Ok(false) };
         narrow(object);
         let mut filling = Filling { document: self, dropped, inserted: Vec::new(), count: 0 };
-        filling.value(object, self.view(schema)?, &Trail::ROOT)?;
+        filling.value(object, &self.view(schema)?, &Trail::ROOT)?;
         Ok(true)
     }
 }
@@ -46,14 +45,14 @@ struct Filling<'d, 'r> {
 type Filled = Result<(), OpenApiError>;
 
 impl<'d> Filling<'d, '_> {
-    fn value(&mut self, value: &mut Value, view: View<'d>, at: &Trail<'_>) -> Filled {
+    fn value(&mut self, value: &mut Value, view: &View<'d>, at: &Trail<'_>) -> Filled {
         match value {
             Value::Object(fields) => level(|| self.object(fields, view, at)),
             Value::Array(items) => level(|| {
                 let Some(schema) = view.items() else { return Ok(()) };
                 let view = self.document.view(schema)?;
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.present(item, view, &at.join(TrailStep::Index(index)))?;
+                    self.present(item, &view, &at.join(TrailStep::Index(index)))?;
                 }
                 Ok(())
             }),
@@ -61,9 +60,15 @@ impl<'d> Filling<'d, '_> {
         }
     }
 
-    fn object(&mut self, fields: &mut Map<String, Value>, view: View<'d>, at: &Trail<'_>) -> Filled {
-        let Fields::Known { properties, others } = view.fields() else { return Ok(()) };
-        let schema_of = |name: &str| properties.and_then(|properties| properties.get(name)).or(others);
+    fn object(&mut self, fields: &mut Map<String, Value>, view: &View<'d>, at: &Trail<'_>) -> Filled {
+        let (properties, values) = (view.properties(), view.values());
+        // A type that declares none, such as `RawExtension` or `FieldsV1`, may have any.
+        if properties.is_none() && values.is_none() {
+            return Ok(());
+        }
+        let properties = properties.unwrap_or_default();
+        let others = values.or_else(|| view.keeps_others().then_some(&Value::Null));
+        let schema_of = |name: &str| properties.get(name).copied().or(others);
         let unknown: Vec<String> = fields.keys().filter(|name| schema_of(name).is_none()).cloned().collect();
         for name in unknown {
             (self.dropped)(&at.join(TrailStep::Field(&name)));
@@ -73,24 +78,24 @@ impl<'d> Filling<'d, '_> {
         for (name, value) in fields.iter_mut() {
             let Some(schema) = schema_of(name) else { continue };
             let view = self.document.view(schema)?;
-            let is_declared = properties.is_some_and(|properties| properties.contains_key(name));
+            let is_declared = properties.contains_key(name.as_str());
             // A schema that says nothing at all keeps nulls as well.
             if value.is_null() && view.default().is_none() && !view.is_nullable() && !schema.is_null() {
                 unwanted.push(name.clone());
                 continue;
             }
             let step = if is_declared { TrailStep::Field(name) } else { TrailStep::Key(name) };
-            self.present(value, view, &at.join(step))?;
+            self.present(value, &view, &at.join(step))?;
         }
         for name in unwanted {
             fields.remove(&name);
         }
-        for (name, schema) in properties.into_iter().flatten() {
+        for (name, schema) in properties {
             if !fields.contains_key(name) {
                 let view = self.document.view(schema)?;
                 if let Some(default) = view.default() {
-                    let value = self.default(default, view, &at.join(TrailStep::Field(name)))?;
-                    fields.insert(name.clone(), value.into_inner());
+                    let value = self.default(default, &view, &at.join(TrailStep::Field(name)))?;
+                    fields.insert(name.to_owned(), value.into_inner());
                 }
             }
         }
@@ -98,7 +103,7 @@ impl<'d> Filling<'d, '_> {
     }
 
     /// A value that is there, be it a null that a default stands in for.
-    fn present(&mut self, value: &mut Value, view: View<'d>, at: &Trail<'_>) -> Filled {
+    fn present(&mut self, value: &mut Value, view: &View<'d>, at: &Trail<'_>) -> Filled {
         if value.is_null()
             && !view.is_nullable()
             && let Some(default) = view.default()
@@ -110,7 +115,7 @@ impl<'d> Filling<'d, '_> {
     }
 
     /// A default with the defaults below it.
-    fn default(&mut self, default: &Value, view: View<'d>, at: &Trail<'_>) -> Result<Json, OpenApiError> {
+    fn default(&mut self, default: &Value, view: &View<'d>, at: &Trail<'_>) -> Result<Json, OpenApiError> {
         self.count += 1;
         let mut value = Json::from(copy(default));
         let Some(name) = view.name else {

@@ -88,11 +88,102 @@ fn broken_documents_are_told() {
         (json!({"swagger": "2.0"}), "OpenAPI v2"),
         (json!({"paths": {"api/v1": {}}}), "lists other documents"),
         (json!({"kind": "Deployment"}), "no OpenAPI v3"),
-        (json!({"openapi": "3.0.0"}), "components.schemas"),
     ] {
         let error = Document::read(document.into()).expect_err("no document").to_string();
         assert!(error.contains(hint), "{error}");
     }
+}
+
+#[test]
+fn what_makes_up_a_schema_counts_from_near_to_far() {
+    let schemas = json!({
+        "Root": {"type": "object", "properties": {
+            "siblings": {"$ref": "#/components/schemas/Port", "default": "http"},
+            "typed": reference("Port"),
+            "clauses": {"allOf": [reference("Part"), {"properties": {"c": {"type": "integer", "default": 3}}}], "default": {}},
+        }},
+        "Port": {"type": "string", "default": "tcp"},
+        "Part": {"allOf": [reference("Base")], "properties": {"b": {"type": "integer", "default": 2}}},
+        "Base": {"type": "object", "properties": {"a": {"type": "integer", "default": 1}, "b": {"default": 9}}},
+    });
+    let (object, _) = filled(schemas.clone(), json!({})).expect("a sound document");
+    let expected = json!({"siblings": "http", "typed": "tcp", "clauses": {"a": 1, "b": 2, "c": 3}});
+    assert_eq!(object, expected);
+    let document = document(schemas);
+    let schema = document.structural(&root()).expect("a sound document").expect("described");
+    let mut structural = Json::from(json!({}));
+    let schema = crate::domain::schema::Schema::parse(&schema).expect("a schema");
+    crate::domain::compile::Compiled::new(&schema).fill(&mut structural);
+    assert_eq!(*structural, expected);
+}
+
+#[test]
+fn a_structural_schema_ends_where_a_type_contains_itself() {
+    let schemas = json!({
+        "Root": {"type": "object", "properties": {"tree": reference("Tree"), "raw": {"type": "object"}}},
+        "Tree": {"type": "object", "description": "…", "properties": {
+            "n": {"type": "integer", "default": 0, "not": reference("Tree")},
+            "below": {"allOf": [reference("Tree")], "default": {}},
+        }},
+    });
+    let schema = document(schemas).structural(&root()).expect("a sound document").expect("described");
+    let end = json!({"type": "object", "default": {}, "x-kubernetes-preserve-unknown-fields": true});
+    let tree =
+        json!({"type": "object", "properties": {"n": {"type": "integer", "default": 0}, "below": end}});
+    let raw = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    assert_eq!(*schema, json!({"type": "object", "properties": {"tree": tree, "raw": raw}}));
+}
+
+#[test]
+fn types_that_double_at_each_level_are_refused() {
+    let mut schemas =
+        json!({"Root": {"type": "object", "properties": {"a": reference("L0")}}, "L30": {"type": "string"}});
+    for level in 0..30 {
+        let next = reference(&format!("L{}", level + 1));
+        schemas[format!("L{level}")] = json!({"type": "object", "properties": {"a": next, "b": next}});
+    }
+    let error = document(schemas).structural(&root()).expect_err("too large");
+    assert_eq!(error, OpenApiError::TooLarge);
+}
+
+#[test]
+fn each_default_says_when_it_applies() {
+    let schemas = json!({
+        "Root": {"type": "object", "required": ["spec"], "properties": {
+            "spec": reference("Spec"),
+            "status": {"allOf": [reference("Spec")], "default": {}},
+        }},
+        "Spec": {"type": "object", "properties": {
+            "ports": {"type": "array", "items": {"allOf": [reference("Port")], "default": {}}},
+            "nullable": {"type": "array", "items": {"type": "string", "nullable": true, "default": "a"}},
+            "again": reference("Spec"),
+        }},
+        "Port": {"type": "object", "properties": {"protocol": {"type": "string", "default": "TCP"}}},
+    });
+    let document = document(schemas);
+    let lines = |place: &[&str]| -> Vec<String> {
+        let place: Vec<String> = place.iter().map(ToString::to_string).collect();
+        let published = document.published(&root(), &place).expect("a sound document");
+        let line = |Published { path, default, reach, definition }: Published| {
+            let reach = match reach {
+                Reach::Always => "always".to_owned(),
+                Reach::Given(path) => path.to_string(),
+                Reach::Null => "null".to_owned(),
+            };
+            format!("{path} {} {reach} {definition}", *default)
+        };
+        published.into_iter().map(line).collect()
+    };
+    let spec = [".spec.ports[] {} null Spec", ".spec.ports[].protocol \"TCP\" .spec.ports Port"];
+    assert_eq!(lines(&["spec"]), spec);
+    assert_eq!(lines(&["spec", "ports", "protocol"]), spec[1..]);
+    let status = [
+        ".status {} always Root",
+        ".status.ports[] {} null Spec",
+        ".status.ports[].protocol \"TCP\" .status.ports Port",
+    ];
+    assert_eq!(lines(&["status"]), status);
+    assert_eq!(lines(&[]), [&spec[..], &status[..]].concat());
 }
 
 #[test]

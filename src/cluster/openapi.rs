@@ -1,0 +1,151 @@
+//! The OpenAPI v3 documents that a server publishes, at the addresses that its index gives.
+//! It must not keep them, nor make up an address.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::definitions::accepting;
+use super::{CallError, Cluster};
+use crate::domain::json::Json;
+use crate::domain::openapi::{Document, OpenApiError};
+
+/// Where the index is, and what all addresses in it begin with.
+const ROOT: &str = "/openapi/v3";
+const JSON: &str = "application/json";
+
+/// Which documents there are. An address has the hash of its document in it, and is good until that changes.
+#[derive(Clone, Debug, Default)]
+pub struct OpenApiIndex {
+    addresses: BTreeMap<String, String>,
+}
+
+/// Why a document cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishedError {
+    /// The server does not give it out, or nobody answers for an aggregated API.
+    #[error("what is published of {api_version}: {source}")]
+    Call {
+        /// The API version that it is about.
+        api_version: String,
+        /// What the server said.
+        #[source]
+        source: CallError,
+    },
+    /// It is no OpenAPI v3.
+    #[error("what is published of {api_version}: {source}")]
+    Document {
+        /// The API version that it is about.
+        api_version: String,
+        /// What is wrong with it.
+        #[source]
+        source: OpenApiError,
+    },
+}
+
+#[derive(Deserialize)]
+struct Index {
+    #[serde(default)]
+    paths: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    #[serde(rename = "serverRelativeURL")]
+    address: String,
+}
+
+impl OpenApiIndex {
+    fn read(body: &[u8]) -> Result<Self, CallError> {
+        let index: Index = serde_json::from_slice(body).map_err(CallError::malformed)?;
+        let addresses = index.paths.into_iter().filter_map(|(path, Entry { address })| {
+            // The credentials go nowhere but to the place that was asked.
+            let is_ours = address.strip_prefix(ROOT).is_some_and(|rest| rest.starts_with('/'));
+            Some((api_version(&path)?, address)).filter(|_| is_ours)
+        });
+        Ok(Self { addresses: addresses.collect() })
+    }
+
+    /// The API versions of which types are published, in their order.
+    pub fn api_versions(&self) -> impl Iterator<Item = &str> {
+        self.addresses.keys().map(String::as_str)
+    }
+
+    /// Whether anything is published of an API version.
+    pub fn has(&self, api_version: &str) -> bool {
+        self.addresses.contains_key(api_version)
+    }
+}
+
+/// `apps/v1` of `apis/apps/v1`, `v1` of `api/v1`; none of what has no types, such as `version` and `apis/apps`.
+fn api_version(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts.as_slice() {
+        ["api", version] => Some((*version).to_owned()),
+        ["apis", group, version] => Some(format!("{group}/{version}")),
+        _ => None,
+    }
+}
+
+impl Cluster {
+    /// Which documents the server publishes.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn openapi_index(&self) -> Result<OpenApiIndex, CallError> {
+        OpenApiIndex::read(&self.call(accepting(ROOT, JSON)).await?)
+    }
+
+    /// The document of an API version; none where nothing is published of it.
+    ///
+    /// # Errors
+    /// See [`PublishedError`].
+    pub async fn openapi(
+        &self,
+        index: &OpenApiIndex,
+        api_version: &str,
+    ) -> Result<Option<Document>, PublishedError> {
+        let called = |source| PublishedError::Call { api_version: api_version.to_owned(), source };
+        let Some(address) = index.addresses.get(api_version) else { return Ok(None) };
+        let body = match self.document(address).await {
+            // The document is another by now: so is its address.
+            Err(error) if matches!(error.code(), Some(301 | 302 | 404)) => {
+                let index = self.openapi_index().await.map_err(called)?;
+                let Some(address) = index.addresses.get(api_version) else { return Ok(None) };
+                self.document(address).await
+            }
+            answer => answer,
+        };
+        let json =
+            Json::parse(&body.map_err(called)?).map_err(|error| called(CallError::malformed(error)))?;
+        let document = Document::read(json);
+        document
+            .map(Some)
+            .map_err(|source| PublishedError::Document { api_version: api_version.to_owned(), source })
+    }
+
+    async fn document(&self, address: &str) -> Result<Vec<u8>, CallError> {
+        self.call_in_turn(accepting(address, JSON), &self.turns.crds).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_has_types_and_is_here_is_read() {
+        let text = r#"{"paths": {
+            "version": {"serverRelativeURL": "/openapi/v3/version?hash=1"},
+            "apis/apps": {"serverRelativeURL": "/openapi/v3/apis/apps?hash=2"},
+            "apis/apps/v1": {"serverRelativeURL": "/openapi/v3/apis/apps/v1?hash=3"},
+            "apis/evil.example.com/v1": {"serverRelativeURL": "https://evil.example.com/openapi/v3/x"},
+            "apis/other.example.com/v1": {"serverRelativeURL": "/openapi/v3evil"},
+            "api/v1": {"serverRelativeURL": "/openapi/v3/api/v1?hash=4"}}}"#;
+        let index = OpenApiIndex::read(text.as_bytes()).expect("an index");
+        assert!(index.api_versions().eq(["apps/v1", "v1"]));
+        assert_eq!(index.addresses["v1"], "/openapi/v3/api/v1?hash=4");
+        assert!(OpenApiIndex::read(b"{").is_err());
+    }
+}

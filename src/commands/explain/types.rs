@@ -1,0 +1,90 @@
+//! What is published of a type: each default, and when it applies.
+//! It must not look at objects.
+
+use std::io::Write;
+
+use anyhow::Result;
+use etch::domain::json::is_zero;
+use etch::domain::openapi::{Document, Named, Published, Reach, named, short};
+use etch::report::{self, Align, Table, counted};
+use serde_json::{Value, json};
+
+use crate::commands::global::{Global, Output};
+
+/// Prints the defaults of the type, or of the field in it, that was typed.
+pub(super) fn explain(
+    typed: &str,
+    documents: &[Document],
+    global: &Global,
+    output: Output,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let Named { document, of, place } = named(typed, documents)?;
+    let defaults = document.published(of, &place).map_err(|error| anyhow::anyhow!("{of}: {error}"))?;
+    let programs = || {
+        json!({
+            "apiVersion": of.api_version, "kind": of.kind, "place": format!(".{}", place.join(".")),
+            "defaults": defaults.iter().map(default).collect::<Vec<_>>(),
+        })
+    };
+    match output {
+        Output::Json => report::write_json(out, &programs())?,
+        Output::Yaml => report::write_yaml(out, &programs())?,
+        Output::Table => {
+            let (zero, shown): (Vec<_>, Vec<_>) =
+                defaults.iter().partition(|published| is_zero(&published.default));
+            table(out, global, &shown)?;
+            let zero = zero.len() as u64;
+            match (shown.is_empty(), zero) {
+                (true, 0) => writeln!(out, "No default is published here.")?,
+                (true, zero) => {
+                    writeln!(out, "No default is published here but {}; -o json lists them.", zeros(zero))?;
+                }
+                (false, 0) => {}
+                (false, zero) => writeln!(out, "\nNot shown: {}; -o json lists them.", zeros(zero))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Generators of Go types write one for each field that is no pointer, and a program reads a missing field as the same value.
+fn zeros(count: u64) -> String {
+    format!("{} with a zero value ({{}}, \"\", 0 and the like)", counted(count, "default"))
+}
+
+fn table(out: &mut dyn Write, global: &Global, defaults: &[&Published]) -> Result<()> {
+    if defaults.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(["PATH", "DEFAULT", "APPLIES", "DECLARED BY"].map(|head| (head, Align::Left)));
+    for Published { path, default, reach, definition } in defaults {
+        table.row([
+            path.to_string().into(),
+            default.to_string().into(),
+            applies(reach).into(),
+            short(definition).into(),
+        ]);
+    }
+    Ok(table.write(out, &global.style())?)
+}
+
+fn applies(reach: &Reach) -> String {
+    match reach {
+        Reach::Always => "always".to_owned(),
+        Reach::Given(path) => format!("if {path} is given"),
+        Reach::Null => "to a null only".to_owned(),
+    }
+}
+
+fn default(published: &Published) -> Value {
+    let Published { path, default, reach, definition } = published;
+    let given = match reach {
+        Reach::Given(path) => Some(path.to_string()),
+        Reach::Always | Reach::Null => None,
+    };
+    json!({
+        "path": path.to_string(), "default": default, "ifGiven": given, "nullsOnly": *reach == Reach::Null,
+        "definition": definition,
+    })
+}

@@ -1,0 +1,65 @@
+//! ETCH021: defaults that the server does not publish as the schema has them.
+
+use serde_json::Value;
+
+use super::super::json::Json;
+use super::super::openapi::{Document, OpenApiError, TypeName, Unpublished, unpublished};
+use super::rule::{Finding, Report, Rule, Severity};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH021",
+    name: "unpublished-default",
+    severity: Severity::Info,
+    summary: "the API server does not publish a default as the schema has it",
+    help: "\
+The server publishes the schemas of CRDs as OpenAPI v3, for kubectl explain, generators of clients and whatever else reads
+/openapi/v3. It fills in by the CRD all the same; what they see may lack a default. Nothing is published of a schema that is
+not structural, and the server's own schema in place of `apiVersion`, `kind` and `metadata`, of embedded resources too.
+OpenAPI v2 has no defaults at all, of no type.
+
+Make the schema structural. What is published of embedded resources cannot be changed: write the default into the
+description. A server that has not caught up with a CRD has it, too, for some seconds. It is found with --live only.",
+    check: None,
+};
+
+/// What is found about a version.
+#[derive(Debug, Default)]
+pub struct PublishedFindings {
+    /// The findings, in the order of their places.
+    pub findings: Vec<Finding>,
+    /// Whether the document may be that of an older state of the CRD, so that another look may find nothing.
+    pub may_be_behind: bool,
+}
+
+/// Holds the defaults of a CRD's version against the document that is published of it.
+///
+/// # Errors
+/// The document is broken.
+pub fn lint_published(
+    crd: &Json,
+    version: &str,
+    document: Option<&Document>,
+) -> Result<PublishedFindings, OpenApiError> {
+    let versions = crd["spec"]["versions"].as_array().map_or(&[][..], Vec::as_slice);
+    let Some(index) = versions.iter().position(|known| known["name"] == version) else {
+        return Ok(PublishedFindings::default());
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let of = TypeName {
+        api_version: format!("{}/{version}", text(&crd["spec"]["group"])),
+        kind: text(&crd["spec"]["names"]["kind"]),
+    };
+    let mut findings = Vec::new();
+    let mut report = Report { rule: &RULE, findings: &mut findings };
+    let mut may_be_behind = false;
+    for Unpublished { path, why } in
+        unpublished(&versions[index]["schema"]["openAPIV3Schema"], &of, document)?
+    {
+        may_be_behind |= why.may_be_behind();
+        report.add(version, path, format!("the default is not published as it is: {why}"));
+    }
+    for finding in &mut findings {
+        finding.version_index = Some(index);
+    }
+    Ok(PublishedFindings { findings, may_be_behind })
+}

@@ -1,0 +1,41 @@
+//! OpenAPI v3 documents from files, as `kubectl get --raw /openapi/v3/…` saves them and as Kubernetes keeps them.
+//! It must not judge the types that they describe.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use super::{Origin, Reason, SourceError, documents};
+use crate::domain::openapi::Document;
+
+/// A document, and where it is from.
+#[derive(Debug)]
+pub struct OpenApi {
+    /// Where it stands.
+    pub origin: Origin,
+    /// Its types.
+    pub document: Document,
+}
+
+/// Reads the documents that the paths lead to; see [`documents`]. In a folder there may be some without types, such as that of
+/// `/version`.
+///
+/// # Errors
+/// The first document that is none of OpenAPI v3, and a path that leads to no type.
+pub fn openapi(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<OpenApi>, SourceError> {
+    let mut all = Vec::new();
+    for path in paths {
+        let before = all.len();
+        for super::Document { origin, json } in documents(std::slice::from_ref(path), stdin)? {
+            match Document::read(json) {
+                Ok(document) if document.types().next().is_none() => {}
+                Ok(document) => all.push(OpenApi { origin, document }),
+                Err(error) => return Err(SourceError { origin, reason: Reason::OpenApi(error) }),
+            }
+        }
+        if all.len() == before {
+            let origin = Origin { file: path.to_string_lossy().into(), document: 1, item: None };
+            return Err(SourceError { origin, reason: Reason::NoType });
+        }
+    }
+    Ok(all)
+}
