@@ -238,7 +238,13 @@ impl Impact {
         let new = read(new).context("--openapi")?;
         let old = match old {
             Some(old) => old,
-            None => openapi::Live::connect(global).await?.all().await?,
+            None => {
+                let (old, failures) = openapi::Live::connect(global).await?.all().await;
+                for failure in failures {
+                    writeln!(io::stderr(), "note: left out: {}", report::plain(&failure))?;
+                }
+                old
+            }
         };
         let changes = changes(&old, &new);
         match self.output {

@@ -36,13 +36,16 @@ impl Live {
         Ok(self.cluster.openapi(&self.index, api_version).await?)
     }
 
-    /// All documents.
-    pub(crate) async fn all(&self) -> Result<Vec<Document>> {
-        let mut all = Vec::new();
+    /// All documents, and why others cannot be had: nobody may answer for an aggregated API.
+    pub(crate) async fn all(&self) -> (Vec<Document>, Vec<String>) {
+        let (mut all, mut failures) = (Vec::new(), Vec::new());
         for api_version in self.index.api_versions() {
-            all.extend(self.document(api_version).await?);
+            match self.document(api_version).await {
+                Ok(document) => all.extend(document),
+                Err(error) => failures.push(error.to_string()),
+            }
         }
-        Ok(all)
+        (all, failures)
     }
 
     /// The documents with the types that a text may mean, and the text with the kind in place of what the cluster calls it: a

@@ -44,6 +44,18 @@ async fn what_a_cluster_publishes_is_read_by_its_index() -> Result<()> {
         let is_contained = ["defaultsChanged", "defaultsRemoved", "kindsRemoved"].into_iter().all(is_empty);
         ensure!(is_contained, "{group}");
     }
+    // An aggregated API that nobody answers for stops only itself, once the index has it.
+    let gone = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.gone.example.com"},
+        "spec": {
+            "group": "gone.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
+            "insecureSkipTLSVerify": true, "service": {"name": "gone", "namespace": "default"},
+        },
+    });
+    hand.cluster.create("/apis/apiregistration.k8s.io/v1/apiservices", "admin", &gone).await?;
+    let again = hand.etch(&["lint", "--openapi", "--live", "-o", "json"])?;
+    ensure!(again.json()? == types.json()?, "{again:?}");
+    ensure!(again.code == Some(1) || again.err.contains("gone.example.com/v1"), "{again:?}");
     Ok(())
 }
 

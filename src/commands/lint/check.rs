@@ -158,7 +158,9 @@ pub(super) fn openapi(checked: &mut Checked, paths: &[PathBuf]) {
 
 /// Checks the types that a cluster publishes.
 pub(super) fn live_types(checked: &mut Checked, global: &Global) -> Result<()> {
-    let documents = asynchronous()?.block_on(async { Live::connect(global).await?.all().await })?;
+    let read = async { anyhow::Ok(Live::connect(global).await?.all().await) };
+    let (documents, failures) = asynchronous()?.block_on(read)?;
+    checked.failures.extend(failures);
     documents.iter().for_each(|document| checked.document(document, None));
     Ok(())
 }
