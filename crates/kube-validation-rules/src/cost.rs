@@ -9,7 +9,6 @@ use super::compare;
 use super::fault::{Fault, Outcome};
 use super::kind::downcast;
 use super::kinds::NamedFormat;
-use super::select::go_type;
 use super::value::Value;
 
 /// What one expression may cost (`PerCallLimit`).
@@ -156,7 +155,7 @@ impl Price {
             Self::Flatten if args.len() > 1 && !matches!(args[1], Value::Int(_)) => {
                 let given = match &args[1] {
                     Value::Null => "*types.Err",
-                    other => go_type(other),
+                    other => other.go_type(),
                 };
                 let panic = format!("interface conversion: ref.Val is {given}, not types.Int");
                 Err(Fault::Internal(panic.into()))

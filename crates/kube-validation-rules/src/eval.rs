@@ -15,7 +15,7 @@ use super::dispatch::run;
 use super::fault::{Fault, Outcome};
 use super::library::{insert, insert_all};
 use super::plan::{AttributeId, Base, Call, Loop, Plan, Qualifier, QualifierKey, Step, StepId};
-use super::select::{go_type, missing, part};
+use super::select::{missing, part};
 use super::value::{Key, Value};
 
 /// The values of a rule's variables.
@@ -281,11 +281,11 @@ impl<'v> Evaluation<'_, 'v> {
                 self.each(fold, items)?;
             }
             (other, None) => {
-                let words = format!("got '{}', expected iterable type", go_type(other));
+                let words = format!("got '{}', expected iterable type", other.go_type());
                 return Err(Fault::new(words));
             }
             (other, Some(_)) => {
-                let words = format!("unsupported comprehension range type: {}", go_type(other));
+                let words = format!("unsupported comprehension range type: {}", other.go_type());
                 return Err(Fault::new(words));
             }
         }

@@ -60,21 +60,3 @@ pub(super) fn missing(value: &Value<'_>, key: &QualifierKey, read: Option<Value<
         }
     }
 }
-
-/// The name of a value's type in cel-go's source.
-pub(super) fn go_type(value: &Value<'_>) -> &'static str {
-    match value {
-        Value::Null => "types.Null",
-        Value::Bool(_) => "types.Bool",
-        Value::Int(_) => "types.Int",
-        Value::Uint(_) => "types.Uint",
-        Value::Double(_) => "types.Double",
-        Value::String(_) => "types.String",
-        Value::Bytes(_) => "types.Bytes",
-        Value::Duration(_) => "types.Duration",
-        Value::Timestamp(_) => "types.Timestamp",
-        Value::Type(_) => "*types.Type",
-        Value::Optional(_) => "*types.Optional",
-        other => other.type_name(),
-    }
-}

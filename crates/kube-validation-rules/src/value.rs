@@ -138,6 +138,24 @@ impl<'v> Value<'v> {
         }
     }
 
+    /// The name of the value's type in cel-go's source.
+    pub(super) fn go_type(&self) -> &'static str {
+        match self {
+            Self::Null => "types.Null",
+            Self::Bool(_) => "types.Bool",
+            Self::Int(_) => "types.Int",
+            Self::Uint(_) => "types.Uint",
+            Self::Double(_) => "types.Double",
+            Self::String(_) => "types.String",
+            Self::Bytes(_) => "types.Bytes",
+            Self::Duration(_) => "types.Duration",
+            Self::Timestamp(_) => "types.Timestamp",
+            Self::Type(_) => "*types.Type",
+            Self::Optional(_) => "*types.Optional",
+            other => other.type_name(),
+        }
+    }
+
     /// The value as Go prints it (`%v`), where it is a plain one; else the name of its type.
     pub(super) fn shown(&self) -> String {
         match self {
