@@ -130,6 +130,10 @@ bench-admission *flags:
 fuzz-admission reviews="1000000" seed="":
     ADMISSION_REVIEWS={{ reviews }} {{ if seed == "" { "" } else { "ADMISSION_SEED=" + seed } }} cargo test --package e2e --test admission_server random_reviews -- --nocapture
 
+# Mangled CRDs, schemas and objects, owners, rules, documents and stored values, each read as the product reads it; `just fuzz rules 600`
+fuzz reader="" seconds="60" seed="":
+    FUZZ_SECONDS={{ seconds }} {{ if seed == "" { "" } else { "FUZZ_SEED=" + seed } }} cargo test --package e2e --test fuzz {{ reader }} -- --nocapture
+
 # Changes of the schema engine that no test notices; needs cargo-mutants, and about two hours
 mutants *flags:
     #!/usr/bin/env bash
