@@ -56,6 +56,10 @@ pub async fn serve(
         while connections.try_join_next().is_some() {}
         match accepted {
             Ok((stream, _)) => {
+                // An answer must not wait for the client's acknowledgement of the one before.
+                if let Err(error) = stream.set_nodelay(true) {
+                    debug!(%error, "small packets of a connection for admission are gathered");
+                }
                 let (acceptor, router, watcher) = (acceptor.clone(), router.clone(), graceful.watcher());
                 connections.spawn(async move {
                     converse(stream, &acceptor, router, watcher).await;

@@ -1,7 +1,9 @@
 //! The paths of the admission server, and their limits in size, time and number.
 //! It must not log what is asked, nor judge it.
 
+use std::num::NonZero;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use axum::Router;
@@ -35,8 +37,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(1_500);
 /// How many requests are taken at once; further ones are refused, and the API server goes on as `failurePolicy` has it.
 const MOST: usize = 256;
-/// How many of them are evaluated at once, those included for whose answer nobody waits any more.
-const MOST_EVALUATED: usize = 16;
+/// How many of them are evaluated at once for each processor, those included for whose answer nobody waits any more: two, so that
+/// one whose expressions take long does not hold up the others. More would only take each other's turns.
+const EVALUATED_PER_PROCESSOR: usize = 2;
 /// In place of a schema's name: all of them, and one that is not served.
 const ALL: &str = "*";
 const NOT_SERVED: &str = "";
@@ -61,12 +64,16 @@ struct Taken {
     room: OwnedSemaphorePermit,
 }
 
-/// What came of one look at a request.
-struct Looked {
-    asked: Asked,
-    answer: Json,
+/// An answer as it is sent, and what came of the request.
+struct Answered {
+    body: Vec<u8>,
+    operation: &'static str,
     reviewed: Reviewed,
-    /// What has to be found out before the answer counts.
+}
+
+/// A request that cannot be answered before more is found out.
+struct Wanting {
+    asked: Asked,
     unknown: Vec<Reference>,
     room: OwnedSemaphorePermit,
 }
@@ -75,7 +82,8 @@ impl Desk {
     /// Answers by what is served, and counts.
     pub fn new(serving: Serving, references: References, metrics: Arc<Metrics>) -> Self {
         let room = Arc::new(Semaphore::new(LARGEST_SUM / 1024));
-        let evaluations = Arc::new(Semaphore::new(MOST_EVALUATED));
+        let processors = available_parallelism().map_or(1, NonZero::get);
+        let evaluations = Arc::new(Semaphore::new(processors * EVALUATED_PER_PROCESSOR));
         Self { serving, references, upgrades: Upgrades::default(), metrics, room, evaluations }
     }
 
@@ -115,30 +123,35 @@ impl Desk {
         let begun = Instant::now();
         let Some(Taken { body, room }) = self.take(request).await else { return self.too_large() };
         let (desk, schema) = (self.clone(), name.clone());
-        let looked =
-            self.evaluated(move || Ok(desk.look(phase, schema.as_deref(), Asked::parse(&body)?, room)));
-        let mut looked = match looked.await {
-            Ok(Ok(looked)) => looked,
+        let look = move || {
+            let asked = Asked::parse(&body)?;
+            let (answered, unknown) = desk.look(phase, schema.as_deref(), &asked);
+            Ok(if unknown.is_empty() { Ok(answered) } else { Err(Wanting { asked, unknown, room }) })
+        };
+        let answered = match self.evaluated(look).await {
+            Ok(Ok(Ok(answered))) => answered,
+            Ok(Ok(Err(Wanting { asked, unknown, room }))) => {
+                self.references.find(unknown).await;
+                let (desk, schema) = (self.clone(), name.clone());
+                let again = move || {
+                    let (answered, _) = desk.look(phase, schema.as_deref(), &asked);
+                    drop(room);
+                    answered
+                };
+                match self.evaluated(again).await {
+                    Ok(answered) => answered,
+                    Err(_) => return self.failed(),
+                }
+            }
             Ok(Err(malformed)) => return self.malformed(malformed),
             Err(_) => return self.failed(),
         };
-        if !looked.unknown.is_empty() {
-            self.references.find(std::mem::take(&mut looked.unknown)).await;
-            let (desk, schema) = (self.clone(), name.clone());
-            let again =
-                self.evaluated(move || desk.look(phase, schema.as_deref(), looked.asked, looked.room));
-            looked = match again.await {
-                Ok(looked) => looked,
-                Err(_) => return self.failed(),
-            };
-        }
-        let Looked { asked, answer, reviewed, .. } = looked;
         let schema = match name {
             None => ALL.to_owned(),
             Some(name) if self.serving.now().contains_key(&name) => name,
             Some(_) => NOT_SERVED.to_owned(),
         };
-        self.answered(&schema, &asked, &answer, reviewed, begun)
+        self.answered(&schema, answered, begun)
     }
 
     /// Answers about an upgrade of a CRD by what was found out in time.
@@ -156,22 +169,16 @@ impl Desk {
             Err(_) => return self.failed(),
         };
         let ruling = self.upgrades.judge(update, begun + LOOK).await;
-        let (answer, reviewed) = upgrades::answer(&asked, &ruling);
+        let answered = Answered::new(&asked, upgrades::answer(&asked, &ruling));
         drop(room);
-        self.answered(GUARD, &asked, &answer, reviewed, begun)
+        self.answered(GUARD, answered, begun)
     }
 
-    fn answered(
-        &self,
-        schema: &str,
-        asked: &Asked,
-        answer: &Json,
-        reviewed: Reviewed,
-        begun: Instant,
-    ) -> Response {
-        self.metrics.reviewed(schema, asked.operation(), reviewed.into());
+    fn answered(&self, schema: &str, answered: Answered, begun: Instant) -> Response {
+        let Answered { body, operation, reviewed } = answered;
+        self.metrics.reviewed(schema, operation, reviewed.into());
         self.metrics.review_duration.observe(begun.elapsed().as_secs_f64());
-        ([(header::CONTENT_TYPE, "application/json")], answer.to_vec()).into_response()
+        ([(header::CONTENT_TYPE, "application/json")], body).into_response()
     }
 
     /// Reads a body as soon as there is room for it; none if it is too large or breaks off.
@@ -205,8 +212,9 @@ impl Desk {
         spawn_blocking(evaluate).await
     }
 
-    /// A schema that is not served, since it has gone or is not known yet, has nothing against a request.
-    fn look(&self, phase: Phase, name: Option<&str>, asked: Asked, room: OwnedSemaphorePermit) -> Looked {
+    /// The answer, and what has to be found out before it counts. A schema that is not served, since it has gone or is not
+    /// known yet, has nothing against a request.
+    fn look(&self, phase: Phase, name: Option<&str>, asked: &Asked) -> (Answered, Vec<Reference>) {
         let serving = self.serving.now();
         let is_meant = |schema: &str| name.is_none_or(|name| name == schema);
         let schemas: Vec<(&str, &Served)> = serving
@@ -223,8 +231,8 @@ impl Desk {
             }
             known.flatten()
         };
-        let (answer, reviewed) = review(phase, &schemas, &asked, &exists);
-        Looked { answer, reviewed, unknown: unknown.into_inner(), asked, room }
+        let answered = Answered::new(asked, review(phase, &schemas, asked, &exists));
+        (answered, unknown.into_inner())
     }
 
     fn too_large(&self) -> Response {
@@ -240,6 +248,12 @@ impl Desk {
     fn failed(&self) -> Response {
         self.metrics.reviewed(NOT_SERVED, "OTHER", ReviewOutcome::Failed);
         (StatusCode::INTERNAL_SERVER_ERROR, "the review failed\n").into_response()
+    }
+}
+
+impl Answered {
+    fn new(asked: &Asked, (answer, reviewed): (Json, Reviewed)) -> Self {
+        Self { body: answer.to_vec(), operation: asked.operation(), reviewed }
     }
 }
 
