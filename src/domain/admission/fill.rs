@@ -41,7 +41,7 @@ impl Compiled {
             request,
             subject: &subject,
             run,
-            object: Json::from(copy(request.object)),
+            object: None,
             changed: false,
             warnings: Vec::new(),
         };
@@ -54,7 +54,7 @@ impl Compiled {
         }
         let Filling { object, changed, mut warnings, .. } = filling;
         warnings.dedup();
-        Defaulted { object: changed.then_some(object), warnings }
+        Defaulted { object: object.filter(|_| changed), warnings }
     }
 }
 
@@ -63,20 +63,36 @@ struct Filling<'c, 'r> {
     request: &'c Request<'r>,
     subject: &'c Subject<'c>,
     run: Run<'c>,
-    object: Json,
+    /// The object to set things in: copied when there is something to set, for objects are large, and most lack nothing.
+    object: Option<Json>,
     changed: bool,
     warnings: Vec<String>,
 }
 
 impl Filling<'_, '_> {
+    /// The object with what was set so far.
+    fn object(&self) -> &Value {
+        self.object.as_deref().unwrap_or(self.request.object)
+    }
+
+    /// What stands at a place of the object, to be changed.
+    fn place(&mut self, location: &[Step]) -> Option<&mut Value> {
+        let object = self.object.get_or_insert_with(|| Json::from(copy(self.request.object)));
+        value_at_mut(object, location)
+    }
+
     fn prune(&mut self) {
         let Some(extension) = &self.compiled.extension else { return };
         if self.compiled.unknown_fields != UnknownFields::Prune {
             return;
         }
         for location in &self.subject.extensions {
-            if let Some(value) = value_at_mut(&mut self.object, location) {
-                prune(value, &extension.schema, true, &mut |_| self.changed = true);
+            let Some(value) = value_at(self.object(), location) else { continue };
+            let (mut pruned, mut any) = (Json::from(copy(value)), false);
+            prune(&mut pruned, &extension.schema, true, &mut |_| any = true);
+            if let Some(value) = any.then(|| self.place(location)).flatten() {
+                *value = pruned.into_inner();
+                self.changed = true;
             }
         }
     }
@@ -109,10 +125,10 @@ impl Filling<'_, '_> {
             return false;
         }
         for location in &self.subject.extensions {
-            let Some(value) = value_at_mut(&mut self.object, location) else { continue };
+            let Some(value) = value_at(self.object(), location) else { continue };
             let mut gap = false;
             extension.defaults.gaps(value, &mut |_, _| gap = true);
-            if gap {
+            if let Some(value) = gap.then(|| self.place(location)).flatten() {
                 extension.defaults.fill(value);
                 any = true;
             }
@@ -122,7 +138,7 @@ impl Filling<'_, '_> {
 
     /// Sets a default at each of its places below an extension or the object.
     fn set_below(&mut self, default: &CompiledDefault, base: &Location) -> bool {
-        let Some(value) = value_at(&self.object, base) else { return false };
+        let Some(value) = value_at(self.object(), base) else { return false };
         let places = default.items.find(value, base).into_iter().map(|(at, _)| at);
         let places: Vec<Location> = places.collect();
         let mut any = false;
@@ -148,7 +164,7 @@ impl Filling<'_, '_> {
 
     /// Whether there is anything to set at a place, and a way to it.
     fn is_missing(&self, default: &CompiledDefault, at: &Location) -> bool {
-        let mut value = value_at(&self.object, at);
+        let mut value = value_at(self.object(), at);
         for field in &default.fields {
             match value {
                 Some(Value::Object(fields)) => value = fields.get(field),
@@ -171,7 +187,7 @@ impl Filling<'_, '_> {
         at: &Location,
     ) -> Result<Option<Value>, Failure> {
         let index = at[base.len()..].last().and_then(index_of);
-        let object: &Value = &self.object;
+        let object = self.object.as_deref().unwrap_or(self.request.object);
         let bound = Bound { object: Some(object), ..Bound::of(self.request) };
         let bound = if default.scope == Scope::Extension { bound.extension(base) } else { bound };
         let bound = Bound { index: index.as_ref(), item: value_at(object, at), ..bound };
@@ -190,7 +206,7 @@ impl Filling<'_, '_> {
     }
 
     fn set(&mut self, default: &CompiledDefault, at: &Location, value: Value) -> bool {
-        let Some(mut place) = value_at_mut(&mut self.object, at) else { return false };
+        let Some(mut place) = self.place(at) else { return false };
         for field in &default.fields {
             if place.is_null() {
                 *place = Value::Object(Map::new());
