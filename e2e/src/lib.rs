@@ -20,4 +20,5 @@ pub mod ports;
 pub mod releases;
 pub mod scene;
 pub mod target;
+pub mod usage;
 pub mod webhook;

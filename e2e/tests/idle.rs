@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::fs;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use e2e::cluster::{Cluster, crd, eventually};
 use e2e::scene::Scene;
+use e2e::usage::{memory, peak_memory, processor_time};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
@@ -86,8 +87,8 @@ async fn idle(crds: usize, objects: usize, time: Duration) -> Result<Cost> {
         .map(|event| format!("{} {}", event["verb"], event["requestURI"]))
         .collect();
     let cost = Cost {
-        rss: memory(operator.id()?, "VmRSS")?,
-        peak: memory(operator.id()?, "VmHWM")?,
+        rss: memory(operator.id()?)?,
+        peak: peak_memory(operator.id()?)?,
         cpu: spent / time.as_secs_f64(),
         connections: connections(operator.id()?)?,
         others,
@@ -133,26 +134,4 @@ fn connections(process: u32) -> Result<usize> {
         fields.get(3) == Some(&"01") && fields.get(9).is_some_and(|inode| sockets.contains(*inode))
     };
     Ok(tables.iter().flat_map(|table| table.lines()).filter(is_open).count())
-}
-
-/// Seconds of processor time that a process has used.
-fn processor_time(process: u32) -> Result<f64> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The fields follow the name in parentheses; user and system time are the 14th and 15th of all, in hundredths.
-    let (_, fields) = stat.rsplit_once(") ").context("a name")?;
-    let fields: Vec<&str> = fields.split(' ').collect();
-    let [user, system] =
-        [fields.get(11), fields.get(12)].map(|field| field.and_then(|field| field.parse::<f64>().ok()));
-    Ok((user.context("user time")? + system.context("system time")?) / 100.0)
-}
-
-/// Bytes of memory of a process, by the name of a line in its status.
-fn memory(process: u32, line: &str) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let found = status
-        .lines()
-        .find_map(|other| other.strip_prefix(line)?.strip_prefix(':'))
-        .context("no such line")?;
-    let kilobytes: u64 = found.trim().trim_end_matches(" kB").parse()?;
-    Ok(kilobytes << 10)
 }

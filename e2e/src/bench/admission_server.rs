@@ -35,7 +35,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::admission::{facts, machine};
-use super::audit::peak;
+use crate::usage::peak_memory;
 
 /// Connections, and requests that are under way on each of them: API servers multiplex over few.
 const CONNECTIONS: usize = 4;
@@ -275,7 +275,7 @@ impl Server {
     }
 
     fn peak_rss(&self) -> Option<u64> {
-        peak(&format!("/proc/{}/status", self.child.id()?))
+        peak_memory(self.child.id()?).ok()
     }
 }
 

@@ -9,6 +9,8 @@ use anyhow::{Context, ensure};
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
+use crate::usage::peak_memory;
+
 /// Between two looks at its memory. The peak never falls, so that only what comes in the last of these is missed.
 const LOOKS: Duration = Duration::from_millis(5);
 
@@ -30,7 +32,7 @@ pub(super) async fn run(program: &Path, arguments: &[&str], kubeconfig: &Path) -
         .kill_on_drop(true)
         .spawn()
         .with_context(|| format!("start {}", program.display()))?;
-    let status_file = format!("/proc/{}/status", child.id().context("it has just been started")?);
+    let process = child.id().context("it has just been started")?;
     let mut stdout = child.stdout.take().context("its output is piped")?;
     let mut output = Vec::new();
     let mut peak_rss = 0;
@@ -42,7 +44,7 @@ pub(super) async fn run(program: &Path, arguments: &[&str], kubeconfig: &Path) -
                 read.context("its output")?;
                 break;
             }
-            () = tokio::time::sleep(LOOKS) => peak_rss = peak_rss.max(peak(&status_file).unwrap_or_default()),
+            () = tokio::time::sleep(LOOKS) => peak_rss = peak_rss.max(peak_memory(process).unwrap_or_default()),
         }
     }
     let status = child.wait().await?;
@@ -50,12 +52,4 @@ pub(super) async fn run(program: &Path, arguments: &[&str], kubeconfig: &Path) -
     ensure!(matches!(status.code(), Some(0 | 1)), "{} ended with {status}", program.display());
     ensure!(peak_rss > 0, "its memory was never seen: this needs /proc");
     Ok(Ended { time, peak_rss, output })
-}
-
-/// The peak of a process, in bytes.
-pub(in crate::bench) fn peak(status_file: &str) -> Option<u64> {
-    let status = std::fs::read_to_string(status_file).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes << 10)
 }
