@@ -48,7 +48,7 @@ pub use follow::{Follow, News};
 pub use lease::Lease;
 pub use openapi::{OpenApiIndex, PublishedError};
 pub use own::{crds, embedded_schemas, policies, reports};
-pub use pace::{Pace, Permit, Pressure};
+pub use pace::{Haste, MAX_IN_FLIGHT, Pace, Permit, Pressure};
 pub use permissions::Permissions;
 pub use read::{PAGE_SIZE, Page, Scope};
 pub use resolve::ResolveError;

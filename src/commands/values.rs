@@ -2,6 +2,28 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
+use etch::cluster::Haste;
+
+/// How much of the API server writes may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PaceArg {
+    /// So little that other clients hardly notice: fewer writes at once as soon as they take longer than alone
+    #[default]
+    Gentle,
+    /// As much as there is: fewer writes at once only when the server refuses some
+    Fast,
+}
+
+impl From<PaceArg> for Haste {
+    fn from(pace: PaceArg) -> Self {
+        match pace {
+            PaceArg::Gentle => Self::Gentle,
+            PaceArg::Fast => Self::Fast,
+        }
+    }
+}
+
 /// A time, as `settle` of a policy has it.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     // The parser's own words count bytes; an example says it better.

@@ -60,7 +60,7 @@ impl Context {
         Self {
             cluster,
             events,
-            pace: Arc::new(Pace::new(options.max_in_flight, options.max_writes_per_second)),
+            pace: Arc::new(Pace::new(options.max_in_flight, options.max_writes_per_second, options.pace)),
             options,
             index,
             watch_failure,
@@ -158,7 +158,8 @@ impl Context {
         status_writer: StatusWriter,
         slot: &Slot,
     ) -> CrdTask {
-        let own_pace = Arc::new(Pace::new(self.options.max_in_flight, settings.max_writes_per_second));
+        let Options { max_in_flight, pace, .. } = &self.options;
+        let own_pace = Arc::new(Pace::new(*max_in_flight, settings.max_writes_per_second, *pace));
         CrdTask {
             cluster: self.cluster.clone(),
             pace: self.pace.clone(),

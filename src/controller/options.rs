@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use crate::cluster::Haste;
+
 /// What the operator is started with.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -12,6 +14,8 @@ pub struct Options {
     pub max_in_flight: usize,
     /// Writes begun per second, at most; none for no limit.
     pub max_writes_per_second: Option<u32>,
+    /// How much of the server writes may take.
+    pub pace: Haste,
     /// The name of this process in its events.
     pub instance: String,
 }

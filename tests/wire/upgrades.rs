@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use etch::cluster::Haste;
 use etch::controller::{Operator, Options, UpgradeGuard};
 use etch::domain::upgrade::{ALLOW_ANNOTATION, digest};
 use etch::metrics::Metrics;
@@ -33,6 +34,7 @@ impl Replica {
         let options = Options {
             settle: Duration::ZERO,
             max_in_flight: 1,
+            pace: Haste::Gentle,
             max_writes_per_second: None,
             instance: "wire".to_owned(),
         };

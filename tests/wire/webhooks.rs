@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use etch::cluster::Haste;
 use etch::controller::{Admission, Operator, Options};
 use etch::domain::admission::{Endpoint, GUARD, Injection};
 use etch::server::Readiness;
@@ -60,6 +61,7 @@ fn options() -> Options {
     Options {
         settle: Duration::ZERO,
         max_in_flight: 1,
+        pace: Haste::Gentle,
         max_writes_per_second: None,
         instance: "wire".to_owned(),
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etch::cluster::Cluster;
+use etch::cluster::{Cluster, Haste};
 use etch::controller::{self, Options};
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
@@ -470,6 +470,7 @@ pub(crate) async fn operate(cluster: Cluster, time: Duration) {
     let options = Options {
         settle: Duration::ZERO,
         max_in_flight: 16,
+        pace: Haste::Gentle,
         max_writes_per_second: None,
         instance: "wire".to_owned(),
     };

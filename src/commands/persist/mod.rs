@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use etch::cluster::{Cluster, Pace, Scope};
+use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace, Scope};
 use etch::controller::{self, Pass, Passed};
 use etch::domain::crd::Crd;
 use etch::domain::plan::{HiddenFields, Ownership, Terms};
@@ -31,10 +31,9 @@ use super::signals::Signals;
 use super::{failure, scope};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
-use crate::commands::values::in_flight;
+use crate::commands::values::{PaceArg, in_flight};
 
 /// How many writes may be under way at once, unless it is said.
-const MAX_IN_FLIGHT: usize = 16;
 
 /// Store the defaults of existing objects, once
 ///
@@ -79,6 +78,9 @@ pub(crate) struct Persist {
     /// How many writes may start per second [default: no limit]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     max_writes_per_second: Option<u32>,
+    /// How much of the API server writes may take
+    #[arg(long, value_enum, default_value_t)]
+    pace: PaceArg,
     #[command(flatten)]
     limit: LimitArg,
     /// Output format
@@ -140,7 +142,7 @@ impl Persist {
         let chosen = self.choose(&cluster, &scope).await?;
         let after = self.begin_after(&cluster, &scope, chosen.first()).await?;
         self.announce(&scope, &chosen)?;
-        let pace = Pace::new(self.max_in_flight, self.max_writes_per_second);
+        let pace = Pace::new(self.max_in_flight, self.max_writes_per_second, self.pace.into());
         let signals = if self.dry_run { Signals::default() } else { Signals::heard()? };
         let work = Work { cluster: &cluster, global, scope, pace, signals };
         let mut all = Vec::new();

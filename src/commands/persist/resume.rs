@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::{HiddenFieldsArg, MAX_IN_FLIGHT, OwnershipArg, Persist};
+use etch::cluster::MAX_IN_FLIGHT;
+
+use super::{HiddenFieldsArg, OwnershipArg, Persist};
 use crate::commands::global::{Global, Output};
+use crate::commands::values::PaceArg;
 
 impl Persist {
     /// The command line for these CRDs, of the first of them behind an object, ready for a shell.
@@ -31,6 +34,7 @@ impl Persist {
             hidden_fields,
             max_in_flight,
             max_writes_per_second,
+            pace,
             limit,
             output,
         } = self;
@@ -44,6 +48,7 @@ impl Persist {
         );
         words.extend((*max_in_flight != defaults.2).then(|| format!("--max-in-flight={max_in_flight}")));
         words.extend(max_writes_per_second.map(|limit| format!("--max-writes-per-second={limit}")));
+        words.extend((*pace != PaceArg::default()).then(|| format!("--pace={}", name(pace))));
         words.extend(limit.word());
         words.extend((*output != Output::Table).then(|| format!("--output={}", name(output))));
         words

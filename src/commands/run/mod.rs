@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{ArgAction, Args};
-use etch::cluster::{Cluster, Lease, Target};
+use etch::cluster::{Cluster, Lease, MAX_IN_FLIGHT, Target};
 use etch::controller::{Operator, Options};
 use etch::server::Readiness;
 use tokio::net::TcpListener;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::commands::outcome::Outcome;
-use crate::commands::values::{duration, in_flight};
+use crate::commands::values::{PaceArg, duration, in_flight};
 use admission::{AdmissionFlags, Running};
 use vital::{Vital, hold};
 
@@ -30,11 +30,14 @@ pub(crate) struct Run {
     #[arg(long, env = "ETCH_SETTLE", value_name = "TIME", default_value = "10s", value_parser = duration)]
     settle: Duration,
     /// How many writes may be in flight at once
-    #[arg(long, env = "ETCH_MAX_IN_FLIGHT", value_name = "NUMBER", default_value_t = 16, value_parser = in_flight)]
+    #[arg(long, env = "ETCH_MAX_IN_FLIGHT", value_name = "NUMBER", default_value_t = MAX_IN_FLIGHT, value_parser = in_flight)]
     max_in_flight: usize,
     /// How many writes may start per second [default: no limit]
     #[arg(long, env = "ETCH_MAX_WRITES_PER_SECOND", value_parser = clap::value_parser!(u32).range(1..))]
     max_writes_per_second: Option<u32>,
+    /// How much of the API server writes may take
+    #[arg(long, env = "ETCH_PACE", value_enum, default_value_t)]
+    pace: PaceArg,
     /// Elect a leader, so that only one replica writes
     #[arg(long, env = "ETCH_LEADER_ELECT", default_value_t = true, action = ArgAction::Set)]
     leader_elect: bool,
@@ -58,6 +61,7 @@ impl Run {
             settle: self.settle,
             max_in_flight: self.max_in_flight,
             max_writes_per_second: self.max_writes_per_second,
+            pace: self.pace.into(),
             instance: host(),
         };
         let listener =

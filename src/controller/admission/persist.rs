@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use tracing::{debug, error, info, warn};
 
 use super::lookable::Lookable;
-use crate::cluster::{Backoff, CallError, Cluster, Pace};
+use crate::cluster::{Backoff, CallError, Cluster, Haste, Pace};
 use crate::controller::governing::Governing;
 use crate::controller::object::outcome::{counted, pressure};
 use crate::domain::admission::Lacking;
@@ -127,7 +127,7 @@ impl Writer<'_> {
             let permit = self.store.pace.admit().await;
             let outcome = self.store.cluster.perform(&self.crd, &object, &write, &Terms::default()).await;
             self.store.cluster.metrics().write(counted(&outcome));
-            permit.finish(pressure(&outcome));
+            permit.finish(pressure(&outcome), None);
             let asked = match outcome {
                 Ok(Outcome::Written { resource_version }) => {
                     match self.proved(schema, &object, &resource_version).await? {
@@ -231,6 +231,6 @@ fn owners_lost(object: &Object, managers: &[String]) -> Stop {
 impl Store {
     /// A store that writes one object at a time, and so many per second at most.
     pub(super) fn new(cluster: Cluster, governing: Option<Governing>, per_second: Option<u32>) -> Arc<Self> {
-        Arc::new(Self { cluster, governing, pace: Pace::new(1, per_second) })
+        Arc::new(Self { cluster, governing, pace: Pace::new(1, per_second, Haste::Gentle) })
     }
 }

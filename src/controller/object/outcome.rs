@@ -32,6 +32,7 @@ pub(in crate::controller) fn pressure(outcome: &Result<Outcome, CallError>) -> P
         Err(CallError::TimedOut(..) | CallError::Connection(..) | CallError::BrokenOff(..)) => {
             Pressure::Overload(None)
         }
-        _ => Pressure::None,
+        Ok(Outcome::Written { .. }) => Pressure::None,
+        Ok(_) | Err(_) => Pressure::Unknown,
     }
 }

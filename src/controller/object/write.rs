@@ -64,15 +64,15 @@ impl ObjectReconciler<'_> {
         drop(under_way);
         self.cluster.metrics().write(counted(&outcome));
         spans::conclude(&span, &outcome, counted(&outcome));
-        permit.finish(pressure(&outcome));
-        if let Some(own) = own {
-            own.finish(match &outcome {
-                Ok(Outcome::Rejected(rejection)) if rejection.kind == RejectionKind::Unavailable => {
-                    Pressure::Overload(None)
-                }
-                outcome => pressure(outcome),
-            });
-        }
+        let own_pressure = match &outcome {
+            Ok(Outcome::Rejected(rejection)) if rejection.kind == RejectionKind::Unavailable => {
+                Pressure::Overload(None)
+            }
+            outcome => pressure(outcome),
+        };
+        // How long a write takes depends on the CRD, so its own pace is the one to tell what the server adds to that.
+        let strain = own.and_then(|own| own.finish(own_pressure, None));
+        permit.finish(pressure(&outcome), strain);
         Ok(outcome)
     }
 }

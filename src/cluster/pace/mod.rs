@@ -1,11 +1,18 @@
 //! How many writes are under way at once, and how many begin per second: as many as the server bears.
 //! It must not know what is written.
 
+mod strain;
+
 use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+
+use strain::Strain;
+
+/// How many writes are under way at once at most, where nobody says otherwise.
+pub const MAX_IN_FLIGHT: usize = 16;
 
 /// After a cut, further signs of pressure count as the same one for this long: they answer requests sent before it.
 const ONE_CUT: Duration = Duration::from_millis(500);
@@ -13,11 +20,31 @@ const ONE_CUT: Duration = Duration::from_millis(500);
 const SLOW: f64 = 4.0;
 /// Where a new pace begins, if its maximum is higher.
 const CAREFUL: f64 = 4.0;
+/// A gentle pace sends more at once while writes take less than this many times as long as alone…
+const CALM: f64 = 1.3;
+/// …and fewer when they take more than this many times as long.
+const STRAINED: f64 = 1.6;
+/// What is left of the limit then, and when the server refuses writes.
+const LESS: f64 = 0.75;
+const HALF: f64 = 0.5;
+/// How many writes, one at a time, show how long one takes alone.
+const ALONE: usize = 4;
+
+/// How much of the server a pace takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Haste {
+    /// So little that other clients hardly notice it: fewer writes at once as soon as they take longer than alone.
+    #[default]
+    Gentle,
+    /// As much as there is: fewer writes at once when the server refuses some.
+    Fast,
+}
 
 /// The limits that all writers of a process share. Whoever waits longest is served first.
 #[derive(Debug)]
 pub struct Pace {
     max: f64,
+    haste: Haste,
     interval: Option<Duration>,
     state: Mutex<State>,
     places: Semaphore,
@@ -32,9 +59,21 @@ struct State {
     places: usize,
     in_flight: usize,
     usual: Option<f64>,
+    strain: Strain,
+    /// While it is found out how long a write takes alone.
+    alone: Option<Alone>,
     closed_until: Instant,
     next_start: Instant,
     last_cut: Option<Instant>,
+}
+
+/// A look at how long a write takes alone.
+#[derive(Clone, Copy, Debug)]
+struct Alone {
+    /// Writes that are still to come.
+    left: usize,
+    /// When it began: a write that began before was not alone.
+    since: Instant,
 }
 
 /// The right to have one write under way; given back when dropped.
@@ -48,20 +87,23 @@ pub struct Permit<'a> {
 /// How the server bore a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pressure {
-    /// It answered.
+    /// It answered, and did the write.
     None,
+    /// It answered something else, or not for its own sake: that says nothing of how long writes take.
+    Unknown,
     /// 429, 503 or no answer; with the wait that it asked for.
     Overload(Option<Duration>),
 }
 
 impl Pace {
     /// At most `max` writes at once, of at most `per_second` that begin in a second.
-    pub fn new(max: usize, per_second: Option<u32>) -> Self {
+    pub fn new(max: usize, per_second: Option<u32>, haste: Haste) -> Self {
         let now = Instant::now();
         let max = max.clamp(1, Semaphore::MAX_PERMITS) as f64;
         let limit = max.min(CAREFUL);
         Self {
             max,
+            haste,
             interval: per_second.filter(|rate| *rate > 0).map(|rate| Duration::from_secs(1) / rate),
             state: Mutex::new(State {
                 limit,
@@ -69,6 +111,8 @@ impl Pace {
                 places: limit as usize,
                 in_flight: 0,
                 usual: None,
+                strain: Strain::default(),
+                alone: None,
                 closed_until: now,
                 next_start: now,
                 last_cut: None,
@@ -124,7 +168,67 @@ impl Pace {
 impl State {
     /// How many places there should be.
     fn wanted(&self) -> usize {
-        (self.limit as usize).max(1)
+        match self.alone {
+            Some(_) => 1,
+            None => (self.limit as usize).max(1),
+        }
+    }
+
+    /// Lets the limit grow unless the write took much longer than usual.
+    fn hurry(&mut self, seconds: f64, max: f64) {
+        let usual = *self.usual.get_or_insert(seconds);
+        self.usual = Some(usual + (seconds.min(usual * SLOW) - usual) * 0.05);
+        if seconds < usual * SLOW {
+            self.grow(max);
+        }
+    }
+
+    /// Lets the limit follow the strain.
+    fn adapt(&mut self, now: Instant, max: f64) {
+        if self.alone.is_some() {
+            return;
+        }
+        let strain = self.strain.mean();
+        if strain < CALM {
+            self.grow(max);
+        } else if strain > STRAINED && self.may_cut(now) {
+            self.cut(LESS, now);
+        }
+    }
+
+    fn grow(&mut self, max: f64) {
+        self.limit = (self.limit + 1.0 / self.limit).min(max);
+    }
+
+    fn may_cut(&self, now: Instant) -> bool {
+        self.last_cut.is_none_or(|cut| now - cut >= ONE_CUT)
+    }
+
+    fn cut(&mut self, share: f64, now: Instant) {
+        self.limit = (self.limit * share).max(1.0);
+        self.last_cut = Some(now);
+    }
+
+    /// Takes in how long a write has taken. Every now and then a few are let through one at a time, to see how long one takes
+    /// alone.
+    fn measure(&mut self, began: Instant, now: Instant) -> f64 {
+        match &mut self.alone {
+            None if self.strain.is_stale(now) && self.limit >= 2.0 => {
+                self.alone = Some(Alone { left: ALONE, since: now });
+            }
+            Some(alone) if began >= alone.since => {
+                alone.left -= 1;
+                self.alone = self.alone.filter(|alone| alone.left > 0);
+            }
+            None | Some(_) => {}
+        }
+        self.strain.note((now - began).as_secs_f64(), now)
+    }
+
+    /// Takes back free places that are too many; those that are taken go as they are given back.
+    fn shrink(&mut self, places: &Semaphore) {
+        let surplus = self.places.saturating_sub(self.wanted());
+        self.places -= places.forget_permits(surplus);
     }
 }
 
@@ -156,31 +260,41 @@ impl Permit<'_> {
         self.pace.places.add_permits(1 + grown);
     }
 
-    /// Says how the server bore the write.
-    pub fn finish(self, pressure: Pressure) {
+    /// Says how the server bore the write, and by how many times longer it took than alone, where another pace knows that;
+    /// returns the same for another pace.
+    pub fn finish(self, pressure: Pressure, known: Option<f64>) -> Option<f64> {
         let now = Instant::now();
-        let seconds = (now - self.began).as_secs_f64();
-        let mut state = self.pace.lock();
-        match pressure {
+        let (began, pace) = (self.began, self.pace);
+        let mut state = pace.lock();
+        match (pressure, pace.haste) {
             // How long a webhook takes shows nothing about the server.
-            Pressure::None if self.aside => {}
-            Pressure::None => {
-                let usual = *state.usual.get_or_insert(seconds);
-                state.usual = Some(usual + (seconds.min(usual * SLOW) - usual) * 0.05);
-                if seconds < usual * SLOW {
-                    state.limit = (state.limit + 1.0 / state.limit).min(self.pace.max);
-                }
+            (Pressure::None | Pressure::Unknown, _) if self.aside => None,
+            (Pressure::None | Pressure::Unknown, Haste::Fast) => {
+                state.hurry((now - began).as_secs_f64(), pace.max);
+                None
             }
-            Pressure::Overload(asked) => {
-                if state.last_cut.is_none_or(|cut| now - cut >= ONE_CUT) {
-                    state.limit = (state.limit / 2.0).max(1.0);
-                    state.last_cut = Some(now);
-                    let surplus = state.places.saturating_sub(state.wanted());
-                    state.places -= self.pace.places.forget_permits(surplus);
+            (Pressure::None, Haste::Gentle) => {
+                let strain = match known {
+                    Some(strain) => {
+                        state.strain.weigh(strain);
+                        strain
+                    }
+                    None => state.measure(began, now),
+                };
+                state.adapt(now, pace.max);
+                state.shrink(&pace.places);
+                Some(strain)
+            }
+            (Pressure::Unknown, Haste::Gentle) => None,
+            (Pressure::Overload(asked), _) => {
+                if state.may_cut(now) {
+                    state.cut(HALF, now);
+                    state.shrink(&pace.places);
                 }
                 if let Some(asked) = asked {
                     state.closed_until = state.closed_until.max(now + asked);
                 }
+                None
             }
         }
     }
@@ -219,16 +333,78 @@ mod tests {
                 most.fetch_max(running.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
                 tokio::time::sleep(WRITE).await;
                 running.fetch_sub(1, Ordering::Relaxed);
-                permit.finish(Pressure::None);
+                permit.finish(Pressure::None, None);
             });
         }
         tasks.join_all().await;
         most.load(Ordering::Relaxed)
     }
 
+    /// Performs writes on a server that does so many at once; how many were under way on average, and how often just one was.
+    async fn on_a_server(pace: &Arc<Pace>, capacity: usize, writes: usize) -> (f64, usize) {
+        let running = Arc::new(AtomicUsize::new(0));
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..writes {
+            let (pace, running) = (pace.clone(), running.clone());
+            tasks.spawn(async move {
+                let permit = pace.admit().await;
+                let now = running.fetch_add(1, Ordering::Relaxed) + 1;
+                tokio::time::sleep(WRITE.mul_f64((now as f64 / capacity as f64).max(1.0))).await;
+                running.fetch_sub(1, Ordering::Relaxed);
+                permit.finish(Pressure::None, None);
+                now
+            });
+        }
+        let seen = tasks.join_all().await;
+        let alone = seen.iter().filter(|running| **running == 1).count();
+        (seen.iter().sum::<usize>() as f64 / writes as f64, alone)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_gentle_pace_keeps_to_what_the_server_does_without_a_queue_and_a_fast_one_does_not() {
+        let gentle = Arc::new(Pace::new(16, None, Haste::Gentle));
+        on_a_server(&gentle, 3, 2_000).await;
+        let (under_way, _) = on_a_server(&gentle, 3, 2_000).await;
+        assert!((2.0..5.0).contains(&under_way), "{under_way}");
+        let (under_way, _) = on_a_server(&gentle, 12, 4_000).await;
+        assert!(under_way > 6.0, "it grows where there is more room: {under_way}");
+        let fast = Arc::new(Pace::new(16, None, Haste::Fast));
+        on_a_server(&fast, 3, 2_000).await;
+        let (under_way, _) = on_a_server(&fast, 3, 2_000).await;
+        assert!(under_way > 15.0, "{under_way}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_gentle_pace_looks_every_now_and_then_how_long_a_write_takes_alone() {
+        let pace = Arc::new(Pace::new(8, None, Haste::Gentle));
+        on_a_server(&pace, 8, 1_000).await;
+        let begun = Instant::now();
+        // A server that has become slower for good: without such a look all of it would be taken for strain.
+        let (_, alone) = on_a_server(&pace, 1, 4_000).await;
+        let windows = begun.elapsed().as_secs() / 10;
+        assert!(windows > 0 && alone >= windows as usize * ALONE, "{alone} in {windows}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pace_of_many_crds_goes_by_the_strain_that_those_of_the_crds_tell() {
+        let shared = Arc::new(Pace::new(8, None, Haste::Gentle));
+        let finish = async |strain| {
+            for _ in 0..200 {
+                let permit = shared.admit().await;
+                // One CRD's writes take a hundred times as long as another's.
+                tokio::time::sleep(WRITE * 100).await;
+                permit.finish(Pressure::None, Some(strain));
+            }
+            shared.lock().limit
+        };
+        shared.admit().await.finish(Pressure::None, Some(1.0));
+        assert_eq!(finish(1.0).await, 8.0);
+        assert_eq!(finish(3.0).await, 1.0);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn who_steps_aside_lets_another_write_and_no_more_do_than_the_maximum() {
-        let pace = Pace::new(2, None);
+        let pace = Pace::new(2, None, Haste::Gentle);
         let is_full = async || tokio::time::timeout(WRITE, pace.admit()).await.is_err();
         let mut aside = Vec::new();
         for _ in 0..2 {
@@ -253,11 +429,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn overload_halves_the_limit_once_and_closes_for_as_long_as_asked() {
-        let pace = Pace::new(8, None);
+        let pace = Pace::new(8, None, Haste::Gentle);
         let (first, second) = (pace.admit().await, pace.admit().await);
         let before = Instant::now();
-        first.finish(Pressure::Overload(Some(Duration::from_secs(3))));
-        second.finish(Pressure::Overload(None));
+        first.finish(Pressure::Overload(Some(Duration::from_secs(3))), None);
+        second.finish(Pressure::Overload(None), None);
         assert_eq!(pace.lock().limit, 2.0);
         drop(pace.admit().await);
         assert!(before.elapsed() >= Duration::from_secs(3));
@@ -265,7 +441,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn answers_in_time_raise_the_limit_up_to_the_maximum_and_no_further() {
-        let pace = Arc::new(Pace::new(6, None));
+        let pace = Arc::new(Pace::new(6, None, Haste::Gentle));
         assert_eq!(most_at_once(&pace, 4).await, 4, "it begins with care");
         most_at_once(&pace, 200).await;
         assert_eq!(most_at_once(&pace, 200).await, 6);
@@ -274,15 +450,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_cut_counts_for_places_that_are_free_as_for_those_that_are_taken() {
-        let pace = Arc::new(Pace::new(8, None));
+        let pace = Arc::new(Pace::new(8, None, Haste::Gentle));
         most_at_once(&pace, 300).await;
         let held = [pace.admit().await, pace.admit().await, pace.admit().await];
-        pace.admit().await.finish(Pressure::Overload(None));
+        pace.admit().await.finish(Pressure::Overload(None), None);
         drop(held);
         assert_eq!(most_at_once(&pace, 4).await, 4, "half of eight");
         tokio::time::sleep(ONE_CUT).await;
         for _ in 0..5 {
-            pace.admit().await.finish(Pressure::Overload(None));
+            pace.admit().await.finish(Pressure::Overload(None), None);
             tokio::time::sleep(ONE_CUT).await;
         }
         assert_eq!(pace.lock().limit, 1.0, "one write at a time goes on");
@@ -291,22 +467,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn writes_begin_no_faster_than_the_rate() {
-        let pace = Pace::new(8, Some(10));
+        let pace = Pace::new(8, Some(10), Haste::Gentle);
         let before = Instant::now();
         for _ in 0..21 {
-            pace.admit().await.finish(Pressure::None);
+            pace.admit().await.finish(Pressure::None, None);
         }
         assert_eq!(before.elapsed(), Duration::from_secs(2));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_write_that_waits_for_its_turn_waits_on_when_the_server_asks_for_it() {
-        let pace = Pace::new(8, Some(1));
+        let pace = Pace::new(8, Some(1), Haste::Gentle);
         let first = pace.admit().await;
         let second = pace.admit();
         let ask = async {
             tokio::time::sleep(WRITE).await;
-            first.finish(Pressure::Overload(Some(Duration::from_secs(60))));
+            first.finish(Pressure::Overload(Some(Duration::from_secs(60))), None);
         };
         let before = Instant::now();
         let (_second, ()) = tokio::join!(second, ask);
@@ -315,7 +491,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_permit_that_is_dropped_makes_room_and_so_does_one_that_never_came() {
-        let pace = Pace::new(1, Some(1));
+        let pace = Pace::new(1, Some(1), Haste::Gentle);
         drop(pace.admit().await);
         let given_up = tokio::time::timeout(WRITE, pace.admit()).await;
         assert!(given_up.is_err(), "the rate is one a second");
@@ -325,7 +501,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_longest_is_served_first_however_many_somebody_else_has() {
-        let pace = Arc::new(Pace::new(1, None));
+        let pace = Arc::new(Pace::new(1, None, Haste::Gentle));
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = tokio::task::JoinSet::new();
         let first = pace.admit().await;
@@ -335,7 +511,7 @@ mod tests {
                 let permit = pace.admit().await;
                 order.lock().expect("no test panics here").push(name);
                 tokio::time::sleep(WRITE).await;
-                permit.finish(Pressure::None);
+                permit.finish(Pressure::None, None);
             });
             tokio::task::yield_now().await;
         }
