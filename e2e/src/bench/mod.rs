@@ -8,6 +8,7 @@ mod clock;
 mod go;
 mod inputs;
 pub mod judging;
+pub mod pass;
 pub mod verdicts;
 
 use etch::domain::compile::Compiled;

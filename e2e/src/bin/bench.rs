@@ -5,8 +5,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use e2e::bench::{WANTED, Worst, admission, admission_server, audit, inputs, judging, measure, verdicts};
+use clap::{Parser, Subcommand, ValueEnum};
+use e2e::bench::{
+    WANTED, Worst, admission, admission_server, audit, inputs, judging, measure, pass, verdicts,
+};
 
 /// Filling and deciding, beside Go's `Default` and `DeepCopyJSONValue`, a deep copy and serde_json's parse. Ends with exit 1 if
 /// filling is slower than is wanted.
@@ -49,12 +51,29 @@ enum Other {
         #[arg(long, default_value_t = 7)]
         rounds: usize,
     },
+    /// How long it takes until all objects of a CRD store a new default, and what another client notices of it: Etch, a bare
+    /// loop that sends the same patches, and the migration that Kubernetes brings.
+    Pass {
+        /// How many objects.
+        #[arg(long, default_value_t = 10_000)]
+        objects: usize,
+        /// Their sizes in bytes, each measured on a control plane of its own.
+        #[arg(long, value_delimiter = ',', default_values_t = [1_000, 2_000, 10_000])]
+        bytes: Vec<usize>,
+        /// How often each writer is measured, in turn.
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Only these.
+        #[arg(long, value_enum, value_delimiter = ',', default_values_t = pass::Writer::value_variants().iter().copied())]
+        writers: Vec<pass::Writer>,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     let Arguments { names, other } = Arguments::parse();
     let is_good = match other {
         Some(Other::Audit { objects, rounds }) => audit(objects, rounds)?,
+        Some(Other::Pass { objects, bytes, rounds, writers }) => passes(objects, &bytes, rounds, &writers)?,
         Some(Other::Judging) => judge()?,
         Some(Other::Verdicts { crds }) => verdicts_on(&crds)?,
         Some(Other::Admission) => review()?,
@@ -164,4 +183,16 @@ fn audit(objects: u64, rounds: usize) -> anyhow::Result<bool> {
         audit::WANTED.peak_rss >> 20,
     )?;
     Ok(measured.is_good())
+}
+
+fn passes(objects: usize, sizes: &[usize], rounds: usize, writers: &[pass::Writer]) -> anyhow::Result<bool> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let say = |line: &str| drop(writeln!(io::stderr(), "{line}"));
+    for bytes in sizes {
+        let wanted = pass::Wanted { objects, bytes: *bytes, rounds, writers: writers.to_vec() };
+        for measured in runtime.block_on(pass::measure(&wanted, &say))? {
+            println(&measured)?;
+        }
+    }
+    Ok(true)
 }

@@ -93,9 +93,12 @@ impl Component {
 
     /// Lets it go on.
     pub(super) fn resume(&mut self) {
-        if let Some(process) = &mut self.process {
-            process.signal("CONT");
-        }
+        self.process();
+    }
+
+    /// Its process id, if it runs: learned by a signal, which changes nothing unless it is paused.
+    pub(super) fn process(&mut self) -> Option<u32> {
+        self.process.as_mut()?.signal("CONT")
     }
 
     fn tail(&self) -> String {

@@ -244,6 +244,16 @@ impl ControlPlane {
         self.servers[index].component.resume();
     }
 
+    /// The process id of the API server `index`; none while it is stopped.
+    pub fn apiserver_process(&mut self, index: usize) -> Option<u32> {
+        self.servers[index].component.process()
+    }
+
+    /// The process id of the controller manager; none where there is none.
+    pub fn controllers_process(&mut self) -> Option<u32> {
+        self.controllers.as_mut()?.process()
+    }
+
     /// Fails, with the end of its log, if a server has ended that nobody stopped.
     pub fn check(&mut self) -> Result<()> {
         let servers = self.servers.iter_mut().map(|server| &mut server.component);

@@ -16,8 +16,6 @@ use crate::cluster::Cluster;
 use crate::control_plane::{ControlPlane, Options};
 use crate::operator;
 
-pub(super) use process::peak;
-
 /// What is wanted: at least this part of the bare loop's speed, and at most this much resident memory.
 pub const WANTED: Wanted = Wanted { speed: 0.8, peak_rss: 64 << 20 };
 
@@ -115,7 +113,7 @@ async fn audit(etch: &Path, kubeconfig: &Path, objects: u64) -> anyhow::Result<A
     Ok(Audit { time, peak_rss })
 }
 
-fn median(times: &[f64]) -> f64 {
+pub(super) fn median(times: &[f64]) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;

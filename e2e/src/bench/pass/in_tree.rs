@@ -1,0 +1,40 @@
+//! The migration that Kubernetes brings: a StorageVersionMigration, done by kube-controller-manager.
+//! It must not measure.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use serde_json::json;
+
+use super::objects::{GROUP, PLURAL};
+use crate::cluster::{Cluster, eventually};
+
+const COLLECTION: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
+
+/// The controllers that it takes. Alone, the first one panics.
+pub(super) const CONTROLLERS: [&str; 2] =
+    ["storage-version-migrator-controller", "garbage-collector-controller"];
+
+/// Has all objects stored.
+pub(super) async fn store(cluster: &Cluster, name: &str, limit: Duration) -> Result<()> {
+    let migration = json!({
+        "apiVersion": "storagemigration.k8s.io/v1", "kind": "StorageVersionMigration",
+        "metadata": { "name": name },
+        "spec": { "resource": { "group": GROUP, "resource": PLURAL } },
+    });
+    cluster.create(COLLECTION, "bench", &migration).await?;
+    let path = format!("{COLLECTION}/{name}");
+    eventually(limit, "the migration has ended", async || {
+        let migration = cluster.get(&path).await?;
+        let is = |condition: &str| {
+            let conditions = migration["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|other| other["type"] == condition && other["status"] == "True")
+        };
+        if is("Failed") {
+            bail!("the migration failed");
+        }
+        Ok(is("Succeeded").then_some(()))
+    })
+    .await
+}

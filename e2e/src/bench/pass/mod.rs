@@ -1,0 +1,239 @@
+//! How long it takes until every object of a CRD stores a new default, what that costs the API server, and what another client
+//! notices of it: Etch, a bare loop that sends the same patches, and the migration that Kubernetes brings.
+//!
+//! All measure the same objects of the same API server, one after the other: each upgrades the CRD by one more default. The data
+//! of etcd do not wait for the disk, so that the disk is not what is measured.
+
+mod bare;
+mod bystander;
+mod in_tree;
+mod objects;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+use tokio::time::{Instant, sleep};
+
+use super::audit::median;
+use crate::operator::Operator;
+use crate::scene::Scene;
+use crate::usage::{peak_memory, processor_time};
+use bystander::Bystander;
+
+/// How long the other client is alone before it is measured what it notices.
+const ALONE: Duration = Duration::from_secs(20);
+/// How long a pass may take: a guard against hanging.
+const PASS: Duration = Duration::from_secs(3_600);
+/// Between two of them, for the API server to finish what it does beside.
+const REST: Duration = Duration::from_secs(5);
+/// Of so many objects, one is read from etcd to see that its default is stored.
+const LOOK_AT: usize = 500;
+
+/// Who has the objects stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Writer {
+    /// A loop with 16 writes at once, as many as Etch has at most.
+    Bare,
+    /// `etch run` with its defaults.
+    Etch,
+    /// `etch run --pace fast`.
+    EtchFast,
+    /// A StorageVersionMigration.
+    InTree,
+}
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// How many objects.
+    pub objects: usize,
+    /// Their size as etcd holds them, in bytes.
+    pub bytes: usize,
+    /// How often each writer is measured, in turn.
+    pub rounds: usize,
+    /// Who.
+    pub writers: Vec<Writer>,
+}
+
+/// What was measured of one writer: medians over the rounds, but for what is a maximum.
+#[derive(Clone, Debug, Serialize)]
+pub struct PassMeasurement {
+    /// Who.
+    pub writer: Writer,
+    /// How many objects.
+    pub objects: usize,
+    /// Their size in bytes.
+    pub bytes: usize,
+    /// From when the upgraded CRD is served until every object is known to be stored.
+    pub seconds: f64,
+    /// The bare loop's time by this one's; none where there is no bare loop.
+    pub speed: Option<f64>,
+    /// Processor time of the API server for each object, in milliseconds.
+    pub apiserver_ms_per_object: f64,
+    /// The most memory that the writer's process had, in MiB; none for the bare loop, which is in the process that measures.
+    pub peak_mib: Option<u64>,
+    /// Writes for each object, by the audit log; only of Etch.
+    pub writes_per_object: Option<f64>,
+    /// How long another client waits for an answer, in milliseconds.
+    pub other_p50_ms: f64,
+    /// The same for 99 of 100 answers.
+    pub other_p99_ms: f64,
+    /// The same for 99 of 100 answers while nobody writes.
+    pub alone_p99_ms: f64,
+}
+
+struct Round {
+    seconds: f64,
+    apiserver_seconds: f64,
+    peak: Option<u64>,
+    writes: Option<usize>,
+    times: Vec<f64>,
+}
+
+/// Measures on a control plane of its own; progress goes to `say`.
+///
+/// # Errors
+/// The control plane does not start, a writer fails, or an object does not store what it should.
+pub async fn measure(wanted: &Wanted, say: &dyn Fn(&str)) -> Result<Vec<PassMeasurement>> {
+    let Wanted { objects: count, bytes, rounds, writers } = wanted;
+    ensure!(*rounds > 0 && *count > 0, "there is nothing to measure");
+    let controllers = in_tree::CONTROLLERS.map(str::to_owned).to_vec();
+    let mut scene = Scene::start_with(&[objects::GROUP], |options| options.controllers = controllers).await?;
+    say(&format!("writing {count} objects of {bytes} bytes to etcd"));
+    objects::write(&scene.cluster, *count, *bytes).await?;
+    scene.cluster.apply_crd(&objects::release(0)).await?;
+    let config = bystander::account(&scene.cluster, &scene.control_plane).await?;
+    sleep(REST).await;
+    let bystander = Bystander::start(config.clone())?;
+    sleep(ALONE).await;
+    let alone = bystander.stop().await?;
+    say(&format!("nobody writes: another client's p99 is {:.1} ms", percentile(&alone, 99)));
+    let mut measured: Vec<Vec<Round>> = writers.iter().map(|_| Vec::new()).collect();
+    let mut release = 0;
+    for number in 1..=*rounds {
+        for (writer, rounds) in writers.iter().zip(&mut measured) {
+            release += 1;
+            let operator = start(&scene, *writer).await?;
+            sleep(REST).await;
+            let bystander = Bystander::start(config.clone())?;
+            let mut round = pass(&mut scene, *writer, operator, release).await?;
+            round.times = bystander.stop().await?;
+            check(&scene, *count, release).await?;
+            let p99 = percentile(&round.times, 99);
+            say(&format!(
+                "round {number}: {writer:?} {:.1} s, another client's p99 {p99:.1} ms",
+                round.seconds
+            ));
+            rounds.push(round);
+        }
+    }
+    let bare = writers.iter().position(|writer| *writer == Writer::Bare);
+    let bare = bare.map(|bare| median(&seconds(&measured[bare])));
+    let all = writers.iter().zip(&measured);
+    Ok(all.map(|(writer, rounds)| summary(wanted, *writer, rounds, bare, &alone)).collect())
+}
+
+/// Starts the operator, where that is who writes, and waits until it has nothing to do.
+async fn start(scene: &Scene, writer: Writer) -> Result<Option<Operator>> {
+    let flags: &[&str] = match writer {
+        Writer::Bare | Writer::InTree => return Ok(None),
+        Writer::Etch => &[],
+        Writer::EtchFast => &["--pace=fast"],
+    };
+    let operator = scene.operator(flags)?;
+    let crd = scene.cluster.get(&format!("{}/{}", crate::cluster::CRDS, objects::CRD)).await?;
+    let has_defaults = crd["metadata"]["generation"].as_i64() > Some(1);
+    let reason = if has_defaults { "AllPersisted" } else { "NoDefaults" };
+    scene.cluster.persisted(objects::CRD, reason, PASS).await?;
+    Ok(Some(operator))
+}
+
+/// Upgrades the CRD, and has every object stored.
+async fn pass(
+    scene: &mut Scene,
+    writer: Writer,
+    operator: Option<Operator>,
+    release: usize,
+) -> Result<Round> {
+    let apiserver = scene.control_plane.apiserver_process(0).context("the API server has ended")?;
+    scene.cluster.apply_crd(&objects::release(release)).await?;
+    let writes = |scene: &Scene| scene.requests_to(objects::GROUP, &["patch", "update"]);
+    let (before, written) = (processor_time(apiserver)?, writes(scene)?);
+    let begun = Instant::now();
+    let mut peak = None;
+    match (writer, &operator) {
+        (Writer::Bare, _) => {
+            bare::store(scene.control_plane.config(0).await?, etch::cluster::MAX_IN_FLIGHT).await?;
+        }
+        (Writer::InTree, _) => {
+            in_tree::store(&scene.cluster, &format!("release-{release}"), PASS).await?;
+            peak = scene.control_plane.controllers_process().map(peak_memory).transpose()?;
+        }
+        (Writer::Etch | Writer::EtchFast, Some(operator)) => {
+            scene.cluster.persisted(objects::CRD, "AllPersisted", PASS).await?;
+            peak = Some(peak_memory(operator.id()?)?);
+        }
+        (Writer::Etch | Writer::EtchFast, None) => anyhow::bail!("the operator has not been started"),
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let apiserver_seconds = processor_time(apiserver)? - before;
+    let Some(operator) = operator else {
+        return Ok(Round { seconds, apiserver_seconds, peak, writes: None, times: Vec::new() });
+    };
+    operator.stop().await?;
+    Ok(Round { seconds, apiserver_seconds, peak, writes: Some(writes(scene)? - written), times: Vec::new() })
+}
+
+/// Some of the objects hold in etcd what the newest release fills.
+async fn check(scene: &Scene, count: usize, release: usize) -> Result<()> {
+    let field = objects::newest(release);
+    for index in (0..count).step_by(LOOK_AT).chain([count - 1]) {
+        let name = objects::name(index);
+        let raw = scene.cluster.raw(objects::GROUP, objects::PLURAL, Some("default"), &name).await?;
+        ensure!(raw["spec"][&field].is_number(), "{name} does not store {field}");
+    }
+    Ok(())
+}
+
+fn summary(
+    wanted: &Wanted,
+    writer: Writer,
+    rounds: &[Round],
+    bare: Option<f64>,
+    alone: &[f64],
+) -> PassMeasurement {
+    let seconds = median(&seconds(rounds));
+    let of = |each: &dyn Fn(&Round) -> f64| median(&rounds.iter().map(each).collect::<Vec<_>>());
+    PassMeasurement {
+        writer,
+        objects: wanted.objects,
+        bytes: wanted.bytes,
+        seconds: rounded(seconds),
+        speed: bare.map(|bare| rounded(bare / seconds)),
+        apiserver_ms_per_object: rounded(of(&|round| round.apiserver_seconds * 1e3 / wanted.objects as f64)),
+        peak_mib: rounds.iter().filter_map(|round| round.peak).max().map(|peak| peak.div_ceil(1 << 20)),
+        writes_per_object: rounds
+            .iter()
+            .filter_map(|round| round.writes)
+            .max()
+            .map(|writes| rounded(writes as f64 / wanted.objects as f64)),
+        other_p50_ms: rounded(of(&|round| percentile(&round.times, 50))),
+        other_p99_ms: rounded(of(&|round| percentile(&round.times, 99))),
+        alone_p99_ms: rounded(percentile(alone, 99)),
+    }
+}
+
+fn seconds(rounds: &[Round]) -> Vec<f64> {
+    rounds.iter().map(|round| round.seconds).collect()
+}
+
+fn rounded(number: f64) -> f64 {
+    (number * 100.0).round() / 100.0
+}
+
+fn percentile(sorted: &[f64], percent: usize) -> f64 {
+    let at = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
+    sorted.get(at).copied().unwrap_or(f64::NAN)
+}
