@@ -33,8 +33,6 @@ use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 use crate::commands::values::{PaceArg, in_flight};
 
-/// How many writes may be under way at once, unless it is said.
-
 /// Store the defaults of existing objects, once
 ///
 /// Make one pass, by the same rules as the operator: no existing value changes, no object is created, no field changes its

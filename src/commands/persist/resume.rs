@@ -127,6 +127,8 @@ mod tests {
             "3",
             "--max-writes-per-second",
             "20",
+            "--pace",
+            "fast",
             "--limit",
             "5",
             "-o",
