@@ -22,12 +22,6 @@ impl Json {
     /// # Errors
     /// Malformed JSON, or anything after the document; the message holds a position and no value.
     pub fn parse(bytes: &[u8]) -> serde_json::Result<Self> {
-        // Nearly all are shallow, which is read in half the time.
-        serde_json::from_slice(bytes).map(Self).or_else(|_| Self::parse_deep(bytes))
-    }
-
-    /// The same at any depth.
-    fn parse_deep(bytes: &[u8]) -> serde_json::Result<Self> {
         let mut deserializer = serde_json::Deserializer::from_slice(bytes);
         deserializer.disable_recursion_limit();
         let value = Value::deserialize(serde_stacker::Deserializer::new(&mut deserializer))?;
