@@ -187,6 +187,7 @@ impl Filling<'_, '_> {
         at: &Location,
     ) -> Result<Option<Value>, Failure> {
         let index = at[base.len()..].last().and_then(index_of);
+        // As `Self::object`, which would borrow the run as well.
         let object = self.object.as_deref().unwrap_or(self.request.object);
         let bound = Bound { object: Some(object), ..Bound::of(self.request) };
         let bound = if default.scope == Scope::Extension { bound.extension(base) } else { bound };

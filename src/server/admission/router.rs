@@ -71,11 +71,14 @@ struct Answered {
     reviewed: Reviewed,
 }
 
-/// A request that cannot be answered before more is found out.
-struct Wanting {
-    asked: Asked,
-    unknown: Vec<Reference>,
-    room: OwnedSemaphorePermit,
+/// What came of a first look at a request.
+enum Looked {
+    /// Its answer.
+    Answered(Answered),
+    /// It cannot be answered before more is known.
+    Wanting { asked: Asked, unknown: Vec<Reference>, room: OwnedSemaphorePermit },
+    /// It is no request.
+    Malformed(Malformed),
 }
 
 impl Desk {
@@ -124,13 +127,19 @@ impl Desk {
         let Some(Taken { body, room }) = self.take(request).await else { return self.too_large() };
         let (desk, schema) = (self.clone(), name.clone());
         let look = move || {
-            let asked = Asked::parse(&body)?;
+            let asked = match Asked::parse(&body) {
+                Ok(asked) => asked,
+                Err(malformed) => return Looked::Malformed(malformed),
+            };
             let (answered, unknown) = desk.look(phase, schema.as_deref(), &asked);
-            Ok(if unknown.is_empty() { Ok(answered) } else { Err(Wanting { asked, unknown, room }) })
+            match unknown.is_empty() {
+                true => Looked::Answered(answered),
+                false => Looked::Wanting { asked, unknown, room },
+            }
         };
         let answered = match self.evaluated(look).await {
-            Ok(Ok(Ok(answered))) => answered,
-            Ok(Ok(Err(Wanting { asked, unknown, room }))) => {
+            Ok(Looked::Answered(answered)) => answered,
+            Ok(Looked::Wanting { asked, unknown, room }) => {
                 self.references.find(unknown).await;
                 let (desk, schema) = (self.clone(), name.clone());
                 let again = move || {
@@ -143,7 +152,7 @@ impl Desk {
                     Err(_) => return self.failed(),
                 }
             }
-            Ok(Err(malformed)) => return self.malformed(malformed),
+            Ok(Looked::Malformed(malformed)) => return self.malformed(malformed),
             Err(_) => return self.failed(),
         };
         let schema = match name {
