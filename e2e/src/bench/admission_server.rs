@@ -28,13 +28,15 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{Instant, interval_at, sleep};
+use tokio::time::{Instant, sleep};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::admission::{facts, machine};
+use super::figures::{median, percentile, rounded};
+use super::steady;
 use crate::usage::peak_memory;
 
 /// Connections, and requests that are under way on each of them: API servers multiplex over few.
@@ -172,16 +174,16 @@ pub async fn measure() -> Result<Measured> {
     }
     let times = etch.steadily(&body).await?;
     let empty_times = empty.steadily(&body).await?;
-    let (per_second, empty_per_second) = (median(reviews), median(nothing));
+    let (per_second, empty_per_second) = (median(&reviews), median(&nothing));
     Ok(Measured {
         name: "aws-machine",
         bytes: body.len(),
-        per_second,
-        empty_per_second,
-        ratio: (per_second as f64 / empty_per_second as f64 * 100.0).round() / 100.0,
-        p50_ms: percentile(&times, 50),
-        p99_ms: percentile(&times, 99),
-        empty_p99_ms: percentile(&empty_times, 99),
+        per_second: per_second as u64,
+        empty_per_second: empty_per_second as u64,
+        ratio: rounded(per_second / empty_per_second, 2),
+        p50_ms: rounded(percentile(&times, 50), 3),
+        p99_ms: rounded(percentile(&times, 99), 3),
+        empty_p99_ms: rounded(percentile(&empty_times, 99), 3),
         peak_rss: etch.peak_rss().context("its memory was never seen: this needs /proc")?,
     })
 }
@@ -230,7 +232,7 @@ impl Server {
     }
 
     /// How many answers come in a second.
-    async fn as_many_as_it_can(&mut self, body: &Bytes, long: Duration) -> Result<u64> {
+    async fn as_many_as_it_can(&mut self, body: &Bytes, long: Duration) -> Result<f64> {
         let begun = Instant::now();
         let mut asking = JoinSet::new();
         for stream in 0..CONNECTIONS * STREAMS {
@@ -248,30 +250,17 @@ impl Server {
         while let Some(count) = asking.join_next().await {
             sum += count??;
         }
-        Ok((sum as f64 / begun.elapsed().as_secs_f64()) as u64)
+        Ok(sum as f64 / begun.elapsed().as_secs_f64())
     }
 
     /// How long each request takes, from when it was due, in milliseconds, the shortest first.
     async fn steadily(&mut self, body: &Bytes) -> Result<Vec<f64>> {
         sleep(WARM_UP).await;
-        let period = Duration::from_secs(1) / STEADY;
-        let count = STEADILY.as_millis() / period.as_millis();
-        let mut due = interval_at(Instant::now() + period, period);
-        let mut asking = JoinSet::new();
-        for number in 0..count as usize {
-            let at = due.tick().await;
-            let (mut client, body) = (self.clients[number % CONNECTIONS].clone(), body.clone());
-            asking.spawn(async move {
-                ask(&mut client, &body, number as u64).await?;
-                anyhow::Ok(at.elapsed().as_secs_f64() * 1e3)
-            });
-        }
-        let mut times = Vec::new();
-        while let Some(time) = asking.join_next().await {
-            times.push(time??);
-        }
-        times.sort_by(f64::total_cmp);
-        Ok(times)
+        steady::times(STEADY, sleep(STEADILY), |number| {
+            let (mut client, body) = (self.clients[number as usize % CONNECTIONS].clone(), body.clone());
+            async move { ask(&mut client, &body, number).await }
+        })
+        .await
     }
 
     fn peak_rss(&self) -> Option<u64> {
@@ -305,14 +294,4 @@ async fn ask(client: &mut Client, body: &Bytes, number: u64) -> Result<()> {
     ensure!(answer.status().is_success(), "{}", answer.status());
     answer.into_body().collect().await?;
     Ok(())
-}
-
-fn median(mut counts: Vec<u64>) -> u64 {
-    counts.sort_unstable();
-    counts[counts.len() / 2]
-}
-
-fn percentile(sorted: &[f64], percent: usize) -> f64 {
-    let at = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
-    sorted.get(at).map_or(f64::NAN, |time| (time * 1e3).round() / 1e3)
 }

@@ -5,10 +5,12 @@ pub mod admission;
 pub mod admission_server;
 pub mod audit;
 mod clock;
+mod figures;
 mod go;
 mod inputs;
 pub mod judging;
 pub mod pass;
+mod steady;
 pub mod verdicts;
 
 use etch::domain::compile::Compiled;
@@ -21,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use clock::{Nanoseconds, each, fresh};
+use figures::rounded;
 pub use inputs::{Input, crd_of};
 
 /// What was measured of one object. Times are nanoseconds, the best of several rounds.
@@ -133,7 +136,7 @@ fn one(input: &Input, go: &go::Results) -> anyhow::Result<Measurement> {
     let go_default_stored = go.of("Default", &name, "stored")?;
     let go_default_filled = go.of("Default", &name, "filled")?;
     let go_copy = go.of("DeepCopyJSONValue", &name, "filled")?;
-    let by = |a: Nanoseconds, b: Nanoseconds| (1000.0 * a / b).round() / 1000.0;
+    let by = |a: Nanoseconds, b: Nanoseconds| rounded(a / b, 3);
     Ok(Measurement {
         name,
         bytes: text.len(),

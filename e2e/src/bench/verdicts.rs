@@ -11,6 +11,7 @@ use etch::domain::validate::crd::validate_create;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::figures::rounded;
 use crate::differential::crds;
 
 /// How large the large CRD is at least, in bytes.
@@ -66,11 +67,11 @@ pub fn measure(folder: &Path) -> anyhow::Result<Verdicts> {
     Ok(Verdicts {
         crds: crds.len(),
         bytes: sizes.iter().sum(),
-        all_ms: rounded(times.iter().sum()),
+        all_ms: rounded(times.iter().sum(), 2),
         slowest: crds[slowest]["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-        slowest_ms: rounded(slowest_ms),
+        slowest_ms: rounded(slowest_ms, 2),
         large_bytes: large.to_vec().len(),
-        large_ms: rounded(judged(&large)),
+        large_ms: rounded(judged(&large), 2),
     })
 }
 
@@ -82,10 +83,6 @@ fn judged(crd: &Json) -> f64 {
         start.elapsed().as_secs_f64() * 1e3
     });
     rounds.fold(f64::INFINITY, f64::min)
-}
-
-fn rounded(milliseconds: f64) -> f64 {
-    (100.0 * milliseconds).round() / 100.0
 }
 
 /// A CRD with as many versions as make it large, no two of which have the same schema.

@@ -12,6 +12,7 @@ use anyhow::{Context, ensure};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::figures::median;
 use crate::cluster::Cluster;
 use crate::control_plane::{ControlPlane, Options};
 use crate::operator;
@@ -113,26 +114,9 @@ async fn audit(etch: &Path, kubeconfig: &Path, objects: u64) -> anyhow::Result<A
     Ok(Audit { time, peak_rss })
 }
 
-pub(super) fn median(times: &[f64]) -> f64 {
-    let mut sorted = times.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() % 2 {
-        1 => sorted[middle],
-        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        assert_eq!(median(&[3.0]), 3.0);
-        assert_eq!(median(&[9.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&[4.0, 1.0, 2.0, 9.0]), 3.0);
-    }
 
     #[test]
     fn what_is_slow_or_large_is_not_good() {

@@ -1,17 +1,15 @@
 //! Another client of the same API server, with rights and flow control like any other: how long it waits for its answers.
 //! It must not touch what is measured beside it.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result};
 use http::Request;
 use kube::client::Body;
 use kube::{Client, Config};
 use serde_json::json;
 use tokio::sync::oneshot;
-use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{Instant, interval_at};
+use tokio::task::JoinHandle;
 
+use crate::bench::steady::times;
 use crate::cluster::{Cluster, GUARD, eventually};
 use crate::control_plane::{ControlPlane, read_kubeconfig};
 use crate::scene::apply_all;
@@ -63,7 +61,10 @@ impl Bystander {
     pub(super) fn start(config: Config) -> Result<Self> {
         let client = Client::try_from(config)?;
         let (end, ended) = oneshot::channel();
-        Ok(Self { end, asking: tokio::spawn(steadily(client, ended)) })
+        Ok(Self {
+            end,
+            asking: tokio::spawn(times(PER_SECOND, ended, move |number| ask(client.clone(), number))),
+        })
     }
 
     /// How long each answer took from when its request was due, in milliseconds, the shortest first.
@@ -71,31 +72,6 @@ impl Bystander {
         let _ = self.end.send(());
         self.asking.await?
     }
-}
-
-async fn steadily(client: Client, mut ended: oneshot::Receiver<()>) -> Result<Vec<f64>> {
-    let period = Duration::from_secs(1) / PER_SECOND;
-    let mut due = interval_at(Instant::now() + period, period);
-    let mut asking = JoinSet::new();
-    let mut number = 0;
-    loop {
-        let at = tokio::select! {
-            at = due.tick() => at,
-            _ = &mut ended => break,
-        };
-        let client = client.clone();
-        asking.spawn(async move {
-            ask(client, number).await?;
-            anyhow::Ok(at.elapsed().as_secs_f64() * 1e3)
-        });
-        number += 1;
-    }
-    let mut times = Vec::new();
-    while let Some(time) = asking.join_next().await {
-        times.push(time??);
-    }
-    times.sort_by(f64::total_cmp);
-    Ok(times)
 }
 
 /// Reads where the number is even, and writes where it is odd.

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
-use super::audit::median;
+use super::figures::{median, percentile, rounded};
 use crate::operator::Operator;
 use crate::scene::Scene;
 use crate::usage::{peak_memory, processor_time};
@@ -210,30 +210,21 @@ fn summary(
         writer,
         objects: wanted.objects,
         bytes: wanted.bytes,
-        seconds: rounded(seconds),
-        speed: bare.map(|bare| rounded(bare / seconds)),
+        seconds: rounded(seconds, 2),
+        speed: bare.map(|bare| rounded(bare / seconds, 2)),
         apiserver_ms_per_object: rounded(of(&|round| round.apiserver_seconds * 1e3 / wanted.objects as f64)),
         peak_mib: rounds.iter().filter_map(|round| round.peak).max().map(|peak| peak.div_ceil(1 << 20)),
         writes_per_object: rounds
             .iter()
             .filter_map(|round| round.writes)
             .max()
-            .map(|writes| rounded(writes as f64 / wanted.objects as f64)),
-        other_p50_ms: rounded(of(&|round| percentile(&round.times, 50))),
-        other_p99_ms: rounded(of(&|round| percentile(&round.times, 99))),
-        alone_p99_ms: rounded(percentile(alone, 99)),
+            .map(|writes| rounded(writes as f64 / wanted.objects as f64, 2)),
+        other_p50_ms: rounded(of(&|round| percentile(&round.times, 50)), 2),
+        other_p99_ms: rounded(of(&|round| percentile(&round.times, 99)), 2),
+        alone_p99_ms: rounded(percentile(alone, 99), 2),
     }
 }
 
 fn seconds(rounds: &[Round]) -> Vec<f64> {
     rounds.iter().map(|round| round.seconds).collect()
-}
-
-fn rounded(number: f64) -> f64 {
-    (number * 100.0).round() / 100.0
-}
-
-fn percentile(sorted: &[f64], percent: usize) -> f64 {
-    let at = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
-    sorted.get(at).copied().unwrap_or(f64::NAN)
 }
