@@ -22,8 +22,8 @@ use requests::{Asked, Asking};
 
 /// Print what EmbeddedSchemas answer to a request
 ///
-/// The answer is {allowed, object, errors, warnings}: the object with its defaults, every error with its field, and what the
-/// author is told besides. `object` is null where an extension is missing or of the wrong types, so that it can have no defaults. An
+/// The answer is {allowed, object, errors, warnings}: the object with its defaults, every error with its field, and the
+/// warnings. `object` is null where an extension is missing or of the wrong types, so that it can have no defaults. An
 /// update is judged as if all of it were new; with --ratchet as the operator does it, by what it changes. Exit status: 0 where
 /// the request is allowed, 1 where it is denied, 2 where the command failed.
 #[derive(Args, Debug)]

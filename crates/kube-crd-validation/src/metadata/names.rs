@@ -114,7 +114,7 @@ pub(crate) fn dns_subdomain(name: &str) -> Vec<String> {
     subdomain(name, "characters")
 }
 
-/// A subdomain whose length is told in these units.
+/// A subdomain whose length errors give in these units.
 fn subdomain(name: &str, unit: &str) -> Vec<String> {
     let mut problems = too_long(name, 253, unit);
     if !is_subdomain(name) {

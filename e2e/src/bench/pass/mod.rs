@@ -212,7 +212,10 @@ fn summary(
         bytes: wanted.bytes,
         seconds: rounded(seconds, 2),
         speed: bare.map(|bare| rounded(bare / seconds, 2)),
-        apiserver_ms_per_object: rounded(of(&|round| round.apiserver_seconds * 1e3 / wanted.objects as f64)),
+        apiserver_ms_per_object: rounded(
+            of(&|round| round.apiserver_seconds * 1e3 / wanted.objects as f64),
+            2,
+        ),
         peak_mib: rounds.iter().filter_map(|round| round.peak).max().map(|peak| peak.div_ceil(1 << 20)),
         writes_per_object: rounds
             .iter()

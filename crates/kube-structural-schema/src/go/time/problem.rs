@@ -104,7 +104,7 @@ fn zone(text: &[u8]) -> Result<&[u8], Stop> {
     }
 }
 
-/// The package's own quoting: what is not ASCII goes byte by byte.
+/// The package's own quoting: what is not ASCII is escaped byte by byte.
 fn quote(text: &[u8]) -> String {
     let mut quoted = String::from("\"");
     for byte in text {
