@@ -118,15 +118,17 @@ bench *names:
 bench-audit *flags:
     cargo run --quiet --release --package e2e --bin bench -- audit {{ flags }}
 
-<<<<<<< HEAD
 # Saying what the API server makes of whole CRDs, below a folder and of 1 MB; `just bench-verdicts FOLDER` for others
 bench-verdicts *folder:
     cargo run --quiet --release --package e2e --bin bench -- verdicts {{ folder }}
-=======
+
 # A pass over objects of several sizes, beside a bare loop and the in-tree migration, and what another client notices; the machine should be idle
 bench-pass *flags:
     cargo run --quiet --release --package e2e --bin bench -- pass {{ flags }}
->>>>>>> 198b578 (bench: a pass beside a bare loop and the in-tree migration, and what another client notices)
+
+# How long an upgrade of a CRD with 100,000 objects takes with the guard, and without; the machine should be idle
+bench-guard *flags:
+    cargo run --quiet --release --package e2e --bin bench -- guard {{ flags }}
 
 # The admission server over HTTPS: reviews of a Machine of 10 kB, beside an empty handler, and its memory; the machine should be idle
 bench-admission *flags:

@@ -20,6 +20,7 @@ pub mod permissions;
 pub mod ports;
 pub mod releases;
 pub mod scene;
+pub mod serving;
 pub mod target;
 pub mod usage;
 pub mod webhook;

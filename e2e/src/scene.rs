@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use crate::cluster::{CRDS, Cluster, GUARD, Patch, crd, documents, parse_documents};
 use crate::control_plane::{ControlPlane, Options};
 use crate::install::kustomize;
-use crate::operator::Operator;
+use crate::operator::{Operator, binary};
 
 /// The controller that fills a role with the rules of those that its labels select, as kube-controller-manager names it.
 pub const AGGREGATION: &str = "clusterrole-aggregation-controller";
@@ -147,6 +147,15 @@ impl Scene {
         let mut all = vec!["--settle=200ms", "--listen=127.0.0.1:0"];
         all.extend(flags);
         Operator::start(&self.kubeconfig, &self.log_path(), &all)
+    }
+
+    /// Starts the operator as it is measured: with as few lines in its log as users have.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn measured(&self, flags: &[&str]) -> Result<Operator> {
+        let all = [&["--settle=200ms", "--listen=127.0.0.1:0"], flags].concat();
+        Operator::start_of(binary()?, &self.kubeconfig, &self.log_path(), &all, &[("ETCH_LOG", "info")])
     }
 
     /// Starts one of several operators, with a log of its own: `etch-NAME.log`.

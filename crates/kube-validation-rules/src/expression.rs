@@ -15,7 +15,9 @@ use kube_structural_schema::schema::Schema;
 use super::check::{Checked, Global, Globals, Reference, check};
 use super::compare::items;
 use super::data::read;
+use super::estimate::{self, Range};
 use super::eval::{Inputs, evaluate};
+use super::extent::LARGEST;
 use super::fault::{Fault, Outcome};
 use super::library::{Library, to_text};
 use super::literals;
@@ -50,6 +52,7 @@ pub enum Wanted {
 pub struct Expression {
     plan: Plan,
     used: Box<[bool]>,
+    max_cost: u64,
 }
 
 /// Why an expression has no value. It may quote a key, and so never belongs into a log.
@@ -89,6 +92,22 @@ impl Variables {
         let node = self.nodes.len() - 1;
         self.named.extend(names.iter().map(|name| ((*name).into(), node)));
         self
+    }
+
+    /// How many values of a variable one request can hold at most, by the least that one of them takes; none where there is no
+    /// such variable.
+    pub fn most_in_a_request(&self, name: &str) -> Option<u64> {
+        self.node(name).map(|node| node.extent.max_cardinality())
+    }
+
+    fn node(&self, name: &str) -> Option<&Node> {
+        self.named.iter().find(|(known, _)| **known == *name).map(|(_, node)| &self.nodes[*node])
+    }
+
+    /// The size of what a path leads to.
+    fn size(&self, path: &[&str]) -> Range {
+        let node = path.first().and_then(|name| self.node(name));
+        node.and_then(|node| estimate::sizes_below(node)(path)).unwrap_or_else(|| Range::up_to(LARGEST))
     }
 
     /// The place of a variable, by which values are given.
@@ -132,7 +151,15 @@ impl Expression {
                 used[*place] = true;
             }
         }
-        Ok(Self { plan, used: used.into() })
+        let sizes = |path: &[&str]| Some(variables.size(path));
+        let max_cost = estimate::max_cost(&tree, &checked, &sizes, u32::MAX);
+        Ok(Self { plan, used: used.into(), max_cost })
+    }
+
+    /// The most that one evaluation may cost, in the units of [`crate::RUNTIME_BUDGET`]: the estimate that the server makes of
+    /// rules, by the limits of schemas. What no schema describes is taken to be as large as a request can be.
+    pub fn max_cost(&self) -> u64 {
+        self.max_cost
     }
 
     /// Whether it names the variable at this place.
@@ -276,6 +303,8 @@ mod tests {
     fn variables() -> Variables {
         let schema = json!({ "type": "object", "properties": {
             "size": { "type": "integer" }, "name": { "type": "string" },
+            "code": { "type": "string", "maxLength": 4 },
+            "codes": { "type": "array", "maxItems": 5, "items": { "type": "string", "maxLength": 4 } },
             "parts": { "type": "array", "items": { "type": "object", "properties": { "n": { "type": "integer" } } } },
         }});
         Variables::new()
@@ -329,6 +358,23 @@ mod tests {
         assert!(Expression::compile("self.size", &variables(), Wanted::Bool).is_err());
         assert!(Expression::compile("self", &Variables::new(), Wanted::Any).is_err());
         assert!(Expression::compile("object.x", &variables(), Wanted::Bool).is_ok());
+    }
+
+    #[test]
+    fn what_an_expression_may_cost_depends_on_what_is_known_of_its_variables() {
+        let cost =
+            |source: &str| Expression::compile(source, &variables(), Wanted::Any).expect(source).max_cost();
+        // A text, and one whose length is limited; a list, and one within another.
+        assert!(cost("self.name + 'x'") > cost("self.code + 'x'"));
+        assert_eq!(cost("self.size + 1"), cost("self.size + 2"));
+        assert!(cost("self.parts.all(p, p.n > 0)") < crate::RUNTIME_BUDGET.cast_unsigned());
+        let nested = |list: &str| cost(&format!("{list}.all(a, {list}.all(b, a == b))"));
+        assert!(nested("self.codes") < crate::RUNTIME_BUDGET.cast_unsigned());
+        assert!(nested("self.parts") > crate::RUNTIME_BUDGET.cast_unsigned());
+        // What no schema describes is as large as a request can be, and no larger.
+        assert!(cost("facts.id + 'x'") < crate::RUNTIME_BUDGET.cast_unsigned());
+        assert!(nested("object.a") > crate::RUNTIME_BUDGET.cast_unsigned());
+        assert!(nested("object.a") < u64::MAX);
     }
 
     #[test]

@@ -6,6 +6,9 @@
 /// The largest request that the server takes, in bytes.
 const MAX_REQUEST: i64 = 3 << 20;
 
+/// The most characters, items or entries of a value of which nothing is known.
+pub(super) const LARGEST: u64 = MAX_REQUEST.cast_unsigned();
+
 /// The longest texts of duration and date-time, and of date, with their quotes, in bytes.
 const MAX_TIME: i64 = 32;
 const DATE: i64 = 12;
@@ -20,6 +23,8 @@ pub(super) struct Extent {
 }
 
 impl Extent {
+    /// Of a value of which nothing is known.
+    pub(super) const UNKNOWN: Self = Self { elements: LARGEST, bytes: 1 };
     pub(super) const BOOL: Self = Self { elements: 0, bytes: 4 };
     pub(super) const NUMBER: Self = Self { elements: 0, bytes: 1 };
     pub(super) const DURATION: Self = Self::of(MAX_TIME, 3);

@@ -138,5 +138,13 @@ fn judge_expression<'m>(
     if let Err(text) = expression.plan() {
         return (names_old, Err(Failure::Program(text)));
     }
-    (names_old, Ok(estimate::max_cost(&expression.tree, &expression.checked, at.0, server_minor)))
+    (
+        names_old,
+        Ok(estimate::max_cost(
+            &expression.tree,
+            &expression.checked,
+            &estimate::sizes_below(at.0),
+            server_minor,
+        )),
+    )
 }

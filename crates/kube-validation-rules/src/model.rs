@@ -119,7 +119,7 @@ impl Node {
             shape: Shape::Dynamic,
             nullable: true,
             declared: true,
-            extent: Extent::default(),
+            extent: Extent::UNKNOWN,
             is_own: false,
             strays: BTreeMap::new(),
         }
@@ -130,7 +130,7 @@ impl Node {
         let named = names.iter().map(|name| ((*name).into(), Self::dynamic())).collect();
         let fields = Fields { named, structured: true, entries: None, stated: BTreeMap::new() };
         let mut node = Self::dynamic();
-        (node.shape, node.nullable) = (Shape::Object(fields), false);
+        (node.shape, node.nullable, node.extent) = (Shape::Object(fields), false, Extent::default());
         node
     }
 

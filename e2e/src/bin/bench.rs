@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use e2e::bench::{
-    WANTED, Worst, admission, admission_server, audit, inputs, judging, measure, pass, verdicts,
+    WANTED, Worst, admission, admission_server, audit, guard, inputs, judging, measure, pass, verdicts,
 };
 
 /// Filling and deciding, beside Go's `Default` and `DeepCopyJSONValue`, a deep copy and serde_json's parse. Ends with exit 1 if
@@ -51,6 +51,19 @@ enum Other {
         #[arg(long, default_value_t = 7)]
         rounds: usize,
     },
+    /// How long an upgrade of a CRD with many objects takes with the guard, and without. Ends with exit 1 if it takes longer than is
+    /// wanted.
+    Guard {
+        /// How many objects.
+        #[arg(long, default_value_t = 100_000)]
+        objects: usize,
+        /// Their size in bytes.
+        #[arg(long, default_value_t = 1_000)]
+        bytes: usize,
+        /// How often each is measured.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+    },
     /// How long it takes until all objects of a CRD store a new default, and what another client notices of it: Etch, a bare
     /// loop that sends the same patches, and the migration that Kubernetes brings.
     Pass {
@@ -73,6 +86,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let Arguments { names, other } = Arguments::parse();
     let is_good = match other {
         Some(Other::Audit { objects, rounds }) => audit(objects, rounds)?,
+        Some(Other::Guard { objects, bytes, rounds }) => guarded(objects, bytes, rounds)?,
         Some(Other::Pass { objects, bytes, rounds, writers }) => passes(objects, &bytes, rounds, &writers)?,
         Some(Other::Judging) => judge()?,
         Some(Other::Verdicts { crds }) => verdicts_on(&crds)?,
@@ -181,6 +195,21 @@ fn audit(objects: u64, rounds: usize) -> anyhow::Result<bool> {
         audit::WANTED.speed,
         measured.peak_rss as f64 / f64::from(1 << 20),
         audit::WANTED.peak_rss >> 20,
+    )?;
+    Ok(measured.is_good())
+}
+
+fn guarded(objects: usize, bytes: usize, rounds: usize) -> anyhow::Result<bool> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let say = |line: &str| drop(writeln!(io::stderr(), "{line}"));
+    let measured = runtime.block_on(guard::measure(objects, bytes, rounds, &say))?;
+    println(&measured)?;
+    writeln!(
+        io::stderr(),
+        "an upgrade takes {:.2} s at most with the guard (wanted: {:.0}), and {:.2} s without",
+        measured.longest,
+        guard::WANTED,
+        measured.unguarded,
     )?;
     Ok(measured.is_good())
 }

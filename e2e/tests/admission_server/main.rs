@@ -101,8 +101,8 @@ async fn nothing_is_left_to_apply(stage: &Stage) -> Result<()> {
     let spec = cluster.get(&schema("aws")).await?["spec"].take();
     let declared: Declaration = serde_json::from_value(spec)?;
     let endpoint =
-        Endpoint { namespace: NAMESPACE.to_owned(), url: Some(stage.url()), inject: Injection::None };
-    let authority = fs::read(stage.certificates.join("ca.crt"))?;
+        Endpoint { namespace: NAMESPACE.to_owned(), url: Some(stage.serving.url()), inject: Injection::None };
+    let authority = fs::read(stage.serving.certificates.join("ca.crt"))?;
     let bodies = configurations([("machine-api-aws", &declared)], true, &endpoint, Some(&authority));
     for (path, body) in WEBHOOKS.into_iter().zip(bodies) {
         let found = cluster.get(path).await?;
@@ -115,7 +115,7 @@ async fn nothing_is_left_to_apply(stage: &Stage) -> Result<()> {
 async fn another_certificate_is_served(stage: &Stage, operator: &Operator) -> Result<()> {
     let cluster = &stage.scene.cluster;
     let before = authority(cluster).await?;
-    fs::write(stage.certificates.join("tls.key"), "nonsense")?;
+    fs::write(stage.serving.certificates.join("tls.key"), "nonsense")?;
     eventually(GUARD, "the broken file is mentioned", async || {
         dry(cluster, &machine("x", good())).await?.ok()?;
         let text = operator.log()?;
@@ -123,7 +123,7 @@ async fn another_certificate_is_served(stage: &Stage, operator: &Operator) -> Re
     })
     .await?;
     every_field_is_named(cluster).await?;
-    stage.certify()?;
+    stage.serving.certify()?;
     let mut failed = None;
     eventually(GUARD, "the new authority is in place", async || {
         failed = failed.take().or(dry(cluster, &machine("x", good())).await?.ok().err());
@@ -138,8 +138,8 @@ async fn another_certificate_is_served(stage: &Stage, operator: &Operator) -> Re
 async fn a_wrong_certificate_fails_nothing(stage: &Stage) -> Result<()> {
     let cluster = &stage.scene.cluster;
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(vec!["127.0.0.1".to_owned()])?;
-    fs::write(stage.certificates.join("tls.key"), signing_key.serialize_pem())?;
-    fs::write(stage.certificates.join("tls.crt"), cert.pem())?;
+    fs::write(stage.serving.certificates.join("tls.key"), signing_key.serialize_pem())?;
+    fs::write(stage.serving.certificates.join("tls.crt"), cert.pem())?;
     let served = "a certificate for admission is served";
     let before = fs::read_to_string(stage.scene.log_path())?.matches(served).count();
     // What connections there were knew the one before.
@@ -149,7 +149,7 @@ async fn a_wrong_certificate_fails_nothing(stage: &Stage) -> Result<()> {
     })
     .await?;
     cluster.create(MACHINES, "author", &machine("mistrusted", bad())).await?;
-    stage.certify()?;
+    stage.serving.certify()?;
     denied_soon(cluster).await?;
     operator.stop().await
 }

@@ -31,7 +31,7 @@ async fn replicas_are_replaced_one_by_one_and_no_request_fails() -> Result<()> {
     apply_schema(cluster, "aws", strict).await?;
     condition(cluster, "aws", "Serving", "Served").await?;
     denied_soon(cluster).await?;
-    let load = Load::start(cluster, stage.address()?);
+    let load = Load::start(cluster, stage.serving.address);
     for next in ["2", "3"] {
         load.goes_on().await?;
         replicas.push(service.replica(&stage, next).await?);
@@ -60,7 +60,7 @@ struct Endpoint {
 impl Service {
     async fn start(stage: &Stage) -> Result<Self> {
         let replicas: Arc<Mutex<Vec<Endpoint>>> = Arc::default();
-        let listener = TcpListener::bind(stage.address()?).await?;
+        let listener = TcpListener::bind(stage.serving.address).await?;
         let (looked_at, used) = (replicas.clone(), replicas.clone());
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
@@ -98,8 +98,8 @@ impl Service {
             &[
                 &format!("--listen={health}"),
                 &format!("--admission-listen={address}"),
-                &format!("--admission-url={}", stage.url()),
-                &stage.mounted(),
+                &format!("--admission-url={}", stage.serving.url()),
+                &stage.serving.mounted(),
             ],
         )?;
         let endpoint = Endpoint { name: name.to_owned(), health, address, is_ready: false, connections: 0 };

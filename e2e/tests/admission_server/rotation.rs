@@ -32,7 +32,7 @@ async fn certificates_are_renewed_under_load_and_no_request_fails() -> Result<()
     let first = cluster.get(SECRET).await?;
     assert_eq!(first["type"], "kubernetes.io/tls");
 
-    let load = Load::start(cluster, stage.address()?);
+    let load = Load::start(cluster, stage.serving.address);
     for _ in 0..3 {
         load.goes_on().await?;
         another_authority(cluster).await?;

@@ -1,17 +1,12 @@
 //! A cluster with Machines, the objects that facts are taken from, and an operator that answers.
 //! It must not know what is asked.
 
-use std::fs;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use e2e::cluster::{Cluster, GUARD, Patch, crd, documents, eventually};
 use e2e::install::root;
 use e2e::operator::Operator;
-use e2e::ports::free_port;
 use e2e::scene::{NAMESPACE, Scene, apply};
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use e2e::serving::Serving;
 use serde_json::{Value, json};
 
 /// Those with a schema here, as the name of its file has it.
@@ -21,8 +16,7 @@ const CONFIG: &str = "config.openshift.io";
 
 pub(crate) struct Stage {
     pub(crate) scene: Scene,
-    pub(crate) certificates: PathBuf,
-    address: String,
+    pub(crate) serving: Serving,
 }
 
 impl Stage {
@@ -48,52 +42,18 @@ impl Stage {
             cluster.create(&format!("/apis/{CONFIG}/v1/{plural}"), "author", &object).await?;
         }
         infrastructure(cluster, "demo-1", &crate::aws()).await?;
-        for file in ["role.yaml", "role-binding.yaml"] {
-            for object in documents(&root().join("config/admission").join(file))? {
-                apply(cluster, &object).await?;
-            }
-        }
         grant_facts(cluster).await?;
-        let certificates = scene.log_path().parent().context("a folder")?.join("certificates");
-        fs::create_dir_all(&certificates)?;
-        let port = free_port()?;
-        let stage = Self { scene, certificates, address: format!("127.0.0.1:{port}") };
-        stage.certify()?;
-        Ok(stage)
-    }
-
-    /// Writes a new certificate, which is its own authority.
-    pub(crate) fn certify(&self) -> Result<()> {
-        let CertifiedKey { cert, signing_key } = generate_simple_self_signed(vec!["127.0.0.1".to_owned()])?;
-        let write = |name: &str, text: String| fs::write(self.certificates.join(name), text);
-        write("tls.key", signing_key.serialize_pem())?;
-        write("tls.crt", cert.pem())?;
-        write("ca.crt", cert.pem())?;
-        Ok(())
-    }
-
-    /// Where API servers reach the operator.
-    pub(crate) fn url(&self) -> String {
-        format!("https://{}", self.address)
-    }
-
-    pub(crate) fn address(&self) -> Result<SocketAddr> {
-        self.address.parse().context("an address")
+        let serving = Serving::prepare(&scene).await?;
+        Ok(Self { scene, serving })
     }
 
     pub(crate) fn operator(&self) -> Result<Operator> {
-        self.operator_with(&[&self.mounted()])
-    }
-
-    /// The flag for the certificates in the folder.
-    pub(crate) fn mounted(&self) -> String {
-        format!("--admission-certificates={}", self.certificates.display())
+        self.operator_with(&[&self.serving.mounted()])
     }
 
     /// With these flags for its certificates.
     pub(crate) fn operator_with(&self, flags: &[&str]) -> Result<Operator> {
-        let (listen, url) =
-            (format!("--admission-listen={}", self.address), format!("--admission-url={}", self.url()));
+        let [listen, url] = self.serving.flags();
         self.scene.operator(&[&[listen.as_str(), url.as_str()], flags].concat())
     }
 }

@@ -186,6 +186,22 @@ async fn with_helm(command: &str) -> Result<()> {
     stage.stop().await
 }
 
+/// A line of the justfile is a comment, the head of a recipe, or a line of its body: just reads nothing of one with another line.
+#[test]
+fn every_line_of_the_justfile_can_be_read() -> Result<()> {
+    let justfile = fs::read_to_string(root().join("justfile"))?;
+    let is_head = |line: &str| {
+        let name = line.split([' ', ':']).next().unwrap_or_default();
+        line.contains(':')
+            && name.starts_with(|c: char| c.is_ascii_lowercase())
+            && name.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+    };
+    let can_be_read = |line: &str| line.is_empty() || line.starts_with(['#', ' ']) || is_head(line);
+    let wrong: Vec<&str> = justfile.lines().filter(|line| !can_be_read(line)).collect();
+    ensure!(wrong.is_empty(), "{wrong:#?}");
+    Ok(())
+}
+
 /// Whether an alias of cargo, a test or a recipe of just has the name that a command says; it takes too long to be run here.
 fn exists(command: &str) -> Result<()> {
     let words: Vec<&str> = command.split(' ').skip_while(|word| word.contains('=')).collect();

@@ -33,6 +33,7 @@ pub struct Compiled {
     pub(super) references: Vec<CompiledReference>,
     pub(super) ratcheting: Ratcheting,
     pub(super) enforcement: Enforcement,
+    costs: Vec<(String, u64)>,
 }
 
 /// The schema of extensions, and what is prepared of it.
@@ -136,7 +137,14 @@ impl Compiled {
             references,
             ratcheting: declared.ratcheting.unwrap_or_default(),
             enforcement: declared.enforcement.unwrap_or_default(),
+            costs: compiler.costs,
         })
+    }
+
+    /// The most that each expression may cost in a request, as often as it may be evaluated for one extension, with its field in
+    /// the declaration. All of a request may together cost [`RUNTIME_BUDGET`](crate::domain::validate::cel::RUNTIME_BUDGET).
+    pub fn costs(&self) -> &[(String, u64)] {
+        &self.costs
     }
 
     /// The same with every update judged as if all of it were new, whatever the declaration says.
@@ -157,6 +165,7 @@ struct Compiler<'d> {
     scopes: Vec<Scope>,
     /// The scopes that were needed so far, by what they are about and what they go through.
     known: BTreeMap<(bool, Option<&'d str>), usize>,
+    costs: Vec<(String, u64)>,
     problems: Vec<Problem>,
 }
 
@@ -168,6 +177,7 @@ impl<'d> Compiler<'d> {
             extension: None,
             scopes: Vec::new(),
             known: BTreeMap::new(),
+            costs: Vec::new(),
             problems: Vec::new(),
         }
     }
@@ -208,6 +218,8 @@ impl<'d> Compiler<'d> {
     fn expression(&mut self, at: &str, source: &str, scope: usize, wanted: Wanted) -> Option<Scoped> {
         let compiled = self.scopes[scope].compile(source, wanted);
         let expression = compiled.map_err(|error| self.fail(at, error)).ok()?;
+        let cost = expression.max_cost().saturating_mul(self.scopes[scope].evaluations());
+        self.costs.push((at.to_owned(), cost));
         Some(Scoped { expression, scope })
     }
 

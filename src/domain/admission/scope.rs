@@ -21,6 +21,8 @@ const ITEM: usize = 6;
 pub(super) struct Scope {
     variables: Variables,
     has_self: bool,
+    /// How many items there may be, for each of which an expression is evaluated.
+    items: Option<u64>,
 }
 
 /// An expression, and where its variables are declared.
@@ -47,13 +49,13 @@ impl Scope {
     /// The scope of an object that holds extensions.
     pub(super) fn of_object(facts: &[&str]) -> Self {
         let variables = Variables::new().dynamic(&["object", "oldObject"]).object("facts", facts);
-        Self { variables, has_self: false }
+        Self { variables, has_self: false, items: None }
     }
 
     /// The scope of `when`: an object, and one of its extensions or null.
     pub(super) fn of_when(facts: &[&str]) -> Self {
         let scope = Self::of_object(facts);
-        Self { variables: scope.variables.dynamic(&["extension"]), has_self: true }
+        Self { variables: scope.variables.dynamic(&["extension"]), has_self: true, items: None }
     }
 
     /// The scope of an extension. A schema makes the types of its fields known.
@@ -64,7 +66,7 @@ impl Scope {
             Some(schema) => scope.variables.described(&names, schema, false),
             None => scope.variables.dynamic(&names),
         };
-        Self { variables, has_self: true }
+        Self { variables, has_self: true, items: None }
     }
 
     /// The same for each value at a place with `[*]`: of the extension, or of the object where there is no schema.
@@ -75,7 +77,14 @@ impl Scope {
             Some(schema) => variables.described(&["item"], schema, false),
             None => variables.dynamic(&["item"]),
         };
-        Self { variables, has_self: true }
+        let limit = schema.map_or(u64::MAX, |schema| most(schema, place));
+        let items = variables.most_in_a_request("item").map(|fit| fit.min(limit));
+        Self { variables, has_self: true, items }
+    }
+
+    /// How often an expression is evaluated at most, for one extension or one object.
+    pub(super) fn evaluations(&self) -> u64 {
+        self.items.unwrap_or(1)
     }
 
     pub(super) fn compile(&self, source: &str, wanted: Wanted) -> Result<Expression, String> {
@@ -89,9 +98,31 @@ impl Scope {
 
 /// The schema of what stands at a place.
 fn below<'s>(schema: &'s Schema, place: &Place) -> Option<&'s Schema> {
-    place.parts().iter().try_fold(schema, |schema, part| match part {
+    place.parts().iter().try_fold(schema, child)
+}
+
+fn child<'s>(schema: &'s Schema, part: &Part) -> Option<&'s Schema> {
+    match part {
         Part::Field(name) => schema.child(name),
         Part::Each => schema.items.as_deref().or_else(|| schema.additional_schema()),
+    }
+}
+
+/// How many values may stand at a place with `[*]`, by the limits of the lists and maps on the way.
+fn most(schema: &Schema, place: &Place) -> u64 {
+    let mut at = Some(schema);
+    place.parts().iter().fold(1, |most: u64, part| {
+        let limit = match (part, at) {
+            (Part::Field(_), _) => 1,
+            (Part::Each, Some(list)) => {
+                let limits = list.constraints.as_ref();
+                let limit = limits.and_then(|limits| limits.max_items.or(limits.max_properties));
+                limit.map_or(u64::MAX, |limit| limit.max(0).cast_unsigned())
+            }
+            (Part::Each, None) => u64::MAX,
+        };
+        at = at.and_then(|schema| child(schema, part));
+        most.saturating_mul(limit)
     })
 }
 

@@ -9,11 +9,10 @@ use kube_structural_schema::json::level;
 
 use super::path::Path;
 use super::range::Range;
-use super::size;
+use super::{Sizes, size};
 use crate::check::{Checked, Reference};
 use crate::cost::{NEW_LIST, NEW_MAP, READ};
 use crate::macros::ACCUMULATOR;
-use crate::model::Node;
 use crate::tree::{Expr, Fold, Id, Tree};
 use crate::types::Type;
 use crate::value::Value;
@@ -22,8 +21,7 @@ use crate::value::Value;
 pub(super) struct Coster<'t, 'm> {
     pub(super) tree: &'t Tree,
     pub(super) checked: &'t Checked<'m>,
-    /// The declaration that every path starts at, whatever its variable.
-    root: &'m Node,
+    declared: &'t Sizes<'t>,
     pub(super) server_minor: u32,
     paths: Vec<Option<Path<'t>>>,
     sizes: Vec<Option<Range>>,
@@ -72,12 +70,17 @@ impl Entry {
 }
 
 impl<'t, 'm> Coster<'t, 'm> {
-    pub(super) fn new(tree: &'t Tree, checked: &'t Checked<'m>, root: &'m Node, server_minor: u32) -> Self {
+    pub(super) fn new(
+        tree: &'t Tree,
+        checked: &'t Checked<'m>,
+        declared: &'t Sizes<'t>,
+        server_minor: u32,
+    ) -> Self {
         let count = tree.len();
         Self {
             tree,
             checked,
-            root,
+            declared,
             server_minor,
             paths: vec![None; count],
             sizes: vec![None; count],
@@ -357,7 +360,7 @@ impl<'t, 'm> Coster<'t, 'm> {
 
     /// What the schema says of the size of what a path leads to.
     pub(super) fn declared_size(&self, path: Option<&Path<'t>>) -> Option<Range> {
-        size::of_path(self.root, &path?.parts())
+        (self.declared)(&path?.parts())
     }
 
     pub(super) fn entry_of(&self, id: Id) -> Option<Entry> {

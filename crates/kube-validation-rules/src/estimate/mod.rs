@@ -14,8 +14,17 @@ use crate::check::Checked;
 use crate::model::Node;
 use crate::tree::Tree;
 
-/// The most that an expression may cost to a server with this minor version, in the units of its budget. All sizes are looked up
-/// below `root`.
-pub(super) fn max_cost(tree: &Tree, checked: &Checked<'_>, root: &Node, server_minor: u32) -> u64 {
-    coster::Coster::new(tree, checked, root, server_minor).cost(tree.root).max
+pub(super) use range::Range;
+
+/// The sizes at the end of paths, of which the first part is a variable.
+pub(super) type Sizes<'s> = dyn Fn(&[&str]) -> Option<Range> + 's;
+
+/// The most that an expression may cost to a server with this minor version, in the units of its budget.
+pub(super) fn max_cost(tree: &Tree, checked: &Checked<'_>, sizes: &Sizes<'_>, server_minor: u32) -> u64 {
+    coster::Coster::new(tree, checked, sizes, server_minor).cost(tree.root).max
+}
+
+/// What the schema of `root` says of a path, whatever the variable at its beginning.
+pub(super) fn sizes_below(root: &Node) -> impl Fn(&[&str]) -> Option<Range> {
+    |path| size::of_path(root, path)
 }

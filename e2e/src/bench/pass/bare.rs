@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::objects::{COLLECTION, GROUP};
+use crate::bench::objects::{COLLECTION, GROUP};
 
 /// Has all objects stored, with as many writes under way at once.
 pub(super) async fn store(mut config: Config, at_once: usize) -> Result<()> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use serde_json::json;
 
-use super::objects::{GROUP, PLURAL};
+use crate::bench::objects::{GROUP, PLURAL};
 use crate::cluster::{Cluster, eventually};
 
 const COLLECTION: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";

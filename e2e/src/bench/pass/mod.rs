@@ -7,7 +7,6 @@
 mod bare;
 mod bystander;
 mod in_tree;
-mod objects;
 
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 use super::figures::{median, percentile, rounded};
+use super::objects;
 use crate::operator::Operator;
 use crate::scene::Scene;
 use crate::usage::{peak_memory, processor_time};
@@ -142,7 +142,7 @@ async fn start(scene: &Scene, writer: Writer) -> Result<Option<Operator>> {
         Writer::Etch => &[],
         Writer::EtchFast => &["--pace=fast"],
     };
-    let operator = scene.operator(flags)?;
+    let operator = scene.measured(flags)?;
     let crd = scene.cluster.get(&format!("{}/{}", crate::cluster::CRDS, objects::CRD)).await?;
     let has_defaults = crd["metadata"]["generation"].as_i64() > Some(1);
     let reason = if has_defaults { "AllPersisted" } else { "NoDefaults" };

@@ -4,6 +4,7 @@
 //! The schema of an extension is one of a CRD, so the rules about CRDs hold for it as well.
 
 mod at;
+mod cost;
 mod declaration;
 mod defaults;
 mod paths;
@@ -26,7 +27,7 @@ pub const EMBEDDED_RULES: [&Rule; 7] = [
     &targets::TWICE,
     &paths::RULE,
     &defaults::RULE,
-    &schema::COST,
+    &cost::RULE,
 ];
 
 /// Applies every rule to an EmbeddedSchema, in view of the CRDs that are known: a target of another resource is taken as it is.
@@ -41,6 +42,7 @@ pub(super) fn check(document: &Json, crds: &[Json], of_crd: OfCrd<'_>) -> Vec<Fi
             targets::check(&declared, crds, &mut found);
             paths::check(&declared, &mut found);
             defaults::check(&declared, &mut found);
+            cost::check(&declared, &mut found);
             schema::check(&declared, of_crd, &mut found);
         }
     }
