@@ -138,7 +138,7 @@ bench-admission *flags:
 fuzz-admission reviews="1000000" seed="":
     ADMISSION_REVIEWS={{ reviews }} {{ if seed == "" { "" } else { "ADMISSION_SEED=" + seed } }} cargo test --package e2e --test admission_server random_reviews -- --nocapture
 
-# Mangled CRDs, schemas and objects, owners, rules, documents and stored values, each read as the product reads it; `just fuzz rules 600`
+# Mangled CRDs, objects, owners, rules, documents, stored values, lines of watches and snapshots, each read as the product reads it; `just fuzz rules 600`
 fuzz reader="" seconds="60" seed="":
     FUZZ_SECONDS={{ seconds }} {{ if seed == "" { "" } else { "FUZZ_SEED=" + seed } }} cargo test --package e2e --test fuzz {{ reader }} -- --nocapture
 

@@ -85,27 +85,43 @@ impl Watch {
         if count == 0 {
             return Ok(None);
         }
-        let change = parse(&self.line);
+        let change = Change::parse(&self.line);
         self.line.clear();
         change.map(Some)
     }
 }
 
-fn parse(line: &[u8]) -> Result<Change, CallError> {
-    let event: Event<'_> = serde_json::from_slice(line).map_err(CallError::malformed)?;
-    if event.r#type == "ERROR" {
-        let refusal = Refusal::read(0, None, event.object.get().as_bytes());
-        return Err(CallError::Refused(Box::new(refusal)));
+impl Change {
+    /// Reads a line of a watch: a `WatchEvent` of `meta.k8s.io/v1`.
+    ///
+    /// # Errors
+    /// It is none, or one of type `ERROR`; see [`CallError`].
+    pub fn parse(line: &[u8]) -> Result<Self, CallError> {
+        let event: Event<'_> = serde_json::from_slice(line).map_err(CallError::malformed)?;
+        if event.r#type == "ERROR" {
+            let refusal = Refusal::read(0, None, event.object.get().as_bytes());
+            return Err(CallError::Refused(Box::new(refusal)));
+        }
+        let object = object(event.object)?;
+        if object.resource_version().is_empty() {
+            // To go on from nowhere would be to begin anywhere.
+            return Err(CallError::malformed(serde::de::Error::missing_field("resourceVersion")));
+        }
+        Ok(match event.r#type {
+            "BOOKMARK" => Self::Bookmark(object.resource_version().to_owned()),
+            "DELETED" => Self::Deleted(object),
+            "ADDED" => Self::Created(object),
+            _ => Self::Applied(object),
+        })
     }
-    let object = object(event.object)?;
-    if object.resource_version().is_empty() {
-        // To go on from nowhere would be to begin anywhere.
-        return Err(CallError::malformed(serde::de::Error::missing_field("resourceVersion")));
+
+    /// The resource version that a watch goes on from after this.
+    pub fn resource_version(&self) -> &str {
+        match self {
+            Self::Created(object) | Self::Applied(object) | Self::Deleted(object) => {
+                object.resource_version()
+            }
+            Self::Bookmark(resource_version) => resource_version,
+        }
     }
-    Ok(match event.r#type {
-        "BOOKMARK" => Change::Bookmark(object.resource_version().to_owned()),
-        "DELETED" => Change::Deleted(object),
-        "ADDED" => Change::Created(object),
-        _ => Change::Applied(object),
-    })
 }

@@ -15,9 +15,8 @@ use kube_structural_schema::schema::Schema;
 use super::check::{Checked, Global, Globals, Reference, check};
 use super::compare::items;
 use super::data::read;
-use super::estimate::{self, Range};
+use super::estimate::{self, Roots, Sizes};
 use super::eval::{Inputs, evaluate};
-use super::extent::LARGEST;
 use super::fault::{Fault, Outcome};
 use super::library::{Library, to_text};
 use super::literals;
@@ -27,6 +26,10 @@ use super::problem::Problem;
 use super::syntax;
 use super::types::Type;
 use super::value::{Key, Value};
+
+/// How many characters, items or entries a value without a limit is taken to have by [`Expression::max_cost`]: so few that going
+/// through a list once is within the budget of a request, and so many that going through it for each of its items is not.
+pub const ASSUMED: u64 = 2_000;
 
 /// The variables that expressions may name, and what is known of their values.
 #[derive(Debug, Default)]
@@ -94,22 +97,6 @@ impl Variables {
         self
     }
 
-    /// How many values of a variable one request can hold at most, by the least that one of them takes; none where there is no
-    /// such variable.
-    pub fn most_in_a_request(&self, name: &str) -> Option<u64> {
-        self.node(name).map(|node| node.extent.max_cardinality())
-    }
-
-    fn node(&self, name: &str) -> Option<&Node> {
-        self.named.iter().find(|(known, _)| **known == *name).map(|(_, node)| &self.nodes[*node])
-    }
-
-    /// The size of what a path leads to.
-    fn size(&self, path: &[&str]) -> Range {
-        let node = path.first().and_then(|name| self.node(name));
-        node.and_then(|node| estimate::sizes_below(node)(path)).unwrap_or_else(|| Range::up_to(LARGEST))
-    }
-
     /// The place of a variable, by which values are given.
     pub fn place(&self, name: &str) -> Option<usize> {
         self.named.iter().position(|(known, _)| **known == *name)
@@ -151,13 +138,14 @@ impl Expression {
                 used[*place] = true;
             }
         }
-        let sizes = |path: &[&str]| Some(variables.size(path));
-        let max_cost = estimate::max_cost(&tree, &checked, &sizes, u32::MAX);
+        let sizes =
+            Sizes { of: Roots::Variables(&variables.named, &variables.nodes), assumed: Some(ASSUMED) };
+        let max_cost = estimate::max_cost(&tree, &checked, sizes, u32::MAX);
         Ok(Self { plan, used: used.into(), max_cost })
     }
 
     /// The most that one evaluation may cost, in the units of [`crate::RUNTIME_BUDGET`]: the estimate that the server makes of
-    /// rules, by the limits of schemas. What no schema describes is taken to be as large as a request can be.
+    /// rules, by the limits of schemas. What has no limit is taken to have [`ASSUMED`] elements.
     pub fn max_cost(&self) -> u64 {
         self.max_cost
     }
@@ -304,6 +292,7 @@ mod tests {
         let schema = json!({ "type": "object", "properties": {
             "size": { "type": "integer" }, "name": { "type": "string" },
             "code": { "type": "string", "maxLength": 4 },
+            "many": { "type": "array", "maxItems": 50_000, "items": { "type": "integer" } },
             "codes": { "type": "array", "maxItems": 5, "items": { "type": "string", "maxLength": 4 } },
             "parts": { "type": "array", "items": { "type": "object", "properties": { "n": { "type": "integer" } } } },
         }});
@@ -364,17 +353,17 @@ mod tests {
     fn what_an_expression_may_cost_depends_on_what_is_known_of_its_variables() {
         let cost =
             |source: &str| Expression::compile(source, &variables(), Wanted::Any).expect(source).max_cost();
-        // A text, and one whose length is limited; a list, and one within another.
+        let budget = crate::RUNTIME_BUDGET.cast_unsigned();
         assert!(cost("self.name + 'x'") > cost("self.code + 'x'"));
         assert_eq!(cost("self.size + 1"), cost("self.size + 2"));
-        assert!(cost("self.parts.all(p, p.n > 0)") < crate::RUNTIME_BUDGET.cast_unsigned());
-        let nested = |list: &str| cost(&format!("{list}.all(a, {list}.all(b, a == b))"));
-        assert!(nested("self.codes") < crate::RUNTIME_BUDGET.cast_unsigned());
-        assert!(nested("self.parts") > crate::RUNTIME_BUDGET.cast_unsigned());
-        // What no schema describes is as large as a request can be, and no larger.
-        assert!(cost("facts.id + 'x'") < crate::RUNTIME_BUDGET.cast_unsigned());
-        assert!(nested("object.a") > crate::RUNTIME_BUDGET.cast_unsigned());
-        assert!(nested("object.a") < u64::MAX);
+        for list in ["self.parts", "self.codes", "object.a", "facts.?id.orValue([])"] {
+            let once = cost(&format!("{list}.all(a, [a].size() == 1)"));
+            let nested = cost(&format!("{list}.all(a, {list}.all(b, a == b))"));
+            assert!(once < budget, "{list}: {once}");
+            assert_eq!(nested > budget, list != "self.codes", "{list}: {nested}");
+        }
+        // A limit that is larger than what is assumed counts.
+        assert!(cost("self.many.all(a, a > 0)") > cost("self.parts.all(a, a.n > 0)"));
     }
 
     #[test]

@@ -6,9 +6,6 @@
 /// The largest request that the server takes, in bytes.
 const MAX_REQUEST: i64 = 3 << 20;
 
-/// The most characters, items or entries of a value of which nothing is known.
-pub(super) const LARGEST: u64 = MAX_REQUEST.cast_unsigned();
-
 /// The longest texts of duration and date-time, and of date, with their quotes, in bytes.
 const MAX_TIME: i64 = 32;
 const DATE: i64 = 12;
@@ -20,31 +17,34 @@ pub(super) struct Extent {
     pub(super) elements: u64,
     /// The fewest bytes of JSON.
     pub(super) bytes: i64,
+    /// Whether there is a limit on the elements, other than that of requests.
+    pub(super) is_limited: bool,
 }
 
 impl Extent {
     /// Of a value of which nothing is known.
-    pub(super) const UNKNOWN: Self = Self { elements: LARGEST, bytes: 1 };
-    pub(super) const BOOL: Self = Self { elements: 0, bytes: 4 };
-    pub(super) const NUMBER: Self = Self { elements: 0, bytes: 1 };
+    pub(super) const UNKNOWN: Self = Self { elements: 0, bytes: 1, is_limited: false };
+    pub(super) const BOOL: Self = Self::of(0, 4);
+    pub(super) const NUMBER: Self = Self::of(0, 1);
     pub(super) const DURATION: Self = Self::of(MAX_TIME, 3);
     pub(super) const DATE: Self = Self::of(DATE, DATE);
     pub(super) const DATE_TIME: Self = Self::of(MAX_TIME, 21);
 
     const fn of(elements: i64, bytes: i64) -> Self {
-        Self { elements: if elements < 0 { 0 } else { elements.cast_unsigned() }, bytes }
+        let elements = if elements < 0 { 0 } else { elements.cast_unsigned() };
+        Self { elements, bytes, is_limited: true }
     }
 
     /// Of a text with at most so many code points, each of up to four bytes.
     pub(super) fn of_text(max_length: Option<i64>) -> Self {
         let elements = max_length.map_or(MAX_REQUEST - 2, |max| max.max(0).wrapping_mul(4));
         // Upstream's product wraps around, and is read without its sign.
-        Self { elements: elements.cast_unsigned(), bytes: 2 }
+        Self { elements: elements.cast_unsigned(), bytes: 2, is_limited: max_length.is_some() }
     }
 
     /// Of bytes in base64.
     pub(super) fn of_bytes(max_length: Option<i64>) -> Self {
-        Self::of(max_length.unwrap_or(MAX_REQUEST - 2), 2)
+        Self { is_limited: max_length.is_some(), ..Self::of(max_length.unwrap_or(MAX_REQUEST - 2), 2) }
     }
 
     /// Of a text that is one of these.
@@ -59,12 +59,14 @@ impl Extent {
 
     /// Of a list.
     pub(super) fn of_list(item: Self, max_items: Option<i64>) -> Self {
-        Self::of(max_items.unwrap_or((MAX_REQUEST - 2) / (item.bytes + 1)), 2)
+        let most = max_items.unwrap_or((MAX_REQUEST - 2) / (item.bytes + 1));
+        Self { is_limited: max_items.is_some(), ..Self::of(most, 2) }
     }
 
     /// Of a map.
     pub(super) fn of_map(value: Self, max_properties: Option<i64>) -> Self {
-        Self::of(max_properties.unwrap_or((MAX_REQUEST - 2) / (value.bytes + 6)), 2)
+        let most = max_properties.unwrap_or((MAX_REQUEST - 2) / (value.bytes + 6));
+        Self { is_limited: max_properties.is_some(), ..Self::of(most, 2) }
     }
 
     /// Of an object that always has these fields.

@@ -7,7 +7,7 @@
 use kube_structural_schema::schema::{Rule, Schema};
 
 use super::check::Globals;
-use super::estimate;
+use super::estimate::{self, Roots, Sizes};
 use super::library::Library;
 use super::model::Node;
 use super::rule::{Expression, Unsound, globals};
@@ -143,7 +143,7 @@ fn judge_expression<'m>(
         Ok(estimate::max_cost(
             &expression.tree,
             &expression.checked,
-            &estimate::sizes_below(at.0),
+            Sizes { of: Roots::Place(at.0), assumed: None },
             server_minor,
         )),
     )

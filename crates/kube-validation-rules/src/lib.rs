@@ -75,7 +75,7 @@ mod types;
 mod value;
 mod view;
 
-pub use expression::{EvaluationError, Expression, Variables, Wanted};
+pub use expression::{ASSUMED, EvaluationError, Expression, Variables, Wanted};
 pub use judge::{Decl, Declared, Judgement, Known, judge};
 pub use path_tokens::{PathTokens, unquote};
 pub use program::{BrokenRule, Program};

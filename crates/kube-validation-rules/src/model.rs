@@ -324,7 +324,7 @@ impl Node {
             (name.into(), Self::text(Some(length)))
         });
         let fields = Fields { named: named.into(), structured: true, entries: None, stated: BTreeMap::new() };
-        let extent = Extent { elements: 0, bytes: 2 };
+        let extent = Extent { bytes: 2, ..Extent::default() };
         Self {
             shape: Shape::Object(fields),
             nullable: false,

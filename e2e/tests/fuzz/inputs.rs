@@ -2,7 +2,7 @@
 //! It must not make anything up.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -108,6 +108,37 @@ pub(super) fn documents() -> Result<Vec<Vec<u8>>> {
         }
     }
     Ok(found)
+}
+
+/// Lines of a watch.
+pub(super) fn watched() -> Result<Vec<Vec<u8>>> {
+    let mut lines = vec![
+        json!({"type": "BOOKMARK", "object": {"kind": "Thing", "metadata": {"resourceVersion": "7"}}}),
+        json!({"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": "too old resource version: 1 (7)", "reason": "Expired", "code": 410}}),
+    ];
+    for (index, vector) in vectors("apiserver-1.36.jsonl.gz")?.iter_mut().enumerate() {
+        let mut object = vector["object"].take();
+        if let Some(fields) = object.as_object_mut() {
+            let metadata =
+                json!({"name": "a", "namespace": "b", "uid": "c", "resourceVersion": index.to_string()});
+            fields.insert("metadata".to_owned(), metadata);
+            let kind = ["ADDED", "MODIFIED", "DELETED"][index % 3];
+            lines.push(json!({"type": kind, "object": object}));
+        }
+    }
+    Ok(lines.iter().map(|line| format!("{line}\n").into_bytes()).collect())
+}
+
+/// A snapshot of etcd with objects that were created, changed and deleted: as it was saved, and without the hash at its end, which
+/// no change would get past.
+pub(super) fn snapshots() -> Result<Vec<Vec<u8>>> {
+    let path = folder("tests/fuzz/corpus/snapshot.db.gz");
+    let file = BufReader::new(File::open(&path).with_context(|| path.display().to_string())?);
+    let mut saved = Vec::new();
+    MultiGzDecoder::new(file).read_to_end(&mut saved)?;
+    let database = saved[..saved.len() / 512 * 512].to_vec();
+    Ok(vec![saved, database.clone(), database.clone(), database])
 }
 
 /// Values as API servers store them: JSON, and CBOR with its mark.

@@ -1,6 +1,6 @@
 //! Bytes that nobody meant to send, for each reader of what others write: none may make it panic, or break its law.
 //!
-//! Inputs are the project's own files, mangled. `FUZZ_SECONDS` says how long each reader is tried, `FUZZ_SEED` repeats a run.
+//! Inputs are the project's own files, and those in `corpus`, mangled. `FUZZ_SECONDS` says how long each reader is tried, `FUZZ_SEED` repeats a run.
 
 #![expect(clippy::print_stdout, reason = "how many inputs there were is worth a line")]
 
@@ -84,4 +84,14 @@ fn documents() -> Result<()> {
 #[test]
 fn stored() -> Result<()> {
     fuzz("stored", &Reader { corpus: inputs::stored, read: readers::stored })
+}
+
+#[test]
+fn watches() -> Result<()> {
+    fuzz("watches", &Reader { corpus: inputs::watched, read: readers::watch_line })
+}
+
+#[test]
+fn snapshots() -> Result<()> {
+    fuzz("snapshots", &Reader { corpus: inputs::snapshots, read: readers::snapshot })
 }

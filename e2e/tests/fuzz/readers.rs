@@ -1,10 +1,14 @@
 //! Each reader, asked as the product asks it, and the law that it must not break.
 //! It must not judge what is read. `true` is for an input that was taken.
 
+use std::collections::HashSet;
+use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use etch::cluster::etcd;
+use etch::cluster::Change;
+use etch::cluster::etcd::{self, Snapshot};
 use etch::domain::compile::Compiled;
 use etch::domain::defaults;
 use etch::domain::json::{Json, copy, same};
@@ -15,6 +19,7 @@ use etch::domain::validate::crd::{validate_create, validate_update};
 use etch::domain::validate::{self, Validator};
 use etch::source;
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 /// A CRD is created, and replaces itself: what it was refused for then may stay.
 pub(super) fn crd(bytes: &[u8]) -> Result<bool> {
@@ -108,6 +113,31 @@ pub(super) fn rule(bytes: &[u8]) -> Result<bool> {
 pub(super) fn documents(bytes: &[u8]) -> Result<bool> {
     let mut input = bytes;
     Ok(source::documents(&[PathBuf::from("-")], &mut input).is_ok_and(|documents| !documents.is_empty()))
+}
+
+/// A watch can go on after every line that is read, and the same line is read in the same way again.
+pub(super) fn watch_line(bytes: &[u8]) -> Result<bool> {
+    let Ok(change) = Change::parse(bytes) else { return Ok(false) };
+    ensure!(!change.resource_version().is_empty(), "the watch could not go on from here");
+    let again = Change::parse(bytes).map(|change| change.resource_version().to_owned());
+    ensure!(again.is_ok_and(|again| again == change.resource_version()), "the same line is read in two ways");
+    Ok(true)
+}
+
+/// No key of a snapshot is visited twice.
+pub(super) fn snapshot(bytes: &[u8]) -> Result<bool> {
+    let mut file = NamedTempFile::new()?;
+    file.write_all(bytes)?;
+    let Ok(snapshot) = Snapshot::open(file.path()) else { return Ok(false) };
+    let mut keys = HashSet::new();
+    let mut is_twice = false;
+    let visited = snapshot.each(&|key| key.starts_with(b"/registry/"), &mut |value| {
+        // A name that is no text is shown as one, and two of those may look the same.
+        is_twice |= !value.key.contains(char::REPLACEMENT_CHARACTER) && !keys.insert(value.key);
+        ControlFlow::Continue(())
+    });
+    ensure!(!is_twice, "a key is visited twice");
+    Ok(visited.is_ok())
 }
 
 /// What is stored is decoded, or said to be opaque.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::place::{Part, Place};
 use crate::domain::schema::Schema;
-use crate::domain::validate::cel::{Expression, Variables, Wanted};
+use crate::domain::validate::cel::{ASSUMED, Expression, Variables, Wanted};
 
 /// The places of variables, the same in every scope; a scope without an extension ends before `self`.
 pub(super) const OBJECT: usize = 0;
@@ -77,9 +77,7 @@ impl Scope {
             Some(schema) => variables.described(&["item"], schema, false),
             None => variables.dynamic(&["item"]),
         };
-        let limit = schema.map_or(u64::MAX, |schema| most(schema, place));
-        let items = variables.most_in_a_request("item").map(|fit| fit.min(limit));
-        Self { variables, has_self: true, items }
+        Self { variables, has_self: true, items: Some(most(schema, place)) }
     }
 
     /// How often an expression is evaluated at most, for one extension or one object.
@@ -108,21 +106,19 @@ fn child<'s>(schema: &'s Schema, part: &Part) -> Option<&'s Schema> {
     }
 }
 
-/// How many values may stand at a place with `[*]`, by the limits of the lists and maps on the way.
-fn most(schema: &Schema, place: &Place) -> u64 {
-    let mut at = Some(schema);
+/// How many values there may be at a place with `[*]`, by the limits of the lists and maps on the way.
+fn most(schema: Option<&Schema>, place: &Place) -> u64 {
+    let mut at = schema;
     place.parts().iter().fold(1, |most: u64, part| {
-        let limit = match (part, at) {
-            (Part::Field(_), _) => 1,
-            (Part::Each, Some(list)) => {
-                let limits = list.constraints.as_ref();
-                let limit = limits.and_then(|limits| limits.max_items.or(limits.max_properties));
-                limit.map_or(u64::MAX, |limit| limit.max(0).cast_unsigned())
-            }
-            (Part::Each, None) => u64::MAX,
-        };
+        let limits = at.and_then(|schema| schema.constraints.as_ref());
         at = at.and_then(|schema| child(schema, part));
-        most.saturating_mul(limit)
+        match part {
+            Part::Field(_) => most,
+            Part::Each => {
+                let limit = limits.and_then(|limits| limits.max_items.or(limits.max_properties));
+                most.saturating_mul(limit.map_or(ASSUMED, |limit| limit.max(0).cast_unsigned()))
+            }
+        }
     })
 }
 

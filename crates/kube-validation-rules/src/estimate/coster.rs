@@ -21,7 +21,7 @@ use crate::value::Value;
 pub(super) struct Coster<'t, 'm> {
     pub(super) tree: &'t Tree,
     pub(super) checked: &'t Checked<'m>,
-    declared: &'t Sizes<'t>,
+    pub(super) declared: Sizes<'t>,
     pub(super) server_minor: u32,
     paths: Vec<Option<Path<'t>>>,
     sizes: Vec<Option<Range>>,
@@ -73,7 +73,7 @@ impl<'t, 'm> Coster<'t, 'm> {
     pub(super) fn new(
         tree: &'t Tree,
         checked: &'t Checked<'m>,
-        declared: &'t Sizes<'t>,
+        declared: Sizes<'t>,
         server_minor: u32,
     ) -> Self {
         let count = tree.len();
@@ -316,6 +316,8 @@ impl<'t, 'm> Coster<'t, 'm> {
         let hidden = |path: &Path<'t>| matches!(path.parts().first(), Some(&ACCUMULATOR | &"__result__"));
         let path = self.path_of(id).filter(|path| !hidden(path));
         let size = self.size_of(id);
+        // The prices of functions take what they know nothing of to be of any size.
+        let size = size.or_else(|| self.declared.assumed.map(|_| self.declared.unknown()));
         Argument { path, ty: self.type_of(id), id: Some(id), size }
     }
 
@@ -338,7 +340,7 @@ impl<'t, 'm> Coster<'t, 'm> {
     }
 
     fn size_or_unknown(&mut self, id: Id) -> Range {
-        self.size_of(id).unwrap_or(Range::UNKNOWN)
+        self.size_of(id).unwrap_or(self.declared.unknown())
     }
 
     fn size_of(&mut self, id: Id) -> Option<Range> {
@@ -360,7 +362,7 @@ impl<'t, 'm> Coster<'t, 'm> {
 
     /// What the schema says of the size of what a path leads to.
     pub(super) fn declared_size(&self, path: Option<&Path<'t>>) -> Option<Range> {
-        (self.declared)(&path?.parts())
+        self.declared.of_path(&path?.parts())
     }
 
     pub(super) fn entry_of(&self, id: Id) -> Option<Entry> {

@@ -103,7 +103,10 @@ pub(super) fn price<'t, 'm>(
 impl<'t, 'm> Coster<'t, 'm> {
     /// The size of an argument: as CEL knows it, as the schema says, or anything.
     pub(super) fn estimate(&self, argument: &Argument<'t, 'm>) -> Range {
-        argument.size.or_else(|| self.declared_size(argument.path.as_ref())).unwrap_or(Range::UNKNOWN)
+        argument
+            .size
+            .or_else(|| self.declared_size(argument.path.as_ref()))
+            .unwrap_or(self.declared.unknown())
     }
 
     /// The items of a list, or what is taken for them: the first of what a type is made of.

@@ -5,17 +5,12 @@
 
 /// A size or a cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Range {
+pub(super) struct Range {
     pub(super) min: u64,
     pub(super) max: u64,
 }
 
 impl Range {
-    /// At most so much.
-    pub(crate) fn up_to(max: u64) -> Self {
-        Self { min: 0, max }
-    }
-
     /// Of what nothing is known.
     pub(super) const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
     /// What [`Self::union`] starts from.

@@ -32,8 +32,9 @@ pub(super) fn is_scalar(ty: &Type<'_>) -> bool {
     }
 }
 
-/// The most that the schema allows at the end of a path whose first part is a variable.
-pub(super) fn of_path(root: &Node, path: &[&str]) -> Option<Range> {
+/// The most that the schema allows at the end of a path whose first part is a variable; where it does not say, so many elements as
+/// are assumed.
+pub(super) fn of_path(root: &Node, path: &[&str], assumed: Option<u64>) -> Option<Range> {
     let (_, steps) = path.split_first()?;
     let mut at = Some(root);
     for step in steps {
@@ -46,5 +47,9 @@ pub(super) fn of_path(root: &Node, path: &[&str]) -> Option<Range> {
             name => Some(node.declared_field(name)?),
         };
     }
-    Some(Range { min: 0, max: at.map_or(0, |node| node.extent.elements) })
+    let max = at.map_or(0, |node| match assumed {
+        Some(assumed) if !node.extent.is_limited => assumed,
+        _ => node.extent.elements,
+    });
+    Some(Range { min: 0, max })
 }

@@ -1,4 +1,4 @@
-//! ETCH207: expressions that may cost more than a request may.
+//! ETCH208: expressions that may cost more than a request may.
 
 use super::super::rule::{Finding, Rule, Severity};
 use super::at::at;
@@ -6,18 +6,18 @@ use crate::domain::admission::{Compiled, Declaration};
 use crate::domain::validate::cel::RUNTIME_BUDGET;
 
 pub(super) const RULE: Rule = Rule {
-    code: "ETCH207",
-    name: "embedded-cost",
-    severity: Severity::Warning,
-    summary: "an expression may cost more than it is allowed to",
+    code: "ETCH208",
+    name: "embedded-expression-cost",
+    severity: Severity::Info,
+    summary: "an expression may cost more than all of a request may together",
     help: "\
-The estimate is the API server's own: by the limits on lengths and numbers of items, what an expression costs at most. What no
-schema describes, as `object` and `facts`, is taken to be as large as a request can be. For a rule of `x-kubernetes-validations`
-the limit is that of a CRD's rule, which an API server would refuse. For `rules`, `defaults` and the others it is what all
-expressions of a request may cost together, and an expression counts as often as `[*]` lets it be evaluated.
+The estimate is the API server's own for rules: by the limits on lengths and numbers of items, what an expression costs at most.
+An expression counts as often as `[*]` lets it be evaluated. What has no limit, in the schema or in `object` and `facts`, is
+taken to have 2,000 characters or items: going through such a list once is no finding, going through it for each of its items
+is one.
 
-Etch serves such an expression, and stops it at run time: then the request is refused with the reason. Set maxItems,
-maxLength and maxProperties where it looks.",
+Etch serves such an expression, and stops it at run time: an object that is that large is refused with the reason. Set
+maxItems, maxLength and maxProperties where it looks. Of lists in `object` the finding is good to know, and no mistake.",
     check: None,
 };
 

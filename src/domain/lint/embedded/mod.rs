@@ -20,13 +20,14 @@ use crate::domain::json::Json;
 use at::OfCrd;
 
 /// All rules about EmbeddedSchemas, in the order of their codes. A code is never given to another rule.
-pub const EMBEDDED_RULES: [&Rule; 7] = [
+pub const EMBEDDED_RULES: [&Rule; 8] = [
     &declaration::MALFORMED,
     &declaration::EXPRESSION,
     &targets::UNKNOWN,
     &targets::TWICE,
     &paths::RULE,
     &defaults::RULE,
+    &schema::COST,
     &cost::RULE,
 ];
 

@@ -5,12 +5,25 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::super::refusal::Part;
-use super::super::rule::{Finding, Severity};
+use super::super::rule::{Finding, Rule, Severity};
 use super::at::{OfCrd, at};
-use super::cost;
 use crate::domain::admission::Declaration;
 use crate::domain::json::{Json, copy};
 use crate::domain::path::Step;
+
+pub(super) const COST: Rule = Rule {
+    code: "ETCH207",
+    name: "embedded-cost",
+    severity: Severity::Warning,
+    summary: "a validation rule of the schema may cost more than a CRD's may",
+    help: "\
+The estimate is the API server's own, for a CRD with this schema: by the limits on lengths and numbers of items, what a rule
+of `x-kubernetes-validations` costs at most. An API server refuses a CRD with such a rule. Etch serves it, and stops it at
+run time, as it stops the expressions of a request together: then the request is refused with the reason.
+
+Set maxItems, maxLength and maxProperties where the rule looks.",
+    check: None,
+};
 
 /// Where the schema is in the CRD that is made of it.
 const HERE: &str = "extension";
@@ -65,8 +78,7 @@ pub(super) fn check(declared: &Declaration, of_crd: OfCrd<'_>, found: &mut Vec<F
         if !is_cost.iter().any(|text| refusal.detail.contains(text)) || !known.insert(below.to_owned()) {
             continue;
         }
-        let mut finding =
-            at(&cost::RULE, format!("spec.schema.openAPIV3Schema{below}"), refusal.detail.clone());
+        let mut finding = at(&COST, format!("spec.schema.openAPIV3Schema{below}"), refusal.detail.clone());
         if let Some(own) = &mut finding.refusal {
             own.place = ["spec", "schema", "openAPIV3Schema"].map(field).into();
             let inner = refusal.place.iter().skip_while(|part| **part != field(HERE)).skip(1);

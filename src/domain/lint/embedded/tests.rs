@@ -141,7 +141,7 @@ fn a_rule_that_may_cost_too_much_is_named_with_its_place() {
 #[test]
 fn an_expression_that_may_cost_too_much_is_named_with_its_field() {
     let disks = |limits: &Value| {
-        let name = json!({ "type": "string", "maxLength": 10 });
+        let name = json!({ "type": "string" });
         let mut disks =
             json!({ "type": "array", "items": { "type": "object", "properties": { "name": name } } });
         disks.as_object_mut().expect("a map").extend(limits.as_object().expect("a map").clone());
@@ -149,37 +149,32 @@ fn an_expression_that_may_cost_too_much_is_named_with_its_field() {
     };
     let all = "self.disks.all(a, self.disks.all(b, a.name == b.name))";
     let each = "self.disks.exists(a, a.name == item.name)";
-    let one = "[*].name == 'a'";
     for (expected, limits, more) in [
-        ("spec.rules[0].rule may cost more than 100 times", json!({}), json!({ "rules": [{ "rule": all }] })),
-        ("", json!({ "maxItems": 100 }), json!({ "rules": [{ "rule": all }] })),
+        ("spec.rules[0].rule may cost ", json!({}), json!({ "rules": [{ "rule": all }] })),
+        ("", json!({ "maxItems": 50 }), json!({ "rules": [{ "rule": all }] })),
         (
-            "spec.defaults[0].value may cost more than 100 times",
+            "spec.defaults[0].value may cost ",
             json!({}),
             json!({ "defaults": [{ "path": ".count", "value": format!("{all} ? 1 : 2") }] }),
         ),
         // Once for each item.
         (
-            "spec.rules[0].rule may cost more than 100 times",
+            "spec.rules[0].rule may cost ",
             json!({}),
             json!({ "rules": [{ "rule": each, "forEach": ".disks[*]" }] }),
         ),
-        ("", json!({ "maxItems": 100 }), json!({ "rules": [{ "rule": each, "forEach": ".disks[*]" }] })),
-        ("", json!({}), json!({ "rules": [{ "rule": one.replace("[*]", "item"), "forEach": ".disks[*]" }] })),
-        (
-            "spec.when may cost more than 100 times",
-            json!({}),
-            json!({ "when": "object.a.all(a, object.a.all(b, a == b))" }),
-        ),
+        ("", json!({ "maxItems": 50 }), json!({ "rules": [{ "rule": each, "forEach": ".disks[*]" }] })),
+        ("", json!({}), json!({ "rules": [{ "rule": "item.name == 'a'", "forEach": ".disks[*]" }] })),
+        ("spec.when may cost ", json!({}), json!({ "when": "object.a.all(a, object.a.all(b, a == b))" })),
     ] {
         let mut more = more;
         more["schema"] = disks(&limits);
         let found: Vec<String> =
-            self::found(more.clone()).into_iter().filter(|line| line.starts_with("ETCH207")).collect();
+            self::found(more.clone()).into_iter().filter(|line| line.starts_with("ETCH208")).collect();
         match expected {
             "" => assert_eq!(found, [""; 0], "{more}"),
             _ => assert!(
-                matches!(&found[..], [only] if only.starts_with(&format!("ETCH207 {expected}"))),
+                matches!(&found[..], [only] if only.starts_with(&format!("ETCH208 {expected}"))),
                 "{more}: {found:#?}"
             ),
         }
