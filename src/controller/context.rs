@@ -22,6 +22,7 @@ use super::status::writer::{StatusWriter, Subject};
 use crate::api::Settings;
 use crate::cluster::{Backoff, Cluster, Events, Pace, Permissions};
 use crate::domain::crd::Crd;
+use crate::domain::schema::Pool;
 
 /// The index, as it is shared.
 pub(super) type SharedIndex = Arc<RwLock<Index>>;
@@ -42,6 +43,8 @@ pub(super) struct Context {
     ended: mpsc::UnboundedSender<String>,
     /// CRDs are large, and there may be thousands: they are read one at a time.
     reading: Semaphore,
+    /// What the schemas of all CRDs have in common.
+    pool: Arc<Pool>,
     /// The CRDs, by name, whose policy names paths, which are compared with their schemas. Schemas are large: no other is kept.
     checked: StdMutex<HashMap<String, Arc<Crd>>>,
     /// Notified when one of them changes.
@@ -68,6 +71,7 @@ impl Context {
             slots: StdMutex::default(),
             ended,
             reading: Semaphore::new(1),
+            pool: Arc::default(),
             checked: StdMutex::default(),
             schemas_changed: Notify::new(),
         }
@@ -115,7 +119,8 @@ impl Context {
             return Ok(None);
         }
         // Schemas may be large, and their rules are compiled: nothing else waits for that.
-        let work = move || std::panic::catch_unwind(AssertUnwindSafe(|| check(&document)));
+        let pool = self.pool.clone();
+        let work = move || std::panic::catch_unwind(AssertUnwindSafe(|| check(&document, &pool)));
         let checked = tokio::task::spawn_blocking(work).await;
         let mut checked = checked.ok().and_then(Result::ok).ok_or(Error::Panicked)?;
         let subject = Subject {

@@ -9,7 +9,7 @@ use super::compile::Compiled;
 use super::guard::Guard;
 use super::json::{Json, same};
 use super::path::Path;
-use super::schema::{ParseError, Schema};
+use super::schema::{ParseError, Pool, Schema};
 use super::validate;
 
 /// The API groups that kube-apiserver serves itself. A CRD may be in one that ends in `k8s.io` where it has the annotation
@@ -113,13 +113,28 @@ impl Crd {
     /// # Errors
     /// See [`CrdError`]; the text names fields and versions only.
     pub fn read(document: &Json) -> Result<Self, CrdError> {
+        Self::read_with(document, None)
+    }
+
+    /// Reads a CRD that is held beside many others: what their schemas have in common is held once.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_sharing(document: &Json, pool: &Pool) -> Result<Self, CrdError> {
+        Self::read_with(document, Some(pool))
+    }
+
+    fn read_with(document: &Json, pool: Option<&Pool>) -> Result<Self, CrdError> {
         let spec = document.get("spec").ok_or(malformed("spec", "an object"))?;
         let documents = spec
             .get("versions")
             .and_then(Value::as_array)
             .filter(|versions| !versions.is_empty())
             .ok_or(malformed("spec.versions", "a list of versions"))?;
-        let versions = documents.iter().map(version).collect::<Result<Vec<_>, _>>()?;
+        let mut versions = documents.iter().map(version).collect::<Result<Vec<_>, _>>()?;
+        if let Some(pool) = pool {
+            versions.iter_mut().for_each(|version| pool.share(&mut version.schema));
+        }
         let storage = documents
             .iter()
             .position(|version| version.get("storage") == Some(&Value::Bool(true)))

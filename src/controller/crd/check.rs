@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::domain::condition::{self, Condition};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
+use crate::domain::schema::Pool;
 use crate::domain::schema::rules::crd::{self, Verdict};
 
 /// What is wrong with a CRD.
@@ -30,9 +31,9 @@ pub(in crate::controller) struct Checked {
     pub(in crate::controller) conditions: Vec<Condition>,
 }
 
-/// Checks a CRD: whether its schema is structural, and its defaults are valid.
-pub(in crate::controller) fn check(document: &Json) -> Checked {
-    let (crd, findings) = judge(document);
+/// Checks a CRD: whether its schema is structural, and its defaults are valid. `pool` is of the schemas that are held already.
+pub(in crate::controller) fn check(document: &Json, pool: &Pool) -> Checked {
+    let (crd, findings) = judge(document, pool);
     let metadata = &document["metadata"];
     Checked {
         crd: crd.map(Arc::new),
@@ -43,7 +44,7 @@ pub(in crate::controller) fn check(document: &Json) -> Checked {
     }
 }
 
-fn judge(document: &Json) -> (Option<Crd>, SchemaFindings) {
+fn judge(document: &Json, pool: &Pool) -> (Option<Crd>, SchemaFindings) {
     let verdict = crd::judge(&document["spec"]);
     let non_structural = match &verdict {
         Verdict::Structural => Vec::new(),
@@ -52,7 +53,7 @@ fn judge(document: &Json) -> (Option<Crd>, SchemaFindings) {
         }
         Verdict::Unreadable { .. } => verdict.message().into_iter().collect(),
     };
-    match Crd::read(document) {
+    match Crd::read_sharing(document, pool) {
         Ok(crd) => {
             let invalid_defaults = crd.invalid_defaults().iter().map(ToString::to_string).collect();
             (Some(crd), SchemaFindings { non_structural, invalid_defaults })

@@ -6,6 +6,7 @@ mod keyword;
 mod lookup;
 mod parse;
 mod place;
+mod pool;
 mod properties;
 pub mod rules;
 
@@ -14,6 +15,7 @@ use crate::json::{Json, level};
 pub use error::ParseError;
 pub use lookup::DEEPEST;
 pub use place::Place;
+pub use pool::Pool;
 pub use properties::Properties;
 
 /// One node of a schema, at any place.

@@ -1,9 +1,11 @@
 //! The `properties` of a schema, by name.
-//! It must not be changed after it was built, so it can be one sorted allocation.
+//! It must not be changed once it is shared; it is one sorted allocation.
+
+use std::sync::Arc;
 
 /// Schemas by property name, in the order of the names' bytes.
 #[derive(Debug)]
-pub struct Properties<T>(Box<[(Box<str>, T)]>);
+pub struct Properties<T>(pub(super) Arc<[(Box<str>, T)]>);
 
 impl<T> Properties<T> {
     /// The schema of a property.
@@ -26,16 +28,11 @@ impl<T> Properties<T> {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &T)> {
         self.0.iter().map(|(name, schema)| (&**name, schema))
     }
-
-    /// All properties, sorted by name, to change their schemas.
-    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&str, &mut T)> {
-        self.0.iter_mut().map(|(name, schema)| (&**name, schema))
-    }
 }
 
 impl<T> Default for Properties<T> {
     fn default() -> Self {
-        Self(Box::default())
+        Self(Arc::default())
     }
 }
 
@@ -45,6 +42,6 @@ impl<T> FromIterator<(Box<str>, T)> for Properties<T> {
         let mut sorted: Vec<_> = properties.into_iter().collect();
         sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
         sorted.dedup_by(|(a, _), (b, _)| a == b);
-        Self(sorted.into_boxed_slice())
+        Self(sorted.into())
     }
 }

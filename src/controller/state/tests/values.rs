@@ -19,6 +19,7 @@ use crate::domain::object_state::{ObjectState, Skipped};
 use crate::domain::path::Path;
 use crate::domain::plan::{Outcome, Performing, Plan, Record, Step, Terms, decide, unproved};
 use crate::domain::refusal::Refusal;
+use crate::domain::schema::Pool;
 
 /// What objects hold, and answers quote.
 const OBJECTS: [&str; 2] = ["object-canary", "27182818"];
@@ -108,7 +109,7 @@ struct Published {
 impl Published {
     fn of(case: &ValueCase) -> Self {
         let settings = settings(Mode::Persist, None);
-        let Checked { crd, findings, .. } = check(&case.crd().into());
+        let Checked { crd, findings, .. } = check(&case.crd().into(), &Pool::default());
         let crd = crd.unwrap_or_else(|| panic!("{}: {findings:?}", case.name));
         let mut tally = Tally::default();
         let status = match message::without_objects(&crd, &settings, &findings) {
