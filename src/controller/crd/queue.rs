@@ -193,14 +193,21 @@ impl<'a> ObjectQueue<'a> {
     }
 
     /// Awaits other work while what is under way goes on: it holds permits that other CRDs wait for.
-    pub(in crate::controller) async fn drive_while<T>(&mut self, work: impl Future<Output = T>) -> T {
-        let mut work = pin!(work);
-        loop {
-            tokio::select! {
-                result = &mut work => return result,
-                Some(ended) = self.under_way.next() => self.ended.push_back(ended),
+    ///
+    /// Boxed: there is a queue for every CRD, and hardly any of them has such work at a time.
+    pub(in crate::controller) fn drive_while<'w, T: 'w>(
+        &'w mut self,
+        work: impl Future<Output = T> + Send + 'w,
+    ) -> BoxFuture<'w, T> {
+        Box::pin(async move {
+            let mut work = pin!(work);
+            loop {
+                tokio::select! {
+                    result = &mut work => return result,
+                    Some(ended) = self.under_way.next() => self.ended.push_back(ended),
+                }
             }
-        }
+        })
     }
 
     /// The object that was completed last, if it changed meanwhile: it is to be reconciled again.
