@@ -163,7 +163,7 @@ impl Context {
         status_writer: StatusWriter,
         slot: &Slot,
     ) -> CrdTask {
-        let Options { max_in_flight, pace, .. } = &self.options;
+        let Options { max_in_flight, pace, clock, .. } = &self.options;
         let own_pace = Arc::new(Pace::new(*max_in_flight, settings.max_writes_per_second, *pace));
         CrdTask {
             cluster: self.cluster.clone(),
@@ -186,6 +186,7 @@ impl Context {
             verification: Verification::default(),
             missing: None,
             permission_backoff: permission_backoff(),
+            clock: clock.clone(),
         }
     }
 

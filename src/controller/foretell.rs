@@ -5,6 +5,7 @@ use crate::api::{DefaultsReportStatus, Settings};
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::checkpoint::on_record;
 use crate::controller::state::report::ReportState;
+use crate::controller::status::writer::now;
 use crate::domain::crd::Crd;
 use crate::domain::impact::Upgrade;
 use crate::domain::object::Object;
@@ -20,7 +21,7 @@ pub struct DueChanges {
 /// Which changes of defaults are due by the last report on a CRD, under the settings of its policy. The report may be about
 /// earlier defaults of the CRD.
 pub fn due_changes(report: &DefaultsReportStatus, crd: &Crd, settings: &Settings) -> DueChanges {
-    let state = ReportState::open(Some(report), crd, settings, "");
+    let state = ReportState::open(Some(report), crd, settings, "", now());
     let about_this = Some(report).filter(|report| state.is_about(report));
     let changes = ChangedDefaults::open(about_this, state.previous(), crd, settings);
     DueChanges { changes, record: on_record(report, crd) }

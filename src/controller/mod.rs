@@ -51,11 +51,11 @@ use policy::PolicyStatus;
 use status::events;
 use status::writer::now;
 
-pub use admission::{Admission, Clock, SelfManaged, UpgradeGuard};
+pub use admission::{Admission, SelfManaged, UpgradeGuard};
 pub use crd::sweep::is_left_out;
 pub use foretell::{DueChanges, due_changes, governed, recorded};
 pub use governing::{Governed, Governing};
-pub use options::Options;
+pub use options::{Clock, Options};
 pub use persist::{Pass, Passed, Progress, Stopped, persist};
 pub use spans::TRACED;
 

@@ -1,7 +1,11 @@
 //! What the operator is started with.
 //! It must not read the environment: the command does.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
+
+use jiff::Timestamp;
 
 use crate::cluster::Haste;
 
@@ -18,4 +22,41 @@ pub struct Options {
     pub pace: Haste,
     /// The name of this process in its events.
     pub instance: String,
+    /// What time of day it is.
+    pub clock: Clock,
+}
+
+/// The time of day, which may be set while this runs: it says when something was, and never how long something takes.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+
+impl Clock {
+    /// A clock of its own, for tests.
+    pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    /// What time it is.
+    pub fn now(&self) -> Timestamp {
+        (self.0)()
+    }
+
+    /// The same to the second, as Kubernetes stores it.
+    pub(super) fn second(&self) -> Timestamp {
+        let now = self.now();
+        Timestamp::from_second(now.as_second()).unwrap_or(now)
+    }
+}
+
+impl Default for Clock {
+    /// That of the system.
+    fn default() -> Self {
+        Self::new(Timestamp::now)
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
 }

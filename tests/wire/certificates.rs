@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use etch::controller::{Admission, SelfManaged};
+use etch::controller::{Admission, Clock, SelfManaged};
 use etch::domain::admission::renewal::Lifetimes;
 use etch::domain::admission::{Endpoint, Injection};
 use etch::metrics::Metrics;
@@ -56,7 +56,7 @@ impl Replica {
         let clock = move || time + begun.elapsed();
         let authority = certificates.authority();
         let admission = Admission::start(cluster, Serving::default(), ready.clone(), endpoint, authority);
-        let (admission, presented) = admission.issuing(options, Arc::new(clock));
+        let (admission, presented) = admission.issuing(options, Clock::new(clock));
         let lead = tokio::spawn(async move {
             if leads {
                 match admission.lead().await {}

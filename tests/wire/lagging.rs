@@ -71,7 +71,7 @@ async fn a_restart_forgets_neither_that_it_is_to_be_verified_nor_that_it_was() {
     let log = world.operate(MINUTE).await;
     assert_eq!(log.count(is_write), 0);
     assert!(!world.is_persisted("late"));
-    // Later: nobody could change the clock here, so the report is made older.
+    // Later.
     world.edit_report(CRD, |report| report["status"]["verifyAt"] = json!("2020-01-01T00:00:00Z"));
     world.operate(MINUTE).await;
     assert!(world.is_persisted("late"), "{}", world.persisted());

@@ -1,13 +1,17 @@
 //! A schema that is given a day: what is missing is found out at its beginning, and an idle cluster is left in peace.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
+use etch::controller::Clock;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::server::{Answer, Request};
-use super::world::{POLICIES, World, is_about_objects, is_write, operate};
+use super::truth::set_policy;
+use super::world::{POLICIES, World, is_about_objects, is_write, operate, operate_by};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -88,4 +92,58 @@ async fn who_lacks_nothing_asks_once_and_says_that_it_settles() {
     let log = world.operate(HOUR).await;
     let told = log.count(|request| request.path.starts_with("/apis/events.k8s.io/"));
     assert_eq!(told, 0);
+}
+
+/// How far somebody has set a wall clock, which goes on as the clock of the test does, in hours.
+fn wall_clock() -> (Clock, Arc<AtomicI64>) {
+    let (begun, time, set) = (Instant::now(), Timestamp::now(), Arc::new(AtomicI64::new(0)));
+    let hours = set.clone();
+    let now = move || time + begun.elapsed() + SignedDuration::from_hours(hours.load(Ordering::SeqCst));
+    (Clock::new(now), set)
+}
+
+const YEAR: i64 = 365 * 24;
+
+async fn the_clock_is_set(hours: i64) {
+    let world = patient(&["a"]);
+    let (cluster, log) = world.serve();
+    let (clock, set) = wall_clock();
+    let operator = tokio::spawn(operate_by(clock, cluster, 26 * HOUR));
+    tokio::time::sleep(6 * HOUR).await;
+    set.store(hours, Ordering::SeqCst);
+    // A pause is a reason to look again whether the time is over.
+    set_policy(&world, 3, json!({ "settle": "24h", "paused": true }));
+    tokio::time::sleep(HOUR).await;
+    set_policy(&world, 4, json!({ "settle": "24h" }));
+    tokio::time::sleep(16 * HOUR).await;
+    assert!(world.persisted().starts_with("False Settling"), "after 23 hours: {}", world.persisted());
+    assert_eq!(log.count(is_about_objects), 0, "nothing is listed before its time");
+    tokio::time::sleep(2 * HOUR).await;
+    assert!(world.is_persisted("a"), "after 25 hours: {}", world.persisted());
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wall_clock_that_is_set_forward_does_not_cut_the_time_short() {
+    the_clock_is_set(YEAR).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wall_clock_that_is_set_back_does_not_stretch_the_time() {
+    the_clock_is_set(-YEAR).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_with_a_clock_that_was_set_back_the_time_is_at_most_the_whole_one() {
+    let world = patient(&["a"]);
+    let (clock, set) = wall_clock();
+    let (cluster, _) = world.serve();
+    operate_by(clock.clone(), cluster, HOUR).await;
+    set.store(-YEAR, Ordering::SeqCst);
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(operate_by(clock, cluster, 25 * HOUR));
+    tokio::time::sleep(23 * HOUR).await;
+    assert!(!world.is_persisted("a"), "{}", world.persisted());
+    operator.await.expect("it ends by itself");
+    assert!(world.is_persisted("a"), "{}", world.persisted());
 }

@@ -221,7 +221,7 @@ async fn the_time_that_a_schema_has_stood_is_not_lost_in_a_restart() {
     let log = world.operate(MINUTE).await;
     assert_eq!(status(&world)["firstSeen"], first_seen);
     assert_eq!(log.count(|request| request.method == "PATCH"), 0, "and it says nothing new");
-    // A day later: nobody could change the clock here, so the report is made older.
+    // A day later.
     world.edit_report(CRD, |report| report["status"]["firstSeen"] = json!("2020-01-01T00:00:00Z"));
     world.operate(MINUTE).await;
     assert!(world.is_persisted("a"), "{}", world.persisted());

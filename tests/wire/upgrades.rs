@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use etch::cluster::Haste;
-use etch::controller::{Operator, Options, UpgradeGuard};
+use etch::controller::{Clock, Operator, Options, UpgradeGuard};
 use etch::domain::upgrade::{ALLOW_ANNOTATION, digest};
 use etch::metrics::Metrics;
 use etch::server::admission::{Desk, References, Serving, Upgrades};
@@ -37,6 +37,7 @@ impl Replica {
             pace: Haste::Gentle,
             max_writes_per_second: None,
             instance: "wire".to_owned(),
+            clock: Clock::default(),
         };
         let operator = Operator::start(cluster.clone(), options, Arc::default());
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use etch::cluster::Haste;
-use etch::controller::{Admission, Operator, Options};
+use etch::controller::{Admission, Clock, Operator, Options};
 use etch::domain::admission::{Endpoint, GUARD, Injection};
 use etch::server::Readiness;
 use etch::server::admission::{Authority, Serving};
@@ -64,6 +64,7 @@ fn options() -> Options {
         pace: Haste::Gentle,
         max_writes_per_second: None,
         instance: "wire".to_owned(),
+        clock: Clock::default(),
     }
 }
 

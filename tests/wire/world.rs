@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use etch::cluster::{Cluster, Haste};
-use etch::controller::{self, Options};
+use etch::controller::{self, Clock, Options};
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
 use futures::StreamExt;
@@ -467,12 +467,18 @@ impl State {
 
 /// Runs the operator for a time, and ends it.
 pub(crate) async fn operate(cluster: Cluster, time: Duration) {
+    operate_by(Clock::default(), cluster, time).await;
+}
+
+/// The same by a clock that tells another time of day.
+pub(crate) async fn operate_by(clock: Clock, cluster: Cluster, time: Duration) {
     let options = Options {
         settle: Duration::ZERO,
         max_in_flight: 16,
         pace: Haste::Gentle,
         max_writes_per_second: None,
         instance: "wire".to_owned(),
+        clock,
     };
     controller::run(cluster, options, Arc::default(), tokio::time::sleep(time)).await;
 }

@@ -8,14 +8,13 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::Cluster;
-use etch::controller::{Admission, Governing, SelfManaged, UpgradeGuard};
+use etch::controller::{Admission, Clock, Governing, SelfManaged, UpgradeGuard};
 use etch::domain::admission::renewal::Lifetimes;
 use etch::domain::admission::{Endpoint, Injection, Lookup, SERVICE};
 use etch::server::Readiness;
 use etch::server::admission::{Certificates, Desk, Reference, References, Serving, Upgrades, serve};
 use futures::FutureExt;
 use http::Uri;
-use jiff::Timestamp;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -126,7 +125,7 @@ impl AdmissionFlags {
         let (admission, presented) = match self_managed {
             Some(options) => {
                 let secret = options.secret.clone();
-                let (admission, presented) = admission.issuing(options, Arc::new(Timestamp::now));
+                let (admission, presented) = admission.issuing(options, Clock::default());
                 (admission, Some((secret, presented)))
             }
             None => (admission, None),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{ArgAction, Args};
 use etch::cluster::{Cluster, Lease, MAX_IN_FLIGHT, Target};
-use etch::controller::{Operator, Options};
+use etch::controller::{Clock, Operator, Options};
 use etch::server::Readiness;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -63,6 +63,7 @@ impl Run {
             max_writes_per_second: self.max_writes_per_second,
             pace: self.pace.into(),
             instance: host(),
+            clock: Clock::default(),
         };
         let listener =
             TcpListener::bind(self.listen).await.with_context(|| format!("--listen {}", self.listen))?;

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher::Event;
 use tokio::sync::watch;
@@ -22,6 +21,7 @@ use tracing::{debug, info, warn};
 
 use super::issue::{Issued, presented};
 use crate::cluster::{Backoff, CallError, Cluster, SecretData};
+use crate::controller::options::Clock;
 use crate::domain::admission::renewal::{Lifetimes, Step, decide};
 use crate::server::admission::Presented;
 
@@ -30,9 +30,6 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LAST_WAIT: Duration = Duration::from_secs(60);
 /// How soon what was written is looked at again, if the watch has not shown it before.
 const WRITTEN: Duration = Duration::from_secs(5);
-
-/// The time of day.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Where certificates are, for whom, and how long they are valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,7 +203,7 @@ impl Keeper {
 
     /// Takes the step that is due, if it is for this replica; how long to wait then.
     async fn look(&self, has_had_one: &mut bool) -> Result<Duration, Failure> {
-        let (found, now) = (self.found.borrow().clone(), (self.clock)());
+        let (found, now) = (self.found.borrow().clone(), self.clock.now());
         let (resource_version, data) = match found {
             Found::Unknown => return Ok(LAST_WAIT),
             Found::Missing => (None, SecretData::new()),

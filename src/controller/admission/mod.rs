@@ -29,6 +29,7 @@ use tracing::warn;
 
 use super::governing::{Governing, changed};
 use super::index::Change;
+use super::options::Clock;
 use super::status::writer::now;
 use crate::cluster::{Backoff, CallError, Cluster};
 use crate::domain::admission::{Endpoint, FactObject};
@@ -40,7 +41,7 @@ use persist::Store;
 use state::{GATHER, Shared, lock};
 use status::Unserved;
 
-pub use certificates::{Clock, SelfManaged};
+pub use certificates::SelfManaged;
 pub use upgrades::UpgradeGuard;
 
 /// How long a replica that is otherwise ready waits for facts: one that may not be read must not hold it up.

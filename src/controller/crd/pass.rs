@@ -17,7 +17,6 @@ use crate::controller::state::open_report::OpenReport;
 use crate::controller::state::report::{Times, is_finished};
 use crate::controller::state::tally::Tally;
 use crate::controller::status::message;
-use crate::controller::status::writer::now;
 use crate::domain::condition::{CrdStatus, Reason};
 use crate::domain::plan::Record;
 
@@ -136,7 +135,8 @@ impl CrdTask {
         if verifies {
             info!("verifying what was written since the schema changed");
         }
-        let times = Times { started: Some(now()), finished: None, verify_at: open.state.verify_at() };
+        let times =
+            Times { started: Some(self.clock.second()), finished: None, verify_at: open.state.verify_at() };
         let quiet = report.is_some();
         // What an earlier attempt has reported holds until there is something newer.
         let begins = match self.status_writer.reason() {
@@ -176,7 +176,7 @@ impl CrdTask {
             proved: verified.proved,
             tally: last.tally,
             watch_from: last.watch_from,
-            times: Times { finished: Some(now()), verify_at, ..times },
+            times: Times { finished: Some(self.clock.second()), verify_at, ..times },
             finished_through,
             watch_failure: self.watch_failure.borrow_and_update().clone(),
         };

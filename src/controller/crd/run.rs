@@ -19,7 +19,6 @@ use crate::controller::state::checkpoint::Checkpoint;
 use crate::controller::state::open_report::OpenReport;
 use crate::controller::state::rejected::Rejected;
 use crate::controller::status::message;
-use crate::controller::status::writer::now;
 use crate::domain::condition::Reason;
 use crate::domain::rbac::Verb;
 
@@ -65,7 +64,9 @@ impl CrdTask {
             self.verification = Verification::Unknown;
         }
         let before = self.open.as_deref();
-        let mut open = OpenReport::new(report.as_ref(), &self.crd, &self.settings, &self.revision, before);
+        let now = self.clock.second();
+        let mut open =
+            OpenReport::new(report.as_ref(), &self.crd, &self.settings, &self.revision, now, before);
         let verify_at = self.schedule_verification(open.state.verify_at());
         open.state.set_verify_at(verify_at);
         if verify_at.is_some() {
@@ -249,7 +250,8 @@ impl CrdTask {
     /// How long the schema must stay unchanged before objects are written, which it reports; none where it has been long enough.
     /// What is missing until then is found out now, and not when it is too late to be granted in time.
     async fn settle(&mut self, open: &OpenReport) -> Result<Option<Duration>, TaskError> {
-        let stood = Duration::try_from(now().duration_since(open.state.first_seen())).unwrap_or_default();
+        let stood = Duration::try_from(self.clock.second().duration_since(open.state.first_seen()))
+            .unwrap_or_default();
         let left = self.settings.settle.saturating_sub(stood);
         // The wall clock is asked once: it may be set, and other machines' clocks differ.
         let end = *self.settled_at.get_or_insert_with(|| Instant::now() + left);

@@ -17,13 +17,14 @@ use crate::controller::crd::retry::Retries;
 use crate::controller::error::TaskError;
 use crate::controller::object::pause::PauseWatch;
 use crate::controller::object::reconcile::ObjectReconciler;
+use crate::controller::options::Clock;
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::checkpoint::Checkpoint;
 use crate::controller::state::dropped_fields::DroppedFields;
 use crate::controller::state::open_report::OpenReport;
 use crate::controller::state::report::LAG;
 use crate::controller::state::tally::Tally;
-use crate::controller::status::writer::{StatusWriter, now};
+use crate::controller::status::writer::StatusWriter;
 use crate::domain::crd::Crd;
 use crate::domain::plan::{Since, Terms};
 use crate::domain::rbac::Verb;
@@ -67,6 +68,7 @@ pub(in crate::controller) struct CrdTask {
     pub(in crate::controller) missing: Option<MissingPermissions>,
     /// How often to ask for it.
     pub(in crate::controller) permission_backoff: Backoff,
+    pub(in crate::controller) clock: Clock,
 }
 
 /// Whether what was written since the pass is to be verified once more.
@@ -145,7 +147,7 @@ impl CrdTask {
         asked: Option<Timestamp>,
     ) -> Option<Timestamp> {
         if let (Verification::Unknown, Some(asked)) = (self.verification, asked) {
-            let left = Duration::try_from(asked.duration_since(now())).unwrap_or_default();
+            let left = Duration::try_from(asked.duration_since(self.clock.second())).unwrap_or_default();
             self.verification = Verification::At(asked, Instant::now() + left.min(LAG));
         }
         match self.verification {

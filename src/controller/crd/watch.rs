@@ -113,7 +113,7 @@ impl CrdTask {
                 () = self.permissions.changed() => queue.drive_while(self.check_permissions()).await?,
                 () = updates.due() => {
                     if updates.take(pass.tally.counts()) {
-                        pass.times.finished = Some(now());
+                        pass.times.finished = Some(self.clock.second());
                         queue.drive_while(self.publish(open, pass)).await;
                         if self.has_nothing_left(&pass.tally) {
                             return Err(TaskError::NothingLeft);

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{DefaultsReportStatus, Settings};
@@ -29,9 +30,10 @@ impl OpenReport {
         crd: &Crd,
         settings: &Settings,
         revision: &str,
+        now: Timestamp,
         before: Option<&Self>,
     ) -> Self {
-        let mut state = ReportState::open(report, crd, settings, revision);
+        let mut state = ReportState::open(report, crd, settings, revision, now);
         let changes = match before {
             Some(before) => {
                 state.keep_dropped(before.state.dropped());

@@ -14,7 +14,6 @@ use crate::api::{
 use crate::controller::state::dropped_fields::DroppedFields;
 use crate::controller::state::size;
 use crate::controller::state::tally::Tally;
-use crate::controller::status::writer::now;
 use crate::domain::condition::Reason;
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
@@ -70,6 +69,7 @@ impl ReportState {
         crd: &Crd,
         settings: &Settings,
         revision: &str,
+        now: Timestamp,
     ) -> Self {
         let digest = crd.compiled().digest().to_string();
         let storage_version = crd.storage().name.clone();
@@ -90,14 +90,14 @@ impl ReportState {
         };
         let verify_at = match still {
             Some(report) => report.verify_at.as_ref().map(|time| time.0),
-            None => now().checked_add(LAG).ok().filter(|_| crd.compiled().has_defaults()),
+            None => now.checked_add(LAG).ok().filter(|_| crd.compiled().has_defaults()),
         };
         let (mut defaults, more_defaults) = list(crd);
         date(&mut defaults, report, revision);
         Self {
             policy: settings.policy.clone(),
             generation: crd.generation(),
-            first_seen: first_seen.map_or_else(now, |time| time.0),
+            first_seen: first_seen.map_or(now, |time| time.0),
             verify_at,
             digest,
             storage_version,

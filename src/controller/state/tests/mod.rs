@@ -122,7 +122,7 @@ fn crd() -> Crd {
 
 /// The report after a pass up to a resource version, as it comes back from the API server.
 fn reported(tally: &Tally, through: u64) -> DefaultsReportStatus {
-    let state = ReportState::open(None, &crd(), &settings(Mode::Persist, None), "5");
+    let state = ReportState::open(None, &crd(), &settings(Mode::Persist, None), "5", Timestamp::now());
     let times = Times {
         started: Some(Timestamp::UNIX_EPOCH),
         finished: Some(Timestamp::UNIX_EPOCH),

@@ -128,7 +128,7 @@ impl Published {
             finished: Some(Timestamp::UNIX_EPOCH),
             ..Times::default()
         };
-        let report = ReportState::open(None, &crd, &settings, "5");
+        let report = ReportState::open(None, &crd, &settings, "5", Timestamp::now());
         let report = report.status(status.reason.as_str(), &tally, Some(77), times);
         let regarding = Regarding {
             api_version: "apiextensions.k8s.io/v1".to_owned(),
