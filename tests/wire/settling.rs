@@ -94,6 +94,18 @@ async fn who_lacks_nothing_asks_once_and_says_that_it_settles() {
     assert_eq!(told, 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_time_that_ends_within_a_second_makes_nobody_doubt_the_report() {
+    let world = World::with(&["a"]);
+    set_policy(&world, 2, json!({ "settle": "1500ms" }));
+    let log = world.operate(MINUTE).await;
+    assert!(world.is_persisted("a"), "{}", world.persisted());
+    let conditions =
+        log.of(|request| request.method == "PATCH" && request.path.contains("/things.example.com/status"));
+    let doubts = conditions.iter().filter(|request| request.body.to_string().contains("restore"));
+    assert_eq!(doubts.count(), 0, "{conditions:?}");
+}
+
 /// How far somebody has set a wall clock, which goes on as the clock of the test does, in hours.
 fn wall_clock() -> (Clock, Arc<AtomicI64>) {
     let (begun, time, set) = (Instant::now(), Timestamp::now(), Arc::new(AtomicI64::new(0)));

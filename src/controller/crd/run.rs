@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 use tracing::{Instrument as _, debug, info, warn};
 
@@ -260,7 +261,7 @@ impl CrdTask {
             return Ok(None);
         }
         let until = open.state.first_seen().saturating_add(self.settings.settle);
-        let until = until.unwrap_or(jiff::Timestamp::MAX);
+        let until = whole_second(until.unwrap_or(Timestamp::MAX));
         match self.check_permissions().await {
             Ok(()) => self.missing = None,
             Err(TaskError::Forbidden(found)) => self.missing = Some(found),
@@ -290,6 +291,13 @@ impl CrdTask {
         };
         self.status_writer.write_report(status).await;
     }
+}
+
+/// The first second that is not before a time: Kubernetes stores no part of one, and a report that is read otherwise than it was
+/// written is taken for another writer's.
+fn whole_second(time: Timestamp) -> Timestamp {
+    let second = time.as_second() + i64::from(time.subsec_nanosecond() > 0);
+    Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]
