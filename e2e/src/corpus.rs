@@ -88,7 +88,15 @@ pub fn storage_version(crd: &Value) -> Result<String> {
 /// # Errors
 /// It cannot be read.
 pub fn load(pair: &Path, file: &str) -> Result<Value> {
-    let mut crd = documents(&pair.join(file))?.into_iter().next().context("a document")?;
+    let crd = documents(&pair.join(file))?.into_iter().next().context("a document")?;
+    without_webhook(crd)
+}
+
+/// A CRD as it is applied: without a status, and without the conversion webhook that nobody serves here.
+///
+/// # Errors
+/// It is none.
+pub fn without_webhook(mut crd: Value) -> Result<Value> {
     let fields = crd.as_object_mut().context("an object")?;
     fields.remove("status");
     if crd["spec"]["conversion"]["strategy"] == "Webhook" {
