@@ -7,6 +7,7 @@
 
 mod away;
 mod company;
+mod converting;
 mod crds;
 mod odd;
 mod refused;
@@ -51,7 +52,7 @@ fn main() -> Result<ExitCode> {
     arguments.test_threads.get_or_insert(32);
     let runtime = Runtime::new()?;
     let stage = Arc::new(OnceCell::new());
-    let cases = [refused::CASES, away::CASES, odd::CASES, crds::CASES, company::CASES];
+    let cases = [refused::CASES, away::CASES, converting::CASES, odd::CASES, crds::CASES, company::CASES];
     let trials = cases.into_iter().flatten().map(|case| {
         let (runtime, stage) = (runtime.handle().clone(), Arc::clone(&stage));
         Trial::test(case.name, move || {
