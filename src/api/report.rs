@@ -224,6 +224,8 @@ pub struct PreviousDefaults {
     pub first_seen: Option<Time>,
     /// When the pass that stored them ended; not set if none did.
     pub finished: Option<Time>,
+    /// When what was written since was to be verified once more; not set if it was.
+    pub verify_at: Option<Time>,
     /// The resource version up to which every object was processed, apart from `exceptions`.
     pub through: Option<String>,
     /// The uids of the objects that were held or rejected then.

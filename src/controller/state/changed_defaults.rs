@@ -201,14 +201,15 @@ fn begins_to_follow(list: &[Change], report: &DefaultsReportStatus) -> bool {
     })
 }
 
-/// What the defaults gave before: back to the last schema for which a pass was made.
+/// What the defaults gave before: back to the last schema for which a pass was made, and what was written in its course verified.
+/// Until then a server may show and store what an older schema gave.
 fn history(previous: &[PreviousDefaults]) -> Vec<Past> {
     previous.iter().rev().fold(Vec::new(), |older, schema| {
         let values = schema.defaults.iter().filter_map(|default| {
             let value = Json::parse(default.value.as_ref()?.as_bytes()).ok()?;
             Some(Past { path: default.path.parse().ok()?, values: vec![value] })
         });
-        past(values.collect(), schema.through.is_some(), older)
+        past(values.collect(), schema.through.is_some() && schema.verify_at.is_none(), older)
     })
 }
 
@@ -262,6 +263,11 @@ mod tests {
         assert_eq!(values(&[schema("3", Some("7")), schema("2", Some("5"))]), ["3"]);
         assert_eq!(values(&[schema("3", None), schema("2", Some("5")), schema("1", Some("2"))]), ["3", "2"]);
         assert_eq!(values(&[schema("3", None), schema("2", None), schema("3.0", None)]), ["3", "2"]);
+        // Where servers may still lag behind, an object may hold or show what the schema before it gave.
+        let verify_at =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH));
+        let unverified = PreviousDefaults { verify_at, ..schema("3", Some("7")) };
+        assert_eq!(values(&[unverified, schema("2", Some("5")), schema("1", Some("2"))]), ["3", "2"]);
     }
 
     #[test]

@@ -307,6 +307,7 @@ fn past(report: &DefaultsReportStatus) -> PreviousDefaults {
         generation: report.generation,
         first_seen: report.first_seen.clone(),
         finished: report.finished.clone(),
+        verify_at: report.verify_at.clone(),
         through: report.through.clone().filter(|_| is_complete),
         exceptions: problems.map(|problem| problem.uid.clone()).collect(),
         defaults: report
