@@ -127,6 +127,32 @@ async fn a_default_that_changes_again_is_verified_again() {
     operator.await.expect("it ends by itself");
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_held_after_the_verification_is_not_taken_for_stored_after_a_restart() {
+    let hidden = || {
+        let mut object = thing("held");
+        object["metadata"]["managedFields"][0]["fieldsV1"] = json!({ "f:spec": { "f:legacy": {} } });
+        object
+    };
+    let world = World::with(&["a"]);
+    world.put(THINGS, hidden());
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(MINUTE).await;
+    let said = world.persisted();
+    assert!(said.contains("1 held"), "{said}");
+    // A user writes it through a server that lags behind: the default is not stored, and the write is later than the record.
+    world.put(THINGS, hidden());
+    tokio::time::sleep(30 * MINUTE).await;
+    assert_eq!(world.persisted(), said);
+    operator.abort();
+    let writes = log.count(is_write);
+    let log = world.operate(MINUTE).await;
+    assert!(!world.is_persisted("held"));
+    assert_eq!(world.persisted(), said, "it is held still");
+    assert_eq!((writes, log.count(is_write)), (1, 0));
+}
+
 /// A world in which 1 was the default and 5 is, and an object that has never stored either.
 async fn changed() -> World {
     let world = World::with(&[]);

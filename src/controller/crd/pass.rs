@@ -160,7 +160,9 @@ impl CrdTask {
             return Err(TaskError::Incomplete);
         }
         let now_known = open.state.status("", &last.tally, None, times);
-        let unchanged = report.filter(|report| asked == 0 && is_same(&now_known, report));
+        // A verification is one of all objects, so the record moves with it: what is held or rejected by now may have been written
+        // since, through a server that lagged behind, and nothing but the record would keep it from being taken for stored.
+        let unchanged = report.filter(|report| !verifies && asked == 0 && is_same(&now_known, report));
         let finished_through = if unchanged.is_some() || keeps_record { covered } else { through };
         verified.record.servers_lag = false;
         if let Some(through) = finished_through {
