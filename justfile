@@ -138,6 +138,10 @@ bench-admission *flags:
 fuzz-admission reviews="1000000" seed="":
     ADMISSION_REVIEWS={{ reviews }} {{ if seed == "" { "" } else { "ADMISSION_SEED=" + seed } }} cargo test --package e2e --test admission_server random_reviews -- --nocapture
 
+# Every interleaving of users, API servers and Etch, within bounds: more of each than `cargo ci` plays
+model users="1" crashes="1" faults="0" upgrades="2" behind="1" restores="0":
+    MODEL_BOUNDS={{ users }},{{ crashes }},{{ faults }},{{ upgrades }},{{ behind }},{{ restores }} MODEL_SEQUENCES=60 cargo test --package e2e --test model -- --nocapture
+
 # Mangled CRDs, objects, owners, rules, documents, stored values, lines of watches and snapshots, each read as the product reads it; `just fuzz rules 600`
 fuzz reader="" seconds="60" seed="":
     FUZZ_SECONDS={{ seconds }} {{ if seed == "" { "" } else { "FUZZ_SEED=" + seed } }} cargo test --package e2e --test fuzz {{ reader }} -- --nocapture

@@ -1,0 +1,130 @@
+//! The laws, as what one request of Etch's may make of an object, and what must be so where nothing is left to be done.
+//! It must not ask Etch.
+
+use std::collections::BTreeSet;
+
+use etch::domain::ownership::MANAGER;
+use etch::domain::plan::{HiddenFields, Ownership};
+use serde_json::Value;
+
+use crate::fields;
+use crate::server::{Content, Entry, Release};
+use crate::worlds::World;
+
+/// What can be broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Law {
+    /// Law 1: a value that is present is changed.
+    Values,
+    /// Law 1: a race against another writer is won.
+    Race,
+    /// Law 2: an object is created or brought back.
+    Creates,
+    /// Law 3: an owner loses a field, or Etch keeps one.
+    Owners,
+    /// Law 4: a field that only etcd holds is destroyed.
+    Hidden,
+    /// Law 5: what is not in etcd is said to be.
+    Persisted,
+    /// Laws 6 and 10: what is stored is written again.
+    Idempotence,
+    /// Law 8: something is left undone.
+    Undone,
+}
+
+impl Law {
+    /// All of them, with their names.
+    pub(crate) const ALL: [(Self, &'static str); 8] = [
+        (Self::Values, "1: no value that is present is changed"),
+        (Self::Race, "1: no race is won"),
+        (Self::Creates, "2: nothing is created or brought back"),
+        (Self::Owners, "3: no owner loses a field, and Etch keeps none"),
+        (Self::Hidden, "4: no hidden field is destroyed"),
+        (Self::Persisted, "5: what is said to be stored is in etcd"),
+        (Self::Idempotence, "6 and 10: what is stored is not written again"),
+        (Self::Undone, "8: everything is stored in the end"),
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(other, _)| *other == self).map_or("", |(_, name)| name)
+    }
+}
+
+/// Which law a change of bytes by Etch breaks. `release` is the newest one, `reader` the same where Etch knew it, and `moves` says that
+/// values may follow.
+///
+/// A limit: a server that lags behind, `served`, destroys by any write what it does not know. So a field that is new to it is lost
+/// where Etch writes through such a server what it has read through another. Without `served` that counts.
+pub(crate) fn broken(
+    world: &World,
+    (release, served, reader): (&Release, Option<&Release>, Option<&Release>),
+    (before, after): (&Content, &Content),
+    moves: bool,
+) -> Option<Law> {
+    let known = release.known(before);
+    let kept = served.map(|served| served.known(before));
+    let is_owned = |path: &String| {
+        let others = before.owners.iter().filter(|owner| owner.manager != MANAGER);
+        others.flat_map(|owner| &owner.fields).any(|place| place == path)
+    };
+    let follow: Vec<String> =
+        world.follow.iter().map(ToString::to_string).filter(|path| moves && !is_owned(path)).collect();
+    let mut law = None;
+    let mut judge = |before: &Value, after: &Value| {
+        fields::leaves(before, "", &mut |place, value| {
+            let is_new =
+                kept.as_ref().is_some_and(|kept| get(kept, place).is_none() && get(&known, place).is_some());
+            let is_kept = get(after, place) == Some(value) || is_void(value) || is_new;
+            if !is_kept && !follow.iter().any(|path| path == place) {
+                law = Some(Law::Values);
+            }
+        });
+    };
+    judge(&known, &after.value);
+    // Nor does a reader see another value than before, wherever that comes from.
+    let views = reader.map(|reader| [before, after].map(|content| reader.view(content, reader.storage())));
+    if let Some([Ok(before), Ok(after)]) = &views {
+        judge(before, after);
+    }
+    if law.is_none() && loses_owners(before, after) {
+        law = Some(Law::Owners);
+    }
+    if law.is_none() && world.terms.hidden_fields == HiddenFields::Hold {
+        let named: BTreeSet<&String> = before.owners.iter().flat_map(|owner| &owner.fields).collect();
+        fields::leaves(&before.value, "", &mut |place, _| {
+            let is_hidden = get(&known, place).is_none() && get(&after.value, place).is_none();
+            if is_hidden && named.iter().any(|path| place.starts_with(path.as_str())) {
+                law = Some(Law::Hidden);
+            }
+        });
+    }
+    law
+}
+
+/// Whether Etch has kept an entry that it should not have.
+pub(crate) fn keeps_an_entry(world: &World, content: &Content) -> bool {
+    world.terms.ownership == Ownership::None && content.owners.iter().any(|owner| owner.manager == MANAGER)
+}
+
+fn loses_owners(before: &Content, after: &Content) -> bool {
+    let writer = |entry: &Entry| (entry.is_update, entry.manager.clone());
+    before.owners.iter().filter(|owner| owner.manager != MANAGER).any(|owner| {
+        let now: Vec<&Entry> = after.owners.iter().filter(|other| writer(other) == writer(owner)).collect();
+        let is_there =
+            |place: &&String| get(&before.value, place).is_some() && get(&after.value, place).is_some();
+        owner
+            .fields
+            .iter()
+            .filter(is_there)
+            .any(|place| !now.iter().any(|entry| entry.fields.contains(place)))
+    })
+}
+
+fn get<'v>(value: &'v Value, place: &str) -> Option<&'v Value> {
+    place.split('.').skip(1).try_fold(value, |value, name| value.get(name))
+}
+
+/// A null that the schema does not want, or a map that holds nothing.
+fn is_void(value: &Value) -> bool {
+    value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty)
+}

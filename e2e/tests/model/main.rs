@@ -1,0 +1,207 @@
+//! Every interleaving, within bounds, of what users, API servers and Etch do to an object: no law is broken. Each law that is broken on
+//! purpose is found. The model's server answers as a real one does.
+//!
+//! `MODEL_DEPTH`, `MODEL_STATES`, `MODEL_BOUNDS` (users, crashes, faults, upgrades, requests to a server that lags behind, restores) and
+//! `MODEL_WORLD` choose what is explored.
+
+mod conform;
+mod fields;
+mod laws;
+mod operator;
+mod parts;
+mod rest;
+mod sabotage;
+mod server;
+mod state;
+mod system;
+mod tables;
+mod task;
+mod worlds;
+mod write;
+
+use std::env;
+use std::io::Write as _;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::Cluster;
+use e2e::control_plane::{ControlPlane, Kubernetes, Options};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use stateright::{Checker, HasDiscoveries, Model};
+
+use crate::parts::Parts;
+use crate::sabotage::Sabotage;
+use crate::server::Untypable;
+use crate::state::{Action, Bounds, State};
+use crate::system::System;
+
+/// What may happen in the usual run: once with everything that fails, once with two changes of the schema, and once with restores.
+const USUAL: [Bounds; 3] = [
+    Bounds { users: 1, crashes: 1, faults: 1, upgrades: 1, behind: 1, restores: 0 },
+    Bounds { users: 1, crashes: 0, faults: 0, upgrades: 2, behind: 1, restores: 0 },
+    Bounds { users: 1, crashes: 0, faults: 0, upgrades: 1, behind: 0, restores: 1 },
+];
+
+/// Random lives that are compared in the usual run, the steps of each, and how many go on at once.
+const USUAL_SEQUENCES: usize = 12;
+const STEPS: usize = 24;
+const AT_ONCE: usize = 6;
+
+fn number(name: &str) -> Result<Option<usize>> {
+    env::var(name).ok().map(|text| text.parse().context(name.to_owned())).transpose()
+}
+
+fn bounds() -> Result<Vec<Bounds>> {
+    let Ok(text) = env::var("MODEL_BOUNDS") else { return Ok(USUAL.to_vec()) };
+    let numbers: Vec<u8> = text.split(',').map(|part| part.trim().parse()).collect::<Result<_, _>>()?;
+    let [users, crashes, faults, upgrades, behind, restores] = numbers[..] else {
+        anyhow::bail!("MODEL_BOUNDS is six numbers, not {text:?}");
+    };
+    Ok(vec![Bounds { users, crashes, faults, upgrades, behind, restores }])
+}
+
+fn worlds() -> Vec<worlds::World> {
+    let mut all = worlds::all();
+    if let Ok(name) = env::var("MODEL_WORLD") {
+        all.retain(|world| world.name == name);
+    }
+    all
+}
+
+/// How a law came to be broken: each step, and the object after it.
+fn told(system: &System, path: stateright::Path<State, Action>) -> String {
+    let mut world = "";
+    let steps = path.into_vec().into_iter().map(|(state, action)| {
+        world = system.parts.worlds[state.world as usize].name;
+        let live = state.live.map_or_else(String::new, |live| {
+            let content = system.parts.contents.get(live.content);
+            let owners = content.owners.iter().map(|owner| {
+                format!(
+                    " {}{}@{} {:?}",
+                    owner.manager,
+                    if owner.is_update { "" } else { "*" },
+                    owner.version,
+                    owner.fields
+                )
+            });
+            format!("{:?} {} {}{}", live.tag, content.version, content.value, owners.collect::<String>())
+        });
+        let phase = state.task.map(|task| match task.phase {
+            task::Phase::Work(task::Work { step: task::WorkStep::Sent(machine), .. }) => {
+                format!("sent {:?}", system.parts.requests.get(system.parts.pending(machine).request))
+            }
+            phase => format!("{phase:?}"),
+        });
+        format!(
+            "    release {} and {}: {live}\n    {}\n{action:?}",
+            state.crd,
+            state.behind,
+            phase.unwrap_or_default()
+        )
+    });
+    let steps = steps.collect::<Vec<_>>().join("\n");
+    format!("in {world}:\n{steps}")
+}
+
+#[test]
+fn no_law_is_broken() -> Result<()> {
+    bounds()?.into_iter().try_for_each(explore)
+}
+
+fn explore(bounds: Bounds) -> Result<()> {
+    let begun = Instant::now();
+    let system = System::new(Parts::new(worlds(), None), bounds);
+    let mut checker = system
+        .clone()
+        .checker()
+        .threads(number("MODEL_THREADS")?.unwrap_or(2))
+        .finish_when(HasDiscoveries::AnyFailures);
+    if let Some(depth) = number("MODEL_DEPTH")? {
+        checker = checker.target_max_depth(depth);
+    }
+    if let Some(states) = number("MODEL_STATES")? {
+        checker = checker.target_state_count(states);
+    }
+    let checker = checker.spawn_bfs().join();
+    writeln!(
+        std::io::stderr(),
+        "{bounds:?}: {} states, {} of them different, depth {}, {} contents, {:.0} s",
+        checker.state_count(),
+        checker.unique_state_count(),
+        checker.max_depth(),
+        system.parts.contents.len(),
+        begun.elapsed().as_secs_f64()
+    )?;
+    for (name, path) in checker.discoveries() {
+        ensure!(name == "Etch rests", "{name}\n{}", told(&system, path));
+    }
+    ensure!(checker.discovery("Etch rests").is_some(), "Etch never rests");
+    Ok(())
+}
+
+#[test]
+fn each_law_that_is_broken_is_found() -> Result<()> {
+    for (law, name) in laws::Law::ALL {
+        ensure!(Sabotage::ALL.iter().any(|(_, broken, ..)| *broken == law), "nothing breaks {name}");
+    }
+    let mut missed = Vec::new();
+    for (sabotage, law, world, bounds) in Sabotage::ALL {
+        let mut worlds = worlds::all();
+        worlds.retain(|known| known.name == world);
+        let system = System::new(Parts::new(worlds, Some(sabotage)), bounds);
+        let wanted = law.name();
+        let checker =
+            system.checker().threads(2).finish_when(HasDiscoveries::AnyOf([wanted].into())).spawn_bfs();
+        let checker = checker.join();
+        let found = checker.discovery(wanted).map(|path| path.into_vec().len());
+        writeln!(
+            std::io::stderr(),
+            "{sabotage:?} in {world}: {wanted}: {found:?} states on the way, {} in all",
+            checker.unique_state_count()
+        )?;
+        if found.is_none() {
+            missed.push(format!("{sabotage:?} breaks {wanted}, and nothing was found"));
+        }
+    }
+    ensure!(missed.is_empty(), "{}", missed.join("\n"));
+    Ok(())
+}
+
+/// What [`System`] leaves out, since Etch does not promise it: whoever mends one of these takes it from there, and from
+/// `docs/reliability.md`.
+#[test]
+fn the_limits_are_where_they_are_said_to_be() -> Result<()> {
+    let bounds = Bounds { users: 1, crashes: 1, faults: 0, upgrades: 2, behind: 2, restores: 0 };
+    for (world, law) in [("changing", laws::Law::Undone), ("hiding", laws::Law::Values)] {
+        let mut worlds = worlds::all();
+        worlds.retain(|known| known.name == world);
+        let system = System { is_strict: true, ..System::new(Parts::new(worlds, None), bounds) };
+        let wanted = HasDiscoveries::AnyOf([law.name()].into());
+        let checker = system.checker().threads(2).finish_when(wanted).spawn_bfs().join();
+        ensure!(checker.discovery(law.name()).is_some(), "{world} breaks nothing any more");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_models_server_is_as_the_real_one() -> Result<()> {
+    let sequences = number("MODEL_SEQUENCES")?;
+    let seed =
+        number("MODEL_SEED")?.unwrap_or(if sequences.is_some() { fastrand::usize(..1 << 32) } else { 1 });
+    let sequences = sequences.unwrap_or(USUAL_SEQUENCES);
+    let dir = tempfile::tempdir()?;
+    let control_plane = ControlPlane::start(Options::new(dir.path().join("cluster"))).await?;
+    let cluster = Cluster::of(&control_plane).await?;
+    let keeps = *control_plane.kubernetes() >= Kubernetes::supported_release("1.37")?;
+    let untypable = if keeps { Untypable::Keeps } else { Untypable::Wipes };
+    let mut worlds = worlds();
+    worlds.iter_mut().for_each(|world| world.untypable = untypable);
+    let parts = Parts::new(worlds, None);
+    let seeds = (0..sequences).map(|index| seed.wrapping_add(index) as u64);
+    let lives = stream::iter(seeds)
+        .map(|seed| conform::live(&cluster, &parts, seed, STEPS))
+        .buffer_unordered(AT_ONCE);
+    let steps: usize = lives.try_fold(0, async |sum, steps| Ok(sum + steps)).await?;
+    writeln!(std::io::stderr(), "{sequences} lives of {steps} requests; MODEL_SEED={seed}")?;
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Each law broken on purpose, where Etch meets the world: in a request on its way out, in an answer, or in what is remembered.
+//! It must not be known to the product.
+
+use etch::domain::object::Object;
+use serde_json::json;
+
+use crate::laws::Law;
+use crate::parts::without;
+use crate::server::{Request, Verb, payload};
+use crate::state::Bounds;
+
+/// A way to break a law.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Sabotage {
+    /// Requests name no resource version: a race is won.
+    NamesNoRevision,
+    /// Requests name neither a uid nor a resource version: what is gone comes back.
+    NamesNobody,
+    /// What is gone is created again.
+    CreatesWhatIsGone,
+    /// Applies carry the values that were read.
+    AppliesValues,
+    /// The same, from whoever owns them, and whatever stands there by now.
+    ForcesValues,
+    /// Merge patches carry the values that were read, as they were read first.
+    PutsBackWhatWasRead,
+    /// Values follow their default whoever owns them.
+    FollowsWhatIsOwned,
+    /// Owners are not moved: an empty merge patch is sent in place of it.
+    LeavesOwnersBehind,
+    /// The entry that a write leaves is not removed.
+    LeavesItsEntry,
+    /// Fields that only etcd still holds are no reason to wait.
+    IgnoresHiddenFields,
+    /// A write that changed something needs no proof.
+    ProvesNothing,
+    /// An answer that lacks a default counts as one that shows it.
+    BelievesEveryAnswer,
+    /// What the last pass proved holds for every schema.
+    RemembersTooMuch,
+    /// Values of changed defaults are left to a server that may lag behind, and nothing is verified later.
+    SendsNoChangedValues,
+    /// What was written while servers lagged behind is not verified.
+    VerifiesNothing,
+    /// A pass is on record before it begins.
+    RecordsAhead,
+    /// A request that is not answered has been carried out.
+    BelievesInSilence,
+    /// A merge patch notes when it was sent.
+    MarksWhatItWrites,
+    /// What others write after the pass is not looked at.
+    HearsNothing,
+}
+
+impl Sabotage {
+    /// All of them, with the law that each breaks, and where: the world, and what may happen in it.
+    pub(crate) const ALL: [(Self, Law, &'static str, Bounds); 19] = {
+        const LAGS: Bounds = Bounds { users: 1, crashes: 0, faults: 0, upgrades: 2, behind: 2, restores: 0 };
+        const FAILS: Bounds = Bounds { users: 1, crashes: 1, faults: 1, upgrades: 1, behind: 0, restores: 0 };
+        const QUIET: Bounds = Bounds { users: 1, crashes: 0, faults: 0, upgrades: 2, behind: 0, restores: 0 };
+        [
+            (Self::NamesNoRevision, Law::Race, "introduced", QUIET),
+            (Self::NamesNobody, Law::Creates, "changing", QUIET),
+            (Self::CreatesWhatIsGone, Law::Creates, "changing", QUIET),
+            (Self::AppliesValues, Law::Owners, "changing", QUIET),
+            (Self::ForcesValues, Law::Values, "changing", QUIET),
+            (Self::PutsBackWhatWasRead, Law::Values, "changing", QUIET),
+            (Self::FollowsWhatIsOwned, Law::Values, "following", QUIET),
+            (Self::LeavesOwnersBehind, Law::Owners, "introduced, up to 1.36", QUIET),
+            (Self::LeavesItsEntry, Law::Owners, "following", QUIET),
+            (Self::IgnoresHiddenFields, Law::Hidden, "hiding", QUIET),
+            (Self::ProvesNothing, Law::Persisted, "introduced", QUIET),
+            (Self::BelievesEveryAnswer, Law::Persisted, "changing", LAGS),
+            (Self::RemembersTooMuch, Law::Persisted, "changing", QUIET),
+            (Self::SendsNoChangedValues, Law::Values, "changing", LAGS),
+            (Self::VerifiesNothing, Law::Persisted, "changing", LAGS),
+            (Self::RecordsAhead, Law::Persisted, "changing", FAILS),
+            (Self::BelievesInSilence, Law::Persisted, "changing", FAILS),
+            (Self::MarksWhatItWrites, Law::Idempotence, "changing", QUIET),
+            (Self::HearsNothing, Law::Undone, "introduced", QUIET),
+        ]
+    };
+
+    /// The request that is sent in place of another.
+    pub(crate) fn change(self, request: Request, object: &dyn Fn() -> Object) -> Request {
+        let Request { version, manager, verb, body } = request;
+        let is_identity = verb == Verb::Apply && body.get("spec").is_none();
+        let with_values = |mut body: serde_json::Value| {
+            body["spec"] = payload(object().json())["spec"].clone();
+            body
+        };
+        let (verb, body) = match self {
+            Self::NamesNoRevision => (verb, without(body, "resourceVersion")),
+            Self::NamesNobody => (verb, without(without(body, "resourceVersion"), "uid")),
+            Self::AppliesValues if is_identity => (verb, with_values(body)),
+            Self::ForcesValues if is_identity => (Verb::Force, with_values(without(body, "resourceVersion"))),
+            Self::PutsBackWhatWasRead if verb != Verb::Json => {
+                (Verb::Merge, json!({ "spec": payload(object().json())["spec"] }))
+            }
+            Self::MarksWhatItWrites if verb == Verb::Merge => {
+                (verb, json!({ "spec": { "note": object().resource_version() } }))
+            }
+            Self::LeavesOwnersBehind if verb == Verb::Merge => (verb, without(body, "managedFields")),
+            _ => (verb, body),
+        };
+        Request { version, manager, verb, body }
+    }
+}

@@ -1,0 +1,371 @@
+//! What an API server makes of a request to one custom resource: the bytes in etcd, the read view, the owners.
+//! It must not use Etch's decisions. Pruning, nulls and filling are the library's that vectors hold against Kubernetes; what is
+//! stored when, by whom it is owned, and what is refused, is worked out here and held against a real server by `conform`.
+//!
+//! Source: apiextensions-apiserver `customresource_handler.go`; apimachinery `util/managedfields`; structured-merge-diff v6
+//! `merge/update.go`.
+
+use etch::domain::compile::Compiled;
+use etch::domain::crd::Crd;
+use etch::domain::defaults::read;
+use etch::domain::json::Json;
+use etch::domain::prune::prune;
+use etch::domain::schema::Schema;
+use serde_json::{Value, json};
+
+use crate::fields::{self, Fields};
+use crate::write::Write;
+
+pub(crate) const GROUP: &str = "model.example.com";
+pub(crate) const KIND: &str = "Thing";
+pub(crate) const NAME: &str = "a";
+pub(crate) const NAMESPACE: &str = "default";
+
+/// One state of the CRD.
+pub(crate) struct Release {
+    /// The CRD, as Etch reads it.
+    pub(crate) crd: Crd,
+    /// The same, as it is sent.
+    pub(crate) document: Value,
+    versions: Vec<(String, Schema, Compiled)>,
+}
+
+/// An entry of `managedFields`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Entry {
+    pub(crate) is_update: bool,
+    pub(crate) manager: String,
+    pub(crate) version: String,
+    pub(crate) fields: Fields,
+}
+
+/// What etcd holds, apart from the names under which it is there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Content {
+    pub(crate) version: String,
+    /// `spec`, where there is one.
+    pub(crate) value: Value,
+    /// In order.
+    pub(crate) owners: Vec<Entry>,
+}
+
+/// Whose bytes they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Tag {
+    pub(crate) uid: u8,
+    pub(crate) revision: u16,
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Request {
+    pub(crate) version: String,
+    pub(crate) manager: String,
+    pub(crate) verb: Verb,
+    pub(crate) body: Value,
+}
+
+/// How a body is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Verb {
+    Create,
+    /// What is read, with a merge patch on it, put back as it was read.
+    Edit,
+    Merge,
+    Json,
+    Apply,
+    Force,
+    Delete,
+}
+
+/// What a request that is not refused comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// These bytes are stored: other ones than before, or the same.
+    Stored(Content),
+    Deleted,
+}
+
+/// A refusal: its status and its message.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Refused {
+    pub(crate) code: u16,
+    pub(crate) message: String,
+}
+
+pub(crate) fn refused<T>(code: u16, message: &str) -> Result<T, Refused> {
+    Err(Refused { code, message: message.to_owned() })
+}
+
+/// What servers before 1.37 do where they cannot put the object into an owner's terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Untypable {
+    /// A write that is no apply stores it, and all owners are forgotten.
+    Wipes,
+    /// It stores it, and the owners are those from before.
+    Keeps,
+}
+
+impl Release {
+    /// Reads a CRD; `stored` are the versions at which objects may be stored.
+    pub(crate) fn new(mut document: Value, stored: &[String]) -> Self {
+        document["status"] = json!({ "storedVersions": stored });
+        let crd = Crd::read(&Json::from(document.clone())).expect("the model's CRDs can be read");
+        let compiled = crd.versions().iter().map(|version| {
+            let all = document["spec"]["versions"].as_array().into_iter().flatten();
+            let schema = all.clone().find(|other| other["name"] == version.name.as_str());
+            let schema = Schema::parse(&schema.expect("it is there")["schema"]["openAPIV3Schema"]);
+            let schema = schema.expect("the model's schemas can be read");
+            let compiled = Compiled::new(&schema);
+            (version.name.clone(), schema, compiled)
+        });
+        let versions = compiled.collect();
+        Self { crd, document, versions }
+    }
+
+    pub(crate) fn storage(&self) -> &str {
+        &self.crd.storage().name
+    }
+
+    pub(crate) fn has(&self, version: &str) -> bool {
+        self.find(version).is_some()
+    }
+
+    fn find(&self, version: &str) -> Option<(&Schema, &Compiled)> {
+        let found = self.versions.iter().find(|(name, ..)| name == version);
+        found.map(|(_, schema, compiled)| (schema, compiled))
+    }
+
+    /// What a version makes of a value that comes in.
+    pub(crate) fn decode(&self, value: &Value, version: &str) -> Result<Value, Refused> {
+        let Some((schema, compiled)) = self.find(version) else {
+            return refused(500, "request to convert CR from an invalid group/version: model.example.com/v0");
+        };
+        let mut value = value.clone();
+        match read(&mut value, schema, compiled, &mut |_| {}) {
+            Ok(()) => Ok(value),
+            Err(error) => refused(500, &error.to_string()),
+        }
+    }
+
+    pub(crate) fn fill(&self, mut value: Value, version: &str) -> Value {
+        if let Some((_, compiled)) = self.find(version) {
+            compiled.fill(&mut value);
+        }
+        value
+    }
+
+    pub(crate) fn convert(&self, mut value: Value, from: &str, to: &str) -> Value {
+        if let Some((schema, _)) = self.find(to).filter(|_| from != to) {
+            prune(&mut value, schema, true, &mut |_| {});
+        }
+        value
+    }
+
+    /// What a reader at a version sees.
+    pub(crate) fn view(&self, content: &Content, version: &str) -> Result<Value, Refused> {
+        let value = self.decode(&content.value, &content.version)?;
+        Ok(self.convert(value, &content.version, version))
+    }
+
+    /// The part of the bytes that the storage version knows, without any default, and the rest of them.
+    pub(crate) fn known(&self, content: &Content) -> Value {
+        let mut value = content.value.clone();
+        if let Some((schema, _)) = self.find(&content.version) {
+            prune(&mut value, schema, true, &mut |_| {});
+        }
+        self.convert(value, "", self.storage())
+    }
+
+    /// Whether the bytes hold every default that the storage version gives this object.
+    pub(crate) fn is_stored(&self, content: &Content) -> bool {
+        let known = self.known(content);
+        let filled = self.decode(&known, self.storage());
+        filled.is_ok_and(|filled| {
+            let (mut before, mut after) = (Vec::new(), Vec::new());
+            fields::leaves(&known, "", &mut |place, value| before.push((place.to_owned(), value)));
+            fields::leaves(&filled, "", &mut |place, value| after.push((place.to_owned(), value)));
+            after.iter().all(|leaf| before.contains(leaf))
+        })
+    }
+
+    /// Whether a version can express a value.
+    pub(crate) fn express(&self, value: &Value, version: &str) -> Result<(), Refused> {
+        let Some((schema, _)) = self.find(version) else {
+            return refused(500, "request to convert CR to an invalid group/version: model.example.com/v0");
+        };
+        let mut unknown = None;
+        prune(&mut value.clone(), schema, true, &mut |trail| {
+            unknown.get_or_insert_with(|| trail.to_path().to_string());
+        });
+        match unknown {
+            Some(path) => refused(500, &format!("{path}: field not declared in schema")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// An object as it is read at a version.
+pub(crate) fn document(
+    release: &Release,
+    content: &Content,
+    tag: Tag,
+    version: &str,
+) -> Result<Value, Refused> {
+    let mut object = release.view(content, version)?;
+    let owners: Vec<Value> = content.owners.iter().map(Entry::json).collect();
+    object["apiVersion"] = json!(format!("{GROUP}/{version}"));
+    object["kind"] = json!(KIND);
+    object["metadata"] = json!({
+        "name": NAME, "namespace": NAMESPACE, "uid": uid(tag.uid), "resourceVersion": tag.revision.to_string(),
+    });
+    if !owners.is_empty() {
+        object["metadata"]["managedFields"] = json!(owners);
+    }
+    Ok(object)
+}
+
+pub(crate) fn uid(number: u8) -> String {
+    format!("uid-{number}")
+}
+
+/// What comes of a request to a server that serves `release`.
+pub(crate) fn handle(
+    release: &Release,
+    untypable: Untypable,
+    live: Option<(&Content, Tag)>,
+    request: &Request,
+) -> Result<Effect, Refused> {
+    let Request { version, verb, body, .. } = request;
+    if !release.has(version) {
+        return refused(404, "the server could not find the requested resource");
+    }
+    let metadata = &body["metadata"];
+    let write = Write { release, untypable, request };
+    match (verb, live) {
+        (Verb::Create, Some(_)) => refused(409, "already exists"),
+        (Verb::Create, None) => write.update(None, body),
+        (Verb::Apply | Verb::Force, None) if metadata.get("uid").is_some() => refused(409, "uid mismatch"),
+        (Verb::Apply | Verb::Force, None) => write.apply(None),
+        (_, None) => refused(404, "not found"),
+        (Verb::Delete, Some(_)) => Ok(Effect::Deleted),
+        (Verb::Apply | Verb::Force, Some((content, tag))) => {
+            let effect = write.apply(Some(content))?;
+            preconditions(metadata, tag)?;
+            Ok(effect)
+        }
+        (verb, Some((content, tag))) => {
+            let before = document(release, content, tag, version)?;
+            let after = match verb {
+                Verb::Edit | Verb::Merge => merge(before, body),
+                _ => operate(before, body)?,
+            };
+            preconditions(&after["metadata"], tag)?;
+            write.update(Some(content), &after)
+        }
+    }
+}
+
+/// The conditions that a body sets by naming a uid and a resource version.
+fn preconditions(metadata: &Value, tag: Tag) -> Result<(), Refused> {
+    if metadata.get("uid").is_some_and(|named| *named != json!(uid(tag.uid))) {
+        return refused(409, "Precondition failed: UID in precondition");
+    }
+    let revision = tag.revision.to_string();
+    if metadata.get("resourceVersion").is_some_and(|named| *named != json!(revision)) {
+        return refused(409, "the object has been modified");
+    }
+    Ok(())
+}
+
+impl Entry {
+    /// An update is an entry of its own for each version, an apply is not.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (self.is_update, &self.manager) == (other.is_update, &other.manager)
+            && (!self.is_update || self.version == other.version)
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "manager": self.manager, "operation": if self.is_update { "Update" } else { "Apply" },
+            "apiVersion": format!("{GROUP}/{}", self.version), "fieldsType": "FieldsV1",
+            "fieldsV1": fields::to_json(&self.fields),
+        })
+    }
+
+    pub(crate) fn read(entry: &Value) -> Self {
+        let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+        Self {
+            is_update: entry["operation"] == "Update",
+            manager: text("manager"),
+            version: text("apiVersion").rsplit('/').next().unwrap_or_default().to_owned(),
+            fields: fields::from_json(&entry["fieldsV1"]),
+        }
+    }
+}
+
+/// Of entries that are the same, the server keeps the last (fact W17).
+pub(crate) fn united(given: impl Iterator<Item = Entry>) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for entry in given {
+        entries.retain(|known| !known.is_same(&entry));
+        entries.push(entry);
+    }
+    entries
+}
+
+/// The part of a document that the schema describes.
+pub(crate) fn payload(document: &Value) -> Value {
+    document.get("spec").map_or_else(|| json!({}), |spec| json!({ "spec": spec }))
+}
+
+/// RFC 7386.
+pub(crate) fn merge(mut value: Value, patch: &Value) -> Value {
+    let Value::Object(patch) = patch else { return patch.clone() };
+    if !value.is_object() {
+        value = json!({});
+    }
+    let Value::Object(fields) = &mut value else { return value };
+    for (name, theirs) in patch {
+        let ours = fields.remove(name);
+        if !theirs.is_null() {
+            fields.insert(name.clone(), merge(ours.unwrap_or_default(), theirs));
+        }
+    }
+    value
+}
+
+/// RFC 6902, as far as anybody here uses it.
+fn operate(mut document: Value, operations: &Value) -> Result<Value, Refused> {
+    for operation in operations.as_array().into_iter().flatten() {
+        let path = operation["path"].as_str().unwrap_or_default();
+        let (parent, name) = path.rsplit_once('/').unwrap_or_default();
+        let failed = || refused(422, "the server rejected our request due to an error in our request");
+        let Some(parent) = document.pointer_mut(parent) else { return failed() };
+        let value = &operation["value"];
+        match (operation["op"].as_str(), parent) {
+            (Some("test"), parent) => {
+                let pointer = format!("/{name}");
+                if parent.pointer(&pointer) != Some(value) {
+                    return failed();
+                }
+            }
+            (Some("remove"), Value::Object(fields)) => {
+                if fields.remove(name).is_none() {
+                    return failed();
+                }
+            }
+            (Some("remove"), Value::Array(items)) => match name.parse() {
+                Ok(index) if index < items.len() => drop(items.remove(index)),
+                _ => return failed(),
+            },
+            (Some(op), Value::Object(fields)) => {
+                if fields.insert(name.to_owned(), value.clone()).is_none() && op == "replace" {
+                    return failed();
+                }
+            }
+            _ => return failed(),
+        }
+    }
+    Ok(document)
+}

@@ -1,0 +1,211 @@
+//! The clusters that are explored: how a CRD changes, what users send, and what a policy allows.
+//! It must not hold more than it takes: every field and every request multiplies the states.
+
+use etch::domain::path::Path;
+use etch::domain::plan::{HiddenFields, Ownership, Terms};
+use serde_json::{Value, json};
+
+use crate::server::{GROUP, KIND, NAME, NAMESPACE, Release, Request, Untypable, Verb};
+
+/// One cluster's possible lives.
+pub(crate) struct World {
+    pub(crate) name: &'static str,
+    /// The CRD as it comes to be, one after the other.
+    pub(crate) releases: Vec<Release>,
+    /// What users may send at any time.
+    pub(crate) menu: Vec<Request>,
+    pub(crate) terms: Terms,
+    /// The defaults that values follow.
+    pub(crate) follow: Vec<Path>,
+    pub(crate) untypable: Untypable,
+}
+
+/// The versions of a CRD: name and properties of `spec`; the last one is the storage version.
+type Versions = Vec<(&'static str, Value)>;
+
+pub(crate) fn number() -> Value {
+    json!({ "type": "integer" })
+}
+
+pub(crate) fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+fn with(mut schema: Value, default: impl Into<Value>) -> Value {
+    schema["default"] = default.into();
+    schema
+}
+
+fn map(properties: Value) -> Value {
+    json!({ "type": "object", "properties": properties })
+}
+
+/// The CRD with these versions; `generation` tells its states apart.
+pub(crate) fn definition(versions: &[(&'static str, Value)], generation: usize) -> Value {
+    let last = versions.len() - 1;
+    let versions = versions.iter().enumerate().map(|(index, (name, properties))| {
+        let schema = map(json!({ "spec": map(properties.clone()) }));
+        json!({ "name": name, "served": true, "storage": index == last, "schema": { "openAPIV3Schema": schema } })
+    });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("things.{GROUP}"), "uid": "crd", "generation": generation },
+        "spec": {
+            "group": GROUP, "scope": "Namespaced",
+            "names": { "kind": KIND, "plural": "things", "singular": "thing", "listKind": "ThingList" },
+            "versions": versions.collect::<Vec<_>>(),
+        },
+    })
+}
+
+pub(crate) fn releases(all: Vec<Versions>) -> Vec<Release> {
+    let mut stored: Vec<String> = Vec::new();
+    let mut releases = Vec::new();
+    for (index, versions) in all.into_iter().enumerate() {
+        stored.retain(|name| versions.iter().any(|(known, _)| known == name));
+        if let Some((last, _)) = versions.last().filter(|(last, _)| !stored.iter().any(|name| name == last)) {
+            stored.push((*last).to_owned());
+        }
+        releases.push(Release::new(definition(&versions, index + 1), &stored));
+    }
+    releases
+}
+
+/// A request for the object.
+pub(crate) fn request(verb: Verb, manager: &str, version: &str, spec: Value) -> Request {
+    let body = match verb {
+        Verb::Create | Verb::Apply | Verb::Force => json!({
+            "apiVersion": format!("{GROUP}/{version}"), "kind": KIND,
+            "metadata": { "name": NAME, "namespace": NAMESPACE }, "spec": spec,
+        }),
+        Verb::Edit | Verb::Merge => json!({ "spec": spec }),
+        Verb::Json => spec,
+        Verb::Delete => Value::Null,
+    };
+    Request { version: version.to_owned(), manager: manager.to_owned(), verb, body }
+}
+
+fn menu(requests: Vec<(Verb, &str, &str, Value)>) -> Vec<Request> {
+    requests.into_iter().map(|(verb, manager, version, spec)| request(verb, manager, version, spec)).collect()
+}
+
+/// Everything that is explored.
+pub(crate) fn all() -> Vec<World> {
+    use Verb::{Apply, Create, Delete, Edit, Merge};
+    let keep = Terms::default();
+    let own = Terms { ownership: Ownership::Own, ..keep };
+    let drop = Terms { hidden_fields: HiddenFields::Drop, ..keep };
+    let size = || vec![".spec.size".parse().expect("a path")];
+    let world = |name, releases: Vec<Versions>, menu, terms, follow, untypable| World {
+        name,
+        releases: self::releases(releases),
+        menu,
+        terms,
+        follow,
+        untypable,
+    };
+    let changing = || {
+        vec![
+            vec![("v1", json!({ "note": text(), "size": number() }))],
+            vec![("v1", json!({ "note": text(), "size": with(number(), 1) }))],
+            vec![("v1", json!({ "note": text(), "size": with(number(), 5) }))],
+            vec![("v1", json!({ "note": text(), "size": with(number(), 1) }))],
+        ]
+    };
+    let removed = || {
+        vec![
+            vec![("v1", json!({ "note": text(), "size": with(number(), 1) }))],
+            vec![("v1", json!({ "note": with(text(), "n"), "size": number() }))],
+            vec![("v1", json!({ "note": with(text(), "n"), "size": with(number(), 7) }))],
+        ]
+    };
+    let sized = || {
+        menu(vec![
+            (Create, "b", "v1", json!({})),
+            (Apply, "a", "v1", json!({ "size": 1 })),
+            (Apply, "a", "v1", json!({ "note": "x" })),
+            (Merge, "b", "v1", json!({ "size": 7 })),
+            (Merge, "b", "v1", json!({ "size": null })),
+            (Edit, "b", "v1", json!({ "note": "e" })),
+            (Delete, "b", "v1", json!(null)),
+        ])
+    };
+    let nested = vec![
+        vec![("v1", json!({ "note": text(), "net": map(json!({ "host": text(), "port": number() })) }))],
+        vec![(
+            "v1",
+            json!({ "note": text(), "net": map(json!({ "host": text(), "port": with(number(), 80) })) }),
+        )],
+        vec![(
+            "v1",
+            json!({
+                "note": json!({ "type": "string", "nullable": true, "default": "n" }),
+                "net": with(map(json!({ "host": text(), "port": with(number(), 80) })), json!({})),
+            }),
+        )],
+    ];
+    let nets = menu(vec![
+        (Create, "b", "v1", json!({ "note": null })),
+        (Create, "b", "v1", json!({ "net": {} })),
+        (Apply, "a", "v1", json!({ "net": { "host": "h" } })),
+        (Apply, "a", "v1", json!({ "net": { "port": 8 } })),
+        (Merge, "b", "v1", json!({ "net": null })),
+        (Edit, "b", "v1", json!({ "net": { "host": "i" } })),
+        (Delete, "b", "v1", json!(null)),
+    ]);
+    let introduced = || {
+        vec![
+            vec![("v1", json!({ "note": text() }))],
+            vec![
+                ("v1", json!({ "note": text() })),
+                ("v2", json!({ "note": text(), "color": with(text(), "red") })),
+            ],
+            vec![
+                ("v1", json!({ "note": text(), "color": text() })),
+                ("v2", json!({ "note": text(), "color": with(text(), "blue") })),
+            ],
+            vec![("v2", json!({ "note": text(), "color": with(text(), "blue") }))],
+        ]
+    };
+    let colored = || {
+        menu(vec![
+            (Create, "b", "v1", json!({ "note": "x" })),
+            (Apply, "a", "v1", json!({ "note": "x" })),
+            (Apply, "a", "v2", json!({ "note": "y", "color": "green" })),
+            (Merge, "b", "v1", json!({ "note": "z" })),
+            (Merge, "b", "v2", json!({ "color": "red" })),
+            (Edit, "b", "v2", json!({ "note": "e" })),
+            (Delete, "b", "v2", json!(null)),
+        ])
+    };
+    let hiding = || {
+        vec![
+            vec![("v1", json!({ "note": text(), "old": text() }))],
+            vec![("v1", json!({ "note": text(), "size": with(number(), 1) }))],
+            vec![("v1", json!({ "note": text(), "old": with(text(), "o"), "size": with(number(), 1) }))],
+        ]
+    };
+    let olds = || {
+        menu(vec![
+            (Create, "b", "v1", json!({ "note": "x" })),
+            (Apply, "a", "v1", json!({ "old": "x" })),
+            (Merge, "b", "v1", json!({ "old": "y" })),
+            (Apply, "a", "v1", json!({ "note": "z" })),
+            (Edit, "b", "v1", json!({ "note": "e" })),
+            (Delete, "b", "v1", json!(null)),
+        ])
+    };
+    use Untypable::{Keeps, Wipes};
+    vec![
+        world("changing", changing(), sized(), keep, Vec::new(), Keeps),
+        world("following", changing(), sized(), keep, size(), Keeps),
+        world("removed", removed(), sized(), keep, Vec::new(), Keeps),
+        world("following a removal", removed(), sized(), keep, size(), Keeps),
+        world("owning", changing(), sized(), own, Vec::new(), Keeps),
+        world("nested", nested, nets, keep, Vec::new(), Keeps),
+        world("introduced", introduced(), colored(), keep, Vec::new(), Keeps),
+        world("introduced, up to 1.36", introduced(), colored(), keep, Vec::new(), Wipes),
+        world("hiding", hiding(), olds(), keep, Vec::new(), Keeps),
+        world("dropping", hiding(), olds(), drop, Vec::new(), Keeps),
+    ]
+}

@@ -1,0 +1,160 @@
+//! What a write stores, and who owns it then: updates, and server-side applies.
+//! It must not look at preconditions.
+//!
+//! Source: apimachinery `util/managedfields`; structured-merge-diff v6 `merge/update.go`.
+
+use serde_json::{Value, json};
+
+use crate::fields::{self, Fields};
+use crate::server::{
+    Content, Effect, Entry, Refused, Release, Request, Untypable, Verb, payload, refused, united,
+};
+
+/// A write that is being carried out.
+pub(crate) struct Write<'a> {
+    pub(crate) release: &'a Release,
+    pub(crate) untypable: Untypable,
+    pub(crate) request: &'a Request,
+}
+
+impl Write<'_> {
+    /// A create, a put, or a patch that is no apply: `body` is what the object is to be.
+    pub(crate) fn update(&self, live: Option<&Content>, body: &Value) -> Result<Effect, Refused> {
+        let Self { release, request: Request { version, manager, .. }, .. } = *self;
+        let before = live.map_or(Ok(json!({})), |live| release.view(live, version))?;
+        let after = release.decode(&payload(body), version)?;
+        let given = body["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let known = live.map(|live| live.owners.clone()).unwrap_or_default();
+        let owners = match given {
+            [only] if *only == json!({}) => Vec::new(),
+            [] => known.clone(),
+            given => united(given.iter().map(Entry::read)),
+        };
+        // Who updates an object that nobody owns a field of leaves it so.
+        if owners.is_empty() && live.is_some() {
+            return Ok(self.store(after, owners));
+        }
+        let key = Entry {
+            is_update: true,
+            manager: manager.clone(),
+            version: version.clone(),
+            fields: Fields::new(),
+        };
+        let owners = match self.updated(&before, &after, owners, key) {
+            Ok(owners) => owners,
+            Err(_) if self.untypable == Untypable::Wipes => Vec::new(),
+            Err(_) => known,
+        };
+        Ok(self.store(after, owners))
+    }
+
+    fn updated(
+        &self,
+        before: &Value,
+        after: &Value,
+        owners: Vec<Entry>,
+        key: Entry,
+    ) -> Result<Vec<Entry>, Refused> {
+        self.expressible(before, &owners)?;
+        let (mut owners, difference) = self.taken(before, after, owners, &key, true)?;
+        let index = owners.iter().position(|owner| owner.is_same(&key));
+        let mut entry = index.map_or(key, |index| owners.remove(index));
+        entry.fields.retain(|place| !difference.removed.contains(place));
+        entry.fields.extend(difference.modified.iter().chain(&difference.added).cloned());
+        owners.push(entry);
+        Ok(owners)
+    }
+
+    pub(crate) fn apply(&self, live: Option<&Content>) -> Result<Effect, Refused> {
+        let Self { release, request: Request { version, manager, verb, body }, .. } = *self;
+        let config = payload(body);
+        release.express(&config, version)?;
+        let before = live.map_or(Ok(json!({})), |live| release.view(live, version))?;
+        let mut owners = live.map(|live| live.owners.clone()).unwrap_or_default();
+        let key = Entry {
+            is_update: false,
+            manager: manager.clone(),
+            version: version.clone(),
+            fields: Fields::new(),
+        };
+        if let (true, Some(_)) = (owners.is_empty(), live) {
+            let first = Entry { is_update: true, manager: "before-first-apply".to_owned(), ..key.clone() };
+            owners = self.updated(&json!({}), &before, owners, first)?;
+        }
+        self.expressible(&before, &owners)?;
+        let index = owners.iter().position(|owner| owner.is_same(&key));
+        let last = index.map(|index| owners.remove(index));
+        let entry = Entry { fields: fields::applied(&config), ..key.clone() };
+        owners.push(entry);
+        let mut after = fields::merged(&before, &config);
+        if let Some(last) = last {
+            after = self.given_up(&after, &owners, &last)?;
+        }
+        let (owners, _) = self.taken(&before, &after, owners, &key, *verb == Verb::Force)?;
+        // What changes nothing is stored as it was read, and gets no default (fact W6).
+        if live.is_some() && before == after {
+            return Ok(self.store(before, owners));
+        }
+        let after = release.fill(after, version);
+        // A map that has lost all it had is null by now. Unlike a decoder, nobody drops that.
+        if release.decode(&after, version)? != after {
+            return refused(422, "must be of type object: \"null\"");
+        }
+        Ok(self.store(after, owners))
+    }
+
+    /// Whether an object can be put into the terms of all its owners.
+    fn expressible(&self, before: &Value, owners: &[Entry]) -> Result<(), Refused> {
+        let mut others = owners.iter().filter(|owner| owner.version != self.request.version);
+        others.try_for_each(|owner| self.release.express(before, &owner.version))
+    }
+
+    /// What the other owners keep, and how the object changes.
+    fn taken(
+        &self,
+        before: &Value,
+        after: &Value,
+        mut owners: Vec<Entry>,
+        key: &Entry,
+        force: bool,
+    ) -> Result<(Vec<Entry>, fields::Difference), Refused> {
+        let difference = fields::compare(before, after);
+        for owner in owners.iter_mut().filter(|owner| !owner.is_same(key)) {
+            if owner.version != self.request.version {
+                self.release.express(before, &owner.version)?;
+                self.release.express(after, &owner.version)?;
+            }
+            let is_taken =
+                |place: &String| difference.modified.contains(place) || difference.added.contains(place);
+            if !force && owner.fields.iter().any(is_taken) {
+                return refused(409, &format!("Apply failed: conflict with {:?}", owner.manager));
+            }
+            owner.fields.retain(|place| !is_taken(place) && !difference.removed.contains(place));
+        }
+        Ok((owners, difference))
+    }
+
+    /// A merged object without what an applier named before and does not name any more, unless others own it.
+    fn given_up(&self, merged: &Value, owners: &[Entry], last: &Entry) -> Result<Value, Refused> {
+        if last.fields.is_empty() {
+            return Ok(merged.clone());
+        }
+        if last.version != self.request.version {
+            self.release.express(merged, &last.version)?;
+        }
+        let last = fields::with_parents(&last.fields);
+        let all = fields::with_parents(&fields::applied(merged));
+        let mut left = fields::with_parents(&fields::applied(&fields::without(merged, &last)));
+        owners.iter().for_each(|owner| left.extend(fields::with_parents(&owner.fields)));
+        let gone = all.difference(&left).filter(|place| last.contains(*place)).cloned().collect();
+        Ok(fields::without(merged, &gone))
+    }
+
+    fn store(&self, value: Value, mut owners: Vec<Entry>) -> Effect {
+        owners.retain(|owner| !owner.fields.is_empty());
+        owners.sort();
+        let storage = self.release.storage();
+        let value = self.release.convert(value, &self.request.version, storage);
+        Effect::Stored(Content { version: storage.to_owned(), value, owners })
+    }
+}
