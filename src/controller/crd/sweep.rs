@@ -302,7 +302,6 @@ async fn process_objects(
                 // It was read with an old default before, and nothing was written for that.
                 let is_suspect = reconciler.changes.is_suspect(&object);
                 let record = if is_suspect { input.beyond } else { input.record_of(&object) };
-                reconciler.changes.note_suspect(&object);
                 (index, identity, resource_version, reconciler.reconcile(object, record).await)
             });
         }

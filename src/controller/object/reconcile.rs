@@ -124,6 +124,8 @@ impl ObjectReconciler<'_> {
         let mut unproved = false;
         let mut suspicion = Suspicion::default();
         for attempt in 1..=ATTEMPTS {
+            // Read again, it may have come from another server than before.
+            self.changes.note_suspect(&object);
             let plan = decide(&object, self.crd, &self.terms, record);
             let plan = following.plan(plan, &object, self.crd, &self.terms, is_audit);
             let write = match (needs_rewrite.take(), plan) {
