@@ -52,9 +52,13 @@ impl Cluster {
         if matches!(verb, RequestVerb::List | RequestVerb::Patch) {
             self.worked.send_replace(Instant::now());
         }
+        self.reach.admit().await;
         let answer = self.exchange(request).await;
         let status =
             answer.as_ref().map_or_else(CallError::code, |response| Some(response.status().as_u16()));
+        // What stands in front of a server answers so while there is none behind it.
+        let is_lost = matches!((&answer, status), (Err(CallError::Connection(..)), _) | (_, Some(502..=504)));
+        self.reach.note(!is_lost);
         self.metrics.request(verb, outcome(status));
         answer
     }

@@ -19,6 +19,7 @@ mod own;
 mod pace;
 mod perform;
 mod permissions;
+mod reach;
 mod read;
 mod resolve;
 mod scan;
@@ -34,6 +35,7 @@ use tokio::time::Instant;
 
 use access::Permitted;
 use multiplex::Clients;
+use reach::Reach;
 
 use crate::metrics::Metrics;
 
@@ -77,6 +79,7 @@ pub struct Cluster {
     /// How large pages are asked for, by what was seen.
     page_limits: Arc<read::PageLimits>,
     turns: Arc<Turns>,
+    reach: Arc<Reach>,
 }
 
 /// How many large answers are read at once; each may be of some MiB.
@@ -95,7 +98,8 @@ impl Cluster {
         let (server, worked) = (Server::default(), watch_channel::Sender::new(Instant::now()));
         let turns = Arc::new(Turns { pages: Semaphore::new(PAGES), crds: Semaphore::new(CRDS) });
         let (page_limits, permitted) = (Arc::default(), Arc::default());
-        Self { clients, server, metrics, worked, asked: Arc::default(), permitted, page_limits, turns }
+        let reach = Arc::new(Reach::new());
+        Self { clients, server, metrics, worked, asked: Arc::default(), permitted, page_limits, turns, reach }
     }
 
     /// This connection, with its requests counted beside those of another.

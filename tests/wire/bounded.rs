@@ -1,8 +1,12 @@
 //! What one CRD, or one policy, may cost all the others.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::stream::pending;
 use serde_json::json;
+use tokio::sync::watch;
 
 use super::server::{Answer, Request, gaps};
 use super::truth::set_policy;
@@ -78,5 +82,51 @@ async fn a_policy_that_somebody_deletes_releases_its_crds_and_its_return_costs_n
     tokio::time::sleep(MINUTE).await;
     assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "{}", world.persisted());
     assert_eq!(log.count(is_write), writes);
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_down_is_not_overrun_by_the_watches_of_hundreds_of_crds() {
+    const KINDS: usize = 500;
+    let is_of_kind = |request: &Request| request.path.starts_with("/apis/example.com/v1/kind");
+    let world = World::with(&[]);
+    for index in 0..KINDS {
+        world.put(CRDS, crd_named(&format!("kind{index}")));
+    }
+    let down = watch::Sender::new(false);
+    let mut is_down = down.subscribe();
+    world.fails(move |request| {
+        if *is_down.borrow_and_update() {
+            return Some(Answer::Refuse);
+        }
+        let mut goes_down = is_down.clone();
+        let list = || Answer::json(json!({ "metadata": { "resourceVersion": "1" }, "items": [] }));
+        let until_it_is_down = || pending().take_until(async move { goes_down.changed().await }).boxed();
+        match (is_of_kind(request), request.is_watch()) {
+            (false, _) => None,
+            (true, false) => Some(list()),
+            (true, true) => Some(Answer::Stream(until_it_is_down())),
+        }
+    });
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(3 * MINUTE).await;
+    let watches = || log.of(|request| is_of_kind(request) && request.is_watch());
+    let watched: HashSet<_> = watches().into_iter().map(|request| request.path).collect();
+    assert_eq!(watched.len(), KINDS);
+
+    let before = log.all().len();
+    down.send_replace(true);
+    world.end_watches();
+    tokio::time::sleep(5 * MINUTE).await;
+    let asked = log.all().len() - before;
+    assert!(asked <= 11 * 300, "{asked} requests in five minutes");
+
+    // Nobody waits for long when it is back.
+    let before = watches().len();
+    down.send_replace(false);
+    tokio::time::sleep(MINUTE).await;
+    let opened: HashSet<_> = watches().split_off(before).into_iter().map(|request| request.path).collect();
+    assert_eq!(opened.len(), KINDS);
     operator.abort();
 }
