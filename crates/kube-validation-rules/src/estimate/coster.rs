@@ -9,7 +9,7 @@ use kube_structural_schema::json::level;
 
 use super::path::Path;
 use super::range::Range;
-use super::{Sizes, size};
+use super::size::{self, Sizes};
 use crate::check::{Checked, Reference};
 use crate::cost::{NEW_LIST, NEW_MAP, READ};
 use crate::macros::ACCUMULATOR;
@@ -362,7 +362,7 @@ impl<'t, 'm> Coster<'t, 'm> {
 
     /// What the schema says of the size of what a path leads to.
     pub(super) fn declared_size(&self, path: Option<&Path<'t>>) -> Option<Range> {
-        self.declared.of_path(&path?.parts())
+        self.declared.at(&path?.parts())
     }
 
     pub(super) fn entry_of(&self, id: Id) -> Option<Entry> {

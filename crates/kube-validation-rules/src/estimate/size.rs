@@ -10,6 +10,46 @@ use crate::tree::Expr;
 use crate::types::Type;
 use crate::value::Value;
 
+/// How large the values are that an expression reads.
+#[derive(Clone, Copy)]
+pub(crate) struct Sizes<'s> {
+    pub(crate) of: Roots<'s>,
+    /// The most elements of what has no limit, where that is not as many as a request can hold, or any number if it is not in a
+    /// schema.
+    pub(crate) assumed: Option<u64>,
+}
+
+/// The nodes that paths begin at.
+#[derive(Clone, Copy)]
+pub(crate) enum Roots<'s> {
+    /// The place of a rule, whatever the variable.
+    Place(&'s Node),
+    /// The variable's own, by its place among these.
+    Variables(&'s [(Box<str>, usize)], &'s [Node]),
+}
+
+impl Roots<'_> {
+    fn node(&self, variable: &str) -> Option<&Node> {
+        match self {
+            Self::Place(node) => Some(node),
+            Self::Variables(named, nodes) => {
+                named.iter().find(|(name, _)| **name == *variable).map(|(_, place)| &nodes[*place])
+            }
+        }
+    }
+}
+
+impl Sizes<'_> {
+    pub(super) fn at(&self, path: &[&str]) -> Option<Range> {
+        of_path(self.of.node(path.first()?)?, path, self.assumed)
+    }
+
+    /// Of a value of which nothing is known.
+    pub(super) fn unknown(&self) -> Range {
+        self.assumed.map_or(Range::UNKNOWN, |max| Range { min: 0, max })
+    }
+}
+
 /// The size of what is written out.
 pub(super) fn of_literal(expr: &Expr) -> Option<Range> {
     let size = match expr {
@@ -34,7 +74,7 @@ pub(super) fn is_scalar(ty: &Type<'_>) -> bool {
 
 /// The most that the schema allows at the end of a path whose first part is a variable; where it does not say, so many elements as
 /// are assumed.
-pub(super) fn of_path(root: &Node, path: &[&str], assumed: Option<u64>) -> Option<Range> {
+fn of_path(root: &Node, path: &[&str], assumed: Option<u64>) -> Option<Range> {
     let (_, steps) = path.split_first()?;
     let mut at = Some(root);
     for step in steps {
