@@ -144,9 +144,10 @@ async fn start(scene: &Scene, writer: Writer) -> Result<Option<Operator>> {
     };
     let operator = scene.measured(flags)?;
     let crd = scene.cluster.get(&format!("{}/{}", crate::cluster::CRDS, objects::CRD)).await?;
-    let has_defaults = crd["metadata"]["generation"].as_i64() > Some(1);
-    let reason = if has_defaults { "AllPersisted" } else { "NoDefaults" };
-    scene.cluster.persisted(objects::CRD, reason, PASS).await?;
+    // Of a CRD that never had a default nothing is said, and so nobody could see that the operator is ready.
+    let had_defaults = crd["metadata"]["generation"].as_i64() > Some(1);
+    ensure!(had_defaults, "the first writer has to be another than Etch");
+    scene.cluster.persisted(objects::CRD, "AllPersisted", PASS).await?;
     Ok(Some(operator))
 }
 
