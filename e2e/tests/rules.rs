@@ -141,8 +141,11 @@ async fn following_is_held_as_well(scene: &Scene) -> Result<()> {
     let on_change = json!([{ "path": ".spec.d", "action": "Follow" }]);
     scene.policy("quotas", json!({ "selector": { "names": [QUOTAS] }, "onChange": on_change })).await?;
     cluster.apply_crd(&quotas(Some(7), "self.d < 3")).await?;
-    let said = cluster.persisted(QUOTAS, "InvalidDefaults", SOON).await?;
-    ensure!(said.message.contains("default/short-00"), "{said:?}");
+    // The one that stores what the first default gave follows as well. It is invalid already, so only the server can say no.
+    let said = cluster.persisted(QUOTAS, "ObjectsRejected", SOON).await?;
+    for part in ["default/short-00", "1 rejected: default/touched"] {
+        ensure!(said.message.contains(part), "{said:?}");
+    }
     ensure!(raw(cluster, "short-00").await?["spec"]["d"] == 2, "it keeps what it has");
     cluster.apply_crd(&quotas(Some(7), "self.d < 9")).await?;
     eventually(SOON, "the value follows once the rule lets it", async || {
