@@ -194,7 +194,10 @@ impl Program {
         // go build refuses to overwrite what is no whole program, as a killed build may have left it.
         let _ = fs::remove_file(&unfinished);
         let mut go = Command::new("go");
-        go.args(["build", "-trimpath", "-ldflags", &self.linker_flags(version), "-o"]).arg(&unfinished);
+        // What a debugger needs would be made only to be stripped.
+        let compiler = "-gcflags=all=-dwarf=false";
+        go.args(["build", "-trimpath", compiler, "-ldflags", &self.linker_flags(version), "-o"])
+            .arg(&unfinished);
         go.arg(&self.package).current_dir(Path::new(MODULES).join(&self.folder));
         // A static binary from exactly the pinned modules, whatever workspace or flags the user has set.
         go.env("CGO_ENABLED", "0").env("GOWORK", "off").env("GOFLAGS", "-mod=readonly -buildvcs=false");
