@@ -87,27 +87,16 @@ impl Follow {
                             self.fails = false;
                             return Ok(News::Resumed);
                         }
-                        Some(Ok(Some(Change::Bookmark(resource_version)))) => {
-                            self.from = resource_version;
-                            if std::mem::take(&mut self.fails) {
-                                return Ok(News::Resumed);
-                            }
-                            continue;
-                        }
-                        Some(Ok(Some(Change::Created(object)))) => {
-                            self.fails = false;
-                            object.resource_version().clone_into(&mut self.from);
-                            return Ok(News::Created(object));
-                        }
-                        Some(Ok(Some(Change::Applied(object)))) => {
-                            self.fails = false;
-                            object.resource_version().clone_into(&mut self.from);
-                            return Ok(News::Applied(object));
-                        }
-                        Some(Ok(Some(Change::Deleted(object)))) => {
-                            self.fails = false;
-                            object.resource_version().clone_into(&mut self.from);
-                            return Ok(News::Deleted(object));
+                        Some(Ok(Some(change))) => {
+                            change.resource_version().clone_into(&mut self.from);
+                            let failed = std::mem::take(&mut self.fails);
+                            return Ok(match change {
+                                Change::Created(object) => News::Created(object),
+                                Change::Applied(object) => News::Applied(object),
+                                Change::Deleted(object) => News::Deleted(object),
+                                Change::Bookmark(_) if failed => News::Resumed,
+                                Change::Bookmark(_) => continue,
+                            });
                         }
                         Some(Ok(None)) if since.elapsed() >= AT_ONCE => {
                             self.state = State::Opening(self.open());
