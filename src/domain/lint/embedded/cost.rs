@@ -2,7 +2,7 @@
 
 use super::super::rule::{Finding, Rule, Severity};
 use super::at::at;
-use crate::domain::admission::{Compiled, Declaration};
+use crate::domain::admission::Compiled;
 use crate::domain::validate::cel::RUNTIME_BUDGET;
 
 pub(super) const RULE: Rule = Rule {
@@ -25,9 +25,7 @@ maxItems, maxLength and maxProperties where it looks. Of lists in `object` the f
 const FACTORS: u64 = 100;
 
 /// The expressions that stand for themselves. Those of the schema are judged with it.
-pub(super) fn check(declared: &Declaration, found: &mut Vec<Finding>) {
-    // Why it cannot be compiled has been found.
-    let Ok(compiled) = Compiled::new(declared) else { return };
+pub(super) fn check(compiled: &Compiled, found: &mut Vec<Finding>) {
     let budget = RUNTIME_BUDGET.cast_unsigned();
     for (field, cost) in compiled.costs().iter().filter(|(_, cost)| *cost > budget) {
         let factor = match cost.div_ceil(budget) {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::rule::{Finding, Rule, Severity};
 use super::at::at;
-use crate::domain::admission::{Compiled, Declaration, Problem, unknown_fields};
+use crate::domain::admission::{Declaration, Problem, unknown_fields};
 
 pub(super) const MALFORMED: Rule = Rule {
     code: "ETCH201",
@@ -64,10 +64,15 @@ pub(super) fn unreadable(spec: &Value, found: &mut Vec<Finding>) {
     }
 }
 
-pub(super) fn check(spec: &Value, declared: &Declaration, found: &mut Vec<Finding>) {
-    let problems = unknown_fields(spec, declared).into_iter();
-    let problems = problems.chain(Compiled::new(declared).err().into_iter().flatten());
-    for Problem { field, problem } in problems {
+/// What keeps a declaration from being compiled is `broken`.
+pub(super) fn check(
+    spec: &Value,
+    declared: &Declaration,
+    broken: Option<&Vec<Problem>>,
+    found: &mut Vec<Finding>,
+) {
+    let unknown = unknown_fields(spec, declared);
+    for Problem { field, problem } in unknown.iter().chain(broken.into_iter().flatten()) {
         let is_expression = EXPRESSIONS.iter().any(|end| field.ends_with(end));
         let rule = if is_expression { &EXPRESSION } else { &MALFORMED };
         found.push(at(rule, field, problem));

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::refusal::Part;
 use super::rule::{Finding, Rule};
-use crate::domain::admission::Declaration;
+use crate::domain::admission::{Compiled, Declaration};
 use crate::domain::json::Json;
 use at::OfCrd;
 
@@ -39,11 +39,14 @@ pub(super) fn check(document: &Json, crds: &[Json], of_crd: OfCrd<'_>) -> Vec<Fi
     match Declaration::deserialize(spec) {
         Err(_) => declaration::unreadable(spec, &mut found),
         Ok(declared) => {
-            declaration::check(spec, &declared, &mut found);
+            let compiled = Compiled::new(&declared);
+            declaration::check(spec, &declared, compiled.as_ref().err(), &mut found);
             targets::check(&declared, crds, &mut found);
             paths::check(&declared, &mut found);
             defaults::check(&declared, &mut found);
-            cost::check(&declared, &mut found);
+            if let Ok(compiled) = &compiled {
+                cost::check(compiled, &mut found);
+            }
             schema::check(&declared, of_crd, &mut found);
         }
     }
