@@ -56,9 +56,7 @@ impl Cluster {
         let answer = self.exchange(request).await;
         let status =
             answer.as_ref().map_or_else(CallError::code, |response| Some(response.status().as_u16()));
-        // What stands in front of a server answers so while there is none behind it.
-        let is_lost = matches!((&answer, status), (Err(CallError::Connection(..)), _) | (_, Some(502..=504)));
-        self.reach.note(!is_lost);
+        self.reach.note(!answer.as_ref().is_err_and(is_lost));
         self.metrics.request(verb, outcome(status));
         answer
     }
@@ -137,6 +135,16 @@ fn built(request: http::request::Builder, body: Vec<u8>) -> Request<Vec<u8>> {
     request.body(body).expect("method, headers and an encoded path make a request")
 }
 
+/// Whether no server was reached. What stands in front of one answers 502 to 504 while there is none behind it, without a reason;
+/// the server itself gives a reason, and may mean this request alone.
+fn is_lost(error: &CallError) -> bool {
+    match error {
+        CallError::Connection(..) => true,
+        CallError::Refused(refusal) => matches!(refusal.code, 502..=504) && refusal.reason.is_empty(),
+        _ => false,
+    }
+}
+
 /// A request as it is counted.
 pub(super) fn verb(method: &Method, uri: &Uri) -> RequestVerb {
     let mut asked = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split('=').next());
@@ -170,4 +178,23 @@ pub(super) fn outcome(status: Option<u16>) -> RequestOutcome {
 fn retry_after(response: &Response<Body>) -> Option<Duration> {
     let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::failure::Server;
+    use super::*;
+
+    #[test]
+    fn a_server_that_gives_a_reason_was_reached() {
+        let refused = |code: u16, body: &str| {
+            is_lost(&CallError::Refused(Box::new(Refusal::read(code, None, body.as_bytes()))))
+        };
+        assert!(refused(502, "<html>") && refused(503, "") && refused(504, "upstream request timeout"));
+        assert!(!refused(503, r#"{ "reason": "ServiceUnavailable" }"#));
+        assert!(!refused(504, r#"{ "reason": "Timeout" }"#));
+        assert!(!refused(500, "") && !refused(404, "404 page not found"));
+        assert!(is_lost(&CallError::Connection(Server::default(), String::new())));
+        assert!(!is_lost(&CallError::TimedOut(Server::default(), DEADLINE)));
+    }
 }
