@@ -18,6 +18,7 @@ pub mod logs;
 pub mod operator;
 pub mod permissions;
 pub mod ports;
+pub mod probe;
 pub mod releases;
 pub mod scene;
 pub mod serving;

@@ -9,14 +9,13 @@ use anyhow::{Result, ensure};
 use e2e::cluster::{Cluster, GUARD, crd, documents, eventually};
 use e2e::corpus::{text, without_webhook};
 use e2e::ports::free_port;
+use e2e::probe;
 use e2e::scene::Scene;
 use e2e::usage::{memory, peak_memory, processor_time};
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 const GROUP: &str = "idle.example.com";
 const CRD: &str = "CustomResourceDefinition";
@@ -183,7 +182,8 @@ async fn idle(crds: &Crds, time: Duration) -> Result<Cost> {
     let port = free_port()?;
     let begun = Instant::now();
     let operator = scene.replica("idle", &[&format!("--listen=127.0.0.1:{port}")])?;
-    eventually(GUARD + READY, "it is ready", async || Ok(is_ready(port).await.then_some(()))).await?;
+    eventually(GUARD + READY, "it is ready", async || Ok(probe::is_ok(port, "/readyz").await.then_some(())))
+        .await?;
     let ready = begun.elapsed();
     let reports = "/apis/etch-operator.io/v1alpha1/defaultsreports";
     eventually(Duration::from_secs(300 + count / 2), "every CRD is finished", async || {
@@ -220,17 +220,6 @@ async fn idle(crds: &Crds, time: Duration) -> Result<Cost> {
     };
     operator.stop().await?;
     Ok(cost)
-}
-
-async fn is_ready(port: u16) -> bool {
-    let ask = async {
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: etch\r\nConnection: close\r\n\r\n").await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        std::io::Result::Ok(answer.starts_with("HTTP/1.1 200"))
-    };
-    ask.await.unwrap_or_default()
 }
 
 async fn make(cluster: &Cluster, number: usize, objects: usize) -> Result<()> {

@@ -8,9 +8,9 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, GUARD, crd, documents, eventually};
 use e2e::install::root;
 use e2e::ports::free_port;
+use e2e::probe::{ask, is_ok};
 use e2e::scene::Scene;
 use etch::domain::condition::Reason;
-use kube::{Client, Config};
 use serde_json::{Value, json};
 
 const GROUP: &str = "monitoring.example.com";
@@ -22,15 +22,17 @@ async fn every_metric_that_is_named_exists_and_readiness_is_earned() -> Result<(
     let cluster = &scene.cluster;
     let (leader, waiting) = (free_port()?, free_port()?);
     let operator = scene.replica("leader", &[&format!("--listen=127.0.0.1:{leader}")])?;
-    eventually(SOON, "the one at work is ready", async || Ok(ok(leader, "/readyz").await.then_some(())))
+    eventually(SOON, "the one at work is ready", async || Ok(is_ok(leader, "/readyz").await.then_some(())))
         .await?;
     let other = scene.replica("waiting", &[&format!("--listen=127.0.0.1:{waiting}")])?;
-    eventually(SOON, "the one that waits is ready", async || Ok(ok(waiting, "/readyz").await.then_some(())))
-        .await?;
-    ensure!(ok(leader, "/livez").await && ok(waiting, "/livez").await, "both are alive");
+    eventually(SOON, "the one that waits is ready", async || {
+        Ok(is_ok(waiting, "/readyz").await.then_some(()))
+    })
+    .await?;
+    ensure!(is_ok(leader, "/livez").await && is_ok(waiting, "/livez").await, "both are alive");
 
     one_object_is_stored(cluster).await?;
-    let scrape = get(leader, "/metrics").await?;
+    let scrape = ask(leader, "/metrics").await?;
     let samples: BTreeSet<&str> = scrape
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -59,7 +61,7 @@ async fn every_metric_that_is_named_exists_and_readiness_is_earned() -> Result<(
     ] {
         ensure!(scrape.contains(selector), "{selector} is not in\n{scrape}");
     }
-    let idle = get(waiting, "/metrics").await?;
+    let idle = ask(waiting, "/metrics").await?;
     ensure!(
         idle.contains("etch_leader 0") && !idle.contains("crd=\""),
         "who waits says nothing of CRDs: {idle}"
@@ -72,8 +74,8 @@ async fn every_metric_that_is_named_exists_and_readiness_is_earned() -> Result<(
     let mut scene = scene;
     scene.control_plane.kill_apiserver(0);
     let operator = scene.replica("alone", &[&format!("--listen=127.0.0.1:{alone}")])?;
-    eventually(SOON, "it is alive", async || Ok(ok(alone, "/livez").await.then_some(()))).await?;
-    ensure!(!ok(alone, "/readyz").await, "it knows nothing of its cluster");
+    eventually(SOON, "it is alive", async || Ok(is_ok(alone, "/livez").await.then_some(()))).await?;
+    ensure!(!is_ok(alone, "/readyz").await, "it knows nothing of its cluster");
     operator.stop().await
 }
 
@@ -189,15 +191,4 @@ async fn one_object_is_stored(cluster: &Cluster) -> Result<()> {
     let with = schema(json!({ "color": { "type": "string", "default": "green" } }));
     cluster.apply_crd(&crd(GROUP, "Widget", &[("v1", true, with)])).await?;
     cluster.persisted(&format!("widgets.{GROUP}"), "AllPersisted", SOON).await.map(drop)
-}
-
-async fn ok(port: u16, path: &str) -> bool {
-    get(port, path).await.is_ok()
-}
-
-async fn get(port: u16, path: &str) -> Result<String> {
-    let mut config = Config::new(format!("http://127.0.0.1:{port}").parse()?);
-    config.default_retry = false;
-    let request = http::Request::get(path).body(Vec::new())?;
-    Ok(Client::try_from(config)?.request_text(request).await?)
 }

@@ -8,7 +8,8 @@ use anyhow::{Result, ensure};
 use e2e::cluster::{GUARD, eventually};
 use e2e::operator::Operator;
 use e2e::ports::free_port;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use e2e::probe;
+use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -51,7 +52,7 @@ struct Service {
 #[derive(Clone)]
 struct Endpoint {
     name: String,
-    health: SocketAddr,
+    health: u16,
     address: SocketAddr,
     is_ready: bool,
     connections: usize,
@@ -66,7 +67,8 @@ impl Service {
         tasks.spawn(async move {
             loop {
                 for endpoint in all(&looked_at) {
-                    let is_ready = is_ready(endpoint.health).await;
+                    let ready = timeout(PATIENCE, probe::is_ok(endpoint.health, "/readyz"));
+                    let is_ready = ready.await.unwrap_or(false);
                     change(&looked_at, &endpoint.name, |endpoint| endpoint.is_ready = is_ready);
                 }
                 tokio::time::sleep(LOOK).await;
@@ -92,11 +94,11 @@ impl Service {
     /// Starts a replica, and waits until connections may be handed to it.
     async fn replica(&mut self, stage: &Stage, name: &str) -> Result<Operator> {
         let local = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
-        let (health, address) = (local(free_port()?), local(free_port()?));
+        let (health, address) = (free_port()?, local(free_port()?));
         let operator = stage.scene.replica(
             name,
             &[
-                &format!("--listen={health}"),
+                &format!("--listen=127.0.0.1:{health}"),
                 &format!("--admission-listen={address}"),
                 &format!("--admission-url={}", stage.serving.url()),
                 &stage.serving.mounted(),
@@ -131,15 +133,4 @@ fn change(replicas: &Mutex<Vec<Endpoint>>, name: &str, change: impl FnOnce(&mut 
     if let Some(endpoint) = lock(replicas).iter_mut().find(|endpoint| endpoint.name == name) {
         change(endpoint);
     }
-}
-
-async fn is_ready(health: SocketAddr) -> bool {
-    let ask = async {
-        let mut stream = TcpStream::connect(health).await?;
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: etch\r\nConnection: close\r\n\r\n").await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        std::io::Result::Ok(answer.starts_with("HTTP/1.1 200"))
-    };
-    matches!(timeout(PATIENCE, ask).await, Ok(Ok(true)))
 }
