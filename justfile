@@ -130,6 +130,10 @@ bench-pass *flags:
 bench-guard *flags:
     cargo run --quiet --release --package e2e --bin bench -- guard {{ flags }}
 
+# A restart of the operator with 100,000 objects that store their defaults; the machine should be idle
+bench-restart *flags:
+    cargo run --quiet --release --package e2e --bin bench -- restart {{ flags }}
+
 # The admission server over HTTPS: reviews of a Machine of 10 kB, beside an empty handler, and its memory; the machine should be idle
 bench-admission *flags:
     cargo run --quiet --release --package e2e --bin bench -- admission-server {{ flags }}

@@ -51,12 +51,12 @@ pub async fn measure(count: usize, bytes: usize, rounds: usize, say: &dyn Fn(&st
     let scene = Scene::start(&[objects::GROUP]).await?;
     let cluster = &scene.cluster;
     say(&format!("writing {count} objects of {bytes} bytes to etcd"));
-    objects::write(cluster, count, bytes).await?;
+    objects::write(cluster, 0..count, bytes).await?;
     scene.policy("default", json!({ "mode": "Audit" })).await?;
     cluster.apply_crd(&objects::release(1)).await?;
-    let mut times = Times::default();
+    let (mut unguarded, mut guarded) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        times.unguarded.push(apply(cluster).await?.0);
+        unguarded.push(apply(cluster).await?.0);
     }
     let serving = Serving::prepare(&scene).await?;
     let [listen, url] = serving.flags();
@@ -72,7 +72,7 @@ pub async fn measure(count: usize, bytes: usize, rounds: usize, say: &dyn Fn(&st
         let (seconds, answer) = apply(cluster).await?;
         ensure!(!answer.warnings.is_empty(), "round {round} was not warned of");
         say(&format!("round {round}: {seconds:.2} s"));
-        times.guarded.push(seconds);
+        guarded.push(seconds);
         warnings = answer.warnings;
     }
     let peak = peak_memory(operator.id()?)?;
@@ -80,18 +80,12 @@ pub async fn measure(count: usize, bytes: usize, rounds: usize, say: &dyn Fn(&st
     Ok(Measured {
         objects: count,
         bytes,
-        unguarded: rounded(median(&times.unguarded), 3),
-        guarded: rounded(median(&times.guarded), 3),
-        longest: rounded(times.guarded.iter().copied().fold(0.0, f64::max), 3),
+        unguarded: rounded(median(&unguarded), 3),
+        guarded: rounded(median(&guarded), 3),
+        longest: rounded(guarded.iter().copied().fold(0.0, f64::max), 3),
         warnings,
         peak_mib: peak.div_ceil(1 << 20),
     })
-}
-
-#[derive(Default)]
-struct Times {
-    unguarded: Vec<f64>,
-    guarded: Vec<f64>,
 }
 
 /// Applies an upgrade by which every object shows another value, as a dry run; how long that took, and the answer.

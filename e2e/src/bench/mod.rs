@@ -12,6 +12,7 @@ mod inputs;
 pub mod judging;
 mod objects;
 pub mod pass;
+pub mod restart;
 mod steady;
 pub mod verdicts;
 

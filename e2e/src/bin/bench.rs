@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use e2e::bench::{
-    WANTED, Worst, admission, admission_server, audit, guard, inputs, judging, measure, pass, verdicts,
+    WANTED, Worst, admission, admission_server, audit, guard, inputs, judging, measure, pass, restart,
+    verdicts,
 };
 
 /// Filling and deciding, beside Go's `Default` and `DeepCopyJSONValue`, a deep copy and serde_json's parse. Ends with exit 1 if
@@ -64,6 +65,19 @@ enum Other {
         #[arg(long, default_value_t = 5)]
         rounds: usize,
     },
+    /// What a restart costs where there are many objects that store their defaults. Ends with exit 1 if it takes longer than is wanted,
+    /// or writes an object that needs nothing.
+    Restart {
+        /// How many objects.
+        #[arg(long, default_value_t = 100_000)]
+        objects: usize,
+        /// Their size in bytes.
+        #[arg(long, default_value_t = 1_000)]
+        bytes: usize,
+        /// How often it is restarted.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+    },
     /// How long it takes until all objects of a CRD store a new default, and what another client notices of it: Etch, a bare
     /// loop that sends the same patches, and the migration that Kubernetes brings.
     Pass {
@@ -87,6 +101,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let is_good = match other {
         Some(Other::Audit { objects, rounds }) => audit(objects, rounds)?,
         Some(Other::Guard { objects, bytes, rounds }) => guarded(objects, bytes, rounds)?,
+        Some(Other::Restart { objects, bytes, rounds }) => restarted(objects, bytes, rounds)?,
         Some(Other::Pass { objects, bytes, rounds, writers }) => passes(objects, &bytes, rounds, &writers)?,
         Some(Other::Judging) => judge()?,
         Some(Other::Verdicts { crds }) => verdicts_on(&crds)?,
@@ -145,6 +160,11 @@ fn serve_reviews(side: Option<admission_server::Side>) -> anyhow::Result<bool> {
     Ok(measured.is_good())
 }
 
+fn say(line: &str) {
+    // Whoever reads it may be gone.
+    drop(writeln!(io::stderr(), "{line}"));
+}
+
 fn println(measured: &impl serde::Serialize) -> anyhow::Result<()> {
     let mut output = io::stdout().lock();
     serde_json::to_writer(&mut output, measured)?;
@@ -183,7 +203,6 @@ fn judge() -> anyhow::Result<bool> {
 
 fn audit(objects: u64, rounds: usize) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Runtime::new()?;
-    let say = |line: &str| drop(writeln!(io::stderr(), "{line}"));
     let measured = runtime.block_on(audit::measure(objects, rounds, &say))?;
     let mut output = io::stdout().lock();
     serde_json::to_writer(&mut output, &measured)?;
@@ -201,7 +220,6 @@ fn audit(objects: u64, rounds: usize) -> anyhow::Result<bool> {
 
 fn guarded(objects: usize, bytes: usize, rounds: usize) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Runtime::new()?;
-    let say = |line: &str| drop(writeln!(io::stderr(), "{line}"));
     let measured = runtime.block_on(guard::measure(objects, bytes, rounds, &say))?;
     println(&measured)?;
     writeln!(
@@ -214,9 +232,22 @@ fn guarded(objects: usize, bytes: usize, rounds: usize) -> anyhow::Result<bool> 
     Ok(measured.is_good())
 }
 
+fn restarted(objects: usize, bytes: usize, rounds: usize) -> anyhow::Result<bool> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let measured = runtime.block_on(restart::measure(objects, bytes, rounds, &say))?;
+    println(&measured)?;
+    writeln!(
+        io::stderr(),
+        "ready within {:.2} s (wanted: {:.0}), and {} writes of objects that need none (wanted: 0)",
+        measured.ready,
+        restart::WANTED,
+        measured.writes,
+    )?;
+    Ok(measured.is_good())
+}
+
 fn passes(objects: usize, sizes: &[usize], rounds: usize, writers: &[pass::Writer]) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Runtime::new()?;
-    let say = |line: &str| drop(writeln!(io::stderr(), "{line}"));
     for bytes in sizes {
         let wanted = pass::Wanted { objects, bytes: *bytes, rounds, writers: writers.to_vec() };
         for measured in runtime.block_on(pass::measure(&wanted, &say))? {
