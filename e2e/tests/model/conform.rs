@@ -114,13 +114,15 @@ impl Twins<'_> {
             has_moved: false,
             refused: None,
             altered: false,
+            may_lag: true,
         };
         let Planned::Write(mut machine) = self.parts.plan(question) else { return Ok(()) };
         loop {
             let request = (*self.parts.requests.get(self.parts.pending(machine).request)).clone();
             let answer = match self.send(&request).await? {
-                Ok(()) => {
-                    let (content, tag) = self.live.context("an object that was written is there")?;
+                Ok(content) => {
+                    let (_, tag) = self.live.context("an object that was written is there")?;
+                    let content = content.context("an answer with an object")?;
                     Answer::Object(Seen { by: self.crd, content, tag })
                 }
                 Err(refused) => Answer::Refused(refused),
@@ -205,8 +207,8 @@ impl Twins<'_> {
         format!("/apis/{}/{version}/namespaces/{NAMESPACE}/things", self.group)
     }
 
-    /// Sends a request to both; what the model answers.
-    async fn send(&mut self, request: &Request) -> Result<Result<(), Refused>> {
+    /// Sends a request to both; what the model makes of the object.
+    async fn send(&mut self, request: &Request) -> Result<Result<Option<Id>, Refused>> {
         let release = &self.parts.worlds[self.world as usize].releases[self.crd as usize];
         if !release.has(&request.version) {
             return Ok(Err(Refused { code: 404, message: "the requested resource".to_owned() }));
@@ -216,7 +218,16 @@ impl Twins<'_> {
         let before = self.live;
         let real = self.really(request).await?;
         let done = self.parts.handle(self.world, self.crd, before, self.parts.requests.id(request.clone()));
-        if let Ok(after) = &done {
+        if request.verb == Verb::Rehearse {
+            if let (Ok(Some(content)), 200) = (&done, real.code) {
+                let shown = release.view(&self.parts.contents.get(*content), &request.version).ok();
+                ensure!(
+                    shown == Some(payload(&real.body)),
+                    "the model would show {shown:?}, the server {}",
+                    real.body
+                );
+            }
+        } else if let Ok(after) = &done {
             let is_same = matches!((before, after), (Some((before, _)), Some(after)) if before == *after);
             if !is_same {
                 self.revision += 1;
@@ -235,7 +246,7 @@ impl Twins<'_> {
             code == said || (said, code) == (409, 422) && real.body.to_string().contains("metadata.uid");
         ensure!(is_alike, "the model says {done:?}, the server {}: {}", real.code, real.body["message"]);
         self.compare(self.live, Some(before)).await?;
-        Ok(done.map(drop))
+        Ok(done)
     }
 
     async fn really(&self, request: &Request) -> Result<Real> {
@@ -247,6 +258,7 @@ impl Twins<'_> {
             Verb::Delete => ("DELETE", object, "application/json", Value::Null),
             Verb::Merge => ("PATCH", object, "application/merge-patch+json", body),
             Verb::Json => ("PATCH", object, "application/json-patch+json", body),
+            Verb::Rehearse => ("PATCH", format!("{object}?dryRun=All"), "application/json-patch+json", body),
             Verb::Apply => ("PATCH", object, "application/apply-patch+yaml", body),
             Verb::Force => ("PATCH", format!("{object}?force=true"), "application/apply-patch+yaml", body),
             Verb::Edit => {

@@ -149,6 +149,7 @@ impl System {
             has_moved: work.has_moved,
             refused: work.refused.take(),
             altered: work.altered,
+            may_lag: task.verify && !task.verifies,
         };
         match self.parts.plan(question) {
             Planned::Write(machine) => {

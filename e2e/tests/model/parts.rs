@@ -9,7 +9,7 @@ use etch::domain::object::Object;
 use etch::domain::ownership::MANAGER;
 use etch::domain::plan::{
     Change, Exceptions, HiddenFields, Outcome, PatchKind, Performing, Plan, Record, Step, Strategy, Terms,
-    Write, changes, decide, follow, has_gap, past, past_of, pinned, rewritten, shows_past,
+    Write, changes, decide, doubting, follow, has_gap, past, past_of, pinned, rewritten, shows_past,
 };
 use etch::domain::refusal::Refusal;
 use serde_json::{Value, json};
@@ -57,6 +57,8 @@ pub(crate) struct Question {
     pub(crate) refused: Option<Id>,
     /// Whether a repeat has changed the object again.
     pub(crate) altered: bool,
+    /// Whether servers may lag behind.
+    pub(crate) may_lag: bool,
 }
 
 /// What is to be done.
@@ -229,7 +231,8 @@ impl Parts {
     }
 
     fn work_out(&self, question: &Question) -> Planned {
-        let Question { world, release, seen, known, past, follows, has_moved, refused, altered } = *question;
+        let Question { world, release, seen, known, past, follows, has_moved, refused, altered, may_lag } =
+            *question;
         let crd = &self.worlds[world as usize].releases[release as usize].crd;
         let (object, terms) = (self.object(world, release, seen), self.terms(world));
         let record = Record {
@@ -266,6 +269,10 @@ impl Parts {
             true => write,
             false => pinned(write, &object, crd, &terms, &changes),
         };
+        let write = match may_lag && !has_moved && !self.is(Sabotage::DoubtsNothing) {
+            true => doubting(write, &object, &changes),
+            false => write,
+        };
         let text = format!("{write:?}");
         let write = self.writes.id(Named(write, text));
         Planned::Write(self.machines.id(Machine { world, release, seen, write, answers: Vec::new() }))
@@ -295,7 +302,8 @@ impl Parts {
             let verb = match request.kind {
                 PatchKind::Apply => Verb::Apply,
                 PatchKind::Merge => Verb::Merge,
-                PatchKind::Json | PatchKind::Rehearsal => Verb::Json,
+                PatchKind::Json => Verb::Json,
+                PatchKind::Rehearsal => Verb::Rehearse,
             };
             let basis = machine_.answers.iter().rev().find_map(|answer| match answer {
                 Answer::Object(seen) => Some(seen.tag),

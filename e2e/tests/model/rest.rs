@@ -41,6 +41,7 @@ impl System {
             has_moved: true,
             refused: None,
             altered: false,
+            may_lag: false,
         };
         let Planned::Write(mut machine) = self.parts.plan(question) else { return };
         let by = state.crd;

@@ -40,6 +40,8 @@ pub(crate) enum Sabotage {
     RemembersTooMuch,
     /// Values of changed defaults are left to a server that may lag behind, and nothing is verified later.
     SendsNoChangedValues,
+    /// What a server that may lag behind shows is taken for stored.
+    DoubtsNothing,
     /// What was written while servers lagged behind is not verified.
     VerifiesNothing,
     /// A pass is on record before it begins.
@@ -54,7 +56,7 @@ pub(crate) enum Sabotage {
 
 impl Sabotage {
     /// All of them, with the law that each breaks, and where: the world, and what may happen in it.
-    pub(crate) const ALL: [(Self, Law, &'static str, Bounds); 19] = {
+    pub(crate) const ALL: [(Self, Law, &'static str, Bounds); 20] = {
         const LAGS: Bounds = Bounds { users: 1, crashes: 0, faults: 0, upgrades: 2, behind: 2, restores: 0 };
         const FAILS: Bounds = Bounds { users: 1, crashes: 1, faults: 1, upgrades: 1, behind: 0, restores: 0 };
         const QUIET: Bounds = Bounds { users: 1, crashes: 0, faults: 0, upgrades: 2, behind: 0, restores: 0 };
@@ -73,6 +75,7 @@ impl Sabotage {
             (Self::BelievesEveryAnswer, Law::Persisted, "changing", LAGS),
             (Self::RemembersTooMuch, Law::Persisted, "changing", QUIET),
             (Self::SendsNoChangedValues, Law::Values, "changing", LAGS),
+            (Self::DoubtsNothing, Law::Values, "changing beside another", LAGS),
             (Self::VerifiesNothing, Law::Persisted, "changing", LAGS),
             (Self::RecordsAhead, Law::Persisted, "changing", FAILS),
             (Self::BelievesInSilence, Law::Persisted, "changing", FAILS),

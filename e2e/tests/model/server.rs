@@ -73,6 +73,8 @@ pub(crate) enum Verb {
     Edit,
     Merge,
     Json,
+    /// The same as a dry run.
+    Rehearse,
     Apply,
     Force,
     Delete,

@@ -5,7 +5,7 @@ use stateright::{Model, Property};
 
 use crate::laws::{self, Law};
 use crate::parts::{Answer, Parts, Pending, Seen, Shared};
-use crate::server::{Refused, Tag};
+use crate::server::{Refused, Tag, Verb};
 use crate::state::{Action, Backup, Bounds, Left, Live, Server, State};
 use crate::tables::Id;
 
@@ -43,6 +43,10 @@ impl System {
         let live = state.live.map(|live| (live.content, live.tag));
         match self.parts.handle(state.world, by, live, request) {
             Err(refused) => Answer::Refused(refused),
+            Ok(Some(content)) if self.parts.requests.get(request).verb == Verb::Rehearse => {
+                let tag = state.live.expect("nobody rehearses on what is gone").tag;
+                Answer::Object(Seen { by, content, tag })
+            }
             Ok(None) => {
                 state.revision += 1;
                 state.live = None;

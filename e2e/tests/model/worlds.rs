@@ -79,7 +79,7 @@ pub(crate) fn request(verb: Verb, manager: &str, version: &str, spec: Value) -> 
             "metadata": { "name": NAME, "namespace": NAMESPACE }, "spec": spec,
         }),
         Verb::Edit | Verb::Merge => json!({ "spec": spec }),
-        Verb::Json => spec,
+        Verb::Json | Verb::Rehearse => spec,
         Verb::Delete => Value::Null,
     };
     Request { version: version.to_owned(), manager: manager.to_owned(), verb, body }
@@ -111,6 +111,10 @@ pub(crate) fn all() -> Vec<World> {
             vec![("v1", json!({ "note": text(), "size": with(number(), 5) }))],
             vec![("v1", json!({ "note": text(), "size": with(number(), 1) }))],
         ]
+    };
+    let beside = || {
+        let size = |size| vec![("v1", json!({ "note": with(text(), "n"), "size": size }))];
+        vec![size(number()), size(with(number(), 1)), size(with(number(), 5)), size(number())]
     };
     let removed = || {
         vec![
@@ -199,6 +203,8 @@ pub(crate) fn all() -> Vec<World> {
     vec![
         world("changing", changing(), sized(), keep, Vec::new(), Keeps),
         world("following", changing(), sized(), keep, size(), Keeps),
+        world("changing beside another", beside(), sized(), keep, Vec::new(), Keeps),
+        world("following beside another", beside(), sized(), keep, size(), Keeps),
         world("removed", removed(), sized(), keep, Vec::new(), Keeps),
         world("following a removal", removed(), sized(), keep, size(), Keeps),
         world("owning", changing(), sized(), own, Vec::new(), Keeps),

@@ -134,6 +134,7 @@ impl CrdTask {
         let verifies = may_lag && self.is_verification_due();
         if verifies {
             info!("verifying what was written since the schema changed");
+            open.changes.servers_have_caught_up();
         }
         let times =
             Times { started: Some(self.clock.second()), finished: None, verify_at: open.state.verify_at() };

@@ -18,8 +18,8 @@ use crate::domain::object::Object;
 use crate::domain::object_state::{ObjectState, Skipped};
 use crate::domain::path::Path;
 use crate::domain::plan::{
-    HiddenFields, Outcome, Plan, Record, Rejection, Since, Strategy, Terms, Write, decide, has_gap, hidden,
-    likely, pinned, rewritten, unproved,
+    HiddenFields, Outcome, Plan, Record, Rejection, Since, Strategy, Terms, Write, decide, doubting, has_gap,
+    hidden, likely, pinned, rewritten, unproved,
 };
 use crate::domain::rbac::Verb;
 
@@ -148,7 +148,14 @@ impl ObjectReconciler<'_> {
             let write = match following.has_moved() {
                 // The values are in etcd by now, as they were sent.
                 true => write,
-                false => pinned(write, &object, self.crd, &self.terms, self.changes.list()),
+                false => {
+                    let changes = self.changes.list();
+                    let write = pinned(write, &object, self.crd, &self.terms, changes);
+                    match self.changes.servers_may_lag() {
+                        true => doubting(write, &object, changes),
+                        false => write,
+                    }
+                }
             };
             let at_risk = self.at_risk(&object);
             let outcome = self.perform(&object, &write, attempt).await?;

@@ -21,8 +21,16 @@ const LISTED: usize = 500;
 pub(in crate::controller) struct ChangedDefaults {
     list: Vec<Change>,
     totals: Mutex<Totals>,
-    /// Hashes of the uids and resource versions of objects that were read with an old default; none where nobody asks.
-    suspects: Mutex<Option<HashSet<u64>>>,
+    /// None where no server lags behind, or nothing has changed.
+    suspects: Mutex<Option<Suspects>>,
+}
+
+#[derive(Debug, Default)]
+struct Suspects {
+    /// Hashes of the uids and resource versions of objects that were read with an old default.
+    versions: HashSet<u64>,
+    /// Whether no server lags behind any more.
+    is_over: bool,
 }
 
 #[derive(Debug, Default)]
@@ -118,10 +126,22 @@ impl ChangedDefaults {
         &self.list
     }
 
-    /// From now on, notes which objects are read with an old default.
+    /// From now on servers may lag behind: notes which objects are read with an old default.
     pub(in crate::controller) fn watch_suspects(&self) {
         if !self.list.is_empty() {
-            self.suspects().get_or_insert_default();
+            self.suspects().get_or_insert_default().is_over = false;
+        }
+    }
+
+    /// Whether an old default that an object shows may not be stored.
+    pub(in crate::controller) fn servers_may_lag(&self) -> bool {
+        self.suspects().as_ref().is_some_and(|suspects| !suspects.is_over)
+    }
+
+    /// No server lags behind any more; which objects were noted is still known.
+    pub(in crate::controller) fn servers_have_caught_up(&self) {
+        if let Some(suspects) = self.suspects().as_mut() {
+            suspects.is_over = true;
         }
     }
 
@@ -129,15 +149,16 @@ impl ChangedDefaults {
     /// object changes with the server.
     pub(in crate::controller) fn note_suspect(&self, object: &Object) {
         if let Some(suspects) = self.suspects().as_mut()
+            && !suspects.is_over
             && shows_past(object, &self.list)
         {
-            suspects.insert(version_of(object));
+            suspects.versions.insert(version_of(object));
         }
     }
 
     /// Whether an object, as it is, was read with an old default.
     pub(in crate::controller) fn is_suspect(&self, object: &Object) -> bool {
-        self.suspects().as_ref().is_some_and(|suspects| suspects.contains(&version_of(object)))
+        self.suspects().as_ref().is_some_and(|suspects| suspects.versions.contains(&version_of(object)))
     }
 
     /// Forgets which objects were read with an old default, and notes no others.
@@ -145,7 +166,7 @@ impl ChangedDefaults {
         *self.suspects() = None;
     }
 
-    fn suspects(&self) -> MutexGuard<'_, Option<HashSet<u64>>> {
+    fn suspects(&self) -> MutexGuard<'_, Option<Suspects>> {
         self.suspects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -151,11 +151,13 @@ fn invalid(missing: &[Path], crd: &Crd) -> Vec<Path> {
 }
 
 fn merge(object: &Object, record: &Record, missing: Vec<Path>) -> Write {
-    Write { strategy: Strategy::Merge, body: body::merge(object), prove: record.versions_disagree, missing }
+    let body = body::merge(object);
+    Write { strategy: Strategy::Merge, body, prove: record.versions_disagree, missing, doubtful: Vec::new() }
 }
 
 fn rewrite(object: &Object, crd: &Crd, terms: &Terms, missing: Vec<Path>) -> Write {
-    Write { strategy: Strategy::Rewrite, body: rewrite::body(object, crd, terms), prove: true, missing }
+    let body = rewrite::body(object, crd, terms);
+    Write { strategy: Strategy::Rewrite, body, prove: true, missing, doubtful: Vec::new() }
 }
 
 fn apply(object: &Object, crd: &Crd, terms: &Terms, record: &Record, missing: Vec<Path>) -> Write {
@@ -164,7 +166,7 @@ fn apply(object: &Object, crd: &Crd, terms: &Terms, record: &Record, missing: Ve
         Ownership::None => body::identity(object, crd),
         Ownership::Own => own::body(object, crd, missing.iter()),
     };
-    Write { strategy: Strategy::Apply, body, prove, missing }
+    Write { strategy: Strategy::Apply, body, prove, missing, doubtful: Vec::new() }
 }
 
 /// The defaults that even the read view lacks: the object is stored at a version without them (fact R2).

@@ -93,7 +93,7 @@ pub fn embed(object: &Object, crd: &Crd, changes: &[Change]) -> Embedding {
         json!({ "op": op, "path": path, "value": copy(value) })
     }));
     let body = Json::from(Value::from(operations));
-    Embedding::Write(Write { strategy: Strategy::Embed, body, prove: false, missing })
+    Embedding::Write(Write { strategy: Strategy::Embed, body, prove: false, missing, doubtful: Vec::new() })
 }
 
 /// The owners of `before`, but for Etch, of whose fields `after` has others, and those that only `after` has.

@@ -4,6 +4,7 @@
 mod body;
 mod breach;
 mod decide;
+mod doubt;
 mod embed;
 mod exceptions;
 mod follow;
@@ -32,6 +33,7 @@ use crate::domain::words::words;
 
 pub use breach::Broken;
 pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten, skip, unproved, writes_store};
+pub use doubt::doubting;
 pub use embed::{Embedding, Withheld, embed, harmed};
 pub use exceptions::Exceptions;
 pub use follow::{
@@ -105,6 +107,8 @@ pub struct Write {
     pub prove: bool,
     /// The places whose default is missing in etcd, or may be: the topmost ones, in the object's own terms.
     pub missing: Vec<Path>,
+    /// The places whose value only a dry run can show to be stored; see [`doubting`].
+    pub doubtful: Vec<Path>,
 }
 
 /// The ways to make the server store what it shows.

@@ -7,13 +7,14 @@
 //! | Rewrite | the identity alone, where that keeps the generation; the rewrite; the removal of our own entry; the proof |
 //! | Follow | the move; the removal of our own entry |
 //! | Embed | the write as a dry run, which must cost no owner a field; the write; the removal of our own entry |
+//! | of doubtful places ([`super::doubting`]) | a dry run, which must show that they are stored; the same as without |
 //! | with values ([`super::pinned`]) | the write; the removal of our own entry, where the server did not have the values; the proof |
 //!
 //! A crash between any two of them leaves the object as readable as before, and the next decision goes on from there.
 
 use super::outcome::{Outcome, classify};
 use super::{
-    Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, proof, release, rewritten,
+    Strategy, Terms, Write, ahead_of_rewrite, doubt, harmed, has_followed, has_gap, proof, release, rewritten,
 };
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
@@ -67,6 +68,8 @@ pub struct Performing<'a> {
 /// The request that waits for its answer.
 #[derive(Debug)]
 enum Sent {
+    /// The dry run that dispels doubts.
+    Doubts,
     /// The write as a dry run.
     Rehearsal,
     /// The write itself, or what it comes down to after [`Sent::Identity`].
@@ -82,18 +85,12 @@ enum Sent {
 impl<'a> Performing<'a> {
     /// Begins a write that was planned for `object` as it was read, with its first request.
     pub fn begin(crd: &'a Crd, object: &'a Object, write: &'a Write, terms: &'a Terms) -> (Self, Request) {
-        if write.strategy == Strategy::Embed {
-            let request = Request { kind: PatchKind::Rehearsal, body: write.body.clone() };
-            return (Self { crd, object, write, terms, sent: Sent::Rehearsal }, request);
-        }
-        let ahead = match write.strategy {
-            Strategy::Rewrite if !is_pinned(write) => ahead_of_rewrite(object, crd),
-            Strategy::Rewrite => None,
-            Strategy::Apply | Strategy::Merge | Strategy::Follow | Strategy::Embed => None,
-        };
-        let (sent, request) = match ahead {
-            Some(body) => (Sent::Identity, Request { kind: PatchKind::Apply, body }),
-            None => (Sent::Write, request(write)),
+        let (sent, request) = match &write.doubtful[..] {
+            [] => first(crd, object, write),
+            doubtful => {
+                let body = doubt::dry_run(object, doubtful);
+                (Sent::Doubts, Request { kind: PatchKind::Rehearsal, body })
+            }
         };
         (Self { crd, object, write, terms, sent }, request)
     }
@@ -101,6 +98,13 @@ impl<'a> Performing<'a> {
     /// Takes in the object as the last request left it.
     pub fn answered(&mut self, answer: Object) -> Step {
         match (&self.sent, self.write.strategy) {
+            (Sent::Doubts, _) => match doubt::are_stored(self.object, &answer, &self.write.doubtful) {
+                true => {
+                    let (sent, request) = first(self.crd, self.object, self.write);
+                    self.send(sent, request)
+                }
+                false => Step::Done(Outcome::Conflict),
+            },
             (Sent::Rehearsal, _) => match harmed(self.object, &answer) {
                 managers if managers.is_empty() => self.send(Sent::Write, request(self.write)),
                 managers => Step::Done(Outcome::Harmful { managers }),
@@ -129,6 +133,11 @@ impl<'a> Performing<'a> {
     pub fn refused(&mut self, refusal: Refusal) -> Step {
         let refusal = refusal.without_keys(&self.crd.storage().schema);
         match &self.sent {
+            // This server shows something else; or nobody may take the value away, and nothing is proved.
+            Sent::Doubts => match classify(refusal) {
+                Ok(Outcome::Rejected(_) | Outcome::NeedsRewrite) => Step::Done(Outcome::Conflict),
+                other => other.map_or_else(Step::Failed, Step::Done),
+            },
             // Validated without the new default (422), or stored at S already in the owners' old terms (500): the rewrite
             // alone does it too, at the price of a new generation.
             Sent::Identity if matches!(refusal.code, 422 | 500) => {
@@ -181,6 +190,21 @@ impl<'a> Performing<'a> {
         }
         let repeat = request(&proof(&answer, self.crd, self.write));
         self.send(Sent::Proof(resource_version), repeat)
+    }
+}
+
+/// The first request that writes, or rehearses that.
+fn first(crd: &Crd, object: &Object, write: &Write) -> (Sent, Request) {
+    let ahead = match write.strategy {
+        Strategy::Embed => {
+            return (Sent::Rehearsal, Request { kind: PatchKind::Rehearsal, body: write.body.clone() });
+        }
+        Strategy::Rewrite if !is_pinned(write) => ahead_of_rewrite(object, crd),
+        Strategy::Rewrite | Strategy::Apply | Strategy::Merge | Strategy::Follow => None,
+    };
+    match ahead {
+        Some(body) => (Sent::Identity, Request { kind: PatchKind::Apply, body }),
+        None => (Sent::Write, request(write)),
     }
 }
 

@@ -28,10 +28,10 @@ use crate::domain::ownership::{Claimants, MANAGER, Owner, owners};
 pub fn pinned(write: Write, object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> Write {
     let is_foreign = |owner: &Owner<'_>| owner.version() != crd.storage().name;
     let may_patch = match write.strategy {
-        Strategy::Follow | Strategy::Embed => false,
+        Strategy::Embed => false,
         Strategy::Rewrite => true,
         Strategy::Apply if terms.ownership == Ownership::Own => false,
-        Strategy::Apply | Strategy::Merge => {
+        Strategy::Apply | Strategy::Merge | Strategy::Follow => {
             owners(object).filter(is_foreign).all(|owner| crd.names_fields_alike(owner.version()))
         }
     };
@@ -46,10 +46,14 @@ pub fn pinned(write: Write, object: &Object, crd: &Crd, terms: &Terms, changes: 
         _ => write,
     };
     let put = |path: &str, value: Value| json!({ "op": "replace", "path": path, "value": value });
-    let mut operations = vec![
-        put("/metadata/uid", Value::from(object.uid())),
-        put("/metadata/resourceVersion", Value::from(object.resource_version())),
-    ];
+    // What follows is such a patch already.
+    let mut operations = match write.body.as_array() {
+        Some(moves) => moves.iter().map(copy).collect(),
+        None => vec![
+            put("/metadata/uid", Value::from(object.uid())),
+            put("/metadata/resourceVersion", Value::from(object.resource_version())),
+        ],
+    };
     if let Some(entries) = write.body.pointer("/metadata/managedFields") {
         operations.push(put("/metadata/managedFields", copy(entries)));
     }
@@ -93,7 +97,7 @@ mod tests {
     }
 
     fn write(strategy: Strategy, body: Value) -> Write {
-        Write { strategy, body: body.into(), prove: true, missing: Vec::new() }
+        Write { strategy, body: body.into(), prove: true, missing: Vec::new(), doubtful: Vec::new() }
     }
 
     fn sent(object: &Object, terms: &Terms, changes: &[Change]) -> Vec<(String, Value)> {

@@ -18,5 +18,5 @@ pub fn proof(object: &Object, crd: &Crd, write: &Write) -> Write {
         Some(_) if write.strategy == Strategy::Merge => (Strategy::Merge, body::merge(object)),
         Some(_) => (Strategy::Apply, own::body(object, crd, asked.iter())),
     };
-    Write { strategy, body, prove: false, missing: write.missing.clone() }
+    Write { strategy, body, prove: false, missing: write.missing.clone(), doubtful: Vec::new() }
 }

@@ -75,20 +75,28 @@ pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> 
 
 /// Whether an object shows, at the place of a default that has changed, what it gave before.
 pub fn shows_past(object: &Object, changes: &[Change]) -> bool {
-    changes.iter().any(|change| {
-        let mut shows = false;
-        places::each(object.json(), change.path(), &mut |_, value| shows |= change.is_past(value));
-        shows
-    })
+    !topmost(object, changes, Change::is_past).is_empty()
+}
+
+/// The places of an object that show what a changed default gave before, in order, the topmost ones only, with their values.
+pub(super) fn shown_past<'v>(object: &'v Object, changes: &[Change]) -> Vec<(Path, &'v Value)> {
+    topmost(object, changes, Change::is_past)
 }
 
 /// The places of an object that show what a changed default gives now, in order, the topmost ones only, with their values.
 pub(super) fn present<'v>(object: &'v Object, changes: &[Change]) -> Vec<(Path, &'v Value)> {
+    topmost(object, changes, |change, value| change.present().is_some_and(|present| same(present, value)))
+}
+
+fn topmost<'v>(
+    object: &'v Object,
+    changes: &[Change],
+    is_wanted: impl Fn(&Change, &Value) -> bool,
+) -> Vec<(Path, &'v Value)> {
     let mut found = Vec::new();
     for change in changes {
-        let Some(present) = change.present() else { continue };
         places::each(object.json(), change.path(), &mut |place, value| {
-            if same(present, value) {
+            if is_wanted(change, value) {
                 found.push((place, value));
             }
         });
@@ -135,7 +143,8 @@ fn plan(object: &Object, crd: &Crd, terms: &Terms, moves: &[(Path, Option<&Json>
     if !broken.is_empty() {
         return Plan::Hold(Held { reason: Hold::InvalidDefaults, paths: missing, broken });
     }
-    Plan::Write(Write { strategy: Strategy::Follow, body: body(object, moves), prove: false, missing })
+    let body = body(object, moves);
+    Plan::Write(Write { strategy: Strategy::Follow, body, prove: false, missing, doubtful: Vec::new() })
 }
 
 /// What the object would break with the moved values and does not break with those that it has.
@@ -192,13 +201,18 @@ pub(super) fn pointer(place: &Path) -> String {
 
 /// Whether a write that followed has left what it should: no moved place still has the value that it had before.
 pub fn has_followed(before: &Object, after: &Object, write: &Write) -> bool {
+    all_differ(before, after, &write.missing)
+}
+
+/// Whether none of these places still has the value that it had before.
+pub(super) fn all_differ(before: &Object, after: &Object, places: &[Path]) -> bool {
     let value = |object: &Object, path: &Path| {
         path.steps()
             .iter()
             .try_fold(object.json() as &Value, |value, step| places::part(value, step))
             .map(copy)
     };
-    write.missing.iter().all(|path| match (value(before, path), value(after, path)) {
+    places.iter().all(|path| match (value(before, path), value(after, path)) {
         (Some(before), Some(after)) => !same(&before, &after),
         _ => true,
     })
