@@ -206,3 +206,54 @@ async fn an_object_that_was_read_from_a_lagging_server_is_looked_at_again() {
     assert_eq!(log.count(is_write), 1, "what really holds the old value is not asked about");
     operator.await.expect("it ends by itself");
 }
+
+/// An object that is written for what Etch owns of it, whatever the default is.
+fn owned(size: Option<u64>) -> Value {
+    let mut object = thing("a");
+    let owners = object["metadata"]["managedFields"].as_array_mut().expect("owners");
+    let mut ours = owners[0].clone();
+    ours["manager"] = "etch".into();
+    owners.push(ours);
+    if let Some(size) = size {
+        object["spec"]["size"] = size.into();
+    }
+    object
+}
+
+fn is_dry_run(request: &Request) -> bool {
+    is_write(request) && request.asked("dryRun") == "All"
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_lagging_server_shows_is_not_stored_by_a_write_for_another_reason() {
+    let world = changed().await;
+    world.put(THINGS, owned(None));
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    // Reads and writes go to the server that lags behind.
+    tokio::time::sleep(5 * MINUTE).await;
+    assert_eq!(value_and_owners(&world), (Value::Null, vec![json!("user"), json!("etch")]));
+    assert_eq!(log.count(is_write), log.count(is_dry_run), "nothing is written");
+    assert!(world.persisted().starts_with("False InProgress"), "{}", world.persisted());
+    world.serves(5, 5);
+    tokio::time::sleep(5 * MINUTE).await;
+    assert_eq!(value_and_owners(&world), (json!(5), vec![json!("user")]));
+    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 object stores its defaults");
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_shows_that_fills_in_something_else_is_stored_and_is_kept() {
+    let world = changed().await;
+    world.put(THINGS, owned(Some(1)));
+    world.serves(5, 5);
+    let log = world.operate(MINUTE).await;
+    assert_eq!(value_and_owners(&world), (json!(1), vec![json!("user")]));
+    assert_eq!(log.count(is_dry_run), 1);
+    // Long after the change, nobody doubts it.
+    world.edit_report(CRD, |report| report["status"]["verifyAt"] = json!("2020-01-01T00:00:00Z"));
+    world.put(THINGS, owned(Some(1)));
+    let log = world.operate(MINUTE).await;
+    assert_eq!(value_and_owners(&world), (json!(1), vec![json!("user")]));
+    assert_eq!((log.count(is_dry_run), log.count(is_write) > 0), (0, true));
+}

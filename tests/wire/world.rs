@@ -364,7 +364,8 @@ impl World {
         let Some(before) = self.stored(plural, name) else { return not_found(name) };
         let [_, default] = self.lock().defaults;
         if request.verb() == "PATCH json" {
-            match json_patched(&filled_with(&before, default), request) {
+            let patched = json_patched(&filled_with(&before, default), request);
+            match patched.map(|after| filled_with(&after, default)) {
                 Ok(after) if request.asked("dryRun") == "All" => return Answer::json(after),
                 Ok(after) if after != before => self.put(plural, after),
                 Ok(_) => {}

@@ -181,4 +181,19 @@ mod tests {
         assert_eq!(paths, expected);
         assert_eq!((pinned.strategy, pinned.prove), (Strategy::Rewrite, true));
     }
+
+    #[test]
+    fn what_follows_takes_the_values_of_the_other_changes_along() {
+        let moves = json!([
+            { "op": "replace", "path": "/metadata/uid", "value": "u" },
+            { "op": "replace", "path": "/metadata/resourceVersion", "value": "7" },
+            { "op": "replace", "path": "/spec/other", "value": 2 },
+        ]);
+        let write = write(Strategy::Follow, moves.clone());
+        let pinned = pinned(write, &object(5), &crd(), &Terms::default(), &was(1));
+        let operations = pinned.body.as_array().expect("operations");
+        assert_eq!(operations[..3], moves.as_array().expect("operations")[..]);
+        assert_eq!(operations[3], json!({ "op": "replace", "path": PLACE, "value": 5 }));
+        assert_eq!((operations.len(), pinned.strategy), (4, Strategy::Follow));
+    }
 }
