@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
 
 use crate::{
-    cluster::{Cluster, MERGE},
+    cluster::{Cluster, JSON_PATCH, MERGE},
     rows,
     tabs::{ETCH, Stored, Tabs, defaulted, spec, text, v1, versions},
 };
@@ -24,6 +24,7 @@ rows! {
     w13: "dryRun answers like the read view and stores nothing",
     w15: "without create, no apply brings an object back",
     w21: "a JSON patch with values stores them; what the server shows already leaves no trace, another value an entry of ours",
+    w23: "a dry run that tests a value and removes it shows what this server fills in",
 }
 
 /// `a` and, the second time, a default for `color`.
@@ -268,6 +269,29 @@ async fn w21(cluster: &Cluster) -> Result<()> {
     let operations =
         json!([put("/metadata/resourceVersion", &json!("1")), put("/spec/color", &json!("green"))]);
     tabs.json_patch("v1", "shown", operations).await?.refused(409, "Conflict", "modified")?;
+    Ok(())
+}
+
+async fn w23(cluster: &Cluster) -> Result<()> {
+    let tabs = phantoms(cluster, "w23", &["phantom", "stored"]).await?;
+    let color = |value: &str| json!([{ "op": "replace", "path": "/spec/color", "value": value }]);
+    tabs.json_patch("v1", "stored", color("blue")).await?.ok()?;
+    for (name, shown, tested) in
+        [("phantom", "red", "red"), ("stored", "blue", "blue"), ("stored", "blue", "red")]
+    {
+        let before = (tabs.revision(name).await?, tabs.stored(name).await?);
+        let path = format!("{}?dryRun=All", tabs.path("v1", name));
+        let operations = json!([
+            { "op": "test", "path": "/spec/color", "value": tested },
+            { "op": "remove", "path": "/spec/color" },
+        ]);
+        let answer = cluster.patch(JSON_PATCH, &path, &operations).await?;
+        match tested == shown {
+            true => assert_eq!(answer.ok()?["spec"]["color"], "red", "{name}: what this server fills in"),
+            false => answer.refused(422, "Invalid", "")?,
+        }
+        assert_eq!((tabs.revision(name).await?, tabs.stored(name).await?), before, "{name}");
+    }
     Ok(())
 }
 

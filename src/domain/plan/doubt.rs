@@ -16,18 +16,24 @@ const MOST: usize = 4_000;
 /// The same write, which begins with a dry run where the object shows, at a place that the write does not move, what a changed default
 /// gave before.
 ///
-/// The dry run tests the value and takes it away, in one request. A server that answers with something else in its place fills in
+/// The dry run tests the value and takes it away, in one request (fact W23). A server that answers with something else in its place fills in
 /// another default, and showed the value all the same: so etcd holds it. One that answers with the value lags behind, and one where the
 /// test fails never showed it. Then nothing is written, and the object is read again.
 ///
-/// To be asked while servers may lag behind. Of more than 4,000 such places, the first are asked about.
+/// To be asked while servers may lag behind. Of more than 4,000 such places, the first are asked about; of those below `status`, and of
+/// items of lists, none.
 #[must_use]
 pub fn doubting(write: Write, object: &Object, changes: &[Change]) -> Write {
     let is_moved = |place: &Path| write.missing.iter().any(|moved| moved.contains(place));
-    // An item cannot be taken out of a list without moving the others.
-    let is_field = |place: &Path| matches!(place.steps().last(), Some(Step::Field(_) | Step::Key(_)));
+    let may_be_removed = |place: &Path| match place.steps() {
+        // A write of the object leaves the subresource alone.
+        [Step::Field(first), ..] if first == "status" => false,
+        // An item cannot be taken out of a list without moving the others.
+        [.., Step::Index(_)] => false,
+        _ => true,
+    };
     let shown = follow::shown_past(object, changes).into_iter().map(|(place, _)| place);
-    let doubtful = shown.filter(|place| is_field(place) && !is_moved(place)).take(MOST).collect();
+    let doubtful = shown.filter(|place| may_be_removed(place) && !is_moved(place)).take(MOST).collect();
     Write { doubtful, ..write }
 }
 
