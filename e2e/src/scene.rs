@@ -154,7 +154,9 @@ impl Scene {
     /// # Errors
     /// It cannot be started.
     pub fn measured(&self, flags: &[&str]) -> Result<Operator> {
-        let all = [&["--settle=200ms", "--listen=127.0.0.1:0"], flags].concat();
+        let is_listening = flags.iter().any(|flag| flag.starts_with("--listen="));
+        let listen: &[&str] = if is_listening { &[] } else { &["--listen=127.0.0.1:0"] };
+        let all = [&["--settle=200ms"], listen, flags].concat();
         Operator::start_of(binary()?, &self.kubeconfig, &self.log_path(), &all, &[("ETCH_LOG", "info")])
     }
 
