@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use e2e::bench::{
     WANTED, Worst, admission, admission_server, audit, guard, inputs, judging, measure, pass, restart,
     verdicts,
@@ -54,30 +54,10 @@ enum Other {
     },
     /// How long an upgrade of a CRD with many objects takes with the guard, and without. Ends with exit 1 if it takes longer than is
     /// wanted.
-    Guard {
-        /// How many objects.
-        #[arg(long, default_value_t = 100_000)]
-        objects: usize,
-        /// Their size in bytes.
-        #[arg(long, default_value_t = 1_000)]
-        bytes: usize,
-        /// How often each is measured.
-        #[arg(long, default_value_t = 5)]
-        rounds: usize,
-    },
+    Guard(Many),
     /// What a restart costs where there are many objects that store their defaults. Ends with exit 1 if it takes longer than is wanted,
     /// or writes an object that needs nothing.
-    Restart {
-        /// How many objects.
-        #[arg(long, default_value_t = 100_000)]
-        objects: usize,
-        /// Their size in bytes.
-        #[arg(long, default_value_t = 1_000)]
-        bytes: usize,
-        /// How often it is restarted.
-        #[arg(long, default_value_t = 5)]
-        rounds: usize,
-    },
+    Restart(Many),
     /// How long it takes until all objects of a CRD store a new default, and what another client notices of it: Etch, a bare
     /// loop that sends the same patches, and the migration that Kubernetes brings.
     Pass {
@@ -96,12 +76,25 @@ enum Other {
     },
 }
 
+#[derive(Args)]
+struct Many {
+    /// How many objects.
+    #[arg(long, default_value_t = 100_000)]
+    objects: usize,
+    /// Their size in bytes.
+    #[arg(long, default_value_t = 1_000)]
+    bytes: usize,
+    /// How often it is measured.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+}
+
 fn main() -> anyhow::Result<ExitCode> {
     let Arguments { names, other } = Arguments::parse();
     let is_good = match other {
         Some(Other::Audit { objects, rounds }) => audit(objects, rounds)?,
-        Some(Other::Guard { objects, bytes, rounds }) => guarded(objects, bytes, rounds)?,
-        Some(Other::Restart { objects, bytes, rounds }) => restarted(objects, bytes, rounds)?,
+        Some(Other::Guard(many)) => guarded(&many)?,
+        Some(Other::Restart(many)) => restarted(&many)?,
         Some(Other::Pass { objects, bytes, rounds, writers }) => passes(objects, &bytes, rounds, &writers)?,
         Some(Other::Judging) => judge()?,
         Some(Other::Verdicts { crds }) => verdicts_on(&crds)?,
@@ -218,9 +211,9 @@ fn audit(objects: u64, rounds: usize) -> anyhow::Result<bool> {
     Ok(measured.is_good())
 }
 
-fn guarded(objects: usize, bytes: usize, rounds: usize) -> anyhow::Result<bool> {
+fn guarded(many: &Many) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Runtime::new()?;
-    let measured = runtime.block_on(guard::measure(objects, bytes, rounds, &say))?;
+    let measured = runtime.block_on(guard::measure(many.objects, many.bytes, many.rounds, &say))?;
     println(&measured)?;
     writeln!(
         io::stderr(),
@@ -232,9 +225,9 @@ fn guarded(objects: usize, bytes: usize, rounds: usize) -> anyhow::Result<bool> 
     Ok(measured.is_good())
 }
 
-fn restarted(objects: usize, bytes: usize, rounds: usize) -> anyhow::Result<bool> {
+fn restarted(many: &Many) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Runtime::new()?;
-    let measured = runtime.block_on(restart::measure(objects, bytes, rounds, &say))?;
+    let measured = runtime.block_on(restart::measure(many.objects, many.bytes, many.rounds, &say))?;
     println(&measured)?;
     writeln!(
         io::stderr(),

@@ -19,7 +19,8 @@ pub enum Outcome {
     AlreadyStored,
     /// The object is gone, or another one has its name.
     Gone,
-    /// Somebody else wrote meanwhile. Theirs stands: read and decide again.
+    /// Somebody else wrote meanwhile, and theirs stands; or the server that answered serves another schema than the one that showed the
+    /// object. Read and decide again.
     Conflict,
     /// The server cannot store the default in the terms of the object's owners (facts W6, W18): rewrite them.
     NeedsRewrite,
