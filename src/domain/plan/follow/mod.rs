@@ -75,7 +75,7 @@ pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> 
 
 /// Whether an object shows, at the place of a default that has changed, what it gave before.
 pub fn shows_past(object: &Object, changes: &[Change]) -> bool {
-    !topmost(object, changes, Change::is_past).is_empty()
+    !shown_past(object, changes).is_empty()
 }
 
 /// The places of an object that show what a changed default gave before, in order, the topmost ones only, with their values.
