@@ -51,7 +51,7 @@ pub async fn measure(count: usize, bytes: usize, rounds: usize, say: &dyn Fn(&st
     let scene = Scene::start(&[objects::GROUP]).await?;
     let cluster = &scene.cluster;
     say(&format!("writing {count} objects of {bytes} bytes to etcd"));
-    objects::write(cluster, 0..count, bytes).await?;
+    objects::write(cluster, count, bytes).await?;
     scene.policy("default", json!({ "mode": "Audit" })).await?;
     cluster.apply_crd(&objects::release(1)).await?;
     let (mut unguarded, mut guarded) = (Vec::new(), Vec::new());

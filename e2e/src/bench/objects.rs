@@ -1,8 +1,6 @@
 //! The objects of a pass, of a size that is asked for, and the releases of their CRD, each with one default more.
 //! It must not go through the API server to write them: that would take minutes, and is not what is measured.
 
-use std::ops::Range;
-
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Map, Value, json};
 
@@ -47,10 +45,9 @@ pub(super) fn name(index: usize) -> String {
 }
 
 /// Writes objects to etcd that hold no default of any release.
-pub(super) async fn write(cluster: &Cluster, indices: Range<usize>, bytes: usize) -> anyhow::Result<()> {
-    let end = indices.end;
-    let batches = indices.step_by(TOGETHER).map(|first| async move {
-        let batch = (first..end.min(first + TOGETHER)).map(|index| {
+pub(super) async fn write(cluster: &Cluster, count: usize, bytes: usize) -> anyhow::Result<()> {
+    let batches = (0..count).step_by(TOGETHER).map(|first| async move {
+        let batch = (first..count.min(first + TOGETHER)).map(|index| {
             let key = object_key(GROUP, PLURAL, Some("default"), &name(index));
             (key, object(index, bytes).to_string().into_bytes())
         });

@@ -102,7 +102,7 @@ pub async fn measure(wanted: &Wanted, say: &dyn Fn(&str)) -> Result<Vec<PassMeas
     let controllers = in_tree::CONTROLLERS.map(str::to_owned).to_vec();
     let mut scene = Scene::start_with(&[objects::GROUP], |options| options.controllers = controllers).await?;
     say(&format!("writing {count} objects of {bytes} bytes to etcd"));
-    objects::write(&scene.cluster, 0..*count, *bytes).await?;
+    objects::write(&scene.cluster, *count, *bytes).await?;
     scene.cluster.apply_crd(&objects::release(0)).await?;
     let config = bystander::account(&scene.cluster, &scene.control_plane).await?;
     sleep(REST).await;
