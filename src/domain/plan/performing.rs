@@ -133,9 +133,14 @@ impl<'a> Performing<'a> {
     pub fn refused(&mut self, refusal: Refusal) -> Step {
         let refusal = refusal.without_keys(&self.crd.storage().schema);
         match &self.sent {
-            // This server shows something else; or nobody may take the value away, and nothing is proved.
+            // The test failed: this server shows something else.
+            Sent::Doubts if is_failed_operation(&refusal) => Step::Done(Outcome::Conflict),
             Sent::Doubts => match classify(refusal) {
-                Ok(Outcome::Rejected(_) | Outcome::NeedsRewrite) => Step::Done(Outcome::Conflict),
+                // Nobody may take the value away, and nothing is proved.
+                Ok(Outcome::Rejected(_) | Outcome::NeedsRewrite) => {
+                    let (sent, request) = first(self.crd, self.object, self.write);
+                    self.send(sent, request)
+                }
                 other => other.map_or_else(Step::Failed, Step::Done),
             },
             // Validated without the new default (422), or stored at S already in the owners' old terms (500): the rewrite
@@ -145,12 +150,7 @@ impl<'a> Performing<'a> {
             }
             // A place is not there on this server: it serves another schema than the one that showed it. Where the object is
             // not valid, fields are named.
-            Sent::Write
-                if is_pinned(self.write)
-                    && refusal.code == 422
-                    && refusal.fields.is_empty()
-                    && refusal.refused_by().is_none() =>
-            {
+            Sent::Write if is_pinned(self.write) && is_failed_operation(&refusal) => {
                 Step::Done(Outcome::Conflict)
             }
             // A test of the patch failed: the entry is no longer where it was.
@@ -191,6 +191,11 @@ impl<'a> Performing<'a> {
         let repeat = request(&proof(&answer, self.crd, self.write));
         self.send(Sent::Proof(resource_version), repeat)
     }
+}
+
+/// Whether an operation of a JSON patch could not be carried out. Where the object is not valid, fields are named.
+fn is_failed_operation(refusal: &Refusal) -> bool {
+    refusal.code == 422 && refusal.fields.is_empty() && refusal.refused_by().is_none()
 }
 
 /// The first request that writes, or rehearses that.
