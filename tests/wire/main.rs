@@ -19,6 +19,7 @@ mod operator;
 mod patch;
 mod pause;
 mod policies;
+mod published;
 mod refusals;
 mod requests;
 mod restarts;
