@@ -29,13 +29,21 @@ const STRAINED: f64 = 1.6;
 /// What is left of the limit then, and when the server refuses writes.
 const LESS: f64 = 0.75;
 const HALF: f64 = 0.5;
+/// The least limit of a gentle pace: below 1 it is the share of the time in which there is a write, one at a time, and it rests
+/// between them.
+const LEAST: f64 = 0.25;
+/// How much of that share is added to it where there may be more.
+const MORE: f64 = 0.125;
 /// How many writes, one at a time, show how long one takes alone.
 const ALONE: usize = 4;
+/// How many writes it takes until the strain shows what a cut has done.
+const SHOWN: usize = 10;
 
 /// How much of the server a pace takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Haste {
-    /// So little that other clients hardly notice it: fewer writes at once as soon as they take longer than alone.
+    /// So little that other clients hardly notice it: fewer writes at once as soon as they take longer than alone, and rests
+    /// between them where one at a time is too much.
     #[default]
     Gentle,
     /// As much as there is: fewer writes at once when the server refuses some.
@@ -64,6 +72,8 @@ struct State {
     strain: Strain,
     /// While it is found out how long a write takes alone.
     alone: Option<Alone>,
+    /// Writes since the limit was cut for their strain.
+    seen: usize,
     closed_until: Instant,
     next_start: Instant,
     last_cut: Option<Instant>,
@@ -103,6 +113,8 @@ impl Pace {
         let now = Instant::now();
         let max = max.clamp(1, Semaphore::MAX_PERMITS) as f64;
         let limit = max.min(CAREFUL);
+        let alone = (haste == Haste::Gentle).then_some(Alone { left: ALONE, since: now });
+        let places = alone.map_or(limit as usize, |_| 1);
         Self {
             max,
             haste,
@@ -110,16 +122,17 @@ impl Pace {
             state: Mutex::new(State {
                 limit,
                 aside: 0,
-                places: limit as usize,
+                places,
                 in_flight: 0,
                 usual: None,
                 strain: Strain::default(),
-                alone: None,
+                alone,
+                seen: 0,
                 closed_until: now,
                 next_start: now,
                 last_cut: None,
             }),
-            places: Semaphore::new(limit as usize),
+            places: Semaphore::new(places),
         }
     }
 
@@ -191,24 +204,34 @@ impl State {
             return;
         }
         let strain = self.strain.mean();
+        self.seen += 1;
         if strain < CALM {
             self.grow(max);
-        } else if strain > STRAINED && self.may_cut(now) {
-            self.cut(LESS, now);
+        } else if strain > STRAINED && self.seen >= SHOWN {
+            self.cut(LESS, LEAST, now);
+            self.seen = 0;
         }
     }
 
     fn grow(&mut self, max: f64) {
-        self.limit = (self.limit + 1.0 / self.limit).min(max);
+        let more = if self.limit < 1.0 { self.limit * MORE } else { 1.0 / self.limit };
+        self.limit = (self.limit + more).min(max);
     }
 
     fn may_cut(&self, now: Instant) -> bool {
         self.last_cut.is_none_or(|cut| now - cut >= ONE_CUT)
     }
 
-    fn cut(&mut self, share: f64, now: Instant) {
-        self.limit = (self.limit * share).max(1.0);
+    /// Leaves a share of the limit, and no less than `least` of what was more.
+    fn cut(&mut self, share: f64, least: f64, now: Instant) {
+        self.limit = (self.limit * share).max(least.min(self.limit));
         self.last_cut = Some(now);
+    }
+
+    /// Lets nobody begin for some time after a write, where less than one at a time is right.
+    fn rest(&mut self, took: Duration, now: Instant) {
+        let rest = took.mul_f64((1.0 / self.limit - 1.0).max(0.0));
+        self.next_start = self.next_start.max(now + rest);
     }
 
     /// Takes in how long a write has taken. Every now and then a few are let through one at a time, to see how long one takes
@@ -235,6 +258,21 @@ impl State {
 }
 
 impl Permit<'_> {
+    /// The write begins only now: it has waited for another pace too.
+    pub fn begin(&mut self) {
+        self.began = Instant::now();
+    }
+
+    /// The write takes long: to find out how long one takes alone, the others wait no longer.
+    pub fn takes_long(&self) {
+        let mut state = self.pace.lock();
+        state.alone = None;
+        let grown = state.wanted().saturating_sub(state.places);
+        state.places += grown;
+        drop(state);
+        self.pace.places.add_permits(grown);
+    }
+
     /// Lets others write in the place of this write, which takes long and goes on: what it waits for may be a webhook that
     /// never answers, and that must not hold up what has nothing to do with it.
     ///
@@ -278,19 +316,21 @@ impl Permit<'_> {
             (Pressure::None, Haste::Gentle) => {
                 let strain = match known {
                     Some(strain) => {
+                        state.alone = None;
                         state.strain.weigh(strain);
                         strain
                     }
                     None => state.measure(began, now),
                 };
                 state.adapt(now, pace.max);
+                state.rest(now - began, now);
                 state.shrink(&pace.places);
                 Some(strain)
             }
             (Pressure::Unknown, Haste::Gentle) => None,
             (Pressure::Overload(asked), _) => {
                 if state.may_cut(now) {
-                    state.cut(HALF, now);
+                    state.cut(HALF, 1.0, now);
                     state.shrink(&pace.places);
                 }
                 if let Some(asked) = asked {

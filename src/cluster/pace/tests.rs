@@ -84,12 +84,68 @@ async fn a_pace_of_many_crds_goes_by_the_strain_that_those_of_the_crds_tell() {
     };
     shared.admit().await.finish(Pressure::None, Some(1.0));
     assert_eq!(finish(1.0).await, 8.0);
-    assert_eq!(finish(3.0).await, 1.0);
+    assert_eq!(finish(3.0).await, LEAST);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_one_write_at_a_time_is_too_much_a_gentle_pace_rests_in_between() {
+    let pace = Pace::new(8, None, Haste::Gentle);
+    let some = async |writes, strain| {
+        for _ in 0..writes {
+            let permit = pace.admit().await;
+            tokio::time::sleep(WRITE).await;
+            permit.finish(Pressure::None, Some(strain));
+        }
+    };
+    some(1_000, 3.0).await;
+    let begun = Instant::now();
+    some(200, 3.0).await;
+    assert_eq!(begun.elapsed(), WRITE * 800, "a quarter of the time");
+    some(200, 1.0).await;
+    assert_eq!(pace.lock().limit, 8.0, "it grows again where there is room");
+    let begun = Instant::now();
+    some(200, 1.0).await;
+    assert_eq!(begun.elapsed(), WRITE * 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gentle_pace_begins_with_writes_one_at_a_time_unless_they_take_long() {
+    let pace = Pace::new(8, None, Haste::Gentle);
+    let is_full = async || tokio::time::timeout(WRITE, pace.admit()).await.is_err();
+    for _ in 0..ALONE {
+        let permit = pace.admit().await;
+        assert!(is_full().await);
+        permit.finish(Pressure::None, None);
+    }
+    let first = pace.admit().await;
+    assert!(!is_full().await);
+    drop(first);
+    let pace = Pace::new(8, None, Haste::Gentle);
+    let lost = pace.admit().await;
+    assert!(tokio::time::timeout(WRITE, pace.admit()).await.is_err());
+    lost.takes_long();
+    let others = (pace.admit().await, pace.admit().await, pace.admit().await);
+    assert!(tokio::time::timeout(WRITE, pace.admit()).await.is_err(), "four at first");
+    drop(others);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waited_for_another_pace_is_not_taken_for_slow() {
+    let pace = Pace::new(8, None, Haste::Gentle);
+    let took = async |wait| {
+        let mut permit = pace.admit().await;
+        tokio::time::sleep(wait).await;
+        permit.begin();
+        tokio::time::sleep(WRITE).await;
+        permit.finish(Pressure::None, None).expect("a strain")
+    };
+    assert_eq!(took(Duration::ZERO).await, 1.0);
+    assert_eq!(took(WRITE * 10).await, 1.0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_steps_aside_lets_another_write_and_no_more_do_than_the_maximum() {
-    let pace = Pace::new(2, None, Haste::Gentle);
+    let pace = Pace::new(2, None, Haste::Fast);
     let is_full = async || tokio::time::timeout(WRITE, pace.admit()).await.is_err();
     let mut aside = Vec::new();
     for _ in 0..2 {
@@ -114,7 +170,7 @@ async fn who_steps_aside_lets_another_write_and_no_more_do_than_the_maximum() {
 
 #[tokio::test(start_paused = true)]
 async fn overload_halves_the_limit_once_and_closes_for_as_long_as_asked() {
-    let pace = Pace::new(8, None, Haste::Gentle);
+    let pace = Pace::new(8, None, Haste::Fast);
     let (first, second) = (pace.admit().await, pace.admit().await);
     let before = Instant::now();
     first.finish(Pressure::Overload(Some(Duration::from_secs(3))), None);
@@ -126,8 +182,8 @@ async fn overload_halves_the_limit_once_and_closes_for_as_long_as_asked() {
 
 #[tokio::test(start_paused = true)]
 async fn answers_in_time_raise_the_limit_up_to_the_maximum_and_no_further() {
-    let pace = Arc::new(Pace::new(6, None, Haste::Gentle));
-    assert_eq!(most_at_once(&pace, 4).await, 4, "it begins with care");
+    let pace = Arc::new(Pace::new(6, None, Haste::Fast));
+    assert_eq!(most_at_once(&pace, 4).await, 4, "a fast one begins with care");
     most_at_once(&pace, 200).await;
     assert_eq!(most_at_once(&pace, 200).await, 6);
     assert_eq!(pace.in_flight(), 0);
@@ -135,7 +191,7 @@ async fn answers_in_time_raise_the_limit_up_to_the_maximum_and_no_further() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cut_counts_for_places_that_are_free_as_for_those_that_are_taken() {
-    let pace = Arc::new(Pace::new(8, None, Haste::Gentle));
+    let pace = Arc::new(Pace::new(8, None, Haste::Fast));
     most_at_once(&pace, 300).await;
     let held = [pace.admit().await, pace.admit().await, pace.admit().await];
     pace.admit().await.finish(Pressure::Overload(None), None);
@@ -162,7 +218,7 @@ async fn writes_begin_no_faster_than_the_rate() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_that_waits_for_its_turn_waits_on_when_the_server_asks_for_it() {
-    let pace = Pace::new(8, Some(1), Haste::Gentle);
+    let pace = Pace::new(8, Some(1), Haste::Fast);
     let first = pace.admit().await;
     let second = pace.admit();
     let ask = async {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tracing::Instrument as _;
 
-use crate::cluster::{CallError, Pressure};
+use crate::cluster::{CallError, Permit, Pressure};
 use crate::controller::object::outcome::{counted, pressure};
 use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
 use crate::controller::spans;
@@ -42,6 +42,7 @@ impl ObjectReconciler<'_> {
             stop = self.stopped() => return Err(stop),
             places = places => places,
         };
+        own.as_mut().map(Permit::begin);
         let under_way = UnderWay::new(self.cluster.metrics());
         let span = spans::write(self.crd, object, write, attempt);
         let work = self.cluster.perform(self.crd, object, write, &self.terms);
@@ -50,6 +51,7 @@ impl ObjectReconciler<'_> {
             let making_room = async {
                 tokio::time::sleep(PATIENCE).await;
                 permit.step_aside();
+                own.iter().for_each(Permit::takes_long);
                 tokio::time::sleep(OWN_PATIENCE - PATIENCE).await;
                 if let Some(own) = &mut own {
                     own.step_aside();
