@@ -82,10 +82,8 @@ impl Record {
     /// Of one that is skipped it says nothing. Where that ends, the object is written by whoever ends it, after the pass, and
     /// that write stores the defaults that its writer sees, save perhaps where an owner's version has none of them (fact W6).
     pub fn covers(&self, object: &Object, crd: &Crd) -> bool {
-        let (Some(through), Some(revision)) = (self.through, object.revision()) else { return false };
-        if skip(object).is_some() {
-            return false;
-        }
+        let Some(through) = self.through else { return false };
+        let Some(revision) = object.revision().filter(|_| skip(object).is_none()) else { return false };
         if revision <= through {
             return !self.exceptions.contains(object.uid());
         }
