@@ -16,7 +16,7 @@ use strain::Strain;
 /// How many writes are under way at once at most, where nobody says otherwise.
 pub const MAX_IN_FLIGHT: usize = 16;
 
-/// After a cut, further signs of pressure count as the same one for this long: they answer requests sent before it.
+/// After the limit was halved, further refusals count as the same one for this long: they answer requests sent before it.
 const ONE_CUT: Duration = Duration::from_millis(500);
 /// A write that takes this many times the usual is a sign to send no more at once.
 const SLOW: f64 = 4.0;
@@ -76,7 +76,8 @@ struct State {
     seen: usize,
     closed_until: Instant,
     next_start: Instant,
-    last_cut: Option<Instant>,
+    /// When the server last refused so many writes that the limit was halved.
+    halved: Option<Instant>,
 }
 
 /// A look at how long a write takes alone.
@@ -130,7 +131,7 @@ impl Pace {
                 seen: 0,
                 closed_until: now,
                 next_start: now,
-                last_cut: None,
+                halved: None,
             }),
             places: Semaphore::new(places),
         }
@@ -199,7 +200,7 @@ impl State {
     }
 
     /// Lets the limit follow the strain.
-    fn adapt(&mut self, now: Instant, max: f64) {
+    fn adapt(&mut self, max: f64) {
         if self.alone.is_some() {
             return;
         }
@@ -208,7 +209,7 @@ impl State {
         if strain < CALM {
             self.grow(max);
         } else if strain > STRAINED && self.seen >= SHOWN {
-            self.cut(LESS, LEAST, now);
+            self.cut(LESS, LEAST);
             self.seen = 0;
         }
     }
@@ -218,14 +219,17 @@ impl State {
         self.limit = (self.limit + more).min(max);
     }
 
-    fn may_cut(&self, now: Instant) -> bool {
-        self.last_cut.is_none_or(|cut| now - cut >= ONE_CUT)
+    /// Halves the limit, unless the same pressure has done so already.
+    fn halve(&mut self, now: Instant) {
+        if self.halved.is_none_or(|halved| now - halved >= ONE_CUT) {
+            self.cut(HALF, 1.0);
+            self.halved = Some(now);
+        }
     }
 
     /// Leaves a share of the limit, and no less than `least` of what was more.
-    fn cut(&mut self, share: f64, least: f64, now: Instant) {
+    fn cut(&mut self, share: f64, least: f64) {
         self.limit = (self.limit * share).max(least.min(self.limit));
-        self.last_cut = Some(now);
     }
 
     /// Lets nobody begin for some time after a write, where less than one at a time is right.
@@ -250,6 +254,13 @@ impl State {
         self.strain.note((now - began).as_secs_f64(), now)
     }
 
+    /// Counts the places by which the limit has grown; returns how many.
+    fn widen(&mut self) -> usize {
+        let grown = self.wanted().saturating_sub(self.places);
+        self.places += grown;
+        grown
+    }
+
     /// Takes back free places that are too many; those that are taken go as they are given back.
     fn shrink(&mut self, places: &Semaphore) {
         let surplus = self.places.saturating_sub(self.wanted());
@@ -267,8 +278,7 @@ impl Permit<'_> {
     pub fn takes_long(&self) {
         let mut state = self.pace.lock();
         state.alone = None;
-        let grown = state.wanted().saturating_sub(state.places);
-        state.places += grown;
+        let grown = state.widen();
         drop(state);
         self.pace.places.add_permits(grown);
     }
@@ -294,8 +304,7 @@ impl Permit<'_> {
             state.places -= 1;
             return;
         }
-        let grown = state.wanted() - state.places;
-        state.places += grown;
+        let grown = state.widen();
         drop(state);
         self.pace.places.add_permits(1 + grown);
     }
@@ -322,17 +331,15 @@ impl Permit<'_> {
                     }
                     None => state.measure(began, now),
                 };
-                state.adapt(now, pace.max);
+                state.adapt(pace.max);
                 state.rest(now - began, now);
                 state.shrink(&pace.places);
                 Some(strain)
             }
             (Pressure::Unknown, Haste::Gentle) => None,
             (Pressure::Overload(asked), _) => {
-                if state.may_cut(now) {
-                    state.cut(HALF, 1.0, now);
-                    state.shrink(&pace.places);
-                }
+                state.halve(now);
+                state.shrink(&pace.places);
                 if let Some(asked) = asked {
                     state.closed_until = state.closed_until.max(now + asked);
                 }

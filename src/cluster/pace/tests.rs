@@ -181,6 +181,22 @@ async fn overload_halves_the_limit_once_and_closes_for_as_long_as_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn overload_halves_the_limit_however_lately_it_was_cut_for_strain() {
+    let pace = Pace::new(8, None, Haste::Gentle);
+    let finish = async |pressure, known| pace.admit().await.finish(pressure, known);
+    for _ in 0..200 {
+        finish(Pressure::None, Some(1.0)).await;
+    }
+    assert_eq!(pace.lock().limit, 8.0);
+    while pace.lock().limit == 8.0 {
+        finish(Pressure::None, Some(4.0)).await;
+    }
+    assert_eq!(pace.lock().limit, 6.0);
+    finish(Pressure::Overload(None), None).await;
+    assert_eq!(pace.lock().limit, 3.0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn answers_in_time_raise_the_limit_up_to_the_maximum_and_no_further() {
     let pace = Arc::new(Pace::new(6, None, Haste::Fast));
     assert_eq!(most_at_once(&pace, 4).await, 4, "a fast one begins with care");

@@ -99,10 +99,7 @@ impl<'a> Performing<'a> {
     pub fn answered(&mut self, answer: Object) -> Step {
         match (&self.sent, self.write.strategy) {
             (Sent::Doubts, _) => match doubt::are_stored(self.object, &answer, &self.write.doubtful) {
-                true => {
-                    let (sent, request) = first(self.crd, self.object, self.write);
-                    self.send(sent, request)
-                }
+                true => self.start(),
                 false => Step::Done(Outcome::Conflict),
             },
             (Sent::Rehearsal, _) => match harmed(self.object, &answer) {
@@ -137,10 +134,7 @@ impl<'a> Performing<'a> {
             Sent::Doubts if is_failed_operation(&refusal) => Step::Done(Outcome::Conflict),
             Sent::Doubts => match classify(refusal) {
                 // Nobody may take the value away, and nothing is proved.
-                Ok(Outcome::Rejected(_) | Outcome::NeedsRewrite) => {
-                    let (sent, request) = first(self.crd, self.object, self.write);
-                    self.send(sent, request)
-                }
+                Ok(Outcome::Rejected(_) | Outcome::NeedsRewrite) => self.start(),
                 other => other.map_or_else(Step::Failed, Step::Done),
             },
             // Validated without the new default (422), or stored at S already in the owners' old terms (500): the rewrite
@@ -157,6 +151,12 @@ impl<'a> Performing<'a> {
             Sent::Release if refusal.code == 422 => Step::Done(Outcome::Conflict),
             _ => classify(refusal).map_or_else(Step::Failed, Step::Done),
         }
+    }
+
+    /// Goes on as where nothing is doubtful.
+    fn start(&mut self) -> Step {
+        let (sent, request) = first(self.crd, self.object, self.write);
+        self.send(sent, request)
     }
 
     fn send(&mut self, sent: Sent, request: Request) -> Step {
