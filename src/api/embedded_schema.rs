@@ -60,16 +60,16 @@ pub struct EmbeddedSchemaStatus {
     pub existing: Option<ExistingObjects>,
 }
 
-/// What a schema means for the objects that exist, judged as if each were created when they were looked at.
+/// What a schema means for the objects that exist, judged as if each were created when they were checked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExistingObjects {
     /// The generation of the schema that they were judged by.
     #[serde(default)]
     pub observed_generation: i64,
-    /// When they were looked at. A look that finds the same renews it once an hour at most.
+    /// When they were checked. A check that finds the same renews it once an hour at most.
     pub last_looked: Option<Time>,
-    /// Whether all of them were looked at.
+    /// Whether all of them were checked.
     #[serde(default)]
     pub complete: bool,
     /// Why not all of them were.

@@ -1,5 +1,5 @@
 //! Leadership by a Lease, with client-go's times: who holds it may write.
-//! It must not trust another machine's clock: a lease runs out when it was not seen to change for its duration.
+//! It must not trust another machine's clock: a lease runs out when no change of it was observed for its duration.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub struct Lease {
     seen: Option<Seen>,
 }
 
-/// The lease as it was last seen to change.
+/// The lease as of its last observed change.
 struct Seen {
     resource_version: String,
     /// How long it is to be respected from then on.

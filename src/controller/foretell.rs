@@ -40,8 +40,8 @@ pub fn recorded(report: Option<&DefaultsReportStatus>, crd: &Crd) -> Record {
     report.map_or(nothing, |report| on_record(report, crd))
 }
 
-/// An upgrade under the policy that governs its CRD, if one does. Which defaults have changed goes by the last report where that
-/// is about the CRD as it is, as for the operator.
+/// An upgrade under the policy that governs its CRD, if one does. Which defaults have changed is compared with the last report where
+/// that is about the CRD as it is, as for the operator.
 pub fn governed<'a>(
     upgrade: Upgrade<'a>,
     old: &Crd,

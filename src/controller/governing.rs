@@ -68,7 +68,7 @@ impl Governing {
         }
     }
 
-    /// Whether any policy asks for upgrades to be looked at; none while policies are not known.
+    /// Whether any policy asks for upgrades to be checked; none while policies are not known.
     pub(super) fn asks_for_guard(&self) -> Option<bool> {
         self.index().asks_for_guard()
     }

@@ -99,7 +99,7 @@ impl Index {
         pause(&self.readable, "")
     }
 
-    /// Whether any policy asks for upgrades to be looked at; none while policies have not been listed.
+    /// Whether any policy asks for upgrades to be checked; none while policies have not been listed.
     pub(super) fn asks_for_guard(&self) -> Option<bool> {
         let asks = || self.readable.values().any(|policy| policy.guarding() != Guarding::Off);
         self.policies.complete.then(asks)

@@ -70,7 +70,7 @@ pub struct Admission {
 type Fact = (FactObject, Option<Value>);
 
 impl Admission {
-    /// Begins to watch, and to set what is served. `ready` is told as soon as all of it is known.
+    /// Begins to watch, and to set what is served. `ready` is set as soon as all of it is known.
     ///
     /// `endpoint` and `authority` are for the webhooks, should this replica lead.
     pub fn start(

@@ -24,7 +24,7 @@ pub(super) fn lock(shared: &Shared) -> MutexGuard<'_, State> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whoever changes its value has existing objects looked at once more.
+/// A change of its value has existing objects checked once more.
 const LOOK_AGAIN: &str = "etch-operator.io/look-again";
 
 /// An EmbeddedSchema as it was read.

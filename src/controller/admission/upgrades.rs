@@ -29,7 +29,7 @@ use crate::domain::upgrade::{
 };
 use crate::server::admission::Update;
 
-/// How many upgrades are looked at once: each lists all objects of a CRD.
+/// How many upgrades are checked at once: each lists all objects of a CRD.
 const AT_ONCE: usize = 2;
 
 /// Looks at upgrades on this replica; cheap to clone.
@@ -60,7 +60,7 @@ struct Progress {
 struct Stop(Arc<AtomicBool>);
 
 impl UpgradeGuard {
-    /// Looks through this connection, and goes by these policies.
+    /// Lists objects through this connection, and follows these policies.
     pub fn new(cluster: Cluster, governing: Governing) -> Self {
         Self { cluster, governing, places: Arc::new(Semaphore::new(AT_ONCE)) }
     }

@@ -78,7 +78,7 @@ pub enum SweepError {
 #[derive(Debug, Default)]
 pub(in crate::controller) struct ObjectVersions(HashSet<u64>);
 
-/// What a sweep goes by.
+/// The inputs of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::controller) struct SweepInput<'a> {
     /// What is on record.

@@ -29,7 +29,7 @@ pub(in crate::controller) struct PolicyStatus {
 struct Last {
     uid: String,
     status: DefaultsPolicyStatus,
-    /// Whether somebody else insists on another one.
+    /// Whether somebody else keeps writing another one.
     contest: Contest,
     /// When it may be written again.
     again_at: Instant,

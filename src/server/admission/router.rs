@@ -33,7 +33,7 @@ const LARGEST: usize = 4 << 20;
 const LARGEST_SUM: usize = 16 << 20;
 /// How long a request may take; the webhooks' own `timeoutSeconds` is 3.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long an upgrade is looked at, from the request on.
+/// How long an upgrade is checked, from the request on.
 const LOOK: Duration = Duration::from_millis(1_500);
 /// How many requests are taken at once; further ones are refused, and the API server goes on as `failurePolicy` has it.
 const MOST: usize = 256;
