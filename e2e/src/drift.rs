@@ -29,8 +29,12 @@ struct Arguments {
     check: bool,
 }
 
-/// Runs a program of this name; `recipe` is how the justfile calls it.
-pub fn main(program: &str, recipe: &str, files: impl FnOnce() -> Result<Vec<File>>) -> ExitCode {
+/// Runs a program of this name; `recipe` is how the justfile calls it. A file is taken once those before it are written: it may be
+/// made from them.
+pub fn main<Files>(program: &str, recipe: &str, files: impl FnOnce() -> Result<Files>) -> ExitCode
+where
+    Files: IntoIterator<Item = Result<File>>,
+{
     let Arguments { check } = Arguments::parse();
     let say = |line: &str| eprintln!("{program}: {line}");
     match files().and_then(|files| each(files, check, recipe, &say)) {
@@ -44,9 +48,15 @@ pub fn main(program: &str, recipe: &str, files: impl FnOnce() -> Result<Vec<File
 }
 
 /// Whether every file is what it should be, now.
-fn each(files: Vec<File>, check: bool, recipe: &str, say: &dyn Fn(&str)) -> Result<bool> {
+fn each(
+    files: impl IntoIterator<Item = Result<File>>,
+    check: bool,
+    recipe: &str,
+    say: &dyn Fn(&str),
+) -> Result<bool> {
     let mut clean = true;
-    for File { name, path, text } in files {
+    for file in files {
+        let File { name, path, text } = file?;
         let found = fs::read_to_string(&path).unwrap_or_default();
         if found == text {
             continue;
@@ -74,7 +84,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("one.yaml");
         fs::write(&path, "a\nb\n").expect("written");
-        let wanted = || vec![File { name: "one".to_owned(), path: path.clone(), text: "a\nc\n".to_owned() }];
+        let wanted = || [Ok(File { name: "one".to_owned(), path: path.clone(), text: "a\nc\n".to_owned() })];
         let said = RefCell::new(Vec::new());
         let say = |line: &str| said.borrow_mut().push(line.to_owned());
         let run = |check| each(wanted(), check, "generate", &say).expect("it can be read and written");
@@ -85,5 +95,17 @@ mod tests {
             ["one differs from line 2 on; run `just generate` and commit the result", "one is new"]
         );
         assert_eq!(fs::read_to_string(&path).expect("there"), "a\nc\n");
+    }
+
+    #[test]
+    fn a_file_that_is_made_from_another_is_made_from_what_that_is_now() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        let texts: [(&str, &dyn Fn() -> Result<String>); 2] =
+            [("one", &|| Ok("a".to_owned())), ("both", &|| Ok(fs::read_to_string(path("one"))? + "b"))];
+        let files = texts.map(|(name, text)| (name.to_owned(), path(name), text));
+        let files = files.into_iter().map(|(name, path, text)| Ok(File { name, path, text: text()? }));
+        assert!(each(files, false, "generate", &|_| ()).expect("it can be written"));
+        assert_eq!(fs::read_to_string(path("both")).expect("there"), "ab");
     }
 }

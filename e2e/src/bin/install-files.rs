@@ -10,9 +10,9 @@ use e2e::install::Generated;
 
 fn main() -> ExitCode {
     write("install-files", "generate", || {
-        let files = Generated::ALL.into_iter();
-        files
-            .map(|file| Ok(File { name: file.name().to_owned(), path: file.path(), text: file.text()? }))
-            .collect()
+        let file = |file: Generated| {
+            Ok(File { name: file.name().to_owned(), path: file.path(), text: file.text()? })
+        };
+        Ok(Generated::ALL.into_iter().map(file))
     })
 }

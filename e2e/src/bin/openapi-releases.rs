@@ -12,11 +12,13 @@ use e2e::releases::Release;
 fn main() -> ExitCode {
     write("openapi-releases", "openapi-releases", || {
         let releases = Release::all()?.into_iter();
-        let file = |release: Release| File {
-            name: format!("what Kubernetes {} publishes", release.version),
-            path: release.path(),
-            text: release.document,
+        let file = |release: Release| {
+            Ok(File {
+                name: format!("what Kubernetes {} publishes", release.version),
+                path: release.path(),
+                text: release.document,
+            })
         };
-        Ok(releases.map(file).collect())
+        Ok(releases.map(file))
     })
 }
