@@ -25,3 +25,4 @@ pub mod serving;
 pub mod target;
 pub mod usage;
 pub mod webhook;
+pub mod widgets;

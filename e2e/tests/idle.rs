@@ -100,7 +100,10 @@ impl Crds {
                 } else if path.extension().is_some_and(|end| end == "yaml") {
                     for crd in documents(&path)?.iter().filter(|document| document["kind"] == CRD) {
                         let crd = without_webhook(crd.clone())?;
-                        crds.insert(text(&crd, &["metadata", "name"])?, crd);
+                        // No API server takes one that is not structural.
+                        if Crd::read(&Json::from(crd.clone())).is_ok() {
+                            crds.insert(text(&crd, &["metadata", "name"])?, crd);
+                        }
                     }
                 }
             }

@@ -2,17 +2,15 @@
 //!
 //! etcd itself is asked: for what each object holds, and for how often it was written.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, GUARD, Patch, crd, eventually};
+use e2e::cluster::{Cluster, GUARD, eventually};
 use e2e::operator::Operator;
 use e2e::scene::{NAMESPACE, Scene};
-use serde_json::{Map, Value, json};
+use e2e::widgets::Widgets;
 
 const GROUP: &str = "replicas.example.com";
-const OBJECTS: &str = "/apis/replicas.example.com/v1/namespaces/default/widgets";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/etch-system/leases/etch";
 /// A pass over all objects takes some seconds, so that something can happen in the middle of it.
 const PACE: &str = "--max-writes-per-second=30";
@@ -56,7 +54,7 @@ async fn no_law_is_broken_in_ten_minutes_of_churn() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_writers_at_once_break_no_law() -> Result<()> {
     let scene = Scene::start(&[GROUP]).await?;
-    let mut objects = Objects::create(&scene.cluster, 150).await?;
+    let mut objects = Widgets::create(&scene.cluster, GROUP, "Widget", 150).await?;
     // Unhurried they would go through the same list one behind the other, and the second would find all stored.
     let alone = ["--leader-elect=false"];
     let (one, two) = (scene.replica("one", &alone)?, scene.replica("two", &alone)?);
@@ -68,8 +66,8 @@ async fn two_writers_at_once_break_no_law() -> Result<()> {
             Ok([count(one.log()?), count(two.log()?)])
         };
         let before = written()?;
-        objects.add_default(&scene.cluster).await?;
-        objects.stored(&scene.cluster).await?;
+        objects.add_default().await?;
+        objects.stored().await?;
         both = written()?.iter().zip(before).all(|(after, before)| *after > before);
         if both {
             break;
@@ -78,13 +76,13 @@ async fn two_writers_at_once_break_no_law() -> Result<()> {
     ensure!(both, "they were never at work at once");
     one.stop().await?;
     two.stop().await?;
-    objects.keep_the_laws(&scene.cluster).await
+    objects.keep_the_laws().await
 }
 
 /// One cluster, two replicas, and a new default in each round.
 struct Story {
     scene: Scene,
-    objects: Objects,
+    objects: Widgets,
     /// Some, but in the middle of a round.
     leader: Option<Operator>,
     next: Option<Operator>,
@@ -94,7 +92,7 @@ struct Story {
 impl Story {
     async fn begin(objects: usize) -> Result<Self> {
         let scene = Scene::start(&[GROUP]).await?;
-        let objects = Objects::create(&scene.cluster, objects).await?;
+        let objects = Widgets::create(&scene.cluster, GROUP, "Widget", objects).await?;
         let leader = scene.replica("0", &[PACE])?;
         holder(&scene.cluster, "").await?;
         let next = scene.replica("1", &[PACE])?;
@@ -122,7 +120,7 @@ impl Story {
                 holder(&cluster, &before).await?;
                 was.resume().await?;
                 // For a moment both are at work.
-                self.objects.stored(&cluster).await?;
+                self.objects.stored().await?;
                 eventually(GUARD, "the other notices", async || {
                     Ok(was.log()?.contains("the lease").then_some(()))
                 })
@@ -131,27 +129,27 @@ impl Story {
             }
         }
         holder(&cluster, &before).await?;
-        self.objects.stored(&cluster).await?;
+        self.objects.stored().await?;
         // Only now, so that it is known who takes over.
         self.started += 1;
         let replica = self.scene.replica(&self.started.to_string(), &[PACE])?;
         self.leader = self.next.replace(replica);
-        self.objects.keep_the_laws(&cluster).await.with_context(|| format!("after {event:?}"))
+        self.objects.keep_the_laws().await.with_context(|| format!("after {event:?}"))
     }
 
     /// Adds defaults until a replica is suspended before all objects hold the newest one.
     async fn suspend_in_a_pass(&mut self, replica: &Operator) -> Result<()> {
         let cluster = self.scene.cluster.clone();
         for _ in 0..ATTEMPTS {
-            self.objects.add_default(&cluster).await?;
-            self.objects.some_are_stored(&cluster).await?;
-            self.objects.edit_some(&cluster).await?;
+            self.objects.add_default().await?;
+            self.objects.some_are_stored().await?;
+            self.objects.edit_some().await?;
             replica.pause().await?;
-            if self.objects.missing(&cluster).await? > 0 {
+            if self.objects.missing().await? > 0 {
                 return Ok(());
             }
             replica.resume().await?;
-            self.objects.stored(&cluster).await?;
+            self.objects.stored().await?;
         }
         anyhow::bail!("each pass was over before anything could happen in it")
     }
@@ -180,124 +178,4 @@ async fn holder(cluster: &Cluster, not: &str) -> Result<String> {
         Ok((!holder.is_empty() && holder != not).then(|| holder.to_owned()))
     })
     .await
-}
-
-/// The objects of the story, and what each must hold.
-struct Objects {
-    count: usize,
-    defaults: usize,
-    /// What users have set beside the defaults, by index.
-    edited: BTreeMap<usize, Value>,
-    /// Writes by others than Etch, creation included.
-    writes: i64,
-}
-
-impl Objects {
-    async fn create(cluster: &Cluster, count: usize) -> Result<Self> {
-        cluster.apply_crd(&crd(GROUP, "Widget", &[("v1", true, schema(0))])).await?;
-        for index in 0..count {
-            let object = json!({
-                "apiVersion": format!("{GROUP}/v1"), "kind": "Widget",
-                "metadata": { "name": name(index) }, "spec": { "size": index },
-            });
-            cluster.create(OBJECTS, "owner", &object).await?;
-        }
-        Ok(Self { count, defaults: 0, edited: BTreeMap::new(), writes: i64::try_from(count)? })
-    }
-
-    async fn add_default(&mut self, cluster: &Cluster) -> Result<()> {
-        self.defaults += 1;
-        cluster.apply_crd(&crd(GROUP, "Widget", &[("v1", true, schema(self.defaults))])).await.map(drop)
-    }
-
-    /// Users set what the newest default would have been, in some objects.
-    async fn edit_some(&mut self, cluster: &Cluster) -> Result<()> {
-        let field = field(self.defaults);
-        for index in (self.defaults..self.count).step_by(20) {
-            let spec = json!({ "spec": { field.as_str(): -1 } });
-            cluster.patch(&format!("{OBJECTS}/{}", name(index)), Patch::Merge, "user", &spec).await?.ok()?;
-            let edited = self.edited.entry(index).or_insert_with(|| json!({}));
-            edited[field.as_str()] = json!(-1);
-            self.writes += 1;
-        }
-        Ok(())
-    }
-
-    /// Every object with how often it was written, from etcd.
-    async fn raw(&self, cluster: &Cluster) -> Result<Vec<(Value, i64)>> {
-        let all = cluster.etcd().list(&format!("/registry/{GROUP}/widgets/")).await?;
-        all.iter().map(|raw| Ok((serde_json::from_slice(&raw.bytes)?, raw.version))).collect()
-    }
-
-    /// How many objects lack a default.
-    async fn missing(&self, cluster: &Cluster) -> Result<usize> {
-        let field = field(self.defaults);
-        Ok(self.raw(cluster).await?.iter().filter(|(raw, _)| raw["spec"][&field].is_null()).count())
-    }
-
-    async fn some_are_stored(&self, cluster: &Cluster) -> Result<()> {
-        eventually(GUARD, "a pass under way", async || {
-            Ok((self.missing(cluster).await? < self.count - 10).then_some(()))
-        })
-        .await
-    }
-
-    async fn stored(&self, cluster: &Cluster) -> Result<()> {
-        eventually(Duration::from_secs(90), "every default in etcd", async || {
-            Ok((self.missing(cluster).await? == 0).then_some(()))
-        })
-        .await?;
-        cluster.persisted(&format!("widgets.{GROUP}"), "AllPersisted", GUARD).await.map(drop)
-    }
-
-    /// Nothing was created or lost, every value is the user's or the default, every owner is who it was, and each object
-    /// was written once for each default.
-    async fn keep_the_laws(&self, cluster: &Cluster) -> Result<()> {
-        let all = self.raw(cluster).await?;
-        ensure!(all.len() == self.count, "{} objects of {}", all.len(), self.count);
-        let mut writes = 0;
-        for (raw, version) in &all {
-            writes += version;
-            let index = raw["spec"]["size"].as_u64().and_then(|index| usize::try_from(index).ok());
-            let index = index.with_context(|| format!("the size: {raw}"))?;
-            let mut spec = json!({ "size": index });
-            for default in 1..=self.defaults {
-                spec[field(default)] = json!(default);
-            }
-            let edited = self.edited.get(&index);
-            for (field, value) in edited.and_then(Value::as_object).unwrap_or(&Map::new()) {
-                spec[field] = value.clone();
-            }
-            ensure!(raw["spec"] == spec, "{} holds {} and should hold {spec}", name(index), raw["spec"]);
-            let owners: BTreeSet<&str> = raw["metadata"]["managedFields"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(|entry| entry["manager"].as_str())
-                .collect();
-            let expected =
-                if edited.is_some() { BTreeSet::from(["owner", "user"]) } else { BTreeSet::from(["owner"]) };
-            ensure!(owners == expected, "{} is owned by {owners:?}", name(index));
-        }
-        let changes = self.count * self.defaults;
-        let share = (writes - self.writes) as f64 / changes as f64;
-        ensure!(share <= 1.05, "{share} writes per object and change");
-        Ok(())
-    }
-}
-
-fn schema(defaults: usize) -> Value {
-    let mut spec = json!({ "size": { "type": "integer" } });
-    for default in 1..=defaults {
-        spec[field(default)] = json!({ "type": "integer", "default": default });
-    }
-    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": spec } } })
-}
-
-fn field(default: usize) -> String {
-    format!("default{default}")
-}
-
-fn name(index: usize) -> String {
-    format!("widget-{index:03}")
 }
