@@ -59,6 +59,10 @@ answers clusters="1000" seed="":
 churn seconds="600":
     CHURN_SECONDS={{ seconds }} cargo test --package e2e --test replicas -- --ignored --nocapture
 
+# An hour in which one operator always has something to do; whether its memory grows
+soak seconds="3600":
+    SOAK_SECONDS={{ seconds }} cargo test --release --package e2e --test soak -- --ignored --nocapture
+
 # Every fault at every kind of request and at each write, over six workloads; `cargo ci` plays a share of them
 faults:
     cargo test --package e2e --test faults -- --ignored --nocapture

@@ -139,7 +139,6 @@ impl Story {
 
     /// Adds defaults until a replica is suspended before all objects hold the newest one.
     async fn suspend_in_a_pass(&mut self, replica: &Operator) -> Result<()> {
-        let cluster = self.scene.cluster.clone();
         for _ in 0..ATTEMPTS {
             self.objects.add_default().await?;
             self.objects.some_are_stored().await?;

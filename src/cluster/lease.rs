@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
@@ -30,6 +31,10 @@ pub struct Lease {
     name: String,
     identity: String,
     seen: Option<Seen>,
+    /// The times of renewals, of which the lease that is held has one: the last that was answered, and those after it.
+    renewals: Vec<String>,
+    /// Changes when it has another.
+    set_back: watch::Sender<()>,
 }
 
 /// The lease as of its last observed change.
@@ -50,12 +55,21 @@ impl Lease {
             name: name.to_owned(),
             identity: identity.to_owned(),
             seen: None,
+            renewals: Vec::new(),
+            set_back: watch::Sender::default(),
         }
+    }
+
+    /// Changes when the lease, while it is held, is not as it was written last: etcd may have been restored to an earlier state.
+    pub fn set_back(&self) -> watch::Receiver<()> {
+        self.set_back.subscribe()
     }
 
     /// Waits until the lease is ours. `known` is called whenever it is known whose it is.
     pub async fn acquire(&mut self, known: impl Fn()) {
         loop {
+            // Others may have renewed it since.
+            self.renewals.clear();
             let taken = timeout(PATIENCE, self.take()).await;
             if let Ok(Ok(_)) = taken {
                 known();
@@ -110,7 +124,7 @@ impl Lease {
             else {
                 return Ok(false);
             };
-            self.write(&lease, "", 1).await.map(|()| true)
+            self.write(&lease, "", 1, micro_time()).await.map(|()| true)
         };
         match timeout(PATIENCE, given_up).await {
             Ok(Ok(true)) => info!("the lease is given up"),
@@ -122,7 +136,14 @@ impl Lease {
 
     /// Takes or renews the lease, if it is ours, free, or run out.
     async fn take(&mut self) -> Result<bool, CallError> {
-        let Some(lease) = self.read().await? else {
+        let lease = self.read().await?;
+        let renewed = lease.as_ref().and_then(|lease| lease["spec"]["renewTime"].as_str());
+        if !self.renewals.is_empty() && !self.renewals.iter().any(|renewal| Some(renewal.as_str()) == renewed)
+        {
+            info!("the lease is not as it was renewed last: etcd may have been restored");
+            self.set_back.send_replace(());
+        }
+        let Some(lease) = lease else {
             return self.create().await;
         };
         let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
@@ -137,11 +158,27 @@ impl Lease {
         if !holder.is_empty() && holder != self.identity && !run_out {
             return Ok(false);
         }
-        match self.write(&lease, &self.identity, DURATION.as_secs()).await {
-            Ok(()) => Ok(true),
+        let now = self.renewal();
+        match self.write(&lease, &self.identity, DURATION.as_secs(), now).await {
+            Ok(()) => {
+                self.renewed();
+                Ok(true)
+            }
             Err(error) if error.code() == Some(409) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// The time of a renewal that begins now.
+    fn renewal(&mut self) -> String {
+        let now = micro_time();
+        self.renewals.push(now.clone());
+        now
+    }
+
+    /// The last renewal was answered.
+    fn renewed(&mut self) {
+        self.renewals.drain(..self.renewals.len().saturating_sub(1));
     }
 
     async fn read(&self) -> Result<Option<Json>, CallError> {
@@ -152,8 +189,8 @@ impl Lease {
         }
     }
 
-    async fn create(&self) -> Result<bool, CallError> {
-        let now = micro_time();
+    async fn create(&mut self) -> Result<bool, CallError> {
+        let now = self.renewal();
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -167,15 +204,17 @@ impl Lease {
             },
         });
         match self.cluster.call(send(Method::POST, &self.path, Json::from(lease).to_vec())).await {
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                self.renewed();
+                Ok(true)
+            }
             Err(error) if error.code() == Some(409) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
     /// Replaces the lease that was read, unless it has changed since.
-    async fn write(&self, lease: &Json, holder: &str, seconds: u64) -> Result<(), CallError> {
-        let now = micro_time();
+    async fn write(&self, lease: &Json, holder: &str, seconds: u64, now: String) -> Result<(), CallError> {
         let mut lease = lease.clone();
         let changes_hands = lease["spec"]["holderIdentity"] != holder;
         let transitions = lease["spec"]["leaseTransitions"].as_u64().unwrap_or_default();

@@ -13,6 +13,7 @@ use super::crd::check::{Checked, SchemaFindings, check};
 use super::crd::retry::Retries;
 use super::crd::slot::{Phase, RunningTask, Slot, Target};
 use super::crd::task::{CrdTask, Verification, permission_backoff};
+use super::crd::witness::Witness;
 use super::error::Error;
 use super::index::Index;
 use super::options::Options;
@@ -163,8 +164,9 @@ impl Context {
         status_writer: StatusWriter,
         slot: &Slot,
     ) -> CrdTask {
-        let Options { max_in_flight, pace, clock, .. } = &self.options;
+        let Options { max_in_flight, pace, clock, set_back, .. } = &self.options;
         let own_pace = Arc::new(Pace::new(*max_in_flight, settings.max_writes_per_second, *pace));
+        let witness = Witness::new(crd.name(), set_back.as_ref());
         CrdTask {
             cluster: self.cluster.clone(),
             pace: self.pace.clone(),
@@ -184,6 +186,7 @@ impl Context {
             backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
             settled_at: None,
             verification: Verification::default(),
+            witness,
             missing: None,
             permission_backoff: permission_backoff(),
             clock: clock.clone(),

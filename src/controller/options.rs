@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use crate::cluster::Haste;
 
@@ -24,6 +25,11 @@ pub struct Options {
     pub instance: String,
     /// What time of day it is.
     pub clock: Clock,
+    /// Changes when something shows that etcd may have been restored to an earlier state, as [`Lease::set_back`] does; none where
+    /// nothing does, and each report has to be read for that every few minutes.
+    ///
+    /// [`Lease::set_back`]: crate::cluster::Lease::set_back
+    pub set_back: Option<watch::Receiver<()>>,
 }
 
 /// The time of day, which may be set while this runs: it says when something was, and never how long something takes.

@@ -10,6 +10,7 @@ mod events;
 mod existing;
 mod follow;
 mod lagging;
+mod lease;
 mod lists;
 #[allow(unreachable_pub, reason = "shared with e2e, where it is public")]
 #[path = "../../e2e/src/logs.rs"]

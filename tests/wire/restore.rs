@@ -2,16 +2,31 @@
 
 use std::time::Duration;
 
+use etch::controller::Options;
 use serde_json::json;
+use tokio::sync::watch;
 
 use super::server::Request;
 use super::truth::set_policy;
-use super::world::{THINGS, World, is_write, operate};
+use super::world::{THINGS, World, is_write, operate, operate_with, options};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const CRD: &str = "things.example.com";
 const STORED: &str = "True AllPersisted: 2 of 2 objects store their defaults";
+
+/// Waits until both objects store their defaults; `True` is not said before.
+async fn is_mended(world: &World, at_most: Duration) {
+    let mut waited = Duration::ZERO;
+    while !world.is_persisted("a") || !world.is_persisted("b") {
+        assert!(!world.persisted().starts_with("True"), "{}", world.persisted());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        waited += Duration::from_secs(1);
+        assert!(waited < at_most, "not found: {}", world.persisted());
+    }
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(world.persisted(), STORED);
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_restore_to_before_the_pass_is_found_and_mended_without_a_restart() {
@@ -27,15 +42,35 @@ async fn a_restore_to_before_the_pass_is_found_and_mended_without_a_restart() {
         assert_eq!(world.persisted(), STORED);
         world.restore(&before, bump);
         assert!(!world.is_persisted("a") && !world.is_persisted("b"));
-        let mut waited = Duration::ZERO;
-        while !world.is_persisted("a") || !world.is_persisted("b") {
-            assert!(!world.persisted().starts_with("True"), "{}", world.persisted());
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            waited += Duration::from_secs(1);
-            assert!(waited < 10 * MINUTE, "not found: {}", world.persisted());
-        }
-        tokio::time::sleep(MINUTE).await;
+        is_mended(&world, 10 * MINUTE).await;
+        operator.await.expect("it ends by itself");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_the_lease_shows_a_restore_reports_are_read_seldom_and_soon_after_it() {
+    for bump in [true, false] {
+        let world = World::with(&["a", "b"]);
+        set_policy(&world, 2, json!({ "settle": "5m" }));
+        let (cluster, log) = world.serve();
+        let sign = watch::Sender::new(());
+        let options = Options { set_back: Some(sign.subscribe()), ..options() };
+        let operator = tokio::spawn(operate_with(options, cluster, 2 * HOUR));
+        tokio::time::sleep(2 * MINUTE).await;
+        let before = world.snapshot();
+        assert!(!world.is_persisted("a"));
+        tokio::time::sleep(20 * MINUTE).await;
         assert_eq!(world.persisted(), STORED);
+        let is_read = |request: &Request| request.method == "GET" && request.path.contains("reports/");
+        let read = log.count(is_read);
+        tokio::time::sleep(30 * MINUTE).await;
+        assert_eq!(log.count(is_read), read, "nothing has happened");
+        world.restore(&before, bump);
+        sign.send_replace(());
+        is_mended(&world, 2 * MINUTE).await;
+        world.lose_reports();
+        tokio::time::sleep(HOUR).await;
+        assert_eq!(world.report(CRD).expect("a report")["status"]["state"], "AllPersisted");
         operator.await.expect("it ends by itself");
     }
 }

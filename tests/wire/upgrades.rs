@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use etch::cluster::Haste;
-use etch::controller::{Clock, Operator, Options, UpgradeGuard};
+use etch::controller::{Operator, UpgradeGuard};
 use etch::domain::upgrade::{ALLOW_ANNOTATION, digest};
 use etch::metrics::Metrics;
 use etch::server::admission::{Desk, References, Serving, Upgrades};
@@ -16,7 +15,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::server::{Answer, Log, Request};
-use super::world::{CRDS, POLICIES, World, crd_named, filled, is_about_objects, thing};
+use super::world::{CRDS, POLICIES, World, crd_named, filled, is_about_objects, options, thing};
 
 const NAME: &str = "things.example.com";
 
@@ -31,15 +30,7 @@ struct Replica {
 impl Replica {
     async fn start(world: &World) -> Self {
         let (cluster, log) = world.serve();
-        let options = Options {
-            settle: Duration::ZERO,
-            max_in_flight: 1,
-            pace: Haste::Gentle,
-            max_writes_per_second: None,
-            instance: "wire".to_owned(),
-            clock: Clock::default(),
-        };
-        let operator = Operator::start(cluster.clone(), options, Arc::default());
+        let operator = Operator::start(cluster.clone(), options(), Arc::default());
         tokio::time::sleep(Duration::from_secs(1)).await;
         let guard = UpgradeGuard::new(cluster, operator.governing());
         let upgrades = Upgrades::new(move |update, until| {

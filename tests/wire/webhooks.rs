@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use etch::cluster::Haste;
-use etch::controller::{Admission, Clock, Operator, Options};
+use etch::controller::{Admission, Operator};
 use etch::domain::admission::{Endpoint, GUARD, Injection};
 use etch::server::Readiness;
 use etch::server::admission::{Authority, Serving};
@@ -14,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::server::{Answer, Log, Request};
-use super::world::{FACTS, POLICIES, SCHEMAS, WEBHOOKS, World};
+use super::world::{FACTS, POLICIES, SCHEMAS, WEBHOOKS, World, options};
 
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
@@ -54,17 +53,6 @@ impl Replica {
 impl Drop for Replica {
     fn drop(&mut self) {
         self.leading.abort();
-    }
-}
-
-fn options() -> Options {
-    Options {
-        settle: Duration::ZERO,
-        max_in_flight: 1,
-        pace: Haste::Gentle,
-        max_writes_per_second: None,
-        instance: "wire".to_owned(),
-        clock: Clock::default(),
     }
 }
 

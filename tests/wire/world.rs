@@ -473,15 +473,25 @@ pub(crate) async fn operate(cluster: Cluster, time: Duration) {
 
 /// The same by a clock that tells another time of day.
 pub(crate) async fn operate_by(clock: Clock, cluster: Cluster, time: Duration) {
-    let options = Options {
+    operate_with(Options { clock, ..options() }, cluster, time).await;
+}
+
+/// The same with other options.
+pub(crate) async fn operate_with(options: Options, cluster: Cluster, time: Duration) {
+    controller::run(cluster, options, Arc::default(), tokio::time::sleep(time)).await;
+}
+
+/// What the operator is started with.
+pub(crate) fn options() -> Options {
+    Options {
         settle: Duration::ZERO,
         max_in_flight: 16,
         pace: Haste::Gentle,
         max_writes_per_second: None,
         instance: "wire".to_owned(),
-        clock,
-    };
-    controller::run(cluster, options, Arc::default(), tokio::time::sleep(time)).await;
+        clock: Clock::default(),
+        set_back: None,
+    }
 }
 
 /// An object that a user has created before there was a default.

@@ -57,6 +57,14 @@ impl Run {
         let ended = CancellationToken::new();
         let signals = tokio::spawn(ended_by_signal(ended.clone())?);
         let cluster = Cluster::connect(target).await?;
+        let vital = Vital::new()?;
+        let lease = match self.leader_elect {
+            true => {
+                let lease = vital.connect(target, cluster.metrics().clone()).await?;
+                Some(Lease::new(lease, &self.lease_namespace, "etch", &identity()))
+            }
+            false => None,
+        };
         let options = Options {
             settle: self.settle,
             max_in_flight: self.max_in_flight,
@@ -64,12 +72,12 @@ impl Run {
             pace: self.pace.into(),
             instance: host(),
             clock: Clock::default(),
+            set_back: lease.as_ref().map(Lease::set_back),
         };
         let listener =
             TcpListener::bind(self.listen).await.with_context(|| format!("--listen {}", self.listen))?;
         let listening = listener.local_addr()?;
         let ready = Arc::new(Readiness::default());
-        let vital = Vital::new()?;
         vital.serve(listener, cluster.metrics().clone(), ready.clone())?;
         info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch starts");
         let operator = Operator::start(cluster.clone(), options, ready.clone());
@@ -78,9 +86,7 @@ impl Run {
         let admission =
             self.admission.start(&cluster, &self.lease_namespace, &ready, &ended, governing, rate).await?;
         let work = Work { operator, admission };
-        if self.leader_elect {
-            let lease = vital.connect(target, cluster.metrics().clone()).await?;
-            let lease = Lease::new(lease, &self.lease_namespace, "etch", &identity());
+        if let Some(lease) = lease {
             let (leads, working) = (watch::Sender::new(false), watch::Sender::new(false));
             let led = leads.subscribe();
             let held = vital.spawn(hold(lease, ready, leads, working.subscribe(), ended));

@@ -11,3 +11,4 @@ pub(super) mod sweep;
 pub(super) mod task;
 pub(super) mod verify;
 pub(super) mod watch;
+pub(super) mod witness;

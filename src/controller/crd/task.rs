@@ -14,6 +14,7 @@ use crate::api::{Mode, Pause, Settings};
 use crate::cluster::{Backoff, Cluster, MissingPermissions, Pace, Permissions, Scope};
 use crate::controller::crd::check::SchemaFindings;
 use crate::controller::crd::retry::Retries;
+use crate::controller::crd::witness::Witness;
 use crate::controller::error::TaskError;
 use crate::controller::object::pause::PauseWatch;
 use crate::controller::object::reconcile::ObjectReconciler;
@@ -64,6 +65,8 @@ pub(in crate::controller) struct CrdTask {
     /// When the schema will have stood long enough.
     pub(in crate::controller) settled_at: Option<Instant>,
     pub(in crate::controller) verification: Verification,
+    /// When to read the report, while nothing happens.
+    pub(in crate::controller) witness: Witness,
     /// What was missing when it was last asked, while the schema settles.
     pub(in crate::controller) missing: Option<MissingPermissions>,
     /// How often to ask for it.

@@ -26,8 +26,6 @@ use crate::domain::object_state::ObjectState;
 const TOTALS: Duration = Duration::from_secs(240);
 /// How long the watch may fail before nothing counts as known.
 const BLIND: Duration = Duration::from_secs(60);
-/// How often the report is read, to find out whether etcd was restored to an earlier state: no event says so.
-const WITNESS: Duration = Duration::from_secs(240);
 /// Changes of the status are gathered for this long.
 const GATHER: Duration = Duration::from_millis(500);
 
@@ -46,7 +44,7 @@ impl CrdTask {
         pass.tally.mutated().into_iter().for_each(|identity| queue.back_off(identity));
         let mut updates = Updates::after(pass.tally.counts());
         let mut blind = Blind::default();
-        let mut witness = Instant::now() + WITNESS;
+        self.witness.read();
         loop {
             tokio::select! {
                 () = parts.pause_watch.changed() => {
@@ -123,11 +121,11 @@ impl CrdTask {
                 },
                 () = self.status_writer.recheck_due() => {
                     if queue.drive_while(self.status_writer.recheck()).await {
-                        witness = Instant::now();
+                        self.witness.doubt();
                     }
                 }
-                () = tokio::time::sleep_until(witness) => {
-                    witness = Instant::now() + WITNESS;
+                () = self.witness.due() => {
+                    self.witness.read();
                     match queue.drive_while(self.status_writer.is_report_ours()).await {
                         Ok(true) => {}
                         Ok(false) => return Err(TaskError::Restored(Sign::Report)),

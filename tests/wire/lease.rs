@@ -1,0 +1,107 @@
+//! The Lease, on a server that shows what a real one does seldom.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use etch::cluster::Lease;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::server::{Answer, Request, serve};
+
+const PERIODS: Duration = Duration::from_secs(7);
+
+/// A server of one Lease.
+#[derive(Clone, Default)]
+struct Leases(Arc<Mutex<Stored>>);
+
+#[derive(Default)]
+struct Stored {
+    lease: Option<Value>,
+    revision: u64,
+    /// Whether answers to writes are lost.
+    is_deaf: bool,
+}
+
+impl Leases {
+    fn answer(&self, request: &Request) -> Answer {
+        let mut stored = self.0.lock().expect("no test panics here");
+        let known = stored.lease.as_ref().map(|lease| lease["metadata"]["resourceVersion"].clone());
+        match (request.method.as_str(), known) {
+            ("GET", None) => return Answer::status(404, "NotFound", "not found"),
+            ("GET", Some(_)) => return Answer::json(stored.lease.clone().unwrap_or_default()),
+            ("PUT", Some(known)) if request.body["metadata"]["resourceVersion"] != known => {
+                return Answer::status(409, "Conflict", "the object has been modified");
+            }
+            _ => {}
+        }
+        stored.put(request.body.clone());
+        match stored.is_deaf {
+            true => Answer::Refuse,
+            false => Answer::json(stored.lease.clone().unwrap_or_default()),
+        }
+    }
+
+    fn stored(&self) -> std::sync::MutexGuard<'_, Stored> {
+        self.0.lock().expect("no test panics here")
+    }
+
+    fn lease(&self) -> Value {
+        self.stored().lease.clone().expect("there is one")
+    }
+
+    /// Somebody holds it, for as long as the task lives.
+    async fn held(&self) -> (watch::Receiver<()>, JoinHandle<()>) {
+        let leases = self.clone();
+        let (cluster, _) = serve(move |request| leases.answer(request));
+        let mut lease = Lease::new(cluster, "etch-system", "etch", "me");
+        let set_back = lease.set_back();
+        lease.acquire(|| ()).await;
+        (set_back, tokio::spawn(async move { lease.hold().await }))
+    }
+}
+
+impl Stored {
+    fn put(&mut self, mut lease: Value) {
+        self.revision += 1;
+        lease["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+        self.lease = Some(lease);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_set_back_is_a_sign_and_held_on() {
+    for is_gone in [false, true] {
+        let leases = Leases::default();
+        let (mut set_back, holding) = leases.held().await;
+        let before = leases.lease();
+        tokio::time::sleep(PERIODS).await;
+        assert!(!set_back.has_changed().expect("it is held"));
+        leases.stored().lease = (!is_gone).then_some(before);
+        tokio::time::sleep(PERIODS).await;
+        assert!(set_back.has_changed().expect("it is held"));
+        set_back.mark_unchanged();
+        tokio::time::sleep(PERIODS).await;
+        assert!(!set_back.has_changed().expect("it is held"), "once");
+        assert_eq!(leases.lease()["spec"]["holderIdentity"], "me");
+        holding.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_no_sign_and_nor_is_a_label() {
+    let leases = Leases::default();
+    let (set_back, holding) = leases.held().await;
+    leases.stored().is_deaf = true;
+    tokio::time::sleep(PERIODS).await;
+    leases.stored().is_deaf = false;
+    tokio::time::sleep(PERIODS).await;
+    let mut lease = leases.lease();
+    lease["metadata"]["labels"] = json!({ "a": "b" });
+    leases.stored().put(lease);
+    tokio::time::sleep(PERIODS).await;
+    assert!(!set_back.has_changed().expect("it is held"));
+    assert_eq!(leases.lease()["metadata"]["labels"]["a"], "b");
+    holding.abort();
+}
