@@ -63,13 +63,18 @@ impl Widgets {
         self.defaults
     }
 
-    /// Adds a default to the schema.
+    /// Adds a default to the schema, and waits until the API server fills it: what users write before that, it prunes.
     ///
     /// # Errors
-    /// The API server refuses it.
+    /// The API server refuses it, or does not fill it.
     pub async fn add_default(&mut self) -> Result<()> {
         self.defaults += 1;
-        self.upgrade().await
+        self.upgrade().await?;
+        let (path, field) = (format!("{}/{}", self.collection(), name(0)), field(self.defaults));
+        eventually(GUARD, "the default is filled", async || {
+            Ok((!self.cluster.get(&path).await?["spec"][&field].is_null()).then_some(()))
+        })
+        .await
     }
 
     /// Users set what the newest default would have been, in some objects.
