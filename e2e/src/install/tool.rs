@@ -1,4 +1,4 @@
-//! Kustomize, Helm and promtool, at the versions that `e2e/build` pins; go builds them once and keeps them.
+//! Kustomize, Helm, promtool and kube-storage-version-migrator, at the versions that `e2e/build` pins; go builds them once and keeps them.
 //! It must not use a tool that happens to be installed.
 
 use std::path::{Path, PathBuf};
@@ -37,9 +37,22 @@ pub fn helm(flags: &[&str]) -> Result<String> {
 /// # Errors
 /// There is no go, or Helm does not build.
 pub fn helm_program(folder: &Path) -> Result<PathBuf> {
-    let program = folder.join("helm");
+    program("helm", "helm.sh/helm/v3/cmd/helm", folder)
+}
+
+/// kube-storage-version-migrator's `migrator`, which does the migrations; built into a folder.
+///
+/// # Errors
+/// There is no go, or it does not build.
+pub fn migrator_program(folder: &Path) -> Result<PathBuf> {
+    program("migrator", "sigs.k8s.io/kube-storage-version-migrator/cmd/migrator", folder)
+}
+
+/// Builds `package` of the module `e2e/build/NAME` as `folder/NAME`.
+fn program(name: &str, package: &str, folder: &Path) -> Result<PathBuf> {
+    let program = folder.join(name);
     let mut go = Command::new("go");
-    go.args(["-C", &module("helm"), "build", "-o"]).arg(&program).arg("helm.sh/helm/v3/cmd/helm");
+    go.args(["-C", &module(name), "build", "-o"]).arg(&program).arg(package);
     output(pinned(&mut go))?;
     Ok(program)
 }

@@ -38,10 +38,10 @@ pub(crate) fn etch_with(arguments: &[&str], input: &[u8]) -> Result<Ended> {
     run(command, input)
 }
 
-/// Runs it where it may use 256 MiB; a minute of a processor is a guard against hanging, whatever the machine.
+/// Runs it where it may use 256 MiB; ten minutes are a guard against hanging.
 pub(crate) fn limited(arguments: &[&str], input: &[u8]) -> Result<Ended> {
     let mut command = Command::new("sh");
-    command.args(["-c", r#"ulimit -t 60; ulimit -d 262144; exec "$0" "$@""#]).arg(binary()?).args(arguments);
+    command.args(["-c", r#"ulimit -d 262144; exec timeout 600 "$0" "$@""#]).arg(binary()?).args(arguments);
     run(command, input)
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::bench::objects::{GROUP, PLURAL};
 use crate::cluster::{Cluster, eventually};
@@ -24,17 +24,18 @@ pub(super) async fn store(cluster: &Cluster, name: &str, limit: Duration) -> Res
     });
     cluster.create(COLLECTION, "bench", &migration).await?;
     let path = format!("{COLLECTION}/{name}");
-    eventually(limit, "the migration has ended", async || {
-        let migration = cluster.get(&path).await?;
-        let is = |condition: &str| {
-            let conditions = migration["status"]["conditions"].as_array();
-            let mut conditions = conditions.into_iter().flatten();
-            conditions.any(|other| other["type"] == condition && other["status"] == "True")
-        };
-        if is("Failed") {
-            bail!("the migration failed");
-        }
-        Ok(is("Succeeded").then_some(()))
-    })
-    .await
+    eventually(limit, "the migration has ended", async || has_succeeded(&cluster.get(&path).await?)).await
+}
+
+/// Whether a migration has succeeded; none where it goes on.
+pub(super) fn has_succeeded(migration: &Value) -> Result<Option<()>> {
+    let is = |condition: &str| {
+        let conditions = migration["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|other| other["type"] == condition && other["status"] == "True")
+    };
+    if is("Failed") {
+        bail!("the migration failed");
+    }
+    Ok(is("Succeeded").then_some(()))
 }

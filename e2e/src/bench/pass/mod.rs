@@ -7,6 +7,7 @@
 mod bare;
 mod bystander;
 mod in_tree;
+mod migrator;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use crate::operator::Operator;
 use crate::scene::Scene;
 use crate::usage::{peak_memory, processor_time};
 use bystander::Bystander;
+use migrator::Migrator;
 
 /// How long the other client is alone before it is measured what it notices.
 const ALONE: Duration = Duration::from_secs(20);
@@ -43,6 +45,16 @@ pub enum Writer {
     EtchFast,
     /// A StorageVersionMigration.
     InTree,
+    /// kube-storage-version-migrator, as its manifests start it.
+    Migrator,
+}
+
+/// Who runs before anything is measured.
+enum Running {
+    /// Nobody, or what the control plane runs itself.
+    Nobody,
+    Etch(Operator),
+    Migrator(Migrator),
 }
 
 /// What is measured.
@@ -118,10 +130,10 @@ pub async fn measure(wanted: &Wanted, say: &dyn Fn(&str)) -> Result<Vec<PassMeas
         alone.push(percentile(&times, 99));
         for (writer, rounds) in writers.iter().zip(&mut measured) {
             release += 1;
-            let operator = start(&scene, *writer).await?;
+            let running = start(&scene, *writer).await?;
             sleep(REST).await;
             let bystander = Bystander::start(config.clone())?;
-            let mut round = pass(&mut scene, *writer, operator, release).await?;
+            let mut round = pass(&mut scene, *writer, running, release).await?;
             round.times = bystander.stop().await?;
             check(&scene, *count, release).await?;
             let p99 = percentile(&round.times, 99);
@@ -138,10 +150,14 @@ pub async fn measure(wanted: &Wanted, say: &dyn Fn(&str)) -> Result<Vec<PassMeas
     Ok(all.map(|(writer, rounds)| summary(wanted, *writer, rounds, bare, &alone)).collect())
 }
 
-/// Starts the operator, where that is who writes, and waits until it has nothing to do.
-async fn start(scene: &Scene, writer: Writer) -> Result<Option<Operator>> {
+/// Starts the operator or the migrator, where that is who writes, and waits until the operator has nothing to do.
+async fn start(scene: &Scene, writer: Writer) -> Result<Running> {
     let flags: &[&str] = match writer {
-        Writer::Bare | Writer::InTree => return Ok(None),
+        Writer::Bare | Writer::InTree => return Ok(Running::Nobody),
+        Writer::Migrator => {
+            let kubeconfig = scene.control_plane.kubeconfig(0);
+            return Ok(Running::Migrator(Migrator::start(&scene.cluster, &kubeconfig).await?));
+        }
         Writer::Etch => &[],
         Writer::EtchFast => &["--pace=fast"],
     };
@@ -151,44 +167,46 @@ async fn start(scene: &Scene, writer: Writer) -> Result<Option<Operator>> {
     let had_defaults = crd["metadata"]["generation"].as_i64() > Some(1);
     ensure!(had_defaults, "the first writer has to be another than Etch");
     scene.cluster.persisted(objects::CRD, "AllPersisted", PASS).await?;
-    Ok(Some(operator))
+    Ok(Running::Etch(operator))
 }
 
 /// Upgrades the CRD, and has every object stored.
-async fn pass(
-    scene: &mut Scene,
-    writer: Writer,
-    operator: Option<Operator>,
-    release: usize,
-) -> Result<Round> {
+async fn pass(scene: &mut Scene, writer: Writer, running: Running, release: usize) -> Result<Round> {
     let apiserver = scene.control_plane.apiserver_process(0).context("the API server has ended")?;
     scene.cluster.apply_crd(&objects::release(release)).await?;
     let writes = |scene: &Scene| scene.requests_to(objects::GROUP, &["patch", "update"]);
     let (before, written) = (processor_time(apiserver)?, writes(scene)?);
+    let name = format!("release-{release}");
     let begun = Instant::now();
-    let mut peak = None;
-    match (writer, &operator) {
-        (Writer::Bare, _) => {
+    let peak = match (&running, writer) {
+        (Running::Etch(operator), _) => {
+            scene.cluster.persisted(objects::CRD, "AllPersisted", PASS).await?;
+            Some(peak_memory(operator.id()?)?)
+        }
+        (Running::Migrator(migrator), _) => {
+            migrator.store(&scene.cluster, &name, PASS).await?;
+            Some(peak_memory(migrator.id()?)?)
+        }
+        (Running::Nobody, Writer::InTree) => {
+            in_tree::store(&scene.cluster, &name, PASS).await?;
+            scene.control_plane.controllers_process().map(peak_memory).transpose()?
+        }
+        (Running::Nobody, _) => {
             let config = read_kubeconfig(scene.kubeconfig()).await?;
             bare::store(config, etch::cluster::MAX_IN_FLIGHT).await?;
+            None
         }
-        (Writer::InTree, _) => {
-            in_tree::store(&scene.cluster, &format!("release-{release}"), PASS).await?;
-            peak = scene.control_plane.controllers_process().map(peak_memory).transpose()?;
-        }
-        (Writer::Etch | Writer::EtchFast, Some(operator)) => {
-            scene.cluster.persisted(objects::CRD, "AllPersisted", PASS).await?;
-            peak = Some(peak_memory(operator.id()?)?);
-        }
-        (Writer::Etch | Writer::EtchFast, None) => anyhow::bail!("the operator has not been started"),
-    }
+    };
     let seconds = begun.elapsed().as_secs_f64();
     let apiserver_seconds = processor_time(apiserver)? - before;
-    let Some(operator) = operator else {
-        return Ok(Round { seconds, apiserver_seconds, peak, writes: None, times: Vec::new() });
+    let writes = match running {
+        Running::Etch(operator) => {
+            operator.stop().await?;
+            Some(writes(scene)? - written)
+        }
+        Running::Nobody | Running::Migrator(_) => None,
     };
-    operator.stop().await?;
-    Ok(Round { seconds, apiserver_seconds, peak, writes: Some(writes(scene)? - written), times: Vec::new() })
+    Ok(Round { seconds, apiserver_seconds, peak, writes, times: Vec::new() })
 }
 
 /// Some of the objects hold in etcd what the newest release fills.
