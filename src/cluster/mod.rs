@@ -17,6 +17,7 @@ mod multiplex;
 mod openapi;
 mod own;
 mod pace;
+mod page_room;
 mod perform;
 mod permissions;
 mod reach;
@@ -35,6 +36,7 @@ use tokio::time::Instant;
 
 use access::Permitted;
 use multiplex::Clients;
+use page_room::PageRoom;
 use reach::Reach;
 
 use crate::metrics::Metrics;
@@ -51,8 +53,9 @@ pub use lease::Lease;
 pub use openapi::{OpenApiIndex, PublishedError};
 pub use own::{crds, embedded_schemas, policies, reports};
 pub use pace::{Haste, MAX_IN_FLIGHT, Pace, Permit, Pressure};
+pub use page_room::PAGE_SIZE;
 pub use permissions::Permissions;
-pub use read::{PAGE_SIZE, Page, Scope};
+pub use read::{Page, RawPage, Scope};
 pub use resolve::ResolveError;
 pub use scan::Scan;
 pub use secret::SecretData;
@@ -76,8 +79,8 @@ pub struct Cluster {
     asked: Arc<Notify>,
     /// What it has lately answered yes to.
     permitted: Arc<Mutex<Permitted>>,
-    /// How large pages are asked for, by what was seen.
-    page_limits: Arc<read::PageLimits>,
+    /// How large pages are asked for.
+    page_room: Arc<PageRoom>,
     turns: Arc<Turns>,
     reach: Arc<Reach>,
 }
@@ -97,9 +100,9 @@ impl Cluster {
     fn through(clients: Clients, metrics: Arc<Metrics>) -> Self {
         let (server, worked) = (Server::default(), watch_channel::Sender::new(Instant::now()));
         let turns = Arc::new(Turns { pages: Semaphore::new(PAGES), crds: Semaphore::new(CRDS) });
-        let (page_limits, permitted) = (Arc::default(), Arc::default());
+        let (page_room, permitted) = (Arc::default(), Arc::default());
         let reach = Arc::new(Reach::new());
-        Self { clients, server, metrics, worked, asked: Arc::default(), permitted, page_limits, turns, reach }
+        Self { clients, server, metrics, worked, asked: Arc::default(), permitted, page_room, turns, reach }
     }
 
     /// This connection, with its requests counted beside those of another.

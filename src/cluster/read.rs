@@ -1,53 +1,18 @@
 //! Reading custom resources: one object, or a page of a list, at any depth.
 //! It must not keep more than a page, nor ask for one without a bound on its bytes: objects may be of any size.
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::call::{encoded, get};
+use super::page_room::Taken;
 use super::{CallError, Cluster};
 use crate::api::GROUP;
 use crate::domain::crd::Resource;
 use crate::domain::json::Json;
 use crate::domain::object::{Identity, Object};
-
-/// The most objects per page of a list, as client-go's pager has it.
-pub const PAGE_SIZE: u32 = 500;
-/// Objects on the first page of a resource of which nothing has been read: they may be of 1.5 MB each.
-const FIRST_PAGE: u32 = 25;
-/// How large pages are to be, in bytes.
-const PAGE_BYTES: usize = 2 << 20;
-/// How much larger than the page before one may be: the objects on it may be larger, too.
-const GROWTH: u32 = 4;
-
-/// How many objects of each resource are asked for at a time.
-#[derive(Debug, Default)]
-pub(super) struct PageLimits(Mutex<HashMap<Resource, u32>>);
-
-impl PageLimits {
-    fn of(&self, resource: &Resource) -> u32 {
-        self.lock().get(resource).copied().unwrap_or(FIRST_PAGE)
-    }
-
-    /// Takes in how large a page was.
-    fn learn(&self, resource: &Resource, asked: u32, objects: usize, bytes: usize) {
-        if objects == 0 {
-            return;
-        }
-        let fitting = u32::try_from(PAGE_BYTES / (bytes / objects).max(1)).unwrap_or(PAGE_SIZE);
-        let limit = fitting.min(asked.saturating_mul(GROWTH)).clamp(1, PAGE_SIZE);
-        self.lock().insert(resource.clone(), limit);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Resource, u32>> {
-        // A number is there or not, whoever panicked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// A part of a list.
 #[derive(Debug)]
@@ -88,15 +53,28 @@ impl Scope {
     }
 }
 
-/// A part of a list as it came: its objects are still to be parsed.
+/// A part of a list as it came: its objects are still to be parsed. See [`Page`].
 #[derive(Debug)]
-pub(super) struct RawPage {
+pub struct RawPage {
     body: Vec<u8>,
     /// Where in the body the objects stand.
     items: Vec<Range<usize>>,
-    resource_version: String,
-    next: Option<String>,
-    total: Option<u64>,
+    pub(crate) resource_version: String,
+    pub(crate) next: Option<String>,
+    pub(crate) total: Option<u64>,
+    _room: Taken,
+}
+
+/// What an object is called, without the rest of it.
+#[derive(Deserialize)]
+struct Named {
+    metadata: Name,
+}
+
+#[derive(Deserialize)]
+struct Name {
+    namespace: Option<String>,
+    name: String,
 }
 
 /// Items are taken as text first: the scan for their end does not recurse, so one deep object cannot fail its page (C7).
@@ -123,24 +101,14 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn page(&self, resource: &Resource, after: Option<&str>) -> Result<Page, CallError> {
-        self.page_of(resource, &Scope::All, after).await
+        self.raw_page(resource, &Scope::All, after).await?.parse()
     }
 
-    /// As [`Self::page`], of the objects in a scope only.
+    /// As [`Self::page`], of the objects in a scope only, and for whoever has something to do before they are parsed.
     ///
     /// # Errors
     /// See [`CallError`].
-    pub async fn page_of(
-        &self,
-        resource: &Resource,
-        scope: &Scope,
-        after: Option<&str>,
-    ) -> Result<Page, CallError> {
-        self.raw_page(resource, scope, after).await?.parse()
-    }
-
-    /// As [`Self::page_of`], for whoever wants to ask for the next page before this one is parsed.
-    pub(super) async fn raw_page(
+    pub async fn raw_page(
         &self,
         resource: &Resource,
         scope: &Scope,
@@ -160,16 +128,14 @@ impl Cluster {
         scope: &Scope,
         after: Option<&str>,
     ) -> Result<RawPage, CallError> {
-        let limit = self.page_limits.of(resource);
-        let mut path = format!("{}?limit={limit}", collection(resource, scope.namespace()));
+        let room = self.page_room.take(resource);
+        let mut path = format!("{}?limit={}", collection(resource, scope.namespace()), room.limit);
         if let Some(token) = after {
             path.push_str("&continue=");
             path.push_str(&encoded(token));
         }
         let body = self.call_in_turn(get(&path), &self.turns.pages).await;
-        let page = RawPage::read(body.map_err(|error| own(resource, error))?)?;
-        self.page_limits.learn(resource, limit, page.items.len(), page.body.len());
-        Ok(page)
+        RawPage::read(body.map_err(|error| own(resource, error))?, room)
     }
 
     /// Reads one object; none if it is gone, or another one has its name.
@@ -204,7 +170,7 @@ impl Cluster {
 }
 
 impl RawPage {
-    fn read(body: Vec<u8>) -> Result<Self, CallError> {
+    fn read(body: Vec<u8>, mut room: Taken) -> Result<Self, CallError> {
         let list: List<'_> = serde_json::from_slice(&body).map_err(CallError::malformed)?;
         let start = body.as_ptr().addr();
         let place = |item: &RawValue| {
@@ -219,19 +185,35 @@ impl RawPage {
             (Some(_), None) => None,
             (_, remaining) => Some(items.len() as u64 + remaining.unwrap_or_default()),
         };
-        Ok(Self { items, resource_version: list.metadata.resource_version, next, total, body })
+        room.learn(items.len(), body.len());
+        Ok(Self { items, resource_version: list.metadata.resource_version, next, total, body, _room: room })
     }
 
-    /// Where the next page begins; none after the last.
-    pub(super) fn next(&self) -> Option<&str> {
-        self.next.as_deref()
+    /// Namespaces and names of the objects; no namespace is an empty one.
+    ///
+    /// # Errors
+    /// Where one cannot be read.
+    pub fn names(&self) -> impl Iterator<Item = Result<(String, String), CallError>> {
+        self.items.iter().map(|item| {
+            let Named { metadata } =
+                serde_json::from_slice(&self.body[item.clone()]).map_err(CallError::malformed)?;
+            Ok((metadata.namespace.unwrap_or_default(), metadata.name))
+        })
     }
 
-    /// Parses the objects.
+    /// Each object, parsed when its turn comes: parsed, it takes many times the room.
+    ///
+    /// # Errors
+    /// Where one cannot be read.
+    pub fn objects(&self) -> impl ExactSizeIterator<Item = Result<Object, CallError>> {
+        self.items.iter().map(|item| parsed(&self.body[item.clone()]))
+    }
+
+    /// Parses all objects.
     pub(super) fn parse(self) -> Result<Page, CallError> {
-        let Self { body, items, resource_version, next, total } = self;
-        let objects = items.into_iter().map(|item| parsed(&body[item]));
-        Ok(Page { objects: objects.collect::<Result<_, _>>()?, resource_version, next, total })
+        let objects = self.objects().collect::<Result<_, _>>()?;
+        let Self { resource_version, next, total, .. } = self;
+        Ok(Page { objects, resource_version, next, total })
     }
 }
 

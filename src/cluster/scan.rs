@@ -39,9 +39,8 @@ impl Scan {
         self.under_way = None;
         // A task that is never cancelled fails only by a panic, which goes on here.
         let page = page.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
-        if let Some(token) = page.next() {
-            let token = token.to_owned();
-            self.ask(Some(token));
+        if let Some(token) = &page.next {
+            self.ask(Some(token.clone()));
         }
         page.parse().map(Some)
     }

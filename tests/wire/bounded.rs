@@ -8,9 +8,10 @@ use futures::stream::pending;
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::lists::page;
 use super::server::{Answer, Request, gaps};
 use super::truth::set_policy;
-use super::world::{CRDS, POLICIES, World, crd_named, is_write, operate};
+use super::world::{CRDS, POLICIES, World, crd_named, is_write, operate, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -64,6 +65,47 @@ async fn of_hundreds_of_crds_one_is_read_at_a_time() {
     let reads = log.of(|request| read_crd(request).is_some_and(|name| name.starts_with("kind")));
     assert_eq!(reads.len(), 300, "each is read once");
     assert!(gaps(&reads).iter().all(|gap| *gap >= EACH), "two are read at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_of_hundreds_of_crds_that_wait_for_their_writes_share_a_room() {
+    const KINDS: usize = 200;
+    const SIZE: usize = 100_000;
+    let is_of_kind =
+        |request: &Request| request.path.starts_with("/apis/example.com/") && request.path.contains("/kind");
+    let world = World::with(&[]);
+    for index in 0..KINDS {
+        world.put(CRDS, crd_named(&format!("kind{index}")));
+    }
+    world.fails(move |request| {
+        if !is_of_kind(request) || request.is_watch() {
+            return None;
+        }
+        if !request.is_list() {
+            return Some(Answer::Hang);
+        }
+        let limit: usize = request.asked("limit").parse().expect("a limit");
+        let items = (0..limit).map(|number| {
+            let mut object = thing(&format!("object-{number:03}"));
+            object["metadata"]["resourceVersion"] = "7".into();
+            object["spec"]["text"] = "x".repeat(SIZE).into();
+            object
+        });
+        Some(page(40, "more", items))
+    });
+    world.loses(|world, request| {
+        let crd = world.stored(CRDS, read_crd(request)?)?;
+        Some(Answer::json(crd).after(Duration::from_millis(20)))
+    });
+    let log = world.operate(MINUTE).await;
+    let lists = log.of(|request| is_of_kind(request) && request.is_list());
+    let listed: HashSet<_> = lists.iter().map(|list| &list.path).collect();
+    assert_eq!((lists.len(), listed.len()), (KINDS, KINDS), "no CRD waits for another");
+    let objects: usize =
+        lists.iter().map(|list| list.asked("limit").parse::<usize>().expect("a limit")).sum();
+    // Each CRD has one object at least.
+    let most = (16 << 20) / SIZE + KINDS;
+    assert!(objects <= most, "{objects} objects are held");
 }
 
 #[tokio::test(start_paused = true)]

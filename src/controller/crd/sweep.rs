@@ -7,9 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use tokio::sync::Semaphore;
 use tracing::{Instrument as _, Span};
 
-use crate::cluster::{CallError, Page};
+use crate::cluster::{CallError, RawPage};
 use crate::controller::object::pause::PauseWatch;
 use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
 use crate::controller::spans;
@@ -22,6 +23,9 @@ use crate::domain::plan::{Record, Rejection};
 
 /// Objects processed at once in one pass; the shared pace limits how many of them are written at once.
 const AT_ONCE: usize = 64;
+/// Objects of one pass that are decided about or wait for their first write at once: while hundreds of CRDs wait, all others of
+/// theirs stay as they came.
+const BEFORE_WRITE: usize = 1;
 
 /// A list of all objects, page by page, and what became of them.
 #[derive(Debug, Default)]
@@ -199,24 +203,25 @@ impl Sweep {
         span: &Span,
     ) -> Result<bool, SweepError> {
         let resource = reconciler.crd.resource();
-        let Page { objects, resource_version, next, total } = tokio::select! {
+        let page = tokio::select! {
             biased;
             stop = reconciler.stopped() => return Err(stop.into()),
-            page = reconciler.cluster.page_of(&resource, reconciler.scope, self.after.as_deref()) => page?,
+            page = reconciler.cluster.raw_page(&resource, reconciler.scope, self.after.as_deref()) => page?,
         };
-        span.record("objects", objects.len());
+        let keys = page.names().map(|name| name.map(|(namespace, name)| key(&namespace, &name)));
+        let mut keys: Vec<ListKey> = keys.collect::<Result<_, _>>()?;
+        span.record("objects", keys.len());
         if self.after.is_none() {
-            self.through = resource_version.parse().ok();
-            self.watch_from = resource_version;
+            self.through = page.resource_version.parse().ok();
+            self.watch_from.clone_from(&page.resource_version);
             let mut tally = lock(input.tally);
-            tally.set_expected(total);
+            tally.set_expected(page.total);
             tally.set_place(self.through.map(|through| Place { through, upto: String::new() }));
         }
-        let mut keys: Vec<ListKey> = objects.iter().map(list_key).collect();
         let in_order = keys.is_sorted() && (self.after.is_none() || self.upto <= keys.first().cloned());
         let mut proved = ObjectVersions::default();
-        let mut finished = vec![false; objects.len()];
-        let ended = process_objects(reconciler, input, objects, self, &mut proved, &mut finished).await;
+        let mut finished = vec![false; keys.len()];
+        let ended = process_objects(reconciler, input, &page, self, &mut proved, &mut finished).await;
         if let Err(interruption) = ended {
             // The page is not done, so no record covers what was written of it.
             self.proved.extend(proved);
@@ -229,8 +234,37 @@ impl Sweep {
         if let (Some(through), Some(upto)) = (self.through, self.upto.clone()) {
             lock(input.tally).set_place(Some(Place { through, upto }));
         }
-        self.after = next;
+        self.after = page.next;
         Ok(self.after.is_some())
+    }
+
+    /// Whether it is known what becomes of an object without a look at its defaults; then it is counted.
+    fn is_known(&mut self, object: &Object, input: SweepInput<'_>, crd: &Crd) -> bool {
+        let mut tally = lock(input.tally);
+        if is_left_out(object, input.after) {
+            tally.count_left_out();
+            return true;
+        }
+        if let Some((is_held, earlier)) = input.known_problem(object) {
+            self.left.insert(is_held, object.uid(), object.resource_version());
+            tally.add_unchanged(object.identity(), earlier, is_held);
+            if !is_held {
+                tally.set_rejected_at(&object.identity(), object.resource_version());
+            }
+            return true;
+        }
+        if let Some(rejection) = input.rejection_of(object, crd) {
+            self.left.insert(false, object.uid(), object.resource_version());
+            self.postponed += 1;
+            tally.add(object.identity(), ObjectState::Rejected(rejection), &[]);
+            tally.set_rejected_at(&object.identity(), object.resource_version());
+            return true;
+        }
+        let is_proved = input.proved.contains(object);
+        if is_proved {
+            tally.add(object.identity(), ObjectState::Stored, &[]);
+        }
+        is_proved
     }
 }
 
@@ -242,7 +276,11 @@ pub(in crate::controller) fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally>
 
 /// Where an object stands.
 pub(in crate::controller) fn list_key(object: &Object) -> ListKey {
-    format!("{}/{}", object.namespace().unwrap_or_default(), object.name())
+    key(object.namespace().unwrap_or_default(), object.name())
+}
+
+fn key(namespace: &str, name: &str) -> ListKey {
+    format!("{namespace}/{name}")
 }
 
 /// Whether an object is left out of a pass that resumes after `after`.
@@ -256,57 +294,37 @@ pub fn is_left_out(object: &Object, after: Option<&String>) -> bool {
 async fn process_objects(
     reconciler: ObjectReconciler<'_>,
     input: SweepInput<'_>,
-    objects: Vec<Object>,
+    page: &RawPage,
     sweep: &mut Sweep,
     proved: &mut ObjectVersions,
     finished: &mut [bool],
 ) -> Result<(), SweepError> {
-    let mut queue = objects.into_iter().enumerate();
+    let turns = Semaphore::new(BEFORE_WRITE);
+    let mut queue = page.objects().enumerate();
     let mut under_way = FuturesUnordered::new();
     let mut stopped = None;
     loop {
-        while stopped.is_none()
-            && under_way.len() < AT_ONCE
-            && let Some((index, object)) = queue.next()
-        {
-            finished[index] = true;
-            if is_left_out(&object, input.after) {
-                lock(input.tally).count_left_out();
-                continue;
-            }
-            if let Some((is_held, earlier)) = input.known_problem(&object) {
-                sweep.left.insert(is_held, object.uid(), object.resource_version());
-                let mut tally = lock(input.tally);
-                tally.add_unchanged(object.identity(), earlier, is_held);
-                if !is_held {
-                    tally.set_rejected_at(&object.identity(), object.resource_version());
+        let begins = stopped.is_none() && under_way.len() < AT_ONCE && queue.len() > 0;
+        let (index, identity, seen, reconciled) = tokio::select! {
+            biased;
+            Ok(turn) = turns.acquire(), if begins => {
+                let Some((index, object)) = queue.next() else { continue };
+                let object = object?;
+                finished[index] = sweep.is_known(&object, input, reconciler.crd);
+                if !finished[index] {
+                    under_way.push(async move {
+                        let identity = object.identity();
+                        let resource_version = object.resource_version().to_owned();
+                        // It was read with an old default before, and nothing was written for that.
+                        let is_suspect = reconciler.changes.is_suspect(&object);
+                        let record = if is_suspect { input.beyond } else { input.record_of(&object) };
+                        (index, identity, resource_version, reconciler.reconcile(object, record, Some(turn)).await)
+                    });
                 }
                 continue;
             }
-            if let Some(rejection) = input.rejection_of(&object, reconciler.crd) {
-                sweep.left.insert(false, object.uid(), object.resource_version());
-                sweep.postponed += 1;
-                let mut tally = lock(input.tally);
-                tally.add(object.identity(), ObjectState::Rejected(rejection), &[]);
-                tally.set_rejected_at(&object.identity(), object.resource_version());
-                continue;
-            }
-            if input.proved.contains(&object) {
-                lock(input.tally).add(object.identity(), ObjectState::Stored, &[]);
-                continue;
-            }
-            finished[index] = false;
-            under_way.push(async move {
-                let identity = object.identity();
-                let resource_version = object.resource_version().to_owned();
-                // It was read with an old default before, and nothing was written for that.
-                let is_suspect = reconciler.changes.is_suspect(&object);
-                let record = if is_suspect { input.beyond } else { input.record_of(&object) };
-                (index, identity, resource_version, reconciler.reconcile(object, record).await)
-            });
-        }
-        let Some((index, identity, seen, reconciled)) = under_way.next().await else {
-            return stopped.map_or(Ok(()), |stop: StopReason| Err(stop.into()));
+            Some(ended) = under_way.next() => ended,
+            else => return stopped.map_or(Ok(()), |stop: StopReason| Err(stop.into())),
         };
         let reconciled = match reconciled {
             // Nothing more begins, and what has begun comes to its end.

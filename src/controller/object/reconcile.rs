@@ -11,6 +11,7 @@ use crate::cluster::{Backoff, CallError, Cluster, MissingPermissions, Pace, Scop
 use crate::controller::object::follow::FollowChanges;
 use crate::controller::object::outcome::counted;
 use crate::controller::object::pause::PauseWatch;
+use crate::controller::object::write::Turn;
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::dropped_fields::DroppedFields;
 use crate::domain::crd::Crd;
@@ -99,9 +100,10 @@ impl ObjectReconciler<'_> {
         self,
         object: Object,
         record: &Record,
+        turn: Turn<'_>,
     ) -> Result<Reconciled, StopReason> {
         let mut following = FollowChanges::new(self.changes, &object, record);
-        match self.reconcile_and_follow(object, record, &mut following).await {
+        match self.reconcile_and_follow(object, record, &mut following, turn).await {
             Ok(reconciled) => Ok(Reconciled { state: following.finish(reconciled.state), ..reconciled }),
             Err(stop) => {
                 following.count_interrupted();
@@ -115,6 +117,7 @@ impl ObjectReconciler<'_> {
         mut object: Object,
         record: &Record,
         following: &mut FollowChanges<'_>,
+        mut turn: Turn<'_>,
     ) -> Result<Reconciled, StopReason> {
         let is_audit = self.mode == Mode::Audit;
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
@@ -158,7 +161,7 @@ impl ObjectReconciler<'_> {
                 }
             };
             let at_risk = self.at_risk(&object);
-            let outcome = self.perform(&object, &write, attempt).await?;
+            let outcome = self.perform(&object, &write, attempt, &mut turn).await?;
             if let Ok(outcome) = &outcome {
                 self.record_dropped(&object, &at_risk, outcome);
             }

@@ -6,6 +6,7 @@ use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
 
+use tokio::sync::SemaphorePermit;
 use tracing::Instrument as _;
 
 use crate::cluster::{CallError, Permit, Pressure};
@@ -22,6 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// another timeout: whoever is not answered by then has probably been lost on the way.
 const OWN_PATIENCE: Duration = Duration::from_secs(12);
 
+/// The turn of an object to be decided about, which is the next one's as soon as its first write begins or it needs none. None where
+/// it has not waited for one.
+pub(in crate::controller) type Turn<'a> = Option<SemaphorePermit<'a>>;
+
 impl ObjectReconciler<'_> {
     /// Writes, unless a pause has begun before there is a place for it. What has begun goes on to its end.
     pub(super) async fn perform(
@@ -29,6 +34,7 @@ impl ObjectReconciler<'_> {
         object: &Object,
         write: &Write,
         attempt: u32,
+        turn: &mut Turn<'_>,
     ) -> Result<Result<Outcome, CallError>, StopReason> {
         let places = async {
             let own = match self.own_pace {
@@ -42,6 +48,7 @@ impl ObjectReconciler<'_> {
             stop = self.stopped() => return Err(stop),
             places = places => places,
         };
+        *turn = None;
         own.as_mut().map(Permit::begin);
         let under_way = UnderWay::new(self.cluster.metrics());
         let span = spans::write(self.crd, object, write, attempt);
