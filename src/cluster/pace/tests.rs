@@ -46,6 +46,16 @@ async fn on_a_server(pace: &Arc<Pace>, capacity: usize, writes: usize) -> (f64, 
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_finds_a_place_begins_at_once() {
+    let pace = Pace::new(16, Some(1_000), Haste::Fast);
+    // Timers end at whole milliseconds.
+    tokio::time::advance(Duration::from_micros(300)).await;
+    let begun = Instant::now();
+    pace.admit().await.finish(Pressure::None, None);
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_gentle_pace_keeps_to_what_the_server_does_without_a_queue_and_a_fast_one_does_not() {
     let gentle = Arc::new(Pace::new(16, None, Haste::Gentle));
     on_a_server(&gentle, 3, 2_000).await;
