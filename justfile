@@ -126,7 +126,7 @@ bench-audit *flags:
 bench-verdicts *folder:
     cargo run --quiet --release --package e2e --bin bench -- verdicts {{ folder }}
 
-# A pass over objects of several sizes, beside a bare loop and the in-tree migration, and what another client notices; the machine should be idle
+# A pass over objects of several sizes, beside a bare loop and two migrators, and what another client notices; the machine should be idle
 bench-pass *flags:
     cargo run --quiet --release --package e2e --bin bench -- pass {{ flags }}
 
