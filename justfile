@@ -67,7 +67,7 @@ soak seconds="3600":
 faults:
     cargo test --package e2e --test faults -- --ignored --nocapture
 
-# What an operator costs that has nothing to do, with 500 CRDs of 20 objects, with 3,000 without any, and with real ones; the machine should be idle too
+# What an operator costs that has nothing to do, with 500 CRDs of 20 objects, large objects, large CRDs, 3,000 CRDs, and real ones; the machine should be idle too
 idle:
     cargo test --release --package e2e --test idle -- --ignored --nocapture --test-threads 1
 
