@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use tokio::sync::SemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
@@ -11,7 +12,6 @@ use crate::cluster::{Backoff, CallError, Cluster, MissingPermissions, Pace, Scop
 use crate::controller::object::follow::FollowChanges;
 use crate::controller::object::outcome::counted;
 use crate::controller::object::pause::PauseWatch;
-use crate::controller::object::write::Turn;
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::dropped_fields::DroppedFields;
 use crate::domain::crd::Crd;
@@ -26,6 +26,10 @@ use crate::domain::rbac::Verb;
 
 /// How often an object is decided about again, or a write repeated that the server could not answer.
 const ATTEMPTS: u32 = 6;
+
+/// The turn of an object to be decided about, which is the next one's as soon as its first write begins or it needs none. None where
+/// it has not waited for one.
+pub(in crate::controller) type Turn<'a> = Option<SemaphorePermit<'a>>;
 
 /// Everything that reconciling objects of one CRD needs.
 #[derive(Clone, Copy)]

@@ -6,12 +6,11 @@ use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
 
-use tokio::sync::SemaphorePermit;
 use tracing::Instrument as _;
 
 use crate::cluster::{CallError, Permit, Pressure};
 use crate::controller::object::outcome::{counted, pressure};
-use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
+use crate::controller::object::reconcile::{ObjectReconciler, StopReason, Turn};
 use crate::controller::spans;
 use crate::domain::object::Object;
 use crate::domain::plan::{Outcome, RejectionKind, Write};
@@ -22,10 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The same for others of its own CRD. A webhook of the CRD's is what may be slow, and that takes 10 seconds where nobody has set
 /// another timeout: whoever is not answered by then has probably been lost on the way.
 const OWN_PATIENCE: Duration = Duration::from_secs(12);
-
-/// The turn of an object to be decided about, which is the next one's as soon as its first write begins or it needs none. None where
-/// it has not waited for one.
-pub(in crate::controller) type Turn<'a> = Option<SemaphorePermit<'a>>;
 
 impl ObjectReconciler<'_> {
     /// Writes, unless a pause has begun before there is a place for it. What has begun goes on to its end.
