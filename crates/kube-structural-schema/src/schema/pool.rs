@@ -5,7 +5,7 @@
 //! 43,609 nodes in 160 CRDs of 49 projects, 3,286 were different.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use sha2::{Digest as _, Sha256};
 
@@ -13,16 +13,20 @@ use super::{Additional, Constraints, Properties, Rule, Schema};
 use crate::json::{Json, level};
 
 /// One allocation of [`Properties`].
-type List = [(Box<str>, Schema)];
+type List = [(Box<str>, Arc<Schema>)];
 
-/// The properties of schemas that are held somewhere, each once.
+/// The properties of schemas that are held somewhere, each once: a list of a hundred settings has its own names, but most of them are
+/// plain texts and numbers.
 #[derive(Debug, Default)]
-pub struct Pool(Mutex<Entries>);
+pub struct Pool {
+    lists: Mutex<Known<List>>,
+    properties: Mutex<Known<Schema>>,
+}
 
-#[derive(Debug, Default)]
-struct Entries {
+#[derive(Debug)]
+struct Known<T: ?Sized> {
     /// By all that they say.
-    known: HashMap<[u8; 32], Weak<List>>,
+    held: HashMap<[u8; 32], Weak<T>>,
     /// How many may be known until those that nobody holds any more are forgotten.
     room: usize,
 }
@@ -34,27 +38,44 @@ impl Pool {
     pub fn share(&self, schema: &mut Schema) {
         level(|| {
             each_part(schema, &mut |part| self.share(part));
-            if let Some(properties) = Arc::get_mut(&mut schema.properties.0).filter(|all| !all.is_empty()) {
-                properties.iter_mut().for_each(|(_, property)| self.share(property));
-                schema.properties = self.shared(std::mem::take(&mut schema.properties));
+            let Some(list) = Arc::get_mut(&mut schema.properties.0).filter(|list| !list.is_empty()) else {
+                return;
+            };
+            for (_, property) in &mut *list {
+                Arc::get_mut(property).into_iter().for_each(|property| self.share(property));
+                let key = Writer::key(|writer| writer.schema(property));
+                *property = lock(&self.properties).same(key, property.clone());
             }
+            let key = Writer::key(|writer| writer.list(list));
+            let Properties(list) = std::mem::take(&mut schema.properties);
+            schema.properties = Properties(lock(&self.lists).same(key, list));
         });
     }
+}
 
-    /// The same properties as somebody holds them.
-    fn shared(&self, properties: Properties<Schema>) -> Properties<Schema> {
-        let key = key(&properties);
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = entries.known.get(&key).and_then(Weak::upgrade) {
-            return Properties(known);
-        }
-        if entries.known.len() >= entries.room {
-            entries.known.retain(|_, held| held.strong_count() > 0);
-            entries.room = (entries.known.len() * 2).max(64);
-        }
-        entries.known.insert(key, Arc::downgrade(&properties.0));
-        properties
+impl<T: ?Sized> Default for Known<T> {
+    fn default() -> Self {
+        Self { held: HashMap::new(), room: 0 }
     }
+}
+
+impl<T: ?Sized> Known<T> {
+    /// The same as somebody holds it.
+    fn same(&mut self, key: [u8; 32], new: Arc<T>) -> Arc<T> {
+        if let Some(known) = self.held.get(&key).and_then(Weak::upgrade) {
+            return known;
+        }
+        if self.held.len() >= self.room {
+            self.held.retain(|_, held| held.strong_count() > 0);
+            self.room = (self.held.len() * 2).max(64);
+        }
+        self.held.insert(key, Arc::downgrade(&new));
+        new
+    }
+}
+
+fn lock<T: ?Sized>(known: &Mutex<Known<T>>) -> MutexGuard<'_, Known<T>> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Visits what stands in a schema beside its properties.
@@ -70,21 +91,25 @@ fn each_part(schema: &mut Schema, visit: &mut impl FnMut(&mut Schema)) {
     }
 }
 
-/// What tells properties apart. Those below them stand for themselves, for they are shared already: as long as somebody holds
-/// a part of a schema, what is below it stays where it is.
-fn key(properties: &Properties<Schema>) -> [u8; 32] {
-    let mut writer = Writer(Sha256::new());
-    for (name, property) in properties.iter() {
-        writer.text(name);
-        writer.schema(property);
-    }
-    writer.0.finalize().into()
-}
-
 /// Writes all that a node says, each part with its length or its number before it.
 struct Writer(Sha256);
 
 impl Writer {
+    /// What tells something apart by all that is written of it.
+    fn key(write: impl FnOnce(&mut Self)) -> [u8; 32] {
+        let mut writer = Self(Sha256::new());
+        write(&mut writer);
+        writer.0.finalize().into()
+    }
+
+    /// Schemas stand for themselves, for they are shared already: as long as somebody holds a list, they stay where they are.
+    fn list(&mut self, list: &List) {
+        for (name, property) in list {
+            self.text(name);
+            self.number(Arc::as_ptr(property).addr() as u64);
+        }
+    }
+
     fn number(&mut self, number: u64) {
         self.0.update(number.to_le_bytes());
     }
@@ -220,6 +245,8 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
+    use std::ptr;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -250,8 +277,18 @@ mod tests {
         let clauses = [&constraints.all_of, &constraints.any_of, &constraints.one_of].into_iter().flatten();
         let found: Vec<usize> = parts.into_iter().flatten().chain(clauses).map(address).collect();
         assert_eq!(found, [address(&one); 7]);
-        // The lists of `a` and of `p`; that of `b` is in the first.
-        assert_eq!(pool.0.lock().expect("no test panics here").known.len(), 3);
+        // Those of `a`, of `b` and of `p`.
+        assert_eq!((lock(&pool.lists).held.len(), lock(&pool.properties).held.len()), (3, 3));
+    }
+
+    #[test]
+    fn equal_properties_are_held_once_whatever_stands_beside_them() {
+        let pool = Pool::default();
+        let text = json!({"type": "string", "description": "a text"});
+        let one = shared(&pool, &json!({"properties": {"a": text, "b": text, "c": {"items": text}}}));
+        let other = shared(&pool, &json!({"properties": {"d": text}}));
+        let found = [one.child("a"), one.child("b"), other.child("d")].map(|found| found.map(ptr::from_ref));
+        assert_eq!(found, [found[0]; 3]);
     }
 
     #[test]
@@ -326,7 +363,8 @@ mod tests {
         for number in 0..1000 {
             shared(&pool, &json!({"properties": {number.to_string(): {}}}));
         }
-        assert!(pool.0.lock().expect("no test panics here").known.len() <= 65);
+        assert!(lock(&pool.lists).held.len() <= 65);
+        assert!(lock(&pool.properties).held.len() <= 65);
     }
 
     #[test]

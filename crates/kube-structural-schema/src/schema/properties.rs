@@ -1,11 +1,11 @@
 //! The `properties` of a schema, by name.
-//! It must not be changed once it is shared; it is one sorted allocation.
+//! It must not be changed once it is shared; the names are sorted.
 
 use std::sync::Arc;
 
 /// Schemas by property name, in the order of the names' bytes.
 #[derive(Debug)]
-pub struct Properties<T>(pub(super) Arc<[(Box<str>, T)]>);
+pub struct Properties<T>(pub(super) Arc<[(Box<str>, Arc<T>)]>);
 
 impl<T> Properties<T> {
     /// The schema of a property.
@@ -26,7 +26,7 @@ impl<T> Properties<T> {
 
     /// All properties, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &T)> {
-        self.0.iter().map(|(name, schema)| (&**name, schema))
+        self.0.iter().map(|(name, schema)| (&**name, &**schema))
     }
 }
 
@@ -42,6 +42,6 @@ impl<T> FromIterator<(Box<str>, T)> for Properties<T> {
         let mut sorted: Vec<_> = properties.into_iter().collect();
         sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
         sorted.dedup_by(|(a, _), (b, _)| a == b);
-        Self(sorted.into())
+        Self(sorted.into_iter().map(|(name, schema)| (name, Arc::new(schema))).collect())
     }
 }
