@@ -309,6 +309,7 @@ impl Made {
     async fn make(&self, cluster: &Cluster, number: usize) -> Result<()> {
         const DESCRIPTION: &str = "What this setting does, when to set it, what happens where nobody sets it, which others it goes \
                                    with, and since which release it has been there for whoever needs it.";
+        const GROUP_SIZE: usize = 15;
         let kind = format!("Widget{number:03}x");
         let mut schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
             "size": { "type": "integer" },
@@ -317,10 +318,16 @@ impl Made {
                 "cpu": { "type": "string", "default": "1" }, "memory": { "type": "string", "default": "1Gi" } } },
             "text": { "type": "string" },
         }}}});
-        // No two CRDs have these in common.
-        for index in 0..self.schema_bytes / (DESCRIPTION.len() + 60) {
-            schema["properties"]["spec"]["properties"][format!("setting{number}x{index}")] =
-                json!({ "type": "string", "description": DESCRIPTION });
+        // A quarter of the objects is this CRD's own; in real ones less than a tenth is.
+        for group in 0..self.schema_bytes / (DESCRIPTION.len() + 50) / GROUP_SIZE {
+            let owner = if group % 4 == 0 { number } else { 0 };
+            let name = |index| {
+                (
+                    format!("setting{owner}x{group}x{index}"),
+                    json!({ "type": "string", "description": DESCRIPTION }),
+                )
+            };
+            schema["properties"]["spec"]["properties"][format!("group{owner}x{group}")] = json!({ "type": "object", "properties": (0..GROUP_SIZE).map(name).collect::<serde_json::Map<_, _>>() });
         }
         cluster.apply_crd(&crd(GROUP, &kind, &[("v1", true, schema)])).await?;
         let collection = format!("/apis/{GROUP}/v1/namespaces/default/{}s", kind.to_lowercase());
