@@ -237,7 +237,7 @@ impl AtRest {
         .await?;
         let ready = begun.elapsed();
         let reports = "/apis/etch-operator.io/v1alpha1/defaultsreports";
-        eventually(Duration::from_secs(300 + count / 2), "every CRD is finished", async || {
+        eventually(Duration::from_secs(300 + count * 2), "every CRD is finished", async || {
             let all = cluster.get(reports).await?;
             let all = all["items"].as_array().cloned().unwrap_or_default();
             let has_ended = |report: &&Value| report["status"]["finished"].is_string();
