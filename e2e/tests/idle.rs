@@ -321,13 +321,13 @@ impl Made {
         // A quarter of the objects is this CRD's own; in real ones less than a tenth is.
         for group in 0..self.schema_bytes / (DESCRIPTION.len() + 50) / GROUP_SIZE {
             let owner = if group % 4 == 0 { number } else { 0 };
-            let name = |index| {
-                (
-                    format!("setting{owner}x{group}x{index}"),
-                    json!({ "type": "string", "description": DESCRIPTION }),
-                )
-            };
-            schema["properties"]["spec"]["properties"][format!("group{owner}x{group}")] = json!({ "type": "object", "properties": (0..GROUP_SIZE).map(name).collect::<serde_json::Map<_, _>>() });
+            let mut settings = json!({});
+            for index in 0..GROUP_SIZE {
+                settings[format!("setting{owner}x{group}x{index}")] =
+                    json!({ "type": "string", "description": DESCRIPTION });
+            }
+            schema["properties"]["spec"]["properties"][format!("group{owner}x{group}")] =
+                json!({ "type": "object", "properties": settings });
         }
         cluster.apply_crd(&crd(GROUP, &kind, &[("v1", true, schema)])).await?;
         let collection = format!("/apis/{GROUP}/v1/namespaces/default/{}s", kind.to_lowercase());
