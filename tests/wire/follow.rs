@@ -25,7 +25,10 @@ fn is_move(name: &'static str) -> impl Fn(&Request) -> bool {
     move |request| {
         let mut operations = request.body.as_array().into_iter().flatten();
         let is_of_it = request.path.ends_with(&format!("/things/{name}"));
-        is_of_it && !is_rewrite(request) && operations.any(|op| op["path"] == "/spec/size")
+        is_of_it
+            && request.asked("dryRun").is_empty()
+            && !is_rewrite(request)
+            && operations.any(|op| op["path"] == "/spec/size")
     }
 }
 
@@ -126,5 +129,43 @@ async fn another_writer_between_moving_and_letting_go_loses_nothing() {
         log.count(is_release) >= 2,
         "it was tried on the object as it was, and is done on the one that is"
     );
+    is_over(&world).await;
+}
+
+/// Puts an entry of ours into an object, as a crash between storing and letting go leaves it.
+fn leave_entry(world: &World, name: &str) {
+    let mut object = world.stored(THINGS, name).expect("nobody deletes it");
+    let entry = json!({
+        "manager": "etch", "operation": "Apply", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
+        "fieldsV1": { "f:spec": { "f:size": {} } },
+    });
+    object["metadata"]["managedFields"].as_array_mut().expect("owners").push(entry);
+    world.put(THINGS, object);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_lay_under_an_entry_that_a_crash_has_left_follows_and_is_counted() {
+    let world = changed().await;
+    world.serves(5, 5);
+    leave_entry(&world, "a");
+    let log = world.operate(10 * MINUTE).await;
+    assert_eq!((state(&world, "a"), state(&world, "b")), (of_user(5), of_user(5)));
+    assert_eq!((log.count(is_move("a")), log.count(is_move("b"))), (1, 1));
+    assert!(world.persisted().ends_with("; 2 followed a changed default"), "{}", world.persisted());
+    is_over(&world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_beside_an_entry_that_a_crash_has_left_is_counted() {
+    let world = changed().await;
+    let mut owned = world.stored(THINGS, "a").expect("nobody deletes it");
+    owned["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:size"] = json!({});
+    world.put(THINGS, owned);
+    world.serves(5, 5);
+    leave_entry(&world, "a");
+    world.operate(10 * MINUTE).await;
+    assert_eq!((state(&world, "a"), state(&world, "b")), (of_user(1), of_user(5)));
+    let said = world.persisted();
+    assert!(said.ends_with("; 1 followed a changed default; 1 keeps the previous default"), "{said}");
     is_over(&world).await;
 }

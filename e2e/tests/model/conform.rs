@@ -112,6 +112,7 @@ impl Twins<'_> {
             past: [(self.crd > 0).then(|| (self.crd - 1, true)), None, None],
             follows: true,
             has_moved: false,
+            is_stored: false,
             refused: None,
             altered: false,
             may_lag: true,

@@ -126,6 +126,7 @@ impl System {
             has_moved: false,
             refused: None,
             unproved: false,
+            stored: None,
             altered: false,
             stripped: 0,
             step,
@@ -147,6 +148,7 @@ impl System {
             past: task.past,
             follows: work.follows,
             has_moved: work.has_moved,
+            is_stored: work.stored == Some(work.seen.tag.revision),
             refused: work.refused.take(),
             altered: work.altered,
             may_lag: task.verify && !task.verifies,
@@ -158,7 +160,11 @@ impl System {
                 state.task = Some(task);
             }
             Planned::Hold => self.conclude(state, task, work, Conclusion::Problem(Problem::Held)),
-            Planned::Stored | Planned::Skip => self.conclude(state, task, work, Conclusion::Stored),
+            Planned::Stored => {
+                let conclusion = work.stored.map_or(Conclusion::Stored, Conclusion::Written);
+                self.conclude(state, task, work, conclusion);
+            }
+            Planned::Skip => self.conclude(state, task, work, Conclusion::Stored),
         }
     }
 
@@ -191,8 +197,12 @@ impl System {
             (End::Written(_), _) if work.altered => {
                 self.conclude(state, task, work, Conclusion::Problem(Problem::Rejected));
             }
+            (End::Written(revision), _) if self.goes_on_after(machine, state, &task, &work) => {
+                work.stored = Some(revision);
+                self.again(state, task, work, false);
+            }
             (End::Written(revision), _) => self.conclude(state, task, work, Conclusion::Written(revision)),
-            (End::AlreadyStored, _) if work.unproved => {
+            (End::AlreadyStored, _) if work.unproved || work.stored.is_some() => {
                 self.conclude(state, task, work, Conclusion::Written(work.seen.tag.revision));
             }
             (End::AlreadyStored, _) => self.conclude(state, task, work, Conclusion::AlreadyStored),
@@ -218,6 +228,12 @@ impl System {
             }
             (End::Again, _) => self.again(state, task, work, false),
         }
+    }
+
+    /// Whether what follows a changed default comes after a write.
+    fn goes_on_after(&self, machine: Id, state: &State, task: &Task, work: &Work) -> bool {
+        let has_changes = || self.parts.has_changes(state.world, task.release, &task.past);
+        work.follows && self.parts.is_rewrite(machine) && has_changes()
     }
 
     fn next_attempt(&self, state: &mut State, task: Task, mut work: Work) {

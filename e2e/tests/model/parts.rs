@@ -53,6 +53,8 @@ pub(crate) struct Question {
     pub(crate) follows: bool,
     /// Whether some have been moved.
     pub(crate) has_moved: bool,
+    /// Whether a rewrite of the owners has just stored all that was missing.
+    pub(crate) is_stored: bool,
     /// The write that could not be carried out in the owners' terms.
     pub(crate) refused: Option<Id>,
     /// Whether a repeat has changed the object again.
@@ -209,6 +211,11 @@ impl Parts {
         !self.changes(world, release, before).is_empty()
     }
 
+    /// Whether a write that is under way replaces the owners.
+    pub(crate) fn is_rewrite(&self, machine: Id) -> bool {
+        self.writes.get(self.machines.get(machine).write).0.strategy == Strategy::Rewrite
+    }
+
     /// Whether an object shows what a changed default gave before.
     pub(crate) fn is_suspect(&self, world: u8, release: u8, seen: Seen, before: [Past; 3]) -> bool {
         self.suspects.of((world, release, seen, before), |_| {
@@ -231,8 +238,9 @@ impl Parts {
     }
 
     fn work_out(&self, question: &Question) -> Planned {
-        let Question { world, release, seen, known, past, follows, has_moved, refused, altered, may_lag } =
-            *question;
+        let Question {
+            world, release, seen, known, past, follows, has_moved, refused, altered, may_lag, ..
+        } = *question;
         let crd = &self.worlds[world as usize].releases[release as usize].crd;
         let (object, terms) = (self.object(world, release, seen), self.terms(world));
         let record = Record {
@@ -243,7 +251,10 @@ impl Parts {
             ..Record::default()
         };
         let changes = self.changes(world, release, &past);
-        let plan = decide(&object, crd, &terms, &record);
+        let plan = match question.is_stored {
+            true => Plan::Stored,
+            false => decide(&object, crd, &terms, &record),
+        };
         let may_follow = match &plan {
             Plan::Stored => true,
             Plan::Write(write) => write.strategy != Strategy::Rewrite,

@@ -39,6 +39,7 @@ impl System {
             past: [None; 3],
             follows: false,
             has_moved: true,
+            is_stored: false,
             refused: None,
             altered: false,
             may_lag: false,

@@ -104,6 +104,8 @@ pub(crate) struct Work {
     pub(crate) has_moved: bool,
     pub(crate) refused: Option<Id>,
     pub(crate) unproved: bool,
+    /// In which version a rewrite of the owners has left it: what follows comes after that.
+    pub(crate) stored: Option<u16>,
     pub(crate) altered: bool,
     pub(crate) stripped: u8,
     pub(crate) step: WorkStep,

@@ -75,6 +75,11 @@ impl<'a> FollowChanges<'a> {
         }
     }
 
+    /// Whether there are changes that are still to be followed.
+    pub(in crate::controller) fn is_open(&self) -> bool {
+        !self.list.is_empty()
+    }
+
     /// Notes what a write has moved.
     pub(in crate::controller) fn moved(&mut self, object: &Object, write: Write) {
         self.moved.extend(write.missing);

@@ -129,17 +129,24 @@ impl ObjectReconciler<'_> {
         let mut needs_rewrite: Option<Write> = None;
         // A write of ours that changed the object and did not prove that its defaults are stored.
         let mut unproved = false;
+        // The version in which a rewrite of the owners left it, and what came of that: what follows a changed default comes after it.
+        let mut stored: Option<(String, ObjectState)> = None;
         let mut suspicion = Suspicion::default();
         for attempt in 1..=ATTEMPTS {
             // Read again, it may have come from another server than before.
             self.changes.note_suspect(&object);
-            let plan = decide(&object, self.crd, &self.terms, record);
+            let is_stored = stored.as_ref().is_some_and(|(version, _)| version == object.resource_version());
+            let plan = if is_stored { Plan::Stored } else { decide(&object, self.crd, &self.terms, record) };
             let plan = following.plan(plan, &object, self.crd, &self.terms, is_audit);
             let write = match (needs_rewrite.take(), plan) {
                 (Some(write), Plan::Write(_)) => rewritten(&object, self.crd, &self.terms, &write),
                 (None, Plan::Write(write)) => write,
                 (_, plan) => {
-                    return Ok(Reconciled::of(self.state_without_write(&object, plan), missing));
+                    let state = match stored.filter(|_| plan == Plan::Stored) {
+                        Some((_, state)) => state,
+                        None => self.state_without_write(&object, plan),
+                    };
+                    return Ok(Reconciled::of(state, missing));
                 }
             };
             // A second proof would be one more write of an object that each write changes: this one proves as much.
@@ -150,7 +157,9 @@ impl ObjectReconciler<'_> {
                     let state = if likely.changes { ObjectState::Due } else { ObjectState::Stored };
                     return Ok(Reconciled::of(state, likely.missing));
                 }
-                missing = likely.missing;
+                if stored.is_none() {
+                    missing = likely.missing;
+                }
             }
             let write = match following.has_moved() {
                 // The values are in etcd by now, as they were sent.
@@ -180,6 +189,9 @@ impl ObjectReconciler<'_> {
                     }
                     info!(object = %object.identity(), strategy = write.strategy.as_str(), "stored defaults");
                     ObjectState::Written { resource_version }
+                }
+                Ok(Outcome::AlreadyStored) if stored.is_some() => {
+                    ObjectState::Written { resource_version: object.resource_version().to_owned() }
                 }
                 // Proved now, by a repeat that changed nothing.
                 Ok(Outcome::AlreadyStored) if unproved => {
@@ -243,10 +255,8 @@ impl ObjectReconciler<'_> {
                         stop = self.stopped() => return Err(stop),
                         () = tokio::time::sleep(backoff.failed(asked)) => {}
                     }
-                    match self.cluster.object(&self.crd.resource(), &object.identity()).await {
-                        Ok(Some(fresh)) => object = fresh,
-                        Ok(None) => return Ok(Reconciled::of(ObjectState::Gone, missing)),
-                        Err(error) => debug!(object = %object.identity(), %error, "cannot read again"),
+                    if !self.read_again(&mut object).await {
+                        return Ok(Reconciled::of(ObjectState::Gone, missing));
                     }
                     if matches!(again, Ok(Outcome::Unproved)) && suspicion.is_stripped(&object, self.crd) {
                         let left_at = object.resource_version().to_owned();
@@ -255,12 +265,33 @@ impl ObjectReconciler<'_> {
                     continue;
                 }
             };
+            if write.strategy == Strategy::Rewrite && state.is_stored() && following.is_open() {
+                let version = match &state {
+                    ObjectState::Written { resource_version } => resource_version,
+                    _ => object.resource_version(),
+                };
+                stored = Some((version.to_owned(), state));
+                if !self.read_again(&mut object).await {
+                    return Ok(Reconciled::of(ObjectState::Gone, missing));
+                }
+                continue;
+            }
             let left_at =
                 matches!(state, ObjectState::Rejected(_)).then(|| object.resource_version().to_owned());
             return Ok(Reconciled { state, missing, left_at });
         }
         debug!(object = %object.identity(), "given up for now");
         Ok(Reconciled::of(ObjectState::Unknown, missing))
+    }
+
+    /// Reads an object again, if the server answers; whether it is there.
+    async fn read_again(&self, object: &mut Object) -> bool {
+        match self.cluster.object(&self.crd.resource(), &object.identity()).await {
+            Ok(Some(fresh)) => *object = fresh,
+            Ok(None) => return false,
+            Err(error) => debug!(object = %object.identity(), %error, "cannot read again"),
+        }
+        true
     }
 
     /// Whether other objects than one that was forbidden may be written, as far as the server answers that.
