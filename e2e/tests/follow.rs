@@ -12,6 +12,7 @@ use etch::cluster::{Event, Events, Regarding};
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
 use etch::domain::object::Object;
+use etch::domain::ownership::MANAGER;
 use etch::domain::plan::{Outcome, Past, Plan, Terms, changes, follow};
 use serde_json::{Value, json};
 
@@ -112,7 +113,7 @@ async fn a_changed_default_moves_what_nobody_owns_over_a_crash_and_not_again() -
     let cluster = &scene.cluster;
     cluster.apply_crd(&widgets(None)).await?;
     let many: Vec<String> = (0..MANY).map(|index| format!("many-{index:02}")).collect();
-    let special = ["owned", "other-value", "cleared", "ignored", "late"];
+    let special = ["owned", "other-value", "cleared", "ignored", "late", "unreleased"];
     for name in many.iter().map(String::as_str).chain(special) {
         cluster.patch(&path(name), Patch::Apply, "owner", &widget(name)).await?.ok()?;
     }
@@ -134,7 +135,12 @@ async fn a_changed_default_moves_what_nobody_owns_over_a_crash_and_not_again() -
     let cleared = json!({ "metadata": { "managedFields": [{}] } });
     cluster.patch(&path("cleared"), Patch::Merge, "user", &cleared).await?.ok()?;
     cluster.patch(&path("ignored"), Patch::Merge, "user", &ignored).await?.ok()?;
+    // What a crash leaves between storing and letting go.
+    let mut entry = widget("unreleased");
+    entry["spec"] = json!({ "size": 3 });
+    cluster.patch(&path("unreleased"), Patch::Apply, MANAGER, &entry).await?.ok()?;
     let before = raw(cluster, "many-00").await?;
+    assert_eq!(owners(&raw(cluster, "unreleased").await?).len(), owners(&before).len() + 1);
 
     // Slowly, so that it can be killed in the middle.
     scene.policy("widgets", policy(&[("maxWritesPerSecond", json!(10))])).await?;
@@ -149,7 +155,7 @@ async fn a_changed_default_moves_what_nobody_owns_over_a_crash_and_not_again() -
     scene.policy("widgets", policy(&[])).await?;
     let operator = scene.operator(&[])?;
     let said = cluster.persisted(WIDGETS, "AllPersisted", SOON).await?;
-    for name in &many {
+    for name in many.iter().map(String::as_str).chain(["unreleased"]) {
         let raw = raw(cluster, name).await?;
         assert_eq!(raw["spec"], spec(5), "{name}");
         assert_eq!(owners(&raw), owners(&before), "{name}: nobody gained or lost anything");
@@ -163,7 +169,7 @@ async fn a_changed_default_moves_what_nobody_owns_over_a_crash_and_not_again() -
     for name in ["cleared", "ignored"] {
         assert_eq!(raw(cluster, name).await?["spec"], spec(3), "{name}");
     }
-    assert!(said.message.contains(" followed a changed default; 44 keep the previous default"), "{said:?}");
+    assert!(said.message.contains(" followed a changed default; 45 keep the previous default"), "{said:?}");
     // Others set what they like, at once.
     let mut mine = widget("many-01");
     mine["spec"] = json!({ "size": 9, "ports": [{ "name": "x", "keep": 9 }] });
@@ -180,7 +186,7 @@ async fn a_changed_default_moves_what_nobody_owns_over_a_crash_and_not_again() -
     scene.barrier().await?;
     assert_eq!(raw(cluster, "late").await?["spec"]["size"], 3);
     let status = scene.report(WIDGETS).await?["status"].clone();
-    assert_eq!(status["counts"]["kept"], 44, "{status}");
+    assert_eq!(status["counts"]["kept"], 45, "{status}");
     let size =
         status["changed"].as_array().and_then(|all| all.iter().find(|change| change["path"] == ".spec.size"));
     assert_eq!(size.context("the size has changed")?["kept"], 2, "owned and cleared; {status}");
