@@ -194,6 +194,42 @@ async fn a_changed_default_moves_what_nobody_owns_over_a_crash_and_not_again() -
     operator.stop().await
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_in_the_middle_loses_no_count() -> Result<()> {
+    const MANY: usize = 30;
+    let scene = Scene::start(&[GROUP]).await?;
+    let cluster = &scene.cluster;
+    cluster.apply_crd(&widgets(Some(3))).await?;
+    let names: Vec<String> = (0..MANY).map(|index| format!("many-{index:02}")).collect();
+    for name in &names {
+        cluster.patch(&path(name), Patch::Apply, "owner", &widget(name)).await?.ok()?;
+    }
+    scene.policy("widgets", policy(&[])).await?;
+    let operator = scene.operator(&[])?;
+    cluster.persisted(WIDGETS, "AllPersisted", SOON).await?;
+    // Slowly, so that it can be paused in the middle.
+    scene.policy("widgets", policy(&[("maxWritesPerSecond", json!(10))])).await?;
+    cluster.apply_crd(&widgets(Some(5))).await?;
+    eventually(SOON, "some have followed", async || {
+        Ok((raw(cluster, "many-03").await?["spec"]["size"] == 5).then_some(()))
+    })
+    .await?;
+    let paused = policy(&[("maxWritesPerSecond", json!(10)), ("paused", json!(true))]);
+    scene.policy("widgets", paused).await?;
+    cluster.persisted(WIDGETS, "Paused", SOON).await?;
+    assert_ne!(raw(cluster, &names[MANY - 1]).await?["spec"]["size"], 5, "paused in the middle");
+    scene.policy("widgets", policy(&[("maxWritesPerSecond", json!(10))])).await?;
+    let said = cluster.persisted(WIDGETS, "AllPersisted", SOON).await?;
+    for name in &names {
+        assert_eq!(raw(cluster, name).await?["spec"], spec(5), "{name}");
+    }
+    assert!(
+        said.message.ends_with("; 30 followed a changed default; 30 keep the previous default"),
+        "{said:?}"
+    );
+    operator.stop().await
+}
+
 /// The end of the pass was told as an event, in the words of the condition.
 async fn events_are_told(scene: &Scene, message: &str) -> Result<()> {
     let cluster = &scene.cluster;

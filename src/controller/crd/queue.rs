@@ -124,8 +124,9 @@ impl<'a> ObjectQueue<'a> {
             let (reconciler, record) = (self.reconciler, self.record.clone());
             let identity = object.identity();
             self.active.insert(identity.uid.clone(), LatestEvent::Nothing);
-            self.under_way
-                .push(Box::pin(async move { (identity, reconciler.reconcile(object, &record, None).await) }));
+            self.under_way.push(Box::pin(async move {
+                (identity, reconciler.reconcile(object, &record, false, None).await)
+            }));
         } else {
             self.requeue_after(object.identity(), delay);
         }
@@ -238,7 +239,7 @@ async fn read_and_reconcile(
 ) -> Ended {
     let without_need = |state| Ok(Reconciled::of(state, Vec::new()));
     let reconciled = match reconciler.cluster.object(&reconciler.crd.resource(), &identity).await {
-        Ok(Some(object)) => reconciler.reconcile(object, &record, None).await,
+        Ok(Some(object)) => reconciler.reconcile(object, &record, false, None).await,
         Ok(None) => without_need(ObjectState::Gone),
         Err(_) => without_need(ObjectState::Unknown),
     };

@@ -14,6 +14,7 @@ use crate::cluster::{CallError, RawPage};
 use crate::controller::object::pause::PauseWatch;
 use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
 use crate::controller::spans;
+use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::rejected::Rejected;
 use crate::controller::state::tally::{Place, Tally};
 use crate::domain::crd::Crd;
@@ -156,6 +157,12 @@ impl SweepInput<'_> {
         (!self.record_of(object).covers(object, crd)).then_some(rejection)
     }
 
+    /// Whether a changed default may concern an object, and no sweep of this pass has looked at that: an interruption forgets what was
+    /// counted, not what was proved.
+    fn may_follow(&self, object: &Object, changes: &ChangedDefaults) -> bool {
+        self.earlier.is_none() && !changes.for_object(object, self.record).is_empty()
+    }
+
     /// Whether an object is unchanged since an earlier sweep found it held (true) or rejected (false), with that sweep's tally.
     fn known_problem(&self, object: &Object) -> Option<(bool, &Tally)> {
         let Sweep { left, tally, .. } = self.earlier?;
@@ -239,7 +246,8 @@ impl Sweep {
     }
 
     /// Whether it is known what becomes of an object without a look at its defaults; then it is counted.
-    fn is_known(&mut self, object: &Object, input: SweepInput<'_>, crd: &Crd) -> bool {
+    fn is_known(&mut self, object: &Object, input: SweepInput<'_>, reconciler: ObjectReconciler<'_>) -> bool {
+        let ObjectReconciler { crd, changes, .. } = reconciler;
         let mut tally = lock(input.tally);
         if is_left_out(object, input.after) {
             tally.count_left_out();
@@ -260,11 +268,11 @@ impl Sweep {
             tally.set_rejected_at(&object.identity(), object.resource_version());
             return true;
         }
-        let is_proved = input.proved.contains(object);
-        if is_proved {
+        let is_known = input.proved.contains(object) && !input.may_follow(object, changes);
+        if is_known {
             tally.add(object.identity(), ObjectState::Stored, &[]);
         }
-        is_proved
+        is_known
     }
 }
 
@@ -310,15 +318,16 @@ async fn process_objects(
             Ok(turn) = turns.acquire(), if begins => {
                 let Some((index, object)) = queue.next() else { continue };
                 let object = object?;
-                finished[index] = sweep.is_known(&object, input, reconciler.crd);
+                finished[index] = sweep.is_known(&object, input, reconciler);
                 if !finished[index] {
                     under_way.push(async move {
                         let identity = object.identity();
                         let resource_version = object.resource_version().to_owned();
+                        let is_proved = input.proved.contains(&object);
                         // It was read with an old default before, and nothing was written for that.
                         let is_suspect = reconciler.changes.is_suspect(&object);
                         let record = if is_suspect { input.beyond } else { input.record_of(&object) };
-                        (index, identity, resource_version, reconciler.reconcile(object, record, Some(turn)).await)
+                        (index, identity, resource_version, reconciler.reconcile(object, record, is_proved, Some(turn)).await)
                     });
                 }
                 continue;

@@ -96,7 +96,7 @@ pub enum StopReason {
 }
 
 impl ObjectReconciler<'_> {
-    /// Reconciles one object as it was read.
+    /// Reconciles one object as it was read; of one that `is_proved` to store its defaults, only what may follow a changed one.
     ///
     /// # Errors
     /// [`StopReason`], if no further object may be processed. Any other failure is the object's state.
@@ -104,10 +104,12 @@ impl ObjectReconciler<'_> {
         self,
         object: Object,
         record: &Record,
+        is_proved: bool,
         turn: Turn<'_>,
     ) -> Result<Reconciled, StopReason> {
         let mut following = FollowChanges::new(self.changes, &object, record);
-        match self.reconcile_and_follow(object, record, &mut following, turn).await {
+        let stored = is_proved.then(|| (object.resource_version().to_owned(), ObjectState::Stored));
+        match self.reconcile_and_follow(object, record, stored, &mut following, turn).await {
             Ok(reconciled) => Ok(Reconciled { state: following.finish(reconciled.state), ..reconciled }),
             Err(stop) => {
                 following.count_interrupted();
@@ -120,6 +122,8 @@ impl ObjectReconciler<'_> {
         self,
         mut object: Object,
         record: &Record,
+        // The version in which its defaults are stored, and what is said of it: what follows a changed default comes after that.
+        mut stored: Option<(String, ObjectState)>,
         following: &mut FollowChanges<'_>,
         mut turn: Turn<'_>,
     ) -> Result<Reconciled, StopReason> {
@@ -129,8 +133,6 @@ impl ObjectReconciler<'_> {
         let mut needs_rewrite: Option<Write> = None;
         // A write of ours that changed the object and did not prove that its defaults are stored.
         let mut unproved = false;
-        // The version in which a rewrite of the owners left it, and what came of that: what follows a changed default comes after it.
-        let mut stored: Option<(String, ObjectState)> = None;
         let mut suspicion = Suspicion::default();
         for attempt in 1..=ATTEMPTS {
             // Read again, it may have come from another server than before.
