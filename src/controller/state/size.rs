@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(first.paths.len() as u64 + first.more_paths, 57);
         assert!(!first.paths.is_empty() && first.message.ends_with(" …"));
         assert_eq!(status.defaults.len() as u64 + status.more_defaults, 500);
-        assert!(!status.defaults.is_empty(), "what a restart goes by goes last");
+        assert!(!status.defaults.is_empty(), "what a restart relies on is left out last");
         for earlier in &status.previous {
             assert_eq!(earlier.defaults.len() as u64 + earlier.more_defaults, 500);
             assert_eq!(earlier.exceptions.is_empty(), earlier.through.is_none());

@@ -28,7 +28,7 @@ pub struct Account {
     pub reason: String,
 }
 
-/// What the operator goes by.
+/// What the operator decides by.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
     /// What writes may do.

@@ -103,7 +103,7 @@ impl Document {
         self.types.contains_key(name)
     }
 
-    /// The types of objects: those with metadata, or of which nothing is told. Lists of them, and what only answers and requests
+    /// The types of objects: those with metadata, or of which nothing is known. Lists of them, and what only answers and requests
     /// are made of, are types as well.
     pub fn kinds(&self) -> impl Iterator<Item = &TypeName> {
         self.types().filter(|name| self.schema_of(name).is_some_and(|(_, schema)| is_kind(schema)))

@@ -150,8 +150,8 @@ impl<'d> View<'d> {
     }
 }
 
-/// Visits the defaults of a schema with their places, without following references, so that those of a definition are told
-/// once.
+/// Visits the defaults of a schema with their places, without following references, so that those of a definition are
+/// visited once.
 pub(super) fn own_defaults<'d>(schema: &'d Value, at: &mut Path, visit: &mut dyn FnMut(&Path, &'d Value)) {
     // The places of a chain of nested defaults grow with the square of its depth.
     if at.steps().len() > DEEPEST {
