@@ -40,6 +40,18 @@ struct Name {
     name: String,
 }
 
+#[derive(Deserialize)]
+struct Dated {
+    metadata: Generation,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Generation {
+    uid: String,
+    generation: i64,
+}
+
 impl Cluster {
     /// The namespace of the kubeconfig's context, or the one of the pod.
     pub fn default_namespace(&self) -> &str {
@@ -99,11 +111,26 @@ impl Cluster {
 
     /// Whether there is a CRD of this name, without its schema.
     pub(super) async fn has_crd(&self, name: &str) -> Result<bool, CallError> {
+        Ok(self.crd_metadata(name).await?.is_some())
+    }
+
+    /// Whether etcd holds this very CRD, and still at this generation: then no server has served a newer one.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn has_generation(&self, name: &str, uid: &str, generation: i64) -> Result<bool, CallError> {
+        let Some(body) = self.crd_metadata(name).await? else { return Ok(false) };
+        let Dated { metadata } = serde_json::from_slice(&body).map_err(CallError::malformed)?;
+        Ok(metadata.uid == uid && metadata.generation == generation)
+    }
+
+    /// A CRD without its schema; none if there is none.
+    async fn crd_metadata(&self, name: &str) -> Result<Option<Vec<u8>>, CallError> {
         let Resource { group, version, plural } = crds();
         let path = format!("/apis/{group}/{version}/{plural}/{}", encoded(name));
         match self.call(accepting(&path, METADATA)).await {
-            Ok(_) => Ok(true),
-            Err(error) if error.code() == Some(404) => Ok(false),
+            Ok(body) => Ok(Some(body)),
+            Err(error) if error.code() == Some(404) => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -325,3 +325,33 @@ async fn totals_that_change_without_other_news_are_told_within_five_minutes_and_
     assert_eq!(log.count(told), before, "nothing has changed, and nothing is written");
     operator.abort();
 }
+
+/// A release that stands only while the objects are listed, and that Etch never hears of.
+#[tokio::test(start_paused = true)]
+async fn what_another_schema_showed_in_the_middle_of_a_pass_is_not_taken_for_stored_when_the_first_is_back() {
+    let world = World::with(&["a", "b"]);
+    let mut stands = [false, false];
+    world.loses(move |world, request| {
+        if request.is_watch() && request.path.ends_with("/customresourcedefinitions") {
+            return Some(Answer::Hang);
+        }
+        // The last question before the list.
+        let asks = request.body["spec"]["resourceAttributes"]["verb"] == "patch";
+        if asks && !std::mem::replace(&mut stands[0], true) {
+            set_default(world, 2, Some(5));
+            world.serves(5, 5);
+        }
+        let is_end = request.method == "PATCH" && !request.body["status"]["finished"].is_null();
+        if is_end && !std::mem::replace(&mut stands[1], true) {
+            set_default(world, 3, Some(1));
+            world.serves(1, 1);
+        }
+        None
+    });
+    world.operate(MINUTE).await;
+    assert!(!world.is_persisted("a"), "it seemed to be stored: no default gave 5 that was known");
+    world.loses(|_, _| None);
+    world.operate(MINUTE).await;
+    assert_eq!(world.persisted(), "True AllPersisted: 2 of 2 objects store their defaults");
+    assert!(world.is_persisted("a") && world.is_persisted("b"));
+}

@@ -258,6 +258,9 @@ impl StatusWriter {
     }
 
     /// Replaces the report, unless it is the same already.
+    ///
+    /// What was found out while the CRD was changed is put on no record: servers may have served another schema by then, and by what
+    /// they showed nothing is known of this one, which may come back unseen.
     pub(in crate::controller) async fn write_report(&mut self, mut status: DefaultsReportStatus) {
         self.unwritten = None;
         status.crd_uid.clone_from(&self.subject.uid);
@@ -265,12 +268,13 @@ impl StatusWriter {
         if self.report.as_ref() == Some(&status) {
             return;
         }
+        let is_new = self.report.as_ref().is_none_or(|known| !is_same_record(known, &status));
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
         for _ in 0..5 {
-            let answer = match self.write(&status).await {
+            let answer = match self.write(&mut status, is_new).await {
                 Err(error) if error.code() == Some(404) => {
                     self.opened = false;
-                    self.write(&status).await
+                    self.write(&mut status, is_new).await
                 }
                 answer => answer,
             };
@@ -300,8 +304,14 @@ impl StatusWriter {
         news.into_iter().for_each(|event| self.events.publish(event));
     }
 
-    /// Writes the report. One that is left from an earlier CRD of this name is made this one's first.
-    async fn write(&mut self, status: &DefaultsReportStatus) -> Result<(), CallError> {
+    /// Writes the report. One that is left from an earlier CRD of this name is made this one's first, and one that `is_new` on record is
+    /// no record where the CRD has changed.
+    async fn write(&mut self, status: &mut DefaultsReportStatus, is_new: bool) -> Result<(), CallError> {
+        let Subject { name, uid, generation, .. } = &self.subject;
+        if is_new && status.through.is_some() && !self.cluster.has_generation(name, uid, *generation).await? {
+            debug!("the CRD has changed: the report is no record");
+            (status.through, status.upto) = (None, None);
+        }
         if !self.opened {
             self.cluster.open_report(&self.subject.name, &self.subject.uid).await?;
             self.opened = true;
@@ -351,4 +361,13 @@ impl StatusWriter {
 pub(in crate::controller) fn now() -> Timestamp {
     let now = Timestamp::now();
     Timestamp::from_second(now.as_second()).unwrap_or(now)
+}
+
+/// Whether two reports say the same of which objects are stored.
+fn is_same_record(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> bool {
+    let record = |status: &DefaultsReportStatus| {
+        let DefaultsReportStatus { digest, storage_version, through, upto, exceptions, .. } = status.clone();
+        (digest, storage_version, through, upto, exceptions)
+    };
+    record(one) == record(other)
 }
