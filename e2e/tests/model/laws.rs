@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use etch::domain::ownership::MANAGER;
 use etch::domain::plan::{HiddenFields, Ownership};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fields;
 use crate::server::{Content, Entry, Release};
@@ -30,11 +30,13 @@ pub(crate) enum Law {
     Idempotence,
     /// Law 8: something is left undone.
     Undone,
+    /// The same: a value that nobody owns stays at an old default.
+    Follows,
 }
 
 impl Law {
     /// All of them, with their names.
-    pub(crate) const ALL: [(Self, &'static str); 8] = [
+    pub(crate) const ALL: [(Self, &'static str); 9] = [
         (Self::Values, "1: no value that is present is changed"),
         (Self::Race, "1: no race is won"),
         (Self::Creates, "2: nothing is created or brought back"),
@@ -43,6 +45,7 @@ impl Law {
         (Self::Persisted, "5: what is said to be stored is in etcd"),
         (Self::Idempotence, "6 and 10: what is stored is not written again"),
         (Self::Undone, "8: everything is stored in the end"),
+        (Self::Follows, "8: what nobody owns has followed in the end"),
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -99,6 +102,21 @@ pub(crate) fn broken(
         });
     }
     law
+}
+
+/// Whether a value that nobody owns is still what a default gave in an `earlier` release, though it should follow. Of an object
+/// without any owners nobody knows whose its values are: they stay.
+pub(crate) fn stays_behind(world: &World, release: &Release, earlier: &Release, content: &Content) -> bool {
+    let default = |release: &Release, place: &str| {
+        get(&release.fill(json!({ "spec": {} }), release.storage()), place).cloned()
+    };
+    let is_known = !content.owners.is_empty();
+    is_known
+        && world.follow.iter().map(ToString::to_string).any(|place| {
+            let (before, now) = (default(earlier, &place), default(release, &place));
+            let is_owned = content.owners.iter().any(|owner| owner.fields.contains(&place));
+            before != now && before.is_some() && get(&content.value, &place) == before.as_ref() && !is_owned
+        })
 }
 
 /// Whether Etch has kept an entry that it should not have.

@@ -35,10 +35,12 @@ use crate::server::Untypable;
 use crate::state::{Action, Bounds, State};
 use crate::system::System;
 
-/// What may happen in the usual run: once with everything that fails, once with two changes of the schema, and once with restores.
-const USUAL: [Bounds; 3] = [
+/// What may happen in the usual run: once with everything that fails, once with two changes of the schema, once with three, so that
+/// a schema may come back, and once with restores.
+const USUAL: [Bounds; 4] = [
     Bounds { users: 1, crashes: 1, faults: 1, upgrades: 1, behind: 1, restores: 0 },
     Bounds { users: 1, crashes: 0, faults: 0, upgrades: 2, behind: 1, restores: 0 },
+    Bounds { users: 1, crashes: 0, faults: 0, upgrades: 3, behind: 0, restores: 0 },
     Bounds { users: 1, crashes: 0, faults: 0, upgrades: 1, behind: 0, restores: 1 },
 ];
 

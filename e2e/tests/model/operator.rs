@@ -233,7 +233,8 @@ impl System {
     /// Whether what follows a changed default comes after a write.
     fn goes_on_after(&self, machine: Id, state: &State, task: &Task, work: &Work) -> bool {
         let has_changes = || self.parts.has_changes(state.world, task.release, &task.past);
-        work.follows && self.parts.is_rewrite(machine) && has_changes()
+        let is_rewrite = self.parts.is_rewrite(machine) && !self.parts.is(Sabotage::EndsWithARewrite);
+        work.follows && is_rewrite && has_changes()
     }
 
     fn next_attempt(&self, state: &mut State, task: Task, mut work: Work) {
@@ -280,8 +281,11 @@ impl System {
         }
         task.phase = Phase::Watch;
         task.known.excepted = task.problem.map(|(tag, _)| tag.uid);
-        if let Some(report) = &mut state.report {
+        if let Some(report) = &mut state.report
+            && report.excepted != task.known.excepted
+        {
             report.excepted = task.known.excepted;
+            report.through = report.through.filter(|_| self.is_on_record(state.crd, task.release));
         }
         state.task = Some(task);
     }
@@ -320,12 +324,20 @@ impl System {
         task.processed = true;
         task.phase = if crd.compiled().has_defaults() { Phase::Watch } else { Phase::Idle };
         if let Some(report) = &mut state.report {
-            report.through = task.known.through;
-            report.excepted = task.known.excepted;
+            let record = (task.known.through, task.known.excepted);
+            let is_on_record =
+                record == (report.through, report.excepted) || self.is_on_record(state.crd, task.release);
+            report.through = record.0.filter(|_| is_on_record);
+            report.excepted = record.1;
             report.generation = task.release;
             report.verify = task.verify;
         }
         state.task = Some(task);
+    }
+
+    /// Whether a report is a record: the CRD is still the one that it is about.
+    fn is_on_record(&self, crd: u8, release: u8) -> bool {
+        crd == release || self.parts.is(Sabotage::RecordsWhatIsOver)
     }
 
     fn list(&self, state: &mut State, mut task: Task, server: Server) {

@@ -27,6 +27,10 @@ impl System {
             state.broken = Some(Law::Undone);
             return;
         }
+        if self.is_left_behind(state, &task) {
+            state.broken = Some(Law::Follows);
+            return;
+        }
         // Under `ownership: Own` what others have stored is Etch's own only once Etch is asked to write it.
         if world.terms.ownership == Ownership::Own {
             return;
@@ -45,6 +49,10 @@ impl System {
             may_lag: false,
         };
         let Planned::Write(mut machine) = self.parts.plan(question) else { return };
+        // Owners in the terms of a version that is gone: moving them is a change, and nothing else could ask.
+        if self.parts.is_rewrite(machine) {
+            return;
+        }
         let by = state.crd;
         for _ in 0..ATTEMPTS {
             let request = self.parts.pending(machine).request;
@@ -64,6 +72,30 @@ impl System {
             }
         }
         state.broken = Some(Law::Idempotence);
+    }
+
+    /// Whether a value stays at an old default though it should follow. Only where no server has lagged behind, nothing was restored,
+    /// and no request has outlived its task: whoever brings an old value back after the pass is taken to mean it.
+    fn is_left_behind(&self, state: &State, task: &Task) -> bool {
+        let world = &self.parts.worlds[state.world as usize];
+        let Some(live) = state.live else { return false };
+        if state.is_outrun
+            || state.left.behind < self.bounds.behind
+            || state.left.restores < self.bounds.restores
+        {
+            return false;
+        }
+        let release = |release: u8| &world.releases[release as usize];
+        let content = self.parts.contents.get(live.content);
+        let mut is_over = false;
+        let earlier = task
+            .past
+            .iter()
+            .flatten()
+            .take_while(|(_, is_settled)| !std::mem::replace(&mut is_over, *is_settled));
+        earlier
+            .map(|(earlier, _)| *earlier)
+            .any(|earlier| laws::stays_behind(world, release(task.release), release(earlier), &content))
     }
 
     /// Whether Etch has nothing left to do, as things stand.

@@ -28,6 +28,8 @@ pub(crate) enum Sabotage {
     FollowsWhatIsOwned,
     /// Owners are not moved: an empty merge patch is sent in place of it.
     LeavesOwnersBehind,
+    /// Where owners were moved, nothing follows a changed default.
+    EndsWithARewrite,
     /// The entry that a write leaves is not removed.
     LeavesItsEntry,
     /// Fields that only etcd still holds are no reason to wait.
@@ -46,6 +48,8 @@ pub(crate) enum Sabotage {
     VerifiesNothing,
     /// A pass is on record before it begins.
     RecordsAhead,
+    /// A pass is put on record though the CRD has changed in its course.
+    RecordsWhatIsOver,
     /// A request that is not answered has been carried out.
     BelievesInSilence,
     /// A merge patch notes when it was sent.
@@ -56,9 +60,13 @@ pub(crate) enum Sabotage {
 
 impl Sabotage {
     /// All of them, with the law that each breaks, and where: the world, and what may happen in it.
-    pub(crate) const ALL: [(Self, Law, &'static str, Bounds); 20] = {
+    pub(crate) const ALL: [(Self, Law, &'static str, Bounds); 22] = {
         const LAGS: Bounds = Bounds { users: 1, crashes: 0, faults: 0, upgrades: 2, behind: 2, restores: 0 };
         const FAILS: Bounds = Bounds { users: 1, crashes: 1, faults: 1, upgrades: 1, behind: 0, restores: 0 };
+        const CRASHES: Bounds =
+            Bounds { users: 1, crashes: 1, faults: 0, upgrades: 3, behind: 0, restores: 0 };
+        const RETURNS: Bounds =
+            Bounds { users: 1, crashes: 0, faults: 0, upgrades: 3, behind: 0, restores: 0 };
         const QUIET: Bounds = Bounds { users: 1, crashes: 0, faults: 0, upgrades: 2, behind: 0, restores: 0 };
         [
             (Self::NamesNoRevision, Law::Race, "introduced", QUIET),
@@ -69,15 +77,17 @@ impl Sabotage {
             (Self::PutsBackWhatWasRead, Law::Values, "changing", QUIET),
             (Self::FollowsWhatIsOwned, Law::Values, "following", QUIET),
             (Self::LeavesOwnersBehind, Law::Owners, "introduced, up to 1.36", QUIET),
+            (Self::EndsWithARewrite, Law::Follows, "following", CRASHES),
             (Self::LeavesItsEntry, Law::Owners, "following", QUIET),
             (Self::IgnoresHiddenFields, Law::Hidden, "hiding", QUIET),
             (Self::ProvesNothing, Law::Persisted, "introduced", QUIET),
             (Self::BelievesEveryAnswer, Law::Persisted, "changing", LAGS),
-            (Self::RemembersTooMuch, Law::Persisted, "changing", QUIET),
+            (Self::RemembersTooMuch, Law::Persisted, "removed", QUIET),
             (Self::SendsNoChangedValues, Law::Values, "changing", LAGS),
             (Self::DoubtsNothing, Law::Values, "changing beside another", LAGS),
             (Self::VerifiesNothing, Law::Persisted, "changing", LAGS),
             (Self::RecordsAhead, Law::Persisted, "changing", FAILS),
+            (Self::RecordsWhatIsOver, Law::Persisted, "changing", RETURNS),
             (Self::BelievesInSilence, Law::Persisted, "changing", FAILS),
             (Self::MarksWhatItWrites, Law::Idempotence, "changing", QUIET),
             (Self::HearsNothing, Law::Undone, "introduced", QUIET),

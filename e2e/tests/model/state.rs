@@ -58,6 +58,8 @@ pub(crate) struct State {
     pub(crate) backup: Option<Backup>,
     /// Whether etcd was restored, and Etch has not noticed.
     pub(crate) restored: bool,
+    /// Whether a request has come in when Etch was at work for a later release already.
+    pub(crate) is_outrun: bool,
     pub(crate) left: Left,
     pub(crate) broken: Option<Law>,
 }

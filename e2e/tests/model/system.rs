@@ -142,6 +142,7 @@ impl System {
             (Action::Arrive(server), _) => {
                 Self::spend(state, server);
                 if let Some(pending) = state.stray.take() {
+                    state.is_outrun |= state.report.is_some_and(|report| report.release != pending.release);
                     self.process_ours(state, server, pending);
                 }
             }
@@ -172,6 +173,7 @@ impl Model for System {
                 stray: None,
                 backup: None,
                 restored: false,
+                is_outrun: false,
                 left,
                 broken: None,
             };
@@ -259,6 +261,7 @@ impl Model for System {
             Property::always(Law::Idempotence.name(), |_, state: &State| {
                 state.broken != Some(Law::Idempotence)
             }),
+            Property::always(Law::Follows.name(), |_, state: &State| state.broken != Some(Law::Follows)),
             Property::always(Law::Undone.name(), |_, state: &State| state.broken != Some(Law::Undone)),
             Property::sometimes("Etch rests", |system: &Self, state: &State| system.is_at_rest(state)),
         ]
