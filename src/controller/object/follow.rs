@@ -97,10 +97,10 @@ impl<'a> FollowChanges<'a> {
         self.list = &[];
     }
 
-    /// Counts what was moved before nothing more could be done.
+    /// Counts what was moved, and what is kept beside it, before nothing more could be done.
     pub(in crate::controller) fn count_interrupted(self) {
         if self.resource_version.is_some() {
-            self.changes.count(&self.uid, &self.moved, &[], true);
+            self.changes.count(&self.uid, &self.moved, &self.kept, true);
         }
     }
 
@@ -122,5 +122,59 @@ impl<'a> FollowChanges<'a> {
             (None, None) if state == ObjectState::Stored && !moved.is_empty() => ObjectState::Due,
             _ => state,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::{DefaultValue, DefaultsPolicySpec, Policies, PreviousDefaults, assign};
+    use crate::domain::crd::sample::{things, with_spec};
+
+    fn object(spec: Value) -> Object {
+        let owner = json!({
+            "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
+            "fieldsV1": { "f:spec": {} },
+        });
+        Object::from(json!({
+            "metadata": { "name": "n", "uid": "u", "resourceVersion": "7", "managedFields": [owner] }, "spec": spec,
+        }))
+    }
+
+    #[test]
+    fn what_is_kept_beside_a_move_that_was_interrupted_is_counted_once() {
+        let size = json!({ "type": "integer", "default": 5 });
+        let crd = things(with_spec(json!({ "a": size, "b": size })));
+        let before = [".spec.a", ".spec.b"]
+            .map(|path| DefaultValue { path: path.to_owned(), value: Some("3".to_owned()) });
+        let previous = PreviousDefaults {
+            through: Some("5".to_owned()),
+            defaults: before.to_vec(),
+            ..PreviousDefaults::default()
+        };
+        let policy = json!({ "onChange": [{ "path": ".spec.a", "action": "Follow" }] });
+        let policy: DefaultsPolicySpec = serde_json::from_value(policy).expect("a policy");
+        let policies = Policies::from([("default".to_owned(), policy)]);
+        let assigned =
+            assign(&policies, "things.example.com", "example.com", &BTreeMap::new(), Duration::ZERO);
+        let settings = assigned.expect("it selects all").settings;
+        let changes = ChangedDefaults::open(None, &[previous], &crd, &settings);
+        let (read, record) = (object(json!({ "a": 3, "b": 3 })), Record::default());
+
+        let mut first = FollowChanges::new(&changes, &read, &record);
+        let plan = first.plan(Plan::Stored, &read, &crd, &Terms::default(), false);
+        let Plan::Write(write) = plan else { panic!("{plan:?}") };
+        let moved = object(json!({ "a": 5, "b": 3 }));
+        first.moved(&moved, write);
+        first.count_interrupted();
+        let mut again = FollowChanges::new(&changes, &moved, &record);
+        assert_eq!(again.plan(Plan::Stored, &moved, &crd, &Terms::default(), false), Plan::Stored);
+        again.finish(ObjectState::Stored);
+        assert_eq!(changes.summary(), "1 followed a changed default; 1 keeps the previous default");
     }
 }
