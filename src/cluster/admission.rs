@@ -2,11 +2,11 @@
 //! It must not read what an object holds that is only to exist.
 
 use http::Method;
-use http::header::{ACCEPT, HeaderValue};
 use kube::Resource as _;
 use serde_json::json;
 
 use super::call::{encoded, get, send};
+use super::definitions::{METADATA, accepting};
 use super::{CallError, Cluster};
 use crate::api::{EmbeddedSchema, EmbeddedSchemaStatus, GROUP};
 use crate::domain::admission::{CONFIGURATION, Lookup};
@@ -51,11 +51,8 @@ impl Cluster {
             namespace => format!("/namespaces/{}", encoded(namespace)),
         };
         let (version, resource, name) = (encoded(version), encoded(resource), encoded(name));
-        let mut request = get(&format!("{root}/{version}{namespace}/{resource}/{name}"));
-        let metadata =
-            HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
-        request.headers_mut().insert(ACCEPT, metadata);
-        match self.call(request).await {
+        let path = format!("{root}/{version}{namespace}/{resource}/{name}");
+        match self.call(accepting(&path, METADATA)).await {
             Ok(_) => Ok(true),
             Err(CallError::Refused(refusal)) if refusal.is_missing_object() => Ok(false),
             Err(error) => Err(error),

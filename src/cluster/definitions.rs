@@ -13,7 +13,7 @@ use crate::domain::json::Json;
 
 /// Metadata only: no schemas.
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 #[derive(Deserialize)]
 struct List<'a> {
@@ -138,7 +138,11 @@ impl Cluster {
 
 /// A request for one form of what is there.
 pub(super) fn accepting(path: &str, media_type: &str) -> Request<Vec<u8>> {
-    let mut request = get(path);
+    answered_with(get(path), media_type)
+}
+
+/// The same request, answered with another representation.
+pub(super) fn answered_with(mut request: Request<Vec<u8>>, media_type: &str) -> Request<Vec<u8>> {
     if let Ok(value) = media_type.parse() {
         request.headers_mut().insert(ACCEPT, value);
     }

@@ -6,6 +6,7 @@ use kube::Resource as _;
 use serde_json::{Value, json};
 
 use super::call::{forced, get, send};
+use super::definitions::{METADATA, answered_with};
 use super::{CallError, Cluster};
 use crate::api::{DefaultsPolicy, DefaultsPolicyStatus, DefaultsReport, DefaultsReportStatus, GROUP};
 use crate::domain::condition::Condition;
@@ -173,9 +174,10 @@ impl Cluster {
     }
 
     /// Applies what only Etch has a say in. Forced: whoever replaces all conditions of a CRD comes to own ours as well, and an
-    /// apply that is not forced is refused from then on.
+    /// apply that is not forced is refused from then on. Nobody reads the answer, and that of a large CRD is as large.
     pub(super) async fn apply(&self, path: &str, body: Value) -> Result<(), CallError> {
-        self.call(forced(path, Json::from(body).to_vec())).await.map(drop)
+        let request = answered_with(forced(path, Json::from(body).to_vec()), METADATA);
+        self.call(request).await.map(drop)
     }
 }
 
