@@ -30,24 +30,14 @@ struct ListMeta {
 }
 
 #[derive(Deserialize)]
-struct Named {
-    metadata: Name,
+struct Partial {
+    metadata: Metadata,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Name {
+struct Metadata {
     name: String,
-}
-
-#[derive(Deserialize)]
-struct Dated {
-    metadata: Generation,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Generation {
     uid: String,
     generation: i64,
 }
@@ -84,8 +74,8 @@ impl Cluster {
             let body = self.call(accepting(&path, METADATA_LIST)).await?;
             let list: List<'_> = serde_json::from_slice(&body).map_err(CallError::malformed)?;
             for item in list.items {
-                let named: Named = serde_json::from_str(item.get()).map_err(CallError::malformed)?;
-                names.push(named.metadata.name);
+                let crd: Partial = serde_json::from_str(item.get()).map_err(CallError::malformed)?;
+                names.push(crd.metadata.name);
             }
             after = list.metadata.r#continue;
             if after.is_empty() {
@@ -120,7 +110,7 @@ impl Cluster {
     /// See [`CallError`].
     pub async fn has_generation(&self, name: &str, uid: &str, generation: i64) -> Result<bool, CallError> {
         let Some(body) = self.crd_metadata(name).await? else { return Ok(false) };
-        let Dated { metadata } = serde_json::from_slice(&body).map_err(CallError::malformed)?;
+        let Partial { metadata } = serde_json::from_slice(&body).map_err(CallError::malformed)?;
         Ok(metadata.uid == uid && metadata.generation == generation)
     }
 

@@ -239,7 +239,17 @@ impl Parts {
 
     fn work_out(&self, question: &Question) -> Planned {
         let Question {
-            world, release, seen, known, past, follows, has_moved, refused, altered, may_lag, ..
+            world,
+            release,
+            seen,
+            known,
+            past,
+            follows,
+            has_moved,
+            is_stored,
+            refused,
+            altered,
+            may_lag,
         } = *question;
         let crd = &self.worlds[world as usize].releases[release as usize].crd;
         let (object, terms) = (self.object(world, release, seen), self.terms(world));
@@ -251,7 +261,7 @@ impl Parts {
             ..Record::default()
         };
         let changes = self.changes(world, release, &past);
-        let plan = match question.is_stored {
+        let plan = match is_stored {
             true => Plan::Stored,
             false => decide(&object, crd, &terms, &record),
         };

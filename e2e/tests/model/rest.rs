@@ -87,15 +87,15 @@ impl System {
         }
         let release = |release: u8| &world.releases[release as usize];
         let content = self.parts.contents.get(live.content);
-        let mut is_over = false;
-        let earlier = task
-            .past
-            .iter()
-            .flatten()
-            .take_while(|(_, is_settled)| !std::mem::replace(&mut is_over, *is_settled));
-        earlier
-            .map(|(earlier, _)| *earlier)
-            .any(|earlier| laws::stays_behind(world, release(task.release), release(earlier), &content))
+        for (earlier, is_settled) in task.past.into_iter().flatten() {
+            if laws::stays_behind(world, release(task.release), release(earlier), &content) {
+                return true;
+            }
+            if is_settled {
+                break;
+            }
+        }
+        false
     }
 
     /// Whether Etch has nothing left to do, as things stand.

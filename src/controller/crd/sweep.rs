@@ -246,7 +246,13 @@ impl Sweep {
     }
 
     /// Whether it is known what becomes of an object without a look at its defaults; then it is counted.
-    fn is_known(&mut self, object: &Object, input: SweepInput<'_>, reconciler: ObjectReconciler<'_>) -> bool {
+    fn is_known(
+        &mut self,
+        object: &Object,
+        is_proved: bool,
+        input: SweepInput<'_>,
+        reconciler: ObjectReconciler<'_>,
+    ) -> bool {
         let ObjectReconciler { crd, changes, .. } = reconciler;
         let mut tally = lock(input.tally);
         if is_left_out(object, input.after) {
@@ -268,7 +274,7 @@ impl Sweep {
             tally.set_rejected_at(&object.identity(), object.resource_version());
             return true;
         }
-        let is_known = input.proved.contains(object) && !input.may_follow(object, changes);
+        let is_known = is_proved && !input.may_follow(object, changes);
         if is_known {
             tally.add(object.identity(), ObjectState::Stored, &[]);
         }
@@ -318,12 +324,12 @@ async fn process_objects(
             Ok(turn) = turns.acquire(), if begins => {
                 let Some((index, object)) = queue.next() else { continue };
                 let object = object?;
-                finished[index] = sweep.is_known(&object, input, reconciler);
+                let is_proved = input.proved.contains(&object);
+                finished[index] = sweep.is_known(&object, is_proved, input, reconciler);
                 if !finished[index] {
                     under_way.push(async move {
                         let identity = object.identity();
                         let resource_version = object.resource_version().to_owned();
-                        let is_proved = input.proved.contains(&object);
                         // It was read with an old default before, and nothing was written for that.
                         let is_suspect = reconciler.changes.is_suspect(&object);
                         let record = if is_suspect { input.beyond } else { input.record_of(&object) };

@@ -1,5 +1,5 @@
 //! How long to wait before something that somebody else has changed is set again.
-//! It must not write: two who both insist would write for ever.
+//! It must not write: two writers that overwrite each other would never stop.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Embedded schemas at admission: what a request lacks, what is wrong with it, and what its author is told.
+//! Embedded schemas at admission: what a request lacks, what is wrong with it, and the messages for its author.
 //! It must not know how requests come in, where facts come from, or who enforces an answer.
 //!
 //! [`Compiled`] is a [`Declaration`] made ready once; [`Compiled::set_defaults`] and [`Compiled::judge`] answer the two

@@ -11,7 +11,7 @@ use crate::domain::path::{Path, Step, Trail};
 use crate::domain::schema::Schema;
 use crate::domain::without::remove;
 
-/// How many defaults in one another are told apart.
+/// How many levels of nested defaults are distinguished.
 const LEVELS: usize = 4;
 
 /// The object without the values that its defaults give and that no owner names.
