@@ -3,6 +3,7 @@
 
 mod access;
 mod admission;
+mod asked_page;
 mod backoff;
 mod call;
 mod connect;
@@ -43,6 +44,7 @@ use crate::metrics::Metrics;
 
 pub use access::MissingPermissions;
 pub use admission::WebhookConfiguration;
+pub use asked_page::AskedPage;
 pub use backoff::Backoff;
 pub use connect::{ConnectError, Target};
 pub use events::{Dispatch, Event, Events, Regarding};

@@ -69,6 +69,11 @@ impl PageRoom {
         Taken { room: self.clone(), resource: resource.clone(), bytes, limit }
     }
 
+    /// Whether at least half of the room is free.
+    pub(super) fn is_half_free(&self) -> bool {
+        self.lock().taken <= ROOM / 2
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Numbers that may be off by one page are better than none.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -143,6 +148,19 @@ mod tests {
         assert_eq!(page(&room, "things", 1_000, 1_000).0, 1);
         drop(others);
         assert_eq!(page(&room, "things", 1_000, 1_000).0, 500);
+    }
+
+    #[test]
+    fn there_is_room_ahead_while_half_of_it_is_free() {
+        let room = Arc::new(PageRoom::default());
+        let mut held = Vec::new();
+        while room.is_half_free() {
+            held.push(page(&room, "things", 1_000, 100 << 10));
+        }
+        let taken = room.lock().taken;
+        assert!(taken > ROOM / 2 && taken <= ROOM / 2 + (3 << 20), "{taken} bytes");
+        held.pop();
+        assert!(room.is_half_free());
     }
 
     #[test]

@@ -3,10 +3,7 @@
 
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
-
-use super::read::{RawPage, Scope};
-use super::{Backoff, CallError, Cluster, Page};
+use super::{AskedPage, Backoff, CallError, Cluster, Page, RawPage, Scope};
 use crate::domain::crd::Resource;
 
 /// How often a page is asked for that the server is not ready to give.
@@ -17,7 +14,7 @@ pub struct Scan {
     cluster: Cluster,
     resource: Resource,
     scope: Scope,
-    under_way: Option<JoinHandle<Result<RawPage, CallError>>>,
+    under_way: Option<AskedPage>,
 }
 
 impl Scan {
@@ -34,11 +31,10 @@ impl Scan {
     /// See [`CallError`]. What passes by itself is waited for: for some seconds after a change of a CRD its objects may not be
     /// listed (fact A1).
     pub async fn next(&mut self) -> Result<Option<Page>, CallError> {
-        let Some(page) = self.under_way.as_mut() else { return Ok(None) };
-        let page = page.await;
+        let Some(asked) = self.under_way.as_mut() else { return Ok(None) };
+        let page = asked.page().await;
         self.under_way = None;
-        // A task that is never cancelled fails only by a panic, which goes on here.
-        let page = page.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
+        let page = page?;
         if let Some(token) = &page.next {
             self.ask(Some(token.clone()));
         }
@@ -47,8 +43,8 @@ impl Scan {
 
     fn ask(&mut self, after: Option<String>) {
         let (cluster, resource, scope) = (self.cluster.clone(), self.resource.clone(), self.scope.clone());
-        self.under_way =
-            Some(tokio::spawn(async move { read_page(&cluster, &resource, &scope, after.as_deref()).await }));
+        let reading = async move { read_page(&cluster, &resource, &scope, after.as_deref()).await };
+        self.under_way = Some(AskedPage::read_by(reading));
     }
 }
 
@@ -79,13 +75,5 @@ fn passes(error: &CallError) -> bool {
         CallError::TimedOut(..) | CallError::BrokenOff(..) => true,
         // Nobody is there: that does not change while somebody waits at a terminal.
         _ => false,
-    }
-}
-
-impl Drop for Scan {
-    fn drop(&mut self) {
-        if let Some(page) = &self.under_way {
-            page.abort();
-        }
     }
 }

@@ -17,6 +17,7 @@ mod lists;
 mod log_lines;
 mod logs;
 mod operator;
+mod pages;
 mod patch;
 mod pause;
 mod policies;

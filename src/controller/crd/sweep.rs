@@ -10,7 +10,7 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::Semaphore;
 use tracing::{Instrument as _, Span};
 
-use crate::cluster::{CallError, RawPage};
+use crate::cluster::{AskedPage, CallError, RawPage};
 use crate::controller::object::pause::PauseWatch;
 use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
 use crate::controller::spans;
@@ -27,6 +27,9 @@ const AT_ONCE: usize = 64;
 /// Objects of one pass that are decided about or wait for their first write at once: while hundreds of CRDs wait, all others of
 /// theirs stay as they came.
 const BEFORE_WRITE: usize = 1;
+/// The next page is asked for when only so many objects of a page are still to be begun, or half of a smaller page: their writes take
+/// about as long as a list.
+const AHEAD: usize = 64;
 
 /// A list of all objects, page by page, and what became of them.
 #[derive(Debug, Default)]
@@ -53,6 +56,17 @@ pub(in crate::controller) struct Sweep {
     pages: u64,
     /// Where the next page begins.
     after: Option<String>,
+    /// The next page, if it is on its way.
+    ahead: Option<NextPage>,
+    /// What the spans of all pages belong to.
+    span: Option<Span>,
+}
+
+/// A page that is on its way.
+#[derive(Debug)]
+struct NextPage {
+    span: Span,
+    asked: AskedPage,
 }
 
 /// Where an object stands in a list: namespace, a slash, and name, as etcd orders them.
@@ -198,22 +212,39 @@ impl Sweep {
         if reconciler.pause_watch.is_some_and(PauseWatch::has_changed) {
             return Err(StopReason::Pause.into());
         }
+        self.span.get_or_insert_with(Span::current);
+        let next = match self.ahead.take() {
+            Some(next) => next,
+            None => self.ask(reconciler, self.after.clone().as_deref()),
+        };
+        let span = next.span.clone();
+        let ended = self.process_page(reconciler, input, next).instrument(span).await;
+        if ended.is_err() {
+            self.ahead = None;
+        }
+        ended
+    }
+
+    /// Asks for one more page.
+    fn ask(&mut self, reconciler: ObjectReconciler<'_>, after: Option<&str>) -> NextPage {
         self.pages += 1;
-        let span = spans::page(reconciler.crd, self.pages);
-        self.process_page(reconciler, input, &span).instrument(span.clone()).await
+        let page = || spans::page(reconciler.crd, self.pages);
+        let span = self.span.as_ref().map_or_else(page, |span| span.in_scope(page));
+        let ObjectReconciler { cluster, crd, scope, .. } = reconciler;
+        let asked = span.in_scope(|| cluster.ask_page(&crd.resource(), scope, after));
+        NextPage { span, asked }
     }
 
     async fn process_page(
         &mut self,
         reconciler: ObjectReconciler<'_>,
         input: SweepInput<'_>,
-        span: &Span,
+        NextPage { span, mut asked }: NextPage,
     ) -> Result<bool, SweepError> {
-        let resource = reconciler.crd.resource();
         let page = tokio::select! {
             biased;
             stop = reconciler.stopped() => return Err(stop.into()),
-            page = reconciler.cluster.raw_page(&resource, reconciler.scope, self.after.as_deref()) => page?,
+            page = asked.page() => page?,
         };
         let keys = page.names().map(|name| name.map(|(namespace, name)| key(&namespace, &name)));
         let mut keys: Vec<ListKey> = keys.collect::<Result<_, _>>()?;
@@ -315,9 +346,18 @@ async fn process_objects(
 ) -> Result<(), SweepError> {
     let turns = Semaphore::new(BEFORE_WRITE);
     let mut queue = page.objects().enumerate();
+    let ahead = AHEAD.min(queue.len() / 2);
     let mut under_way = FuturesUnordered::new();
     let mut stopped = None;
     loop {
+        if let Some(token) = page.next.as_deref()
+            && stopped.is_none()
+            && queue.len() <= ahead
+            && sweep.ahead.is_none()
+            && reconciler.cluster.has_room_ahead()
+        {
+            sweep.ahead = Some(sweep.ask(reconciler, Some(token)));
+        }
         let begins = stopped.is_none() && under_way.len() < AT_ONCE && queue.len() > 0;
         let (index, identity, seen, reconciled) = tokio::select! {
             biased;

@@ -1,0 +1,69 @@
+//! The pages of a pass over the objects of a CRD: when each is asked for, and what a pause makes of one that is on its way.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::lists::page;
+use super::server::{Answer, Log, Request};
+use super::truth::set_policy;
+use super::world::{THINGS, World, filled, is_about_objects, is_write, operate};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A world that lists objects two to a page, and answers each write after five seconds.
+pub(crate) fn in_two_pages() -> World {
+    let world = World::with(&["a", "b", "c", "d"]);
+    world.loses(|world, request| {
+        let stored = |name: &str| world.stored(THINGS, name).map(|object| filled(&object));
+        if is_list(request) {
+            let (next, names) = match request.asked("continue") {
+                "" => ("more", ["a", "b"]),
+                _ => ("", ["c", "d"]),
+            };
+            let items: Vec<Value> = names.iter().filter_map(|name| stored(name)).collect();
+            return Some(page(1, next, items));
+        }
+        let written = request.path.rsplit('/').next().filter(|_| is_write(request))?;
+        Some(Answer::json(stored(written)?).after(5 * SECOND))
+    });
+    world
+}
+
+fn is_list(request: &Request) -> bool {
+    is_about_objects(request) && request.is_list()
+}
+
+/// How long after the first write of a page the second page was asked for.
+fn waited(log: &Log) -> Duration {
+    let written = log.of(is_write)[0].at;
+    let more = log.of(|request| is_list(request) && request.asked("continue") == "more");
+    more[0].at - written
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_page_comes_while_the_writes_of_one_are_under_way() {
+    let world = in_two_pages();
+    let log = world.operate(120 * SECOND).await;
+    assert!(waited(&log) < 5 * SECOND, "{:?}", waited(&log));
+    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+    assert_eq!(log.count(is_write), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_on_its_way_when_a_pause_begins_is_left() {
+    let world = in_two_pages();
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 3600 * SECOND));
+    while log.count(|request| request.asked("continue") == "more") == 0 {
+        tokio::time::sleep(SECOND / 10).await;
+    }
+    set_policy(&world, 2, json!({ "paused": true }));
+    tokio::time::sleep(120 * SECOND).await;
+    assert!(!world.is_persisted("c") && !world.is_persisted("d"), "{}", world.persisted());
+    set_policy(&world, 3, json!({}));
+    tokio::time::sleep(120 * SECOND).await;
+    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+    assert_eq!(log.count(is_write), 4);
+    operator.abort();
+}
