@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tracing::dispatcher::DefaultGuard;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-use super::secrets::{Captured, indiscreet};
+use super::secrets::{Captured, heard_by, indiscreet};
 use super::server::{Answer, Request};
 use super::truth::{set_default, set_policy};
 use super::world::{POLICIES, THINGS, World, is_about_objects, is_write, operate, thing};
@@ -14,25 +15,14 @@ use super::world::{POLICIES, THINGS, World, is_about_objects, is_write, operate,
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Logs in JSON, as `--log-format json` does, and the spans as they end, as they are exported.
-fn log_json(logs: &Captured) -> tracing::subscriber::DefaultGuard {
+fn log_json(logs: &Captured) -> DefaultGuard {
     let subscriber = tracing_subscriber::fmt()
         .json()
         .with_writer(logs.clone())
         .with_span_events(FmtSpan::CLOSE)
         .with_env_filter(EnvFilter::new("trace,kube=off,kube_client=off"))
         .finish();
-    tracing::subscriber::set_default(subscriber)
-}
-
-/// Runs the operator for a time, and logs what other tests have logged for the first time meanwhile.
-async fn run(world: &World, minutes: u32) {
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, minutes * MINUTE));
-    for _ in 0..minutes {
-        tracing::callsite::rebuild_interest_cache();
-        tokio::time::sleep(MINUTE).await;
-    }
-    operator.await.expect("it ends by itself");
+    heard_by(subscriber)
 }
 
 fn policy(name: &str, spec: &Value) -> Value {
@@ -78,9 +68,9 @@ async fn policies_in_disorder() {
             () => None,
         }
     });
-    run(&world, 30).await;
+    world.operate(30 * MINUTE).await;
     world.remove(POLICIES, "typo");
-    run(&world, 5).await;
+    world.operate(5 * MINUTE).await;
 }
 
 /// Objects in every state, a pause in between, and a default that is followed.
@@ -92,7 +82,7 @@ async fn objects_in_every_state() {
     let mut hiding = thing("hiding");
     hiding["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:legacy"] = json!({});
     world.put(THINGS, hiding);
-    run(&world, 5).await;
+    world.operate(5 * MINUTE).await;
     set_policy(
         &world,
         2,
@@ -111,8 +101,6 @@ async fn objects_in_every_state() {
         let asks = request.path.ends_with("/selfsubjectaccessreviews");
         asks.then(|| Answer::json(json!({ "status": { "allowed": false } })))
     });
-    // Another test may have met the next events first, while nobody listened.
-    tracing::callsite::rebuild_interest_cache();
     world.end_watches();
     operator.await.expect("it ends by itself");
 }
@@ -121,7 +109,7 @@ async fn objects_in_every_state() {
 async fn every_line_is_read_strictly_and_numbers_are_numbers() {
     let logs = Captured::default();
     let logging = log_json(&logs);
-    run(&indiscreet(), 120).await;
+    indiscreet().operate(120 * MINUTE).await;
     policies_in_disorder().await;
     objects_in_every_state().await;
     drop(logging);
