@@ -7,7 +7,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use tracing::{Span, debug_span, field::Empty};
+use tracing::{Id, Span, debug_span, field::Empty};
 
 use crate::api::Counts;
 use crate::cluster::CallError;
@@ -70,9 +70,9 @@ pub(in crate::controller) fn count(span: &Span, counts: Counts) {
     span.record("written", counts.written);
 }
 
-/// A page of a list, and processing its objects; `number` begins with one.
-pub(in crate::controller) fn page(crd: &Crd, number: u64) -> Span {
-    debug_span!("page", crd = crd.name(), number, objects = Empty)
+/// A page of a list, and processing its objects, as a part of a sweep; `number` begins with one.
+pub(in crate::controller) fn page(crd: &Crd, sweep: Option<Id>, number: u64) -> Span {
+    debug_span!(parent: sweep, "page", crd = crd.name(), number, objects = Empty)
 }
 
 /// A write to an object, without its wait for a place among the writes; `attempt` begins with one.

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::Semaphore;
-use tracing::{Instrument as _, Span};
+use tracing::{Id, Instrument as _, Span};
 
 use crate::cluster::{AskedPage, CallError, RawPage};
 use crate::controller::object::pause::PauseWatch;
@@ -58,8 +58,8 @@ pub(in crate::controller) struct Sweep {
     after: Option<String>,
     /// The next page, if it is on its way.
     ahead: Option<NextPage>,
-    /// What the spans of all pages belong to.
-    span: Option<Span>,
+    /// What the spans of its pages are parts of.
+    span: Option<Id>,
 }
 
 /// A page that is on its way.
@@ -212,7 +212,7 @@ impl Sweep {
         if reconciler.pause_watch.is_some_and(PauseWatch::has_changed) {
             return Err(StopReason::Pause.into());
         }
-        self.span.get_or_insert_with(Span::current);
+        self.span = Span::current().id();
         let next = match self.ahead.take() {
             Some(next) => next,
             None => self.ask(reconciler, self.after.clone().as_deref()),
@@ -228,9 +228,8 @@ impl Sweep {
     /// Asks for one more page.
     fn ask(&mut self, reconciler: ObjectReconciler<'_>, after: Option<&str>) -> NextPage {
         self.pages += 1;
-        let page = || spans::page(reconciler.crd, self.pages);
-        let span = self.span.as_ref().map_or_else(page, |span| span.in_scope(page));
         let ObjectReconciler { cluster, crd, scope, .. } = reconciler;
+        let span = spans::page(crd, self.span.clone(), self.pages);
         let asked = span.in_scope(|| cluster.ask_page(&crd.resource(), scope, after));
         NextPage { span, asked }
     }
