@@ -64,7 +64,7 @@ pub struct Wanted {
     pub objects: usize,
     /// Their size as etcd holds them, in bytes.
     pub bytes: usize,
-    /// How often each writer is measured, in turn.
+    /// How often each writer is measured, in turn; every other round goes backwards.
     pub rounds: usize,
     /// Who.
     pub writers: Vec<Writer>,
@@ -128,7 +128,12 @@ pub async fn measure(wanted: &Wanted, say: &dyn Fn(&str)) -> Result<Vec<PassMeas
         let times = bystander.stop().await?;
         say(&format!("round {number}: nobody writes, another client's p99 {:.1} ms", percentile(&times, 99)));
         alone.push(percentile(&times, 99));
-        for (writer, rounds) in writers.iter().zip(&mut measured) {
+        // What changes with time, as a heap or the machine's speed, is then for none of them.
+        let mut turns: Vec<_> = writers.iter().zip(&mut measured).collect();
+        if number % 2 == 0 {
+            turns.reverse();
+        }
+        for (writer, rounds) in turns {
             release += 1;
             let running = start(&scene, *writer).await?;
             sleep(REST).await;
