@@ -4,7 +4,7 @@
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
-use super::{CallError, Cluster, RawPage, Scope};
+use super::{CallError, Cluster, Form, RawPage, Scope};
 use crate::domain::crd::Resource;
 
 /// A page that is on its way; its request ends with it.
@@ -38,10 +38,10 @@ impl Drop for AskedPage {
 
 impl Cluster {
     /// Asks for a page, as [`Self::raw_page`] does, without waiting for it.
-    pub fn ask_page(&self, resource: &Resource, scope: &Scope, after: Option<&str>) -> AskedPage {
+    pub fn ask_page(&self, resource: &Resource, scope: &Scope, form: Form, after: Option<&str>) -> AskedPage {
         let (cluster, resource, scope) = (self.clone(), resource.clone(), scope.clone());
         let after = after.map(str::to_owned);
-        AskedPage::read_by(async move { cluster.raw_page(&resource, &scope, after.as_deref()).await })
+        AskedPage::read_by(async move { cluster.raw_page(&resource, &scope, form, after.as_deref()).await })
     }
 
     /// Whether a page may be asked for while another one is held: the pages that nobody can do without come first.

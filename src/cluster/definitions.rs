@@ -12,7 +12,7 @@ use crate::domain::crd::Resource;
 use crate::domain::json::Json;
 
 /// Metadata only: no schemas.
-const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+pub(super) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 #[derive(Deserialize)]

@@ -57,7 +57,7 @@ pub use own::{crds, embedded_schemas, policies, reports};
 pub use pace::{Haste, MAX_IN_FLIGHT, Pace, Permit, Pressure};
 pub use page_room::PAGE_SIZE;
 pub use permissions::Permissions;
-pub use read::{Page, RawPage, Scope};
+pub use read::{Form, Page, RawPage, Scope};
 pub use resolve::ResolveError;
 pub use scan::Scan;
 pub use secret::SecretData;

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::Form;
 use crate::domain::crd::Resource;
 
 /// The most objects per page of a list, as client-go's pager has it.
@@ -29,10 +30,10 @@ pub(super) struct PageRoom(Mutex<State>);
 struct State {
     /// Bytes of the pages that are held, and of those that were asked for as far as one can tell.
     taken: usize,
-    seen: HashMap<Resource, Seen>,
+    seen: HashMap<(Resource, Form), Seen>,
 }
 
-/// What was seen of a resource.
+/// What was seen of a resource in one form.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     /// How many objects may be asked for, where there is room.
@@ -46,7 +47,7 @@ struct Seen {
 #[derive(Debug)]
 pub(super) struct Taken {
     room: Arc<PageRoom>,
-    resource: Resource,
+    of: (Resource, Form),
     bytes: usize,
     /// How many objects were asked for.
     pub(super) limit: u32,
@@ -54,9 +55,10 @@ pub(super) struct Taken {
 
 impl PageRoom {
     /// Takes the room for a page that is about to be asked for.
-    pub(super) fn take(self: &Arc<Self>, resource: &Resource) -> Taken {
+    pub(super) fn take(self: &Arc<Self>, resource: &Resource, form: Form) -> Taken {
+        let of = (resource.clone(), form);
         let mut state = self.lock();
-        let Seen { limit, each, largest } = state.seen.get(resource).copied().unwrap_or(Seen {
+        let Seen { limit, each, largest } = state.seen.get(&of).copied().unwrap_or(Seen {
             limit: FIRST_PAGE,
             each: USUAL,
             largest: FIRST_PAGE as usize * USUAL,
@@ -66,7 +68,7 @@ impl PageRoom {
         let bytes = largest.min(limit as usize * each);
         state.taken += bytes;
         drop(state);
-        Taken { room: self.clone(), resource: resource.clone(), bytes, limit }
+        Taken { room: self.clone(), of, bytes, limit }
     }
 
     /// Whether at least half of the room is free.
@@ -90,12 +92,12 @@ impl Taken {
             return;
         }
         let each = (bytes / objects).max(1);
-        let before = state.seen.get(&self.resource).copied();
+        let before = state.seen.get(&self.of).copied();
         let proven = before.map_or(0, |before| before.limit).max(self.limit.saturating_mul(GROWTH));
         let fitting = u32::try_from(PAGE_BYTES / each).unwrap_or(PAGE_SIZE);
         let limit = fitting.min(proven).clamp(1, PAGE_SIZE);
         let largest = before.map_or(0, |before| before.largest).max(bytes);
-        state.seen.insert(self.resource.clone(), Seen { limit, each, largest });
+        state.seen.insert(self.of.clone(), Seen { limit, each, largest });
     }
 }
 
@@ -115,7 +117,7 @@ mod tests {
 
     /// A page of a resource that has `objects` of `each` bytes.
     fn page(room: &Arc<PageRoom>, name: impl ToString, objects: usize, each: usize) -> (usize, Taken) {
-        let mut taken = room.take(&resource(name));
+        let mut taken = room.take(&resource(name), Form::Whole);
         let objects = objects.min(taken.limit as usize);
         taken.learn(objects, objects * each);
         (objects, taken)
@@ -166,7 +168,7 @@ mod tests {
     #[test]
     fn what_was_asked_for_and_never_came_takes_no_room() {
         let room = Arc::new(PageRoom::default());
-        let asked: Vec<_> = (0..4).map(|name| room.take(&resource(name))).collect();
+        let asked: Vec<_> = (0..4).map(|name| room.take(&resource(name), Form::Whole)).collect();
         assert_eq!(room.lock().taken, 4 * 25 * USUAL);
         drop(asked);
         assert_eq!(room.lock().taken, 0);

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::call::{encoded, get};
+use super::definitions::{METADATA_LIST, accepting};
 use super::page_room::Taken;
 use super::{CallError, Cluster};
 use crate::api::GROUP;
@@ -26,6 +27,15 @@ pub struct Page {
     pub next: Option<String>,
     /// How many objects the whole list has, by the first page; an estimate, for objects come and go.
     pub total: Option<u64>,
+}
+
+/// What a list is to hold of each object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// All of it.
+    Whole,
+    /// Its metadata, as a `PartialObjectMetadata`: a page of them costs the server a fraction, and takes a fraction of the room.
+    Metadata,
 }
 
 /// Which objects of a resource are meant.
@@ -101,10 +111,11 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn page(&self, resource: &Resource, after: Option<&str>) -> Result<Page, CallError> {
-        self.raw_page(resource, &Scope::All, after).await?.parse()
+        self.raw_page(resource, &Scope::All, Form::Whole, after).await?.parse()
     }
 
-    /// As [`Self::page`], of the objects in a scope only, and for whoever has something to do before they are parsed.
+    /// As [`Self::page`], of the objects in a scope only, in any form, and for whoever has something to do before they are
+    /// parsed.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -112,11 +123,12 @@ impl Cluster {
         &self,
         resource: &Resource,
         scope: &Scope,
+        form: Form,
         after: Option<&str>,
     ) -> Result<RawPage, CallError> {
-        match self.page_at(resource, scope, after).await {
+        match self.page_at(resource, scope, form, after).await {
             Err(CallError::Refused(refusal)) if refusal.code == 410 && refusal.continue_token.is_some() => {
-                self.page_at(resource, scope, refusal.continue_token.as_deref()).await
+                self.page_at(resource, scope, form, refusal.continue_token.as_deref()).await
             }
             page => page,
         }
@@ -126,15 +138,20 @@ impl Cluster {
         &self,
         resource: &Resource,
         scope: &Scope,
+        form: Form,
         after: Option<&str>,
     ) -> Result<RawPage, CallError> {
-        let room = self.page_room.take(resource);
+        let room = self.page_room.take(resource, form);
         let mut path = format!("{}?limit={}", collection(resource, scope.namespace()), room.limit);
         if let Some(token) = after {
             path.push_str("&continue=");
             path.push_str(&encoded(token));
         }
-        let body = self.call_in_turn(get(&path), &self.turns.pages).await;
+        let request = match form {
+            Form::Whole => get(&path),
+            Form::Metadata => accepting(&path, METADATA_LIST),
+        };
+        let body = self.call_in_turn(request, &self.turns.pages).await;
         RawPage::read(body.map_err(|error| own(resource, error))?, room)
     }
 

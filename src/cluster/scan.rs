@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{AskedPage, Backoff, CallError, Cluster, Page, RawPage, Scope};
+use super::{AskedPage, Backoff, CallError, Cluster, Form, Page, RawPage, Scope};
 use crate::domain::crd::Resource;
 
 /// How often a page is asked for that the server is not ready to give.
@@ -58,7 +58,7 @@ async fn read_page(
     let mut left = ATTEMPTS;
     loop {
         left -= 1;
-        match cluster.raw_page(resource, scope, after).await {
+        match cluster.raw_page(resource, scope, Form::Whole, after).await {
             Err(error) if left > 0 && passes(&error) => {
                 tokio::time::sleep(backoff.failed(error.retry_after())).await;
             }

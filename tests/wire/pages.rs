@@ -1,4 +1,5 @@
-//! The pages of a pass over the objects of a CRD: when each is asked for, and what a pause makes of one that is on its way.
+//! The pages of a pass over the objects of a CRD: when each is asked for, what it is to hold, and what a pause makes of one that is
+//! on its way.
 
 use std::time::Duration;
 
@@ -7,27 +8,41 @@ use serde_json::{Value, json};
 use super::lists::page;
 use super::server::{Answer, Log, Request};
 use super::truth::set_policy;
-use super::world::{THINGS, World, filled, is_about_objects, is_write, operate};
+use super::world::{THINGS, World, filled, is_about_objects, is_write, operate, thing};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A world that lists objects two to a page, and answers each write after five seconds.
 pub(crate) fn in_two_pages() -> World {
+    in_two_pages_with(|_, _| ())
+}
+
+/// The same, where something happens before a request is answered.
+fn in_two_pages_with(mut happens: impl FnMut(&World, &Request) + Send + 'static) -> World {
     let world = World::with(&["a", "b", "c", "d"]);
-    world.loses(|world, request| {
+    world.loses(move |world, request| {
+        happens(world, request);
         let stored = |name: &str| world.stored(THINGS, name).map(|object| filled(&object));
         if is_list(request) {
             let (next, names) = match request.asked("continue") {
                 "" => ("more", ["a", "b"]),
                 _ => ("", ["c", "d"]),
             };
-            let items: Vec<Value> = names.iter().filter_map(|name| stored(name)).collect();
-            return Some(page(1, next, items));
+            let items = names.iter().filter_map(|name| stored(name));
+            return Some(page(1, next, items.map(|object| shown(object, request))));
         }
         let written = request.path.rsplit('/').next().filter(|_| is_write(request))?;
         Some(Answer::json(stored(written)?).after(5 * SECOND))
     });
     world
+}
+
+/// An object in the form that is asked for.
+fn shown(mut object: Value, request: &Request) -> Value {
+    if request.is_for_metadata() {
+        object["spec"].take();
+    }
+    object
 }
 
 fn is_list(request: &Request) -> bool {
@@ -48,6 +63,44 @@ async fn the_next_page_comes_while_the_writes_of_one_are_under_way() {
     assert!(waited(&log) < 5 * SECOND, "{:?}", waited(&log));
     assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
     assert_eq!(log.count(is_write), 4);
+}
+
+/// Which pages were asked for, and whether whole.
+fn pages(log: &Log) -> Vec<&'static str> {
+    let lists = log.of(is_list).into_iter();
+    let page = |list: Request| match (list.asked("continue"), list.is_for_metadata()) {
+        ("", false) => "first",
+        ("", true) => "first, metadata",
+        (_, false) => "second",
+        (_, true) => "second, metadata",
+    };
+    lists.map(page).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_verifies_a_pass_asks_for_metadata_alone() {
+    let world = in_two_pages();
+    let log = world.operate(120 * SECOND).await;
+    assert_eq!(pages(&log), ["first", "second", "first, metadata", "second, metadata"]);
+    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+}
+
+/// What was proved of it is not true of what somebody else has written since.
+#[tokio::test(start_paused = true)]
+async fn a_page_with_an_object_that_was_written_meanwhile_is_read_whole() {
+    let mut is_written = false;
+    let world = in_two_pages_with(move |world, request| {
+        if is_list(request) && request.is_for_metadata() && !is_written {
+            is_written = true;
+            world.put(THINGS, thing("b"));
+        }
+    });
+    let log = world.operate(120 * SECOND).await;
+    let [first, second] = ["first, metadata", "second, metadata"];
+    assert_eq!(pages(&log), ["first", "second", first, "first", second, first, second]);
+    assert!(world.is_persisted("b"));
+    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+    assert_eq!(log.count(is_write), 5);
 }
 
 #[tokio::test(start_paused = true)]

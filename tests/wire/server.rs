@@ -24,6 +24,8 @@ pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) query: BTreeMap<String, String>,
     pub(crate) media_type: String,
+    /// What the answer may be.
+    pub(crate) accepts: String,
     /// The body as JSON; null where there is none.
     pub(crate) body: Value,
     pub(crate) at: Instant,
@@ -73,6 +75,11 @@ impl Request {
 
     pub(crate) fn is_list(&self) -> bool {
         self.query.contains_key("limit")
+    }
+
+    /// Whether it asks for metadata alone.
+    pub(crate) fn is_for_metadata(&self) -> bool {
+        self.accepts.contains("as=PartialObjectMetadata")
     }
 
     /// `PATCH apply`, `PATCH merge`, `PATCH json`, or the method alone.
@@ -225,12 +232,13 @@ async fn read(request: http::Request<Body>) -> Request {
     let (parts, body) = request.into_parts();
     let bytes = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let pairs = parts.uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-    let media_type = parts.headers.get("content-type").and_then(|value| value.to_str().ok());
+    let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     Request {
         method: parts.method.to_string(),
         path: parts.uri.path().to_owned(),
         query: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-        media_type: media_type.unwrap_or_default().to_owned(),
+        media_type: header("content-type").to_owned(),
+        accepts: header("accept").to_owned(),
         body: serde_json::from_slice(&bytes).unwrap_or_default(),
         at: Instant::now(),
     }

@@ -1,6 +1,8 @@
 //! One sweep over all objects of a CRD.
 //! It must not hold more of an object than a hash, unless the tally does, nor count as proved what was not.
 
+mod known;
+
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,17 +12,15 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::Semaphore;
 use tracing::{Id, Instrument as _, Span};
 
-use crate::cluster::{AskedPage, CallError, RawPage};
+use crate::cluster::{AskedPage, CallError, Form, RawPage};
 use crate::controller::object::pause::PauseWatch;
 use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
 use crate::controller::spans;
-use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::rejected::Rejected;
 use crate::controller::state::tally::{Place, Tally};
-use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::object_state::ObjectState;
-use crate::domain::plan::{Record, Rejection};
+use crate::domain::plan::Record;
 
 /// Objects processed at once in one pass; the shared pace limits how many of them are written at once.
 const AT_ONCE: usize = 64;
@@ -54,6 +54,8 @@ pub(in crate::controller) struct Sweep {
     pub(in crate::controller) reached: Option<ListKey>,
     /// Pages that were asked for.
     pages: u64,
+    /// Whether the last page had an object of which it was not known what becomes of it.
+    met_unknown: bool,
     /// Where the next page begins.
     after: Option<String>,
     /// The next page, if it is on its way.
@@ -66,6 +68,7 @@ pub(in crate::controller) struct Sweep {
 #[derive(Debug)]
 struct NextPage {
     span: Span,
+    form: Form,
     asked: AskedPage,
 }
 
@@ -164,25 +167,6 @@ impl SweepInput<'_> {
             _ => self.record,
         }
     }
-
-    /// Why an earlier run was refused an object that has not changed since; none where it is stored, or to be tried.
-    fn rejection_of(&self, object: &Object, crd: &Crd) -> Option<Rejection> {
-        let rejection = self.rejected?.of(object)?;
-        (!self.record_of(object).covers(object, crd)).then_some(rejection)
-    }
-
-    /// Whether a changed default may concern an object, and no sweep of this pass has looked at that: an interruption forgets what was
-    /// counted, not what was proved.
-    fn may_follow(&self, object: &Object, changes: &ChangedDefaults) -> bool {
-        self.earlier.is_none() && !changes.for_object(object, self.record).is_empty()
-    }
-
-    /// Whether an object is unchanged since an earlier sweep found it held (true) or rejected (false), with that sweep's tally.
-    fn known_problem(&self, object: &Object) -> Option<(bool, &Tally)> {
-        let Sweep { left, tally, .. } = self.earlier?;
-        let (held, rejected) = (left.held.contains(object), left.rejected.contains(object));
-        (held || rejected).then_some((held, tally))
-    }
 }
 
 impl Sweep {
@@ -215,7 +199,7 @@ impl Sweep {
         self.span = Span::current().id();
         let next = match self.ahead.take() {
             Some(next) => next,
-            None => self.ask(reconciler, self.after.clone().as_deref()),
+            None => self.ask(reconciler, input, self.after.clone().as_deref()),
         };
         let span = next.span.clone();
         let ended = self.process_page(reconciler, input, next).instrument(span).await;
@@ -226,19 +210,25 @@ impl Sweep {
     }
 
     /// Asks for one more page.
-    fn ask(&mut self, reconciler: ObjectReconciler<'_>, after: Option<&str>) -> NextPage {
+    fn ask(
+        &mut self,
+        reconciler: ObjectReconciler<'_>,
+        input: SweepInput<'_>,
+        after: Option<&str>,
+    ) -> NextPage {
+        let form = self.form(input);
         self.pages += 1;
         let ObjectReconciler { cluster, crd, scope, .. } = reconciler;
         let span = spans::page(crd, self.span.clone(), self.pages);
-        let asked = span.in_scope(|| cluster.ask_page(&crd.resource(), scope, after));
-        NextPage { span, asked }
+        let asked = span.in_scope(|| cluster.ask_page(&crd.resource(), scope, form, after));
+        NextPage { span, form, asked }
     }
 
     async fn process_page(
         &mut self,
         reconciler: ObjectReconciler<'_>,
         input: SweepInput<'_>,
-        NextPage { span, mut asked }: NextPage,
+        NextPage { span, form, mut asked }: NextPage,
     ) -> Result<bool, SweepError> {
         let page = tokio::select! {
             biased;
@@ -248,6 +238,15 @@ impl Sweep {
         let keys = page.names().map(|name| name.map(|(namespace, name)| key(&namespace, &name)));
         let mut keys: Vec<ListKey> = keys.collect::<Result<_, _>>()?;
         span.record("objects", keys.len());
+        let known = match form {
+            Form::Whole => None,
+            Form::Metadata => input.all_known(&page, reconciler)?,
+        };
+        self.met_unknown = form == Form::Metadata && known.is_none();
+        if self.met_unknown {
+            // It is asked for once more, whole.
+            return Ok(true);
+        }
         if self.after.is_none() {
             self.through = page.resource_version.parse().ok();
             self.watch_from.clone_from(&page.resource_version);
@@ -258,7 +257,13 @@ impl Sweep {
         let in_order = keys.is_sorted() && (self.after.is_none() || self.upto <= keys.first().cloned());
         let mut proved = ObjectVersions::default();
         let mut finished = vec![false; keys.len()];
-        let ended = process_objects(reconciler, input, &page, self, &mut proved, &mut finished).await;
+        let ended = match known {
+            Some(known) => {
+                known.into_iter().for_each(|object| self.count(object, input));
+                Ok(())
+            }
+            None => process_objects(reconciler, input, &page, self, &mut proved, &mut finished).await,
+        };
         if let Err(interruption) = ended {
             // The page is not done, so no record covers what was written of it.
             self.proved.extend(proved);
@@ -273,42 +278,6 @@ impl Sweep {
         }
         self.after = page.next;
         Ok(self.after.is_some())
-    }
-
-    /// Whether it is known what becomes of an object without a look at its defaults; then it is counted.
-    fn is_known(
-        &mut self,
-        object: &Object,
-        is_proved: bool,
-        input: SweepInput<'_>,
-        reconciler: ObjectReconciler<'_>,
-    ) -> bool {
-        let ObjectReconciler { crd, changes, .. } = reconciler;
-        let mut tally = lock(input.tally);
-        if is_left_out(object, input.after) {
-            tally.count_left_out();
-            return true;
-        }
-        if let Some((is_held, earlier)) = input.known_problem(object) {
-            self.left.insert(is_held, object.uid(), object.resource_version());
-            tally.add_unchanged(object.identity(), earlier, is_held);
-            if !is_held {
-                tally.set_rejected_at(&object.identity(), object.resource_version());
-            }
-            return true;
-        }
-        if let Some(rejection) = input.rejection_of(object, crd) {
-            self.left.insert(false, object.uid(), object.resource_version());
-            self.postponed += 1;
-            tally.add(object.identity(), ObjectState::Rejected(rejection), &[]);
-            tally.set_rejected_at(&object.identity(), object.resource_version());
-            return true;
-        }
-        let is_known = is_proved && !input.may_follow(object, changes);
-        if is_known {
-            tally.add(object.identity(), ObjectState::Stored, &[]);
-        }
-        is_known
     }
 }
 
@@ -355,7 +324,7 @@ async fn process_objects(
             && sweep.ahead.is_none()
             && reconciler.cluster.has_room_ahead()
         {
-            sweep.ahead = Some(sweep.ask(reconciler, Some(token)));
+            sweep.ahead = Some(sweep.ask(reconciler, input, Some(token)));
         }
         let begins = stopped.is_none() && under_way.len() < AT_ONCE && queue.len() > 0;
         let (index, identity, seen, reconciled) = tokio::select! {
@@ -364,8 +333,11 @@ async fn process_objects(
                 let Some((index, object)) = queue.next() else { continue };
                 let object = object?;
                 let is_proved = input.proved.contains(&object);
-                finished[index] = sweep.is_known(&object, is_proved, input, reconciler);
-                if !finished[index] {
+                if let Some(known) = input.known(&object, reconciler) {
+                    sweep.count(known, input);
+                    finished[index] = true;
+                } else {
+                    sweep.met_unknown = true;
                     under_way.push(async move {
                         let identity = object.identity();
                         let resource_version = object.resource_version().to_owned();
