@@ -1,17 +1,13 @@
 //! Another client of the same API server, with rights and flow control like any other: how long it waits for its answers.
 //! It must not touch what is measured beside it.
 
-use std::time::Duration;
-
-use anyhow::{Context, Result, ensure};
-use http::header::RETRY_AFTER;
-use http::{HeaderMap, Request, StatusCode};
+use anyhow::{Context, Result};
+use http::Request;
 use kube::client::Body;
 use kube::{Client, Config};
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
 
 use crate::bench::steady::times;
 use crate::cluster::{Cluster, GUARD, eventually};
@@ -78,50 +74,20 @@ impl Bystander {
     }
 }
 
-/// Asks until the answer is another than 429, as client-go does: what its user notices of a refusal is a longer wait.
-async fn ask(client: Client, number: u64) -> Result<()> {
-    loop {
-        let response = client.send(request(number)?).await.context("the bystander got no answer")?;
-        let status = response.status();
-        if status == StatusCode::TOO_MANY_REQUESTS {
-            sleep(retry_after(response.headers())).await;
-            continue;
-        }
-        ensure!(status.is_success(), "the bystander was answered {status}");
-        response.into_body().collect_bytes().await?;
-        return Ok(());
-    }
-}
-
 /// Reads where the number is even, and writes where it is odd.
-fn request(number: u64) -> Result<Request<Body>> {
-    if number.is_multiple_of(2) {
-        return Ok(Request::get(PATH).body(Body::empty())?);
-    }
-    let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": ACCOUNT },
-                         "data": { "number": number.to_string() } });
-    Ok(Request::patch(format!("{PATH}?fieldManager={ACCOUNT}&force=true"))
-        .header("content-type", "application/apply-patch+yaml")
-        .body(Body::from(serde_json::to_vec(&object)?))?)
-}
-
-/// How long the API server asks to wait; a second where it does not say.
-fn retry_after(headers: &HeaderMap) -> Duration {
-    let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(1))
-}
-
-#[cfg(test)]
-mod tests {
-    use http::HeaderValue;
-
-    use super::*;
-
-    #[test]
-    fn a_refusal_says_how_long_to_wait_or_a_second_is_taken() {
-        let waits =
-            |value| retry_after(&HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(value))]));
-        assert_eq!((waits("7"), waits("soon")), (Duration::from_secs(7), Duration::from_secs(1)));
-        assert_eq!(retry_after(&HeaderMap::new()), Duration::from_secs(1));
-    }
+async fn ask(client: Client, number: u64) -> Result<()> {
+    let request = if number.is_multiple_of(2) {
+        Request::get(PATH).body(Body::empty())?
+    } else {
+        let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": ACCOUNT },
+                             "data": { "number": number.to_string() } });
+        Request::patch(format!("{PATH}?fieldManager={ACCOUNT}&force=true"))
+            .header("content-type", "application/apply-patch+yaml")
+            .body(Body::from(serde_json::to_vec(&object)?))?
+    };
+    let response = client.send(request).await.context("the bystander got no answer")?;
+    let status = response.status();
+    anyhow::ensure!(status.is_success(), "the bystander was answered {status}");
+    response.into_body().collect_bytes().await?;
+    Ok(())
 }
