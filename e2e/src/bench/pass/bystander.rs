@@ -17,7 +17,10 @@ use crate::scene::apply_all;
 /// How many requests begin in a second: reads and writes in turn.
 const PER_SECOND: u32 = 50;
 const ACCOUNT: &str = "bystander";
-const PATH: &str = "/api/v1/namespaces/default/configmaps/bystander";
+const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
+/// How many objects it reads and writes in turn: each is written once in twenty seconds. Writes of one object that overlap make each
+/// other begin again, and a server that is slow for a moment would never catch up with them.
+const OBJECTS: u64 = 500;
 
 /// A client that asks at a steady rate.
 pub(super) struct Bystander {
@@ -25,7 +28,7 @@ pub(super) struct Bystander {
     asking: JoinHandle<Result<Vec<f64>>>,
 }
 
-/// Creates the client's account, and the object that it reads and writes; its configuration.
+/// Creates the client's account, and the objects that it reads and writes; its configuration.
 pub(super) async fn account(cluster: &Cluster, control_plane: &ControlPlane) -> Result<Config> {
     let rbac = "rbac.authorization.k8s.io";
     apply_all(
@@ -53,6 +56,9 @@ pub(super) async fn account(cluster: &Cluster, control_plane: &ControlPlane) -> 
         Ok(ask(client.clone(), 1).await.is_ok().then_some(()))
     })
     .await?;
+    for object in 0..OBJECTS {
+        ask(client.clone(), 2 * object + 1).await?;
+    }
     Ok(config)
 }
 
@@ -74,14 +80,16 @@ impl Bystander {
     }
 }
 
-/// Reads where the number is even, and writes where it is odd.
+/// Reads an object where the number is even, and writes it where it is odd.
 async fn ask(client: Client, number: u64) -> Result<()> {
+    let name = format!("{ACCOUNT}-{}", number / 2 % OBJECTS);
+    let path = format!("{COLLECTION}/{name}");
     let request = if number.is_multiple_of(2) {
-        Request::get(PATH).body(Body::empty())?
+        Request::get(path).body(Body::empty())?
     } else {
-        let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": ACCOUNT },
+        let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name },
                              "data": { "number": number.to_string() } });
-        Request::patch(format!("{PATH}?fieldManager={ACCOUNT}&force=true"))
+        Request::patch(format!("{path}?fieldManager={ACCOUNT}&force=true"))
             .header("content-type", "application/apply-patch+yaml")
             .body(Body::from(serde_json::to_vec(&object)?))?
     };
