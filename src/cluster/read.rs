@@ -35,6 +35,7 @@ pub enum Form {
     /// All of it.
     Whole,
     /// Its metadata, as a `PartialObjectMetadata`: a page of them costs the server a fraction, and takes a fraction of the room.
+    /// What it says of an object's version is what a whole page says (fact R8).
     Metadata,
 }
 

@@ -1,4 +1,4 @@
-//! What a reader sees of what etcd holds (R3 to R7, C5), and what the difference does to the next write (W12).
+//! What a reader sees of what etcd holds (R3 to R8, C5), and what the difference does to the next write (W12).
 //!
 //! Which version's schema it is that counts is in `versions`.
 
@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use etch::domain::json::copy;
+use http::{Request, header::ACCEPT};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -21,6 +22,7 @@ rows! {
     r5: "owners of a dropped field still name it, even when it is back as a phantom default",
     r6: "a changed schema is served at once",
     r7: "CRDs are stored as v1beta1 and served even if today's validation would refuse them",
+    r8: "a list of metadata has the same resource versions, and a list goes on in either form",
     c5: "a default under a parent that is absent and has none is not applied",
 }
 
@@ -138,6 +140,39 @@ async fn r7(cluster: &Cluster) -> Result<()> {
     }
     let made = tabs.create("v1", "a", "owner", json!({"spec": {"a": "x", "untyped": 1}})).await?;
     assert_eq!(made["spec"]["a"], "x");
+    Ok(())
+}
+
+async fn r8(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "r8");
+    tabs.define(v1(json!({"a": text()}))).await?;
+    for name in ["a", "b", "c"] {
+        tabs.apply("v1", name, "owner", json!({"spec": {}})).await?.ok()?;
+    }
+    tabs.define(v1(json!({"a": defaulted("x")}))).await?;
+    let list = async |form: &str, rest: &str| {
+        let path = format!("{}?limit={rest}", tabs.path("v1", ""));
+        cluster
+            .admin()
+            .request::<Value>(Request::get(path).header(ACCEPT, form).body(Vec::new())?)
+            .await
+            .map_err(anyhow::Error::from)
+    };
+    let versions = |list: &Value| -> Vec<Value> {
+        let items = list["items"].as_array().into_iter().flatten();
+        items.map(|item| item["metadata"]["resourceVersion"].clone()).collect()
+    };
+    let (whole, metadata) =
+        ("application/json", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
+    let (all, known) = (list(whole, "9").await?, list(metadata, "9").await?);
+    assert_eq!((&all["items"][0]["spec"], &known["items"][0]["spec"]), (&json!({"a": "x"}), &Value::Null));
+    assert_eq!((versions(&all).len(), versions(&all)), (3, versions(&known)));
+    for (first, second) in [(whole, metadata), (metadata, whole)] {
+        let begun = list(first, "1").await?;
+        let token = begun["metadata"]["continue"].as_str().context("there is more")?;
+        let rest = list(second, &format!("9&continue={token}")).await?;
+        assert_eq!([versions(&begun), versions(&rest)].concat(), versions(&all), "{first}, {second}");
+    }
     Ok(())
 }
 
