@@ -332,12 +332,12 @@ async fn process_objects(
             Ok(turn) = turns.acquire(), if begins => {
                 let Some((index, object)) = queue.next() else { continue };
                 let object = object?;
-                let is_proved = input.proved.contains(&object);
                 if let Some(known) = input.known(&object, reconciler) {
                     sweep.count(known, input);
                     finished[index] = true;
                 } else {
                     sweep.met_unknown = true;
+                    let is_proved = input.proved.contains(&object);
                     under_way.push(async move {
                         let identity = object.identity();
                         let resource_version = object.resource_version().to_owned();
