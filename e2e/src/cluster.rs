@@ -121,10 +121,10 @@ impl Cluster {
         self.send("DELETE", path, "application/json", Vec::new()).await?.ok()
     }
 
-    /// Applies a CRD by server-side apply, forced, and waits until its storage version is served.
+    /// Applies a CRD by server-side apply, forced, and waits until each of its versions is served.
     ///
     /// # Errors
-    /// It is refused, or not served within some seconds.
+    /// It is refused, or not served within [`GUARD`].
     pub async fn apply_crd(&self, crd: &Value) -> Result<Value> {
         let name = crd["metadata"]["name"].as_str().context("the CRD's name")?;
         let path = format!("{CRDS}/{name}");
@@ -133,19 +133,20 @@ impl Cluster {
             .send("PATCH", &target, "application/apply-patch+yaml", serde_json::to_vec(crd)?)
             .await?
             .ok()?;
-        let versions = crd["spec"]["versions"].as_array().context("versions")?;
-        let served = versions.iter().find(|version| version["served"] == true).context("a served version")?;
         let (group, plural) = (&crd["spec"]["group"], &crd["spec"]["names"]["plural"]);
-        let objects = format!(
-            "/apis/{}/{}/{}?limit=1",
-            group.as_str().unwrap_or_default(),
-            served["name"].as_str().unwrap_or_default(),
-            plural.as_str().unwrap_or_default()
-        );
-        eventually(Duration::from_secs(20), &format!("{name} is served"), async || {
-            Ok(self.get(&objects).await.is_ok().then_some(()))
-        })
-        .await?;
+        let (group, plural) = (group.as_str().context("a group")?, plural.as_str().context("a plural")?);
+        let versions = crd["spec"]["versions"].as_array().context("versions")?;
+        // Each version: one that is new is served later than those that were there before.
+        for version in versions.iter().filter(|version| version["served"] == true) {
+            let version = version["name"].as_str().context("a version's name")?;
+            let objects = format!("/apis/{group}/{version}/{plural}?limit=1");
+            eventually(GUARD, &format!("{name} is served at {version}"), async || {
+                // Objects that cannot be converted to a version are no reason to wait for it.
+                let answer = self.send("GET", &objects, "application/json", Vec::new()).await?;
+                Ok(matches!(answer.code, 200 | 500).then_some(()))
+            })
+            .await?;
+        }
         Ok(applied)
     }
 
