@@ -18,6 +18,9 @@ use crate::cluster::PAGE_SIZE;
 
 /// How long a page may take.
 const DEADLINE: Duration = Duration::from_secs(60);
+/// How long one key may take, which is asked for before anything else. A handshake that etcd ends late can leave a request
+/// on a connection that is gone, without an error: whoever has the wrong certificate shall not wait for a page's time.
+const CHECK_DEADLINE: Duration = Duration::from_secs(20);
 /// How many times a page is asked for in smaller parts, where it is too large for one answer.
 const HALVINGS: u32 = 9;
 
@@ -76,10 +79,12 @@ pub enum EtcdError {
         cause: String,
     },
     /// It did not answer in time.
-    #[error("etcd at {endpoint} did not answer within {} s", DEADLINE.as_secs())]
+    #[error("etcd at {endpoint} did not answer within {} s{}", limit.as_secs(), advice(endpoint, ""))]
     TimedOut {
         /// The endpoint.
         endpoint: String,
+        /// How long it had.
+        limit: Duration,
     },
     /// An answer that is not success.
     #[error("etcd at {endpoint} answered {code}{}", hint(endpoint, *code))]
@@ -169,7 +174,7 @@ impl Etcd {
         let mut limit = PAGE_SIZE;
         let mut halvings = 0;
         loop {
-            match self.page_of(prefix, after, limit).await {
+            match self.page_of(prefix, after, limit, DEADLINE).await {
                 // gRPC ends an answer that is too large with "resource exhausted".
                 Err(EtcdError::Refused { code: 429, .. }) if halvings < HALVINGS => {
                     halvings += 1;
@@ -185,7 +190,7 @@ impl Etcd {
     /// # Errors
     /// See [`EtcdError`]; there has to be a key.
     pub async fn check(&self, prefix: &str) -> Result<(), EtcdError> {
-        match self.page_of(prefix, None, 1).await?.values.is_empty() {
+        match self.page_of(prefix, None, 1, CHECK_DEADLINE).await?.values.is_empty() {
             true => Err(EtcdError::Empty(prefix.to_owned())),
             false => Ok(()),
         }
@@ -196,10 +201,17 @@ impl Etcd {
     /// # Errors
     /// See [`EtcdError`].
     pub async fn value(&self, key: &str) -> Result<Option<RawValue>, EtcdError> {
-        Ok(self.page_of(key, None, 1).await?.values.into_iter().find(|value| value.key == key))
+        let page = self.page_of(key, None, 1, DEADLINE).await?;
+        Ok(page.values.into_iter().find(|value| value.key == key))
     }
 
-    async fn page_of(&self, prefix: &str, after: Option<&After>, limit: u32) -> Result<EtcdPage, EtcdError> {
+    async fn page_of(
+        &self,
+        prefix: &str,
+        after: Option<&After>,
+        limit: u32,
+        deadline: Duration,
+    ) -> Result<EtcdPage, EtcdError> {
         let key = after.map_or_else(|| prefix.as_bytes().to_vec(), |after| after.key.clone());
         let request = RangeRequest {
             key: ByteString(key),
@@ -208,7 +220,7 @@ impl Etcd {
             revision: after.map(|after| after.revision.clone()),
         };
         let body = serde_json::to_vec(&request).expect("texts and bytes have a JSON form");
-        let (endpoint, answer) = self.ask(body).await?;
+        let (endpoint, answer) = self.ask(body, deadline).await?;
         let answer: RangeResponse =
             serde_json::from_slice(&answer).map_err(|_| EtcdError::Malformed(endpoint.to_owned()))?;
         let revision = after.map_or(answer.header.revision, |after| after.revision.clone());
@@ -226,14 +238,14 @@ impl Etcd {
     }
 
     /// Asks one member after the other until one answers.
-    async fn ask(&self, body: Vec<u8>) -> Result<(&str, Vec<u8>), EtcdError> {
+    async fn ask(&self, body: Vec<u8>, limit: Duration) -> Result<(&str, Vec<u8>), EtcdError> {
         let mut last = EtcdError::Malformed("etcd".to_owned());
         for (endpoint, client) in &self.members {
-            match tokio::time::timeout(DEADLINE, range(endpoint, client, body.clone())).await {
+            match tokio::time::timeout(limit, range(endpoint, client, body.clone())).await {
                 Ok(Ok(answer)) => return Ok((endpoint, answer)),
                 Ok(Err(error @ EtcdError::Connection { .. })) => last = error,
                 Ok(Err(error)) => return Err(error),
-                Err(_) => last = EtcdError::TimedOut { endpoint: endpoint.clone() },
+                Err(_) => last = EtcdError::TimedOut { endpoint: endpoint.clone(), limit },
             }
         }
         Err(last)
@@ -357,6 +369,9 @@ mod tests {
         }
         let refused = told("https://e:1", "tcp connect error: Connection refused (os error 111)");
         assert!(refused.ends_with("(os error 111)"), "{refused}");
+        let silent =
+            EtcdError::TimedOut { endpoint: "https://e:1".to_owned(), limit: CHECK_DEADLINE }.to_string();
+        assert!(silent.contains("within 20 s; it may want another client certificate"), "{silent}");
     }
 
     #[test]
