@@ -1,4 +1,4 @@
-//! Writes that change nothing a reader would see (W1 to W5, W11, W13, W15), on CRDs with one version.
+//! Writes that change nothing a reader would see (W1 to W5, W11, W13, W15, W21, W23, W24), on CRDs with one version.
 //!
 //! What several versions add to it is in `versions`.
 
@@ -25,6 +25,7 @@ rows! {
     w15: "without create, no apply brings an object back",
     w21: "a JSON patch with values stores them; what the server shows already leaves no trace, another value an entry of ours",
     w23: "a dry run that tests a value and removes it shows what this server fills in",
+    w24: "a delete that only marks, and one more of what is marked, store the phantom defaults",
 }
 
 /// `a` and, the second time, a default for `color`.
@@ -291,6 +292,24 @@ async fn w23(cluster: &Cluster) -> Result<()> {
             false => answer.refused(422, "Invalid", "")?,
         }
         assert_eq!((tabs.revision(name).await?, tabs.stored(name).await?), before, "{name}");
+    }
+    Ok(())
+}
+
+async fn w24(cluster: &Cluster) -> Result<()> {
+    let tabs = phantoms(cluster, "w24", &["marks", "again"]).await?;
+    let path = |name: &str| tabs.path("v1", name);
+    let held = json!({"metadata": {"finalizers": ["etch.example.com/held"]}});
+    tabs.define(v1(plain())).await?;
+    for name in ["marks", "again"] {
+        tabs.merge("v1", name, "owner", held.clone()).await?.ok()?;
+    }
+    cluster.delete(&path("again")).await?;
+    tabs.define(v1(colored())).await?;
+    for name in ["marks", "again"] {
+        assert_eq!(tabs.raw(name).await?["spec"], json!({"a": "x"}), "{name}");
+        cluster.delete(&path(name)).await?;
+        assert_eq!(tabs.raw(name).await?["spec"], json!({"a": "x", "color": "red"}), "{name}");
     }
     Ok(())
 }
