@@ -103,9 +103,9 @@ pub(super) fn patch(path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u
     let media_type = match kind {
         PatchKind::Apply => "application/apply-patch+yaml",
         PatchKind::Merge => "application/merge-patch+json",
-        PatchKind::Json | PatchKind::Rehearsal => "application/json-patch+json",
+        PatchKind::Json | PatchKind::DryRun => "application/json-patch+json",
     };
-    let dry = if kind == PatchKind::Rehearsal { "?dryRun=All" } else { "" };
+    let dry = if kind == PatchKind::DryRun { "?dryRun=All" } else { "" };
     let path = format!("{path}{dry}");
     let joint = if path.contains('?') { '&' } else { '?' };
     let target = format!("{path}{joint}fieldManager={}", crate::domain::ownership::MANAGER);

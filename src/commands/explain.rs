@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::Cluster;
 use etch::cluster::etcd::decode;
-use etch::controller::recorded;
+use etch::controller::record_from_report;
 use etch::domain::audit::{self, Account, Evidence, State, by_bytes, by_view, explain, schema_time};
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
@@ -96,7 +96,7 @@ impl Explain {
         };
         let rules = policies.rules(&crd, &labels(&document));
         let report = report_on(&cluster, &crd).await;
-        let record = recorded(report.as_ref(), &crd);
+        let record = record_from_report(report.as_ref(), &crd);
         let evidence = Evidence { record, schema_time: schema_time(&document), trust_owners: false };
         let (missing, exact) = match stored(bytes.as_ref(), &crd, namespace, name).await? {
             Some((stored, revision)) => {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, Scan, Scope};
-use etch::controller::{governed, recorded};
+use etch::controller::{record_from_report, upgrade_under_policy};
 use etch::domain::audit::{Evidence, schema_time};
 use etch::domain::crd::{Crd, Version};
 use etch::domain::impact::{Kind, Upgrade};
@@ -167,8 +167,13 @@ impl Impact {
                     (Some(cluster), Some(present)) => report_on(cluster, present).await,
                     _ => None,
                 };
-                let upgrade =
-                    governed(Upgrade::new(old, new), old, new, told.rules.settings(), report.as_ref());
+                let upgrade = upgrade_under_policy(
+                    Upgrade::new(old, new),
+                    old,
+                    new,
+                    told.rules.settings(),
+                    report.as_ref(),
+                );
                 for object in objects.remove(name).unwrap_or_default() {
                     let identity = object.identity();
                     told.add(identity, upgrade.object(&object), false, Some((&object, old)));
@@ -184,7 +189,7 @@ impl Impact {
                     (None, Some(cluster), Some(served)) => {
                         is_served(old, served)?;
                         let evidence = Evidence {
-                            record: recorded(report.as_ref(), old),
+                            record: record_from_report(report.as_ref(), old),
                             schema_time: document.as_ref().and_then(schema_time),
                             trust_owners: false,
                         };

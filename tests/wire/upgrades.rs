@@ -32,7 +32,7 @@ impl Replica {
         let (cluster, log) = world.serve();
         let operator = Operator::start(cluster.clone(), options(), Arc::default());
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let guard = UpgradeGuard::new(cluster, operator.governing());
+        let guard = UpgradeGuard::new(cluster, operator.policy_lookup());
         let upgrades = Upgrades::new(move |update, until| {
             let guard = guard.clone();
             async move { guard.judge(update, until).await }.boxed()

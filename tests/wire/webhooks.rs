@@ -40,7 +40,7 @@ impl Replica {
         let (authority, bundle) = watch::channel(authority);
         let operator = Operator::start(cluster.clone(), options(), Arc::default());
         let admission = Admission::start(cluster, serving.clone(), ready.clone(), endpoint, bundle)
-            .guarding_upgrades(operator.governing());
+            .guarding_upgrades(operator.policy_lookup());
         let leading = tokio::spawn(async move { match admission.lead().await {} });
         Self { serving, ready, authority, log, leading, _operator: operator }
     }

@@ -12,7 +12,7 @@ use crate::stage::{Stage, at_once};
 const TYPES: [(&str, &str, &str); 2] = [("tabs", "v1", "v1"), ("pairs", "v1", "v2")];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_foretold_of_an_upgrade_comes_true() -> Result<()> {
+async fn what_is_predicted_of_an_upgrade_comes_true() -> Result<()> {
     let stage = Stage::start().await?;
     let upgrades = [tabs(&upgraded_tabs()), upgraded_pairs()];
     let file = stage.file(
@@ -51,8 +51,8 @@ async fn what_is_foretold_of_an_upgrade_comes_true() -> Result<()> {
         }
         let objects: Vec<Made> = objects().into_iter().filter(|made| made.plural() == plural).collect();
         at_once(&objects, async |made| {
-            let foretold = told(&exact.json, made);
-            refused_as_foretold(&stage, made, new, &after[&made.name], foretold).await?;
+            let predicted = told(&exact.json, made);
+            refused_as_predicted(&stage, made, new, &after[&made.name], predicted).await?;
             Ok(Value::Null)
         })
         .await?;
@@ -67,7 +67,7 @@ fn is_told_by_owners(made: &Made) -> bool {
     !matches!(made.form.state, "stored" | "atomic" | "cleared" | "versions")
 }
 
-/// What is foretold by owners, without what happens where etcd holds an outer default and not the one in it: nothing here is stored
+/// What is predicted by owners, without what happens where etcd holds an outer default and not the one in it: nothing here is stored
 /// that way.
 fn without_doubts(told: &Value) -> Value {
     let mut told = told.clone();
@@ -83,16 +83,16 @@ fn without_doubts(told: &Value) -> Value {
     told
 }
 
-/// What is foretold to be invalid is refused when it is made anew, and when it is changed there; nothing else is.
-async fn refused_as_foretold(
+/// What is predicted to be invalid is refused when it is made anew, and when it is changed there; nothing else is.
+async fn refused_as_predicted(
     stage: &Stage,
     made: &Made,
     version: &str,
     after: &Value,
-    foretold: &Value,
+    predicted: &Value,
 ) -> Result<()> {
     let problems: Vec<&str> =
-        foretold["problems"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        predicted["problems"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let copy = json!({
         "apiVersion": after["apiVersion"], "kind": after["kind"], "metadata": { "name": "copy" }, "spec": after["spec"],
     });
@@ -100,7 +100,7 @@ async fn refused_as_foretold(
     let answer = stage.cluster.send("POST", &dry_run, "application/json", serde_json::to_vec(&copy)?).await?;
     let refused = answer.code == 422;
     ensure!(refused || answer.code == 201, "{}", answer.body);
-    ensure!(refused != problems.is_empty(), "created anew: {refused}, foretold: {problems:?}");
+    ensure!(refused != problems.is_empty(), "created anew: {refused}, predicted: {problems:?}");
 
     // Where nothing is wrong with the spec as a whole, other fields of it can be written (fact C6).
     let refused_whole = problems.iter().any(|problem| problem.starts_with("spec:"));
@@ -112,7 +112,7 @@ async fn refused_as_foretold(
     let answer = stage.cluster.send("PATCH", &target, "application/merge-patch+json", change).await?;
     ensure!(
         answer.code == if refused_whole { 422 } else { 200 },
-        "changed: {}, foretold: {problems:?}",
+        "changed: {}, predicted: {problems:?}",
         answer.body
     );
     Ok(())
@@ -161,16 +161,16 @@ fn comes_true(told: &Value, name: &str, before: &Value, after: &Value, raw: &Val
     for (what, seen) in
         [("appears", appears), ("changes", changes), ("disappears", disappears), ("hidden", hidden)]
     {
-        let foretold: Vec<&str> =
+        let predicted: Vec<&str> =
             told[what].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let agrees = seen.iter().all(|path| foretold.iter().any(|foretold| is_below(path, foretold)))
-            && foretold.iter().all(|foretold| seen.iter().any(|path| is_below(path, foretold)));
-        ensure!(agrees, "{name}: {what} {seen:?}, foretold {foretold:?}");
+        let agrees = seen.iter().all(|path| predicted.iter().any(|predicted| is_below(path, predicted)))
+            && predicted.iter().all(|predicted| seen.iter().any(|path| is_below(path, predicted)));
+        ensure!(agrees, "{name}: {what} {seen:?}, predicted {predicted:?}");
     }
     Ok(())
 }
 
-/// What is foretold of an object; null where nothing is.
+/// What is predicted of an object; null where nothing is.
 fn told<'a>(impact: &'a Value, made: &Made) -> &'a Value {
     let name = format!("{}.{GROUP}", made.plural());
     let crds = impact["crds"].as_array().into_iter().flatten();

@@ -76,7 +76,7 @@ async fn what_is_skipped_is_never_said_to_be_stored(scene: &Scene) -> Result<()>
     ensure!(code == Some(1) && crd["ignored"] == 2 && crd["terminating"] == 1, "{persisted:#}");
     ensure!(stored(cluster).await? == ["plain"], "persist leaves them alone");
 
-    what_is_foretold_of_them_comes_true(scene, &etcd).await?;
+    what_is_predicted_of_them_comes_true(scene, &etcd).await?;
     // To take the annotation away is a write: it stores what it shows, and that is the new default.
     let merged = json!({ "metadata": { "annotations": { "etch-operator.io/ignore": null } } });
     cluster.patch(&path("things", "a"), Patch::Merge, "owner", &merged).await?.ok()?;
@@ -92,12 +92,12 @@ async fn what_is_skipped_is_never_said_to_be_stored(scene: &Scene) -> Result<()>
     Ok(())
 }
 
-/// The default changes: whoever was foretold to change does, and nobody is told that `persist` helps.
-async fn what_is_foretold_of_them_comes_true(scene: &Scene, etcd: &[&str]) -> Result<()> {
+/// The default changes: whoever was predicted to change does, and nobody is told that `persist` helps.
+async fn what_is_predicted_of_them_comes_true(scene: &Scene, etcd: &[&str]) -> Result<()> {
     let cluster = &scene.cluster;
     let new = things(&json!({ "type": "integer", "default": 5 }));
     let file = scene.file("new.json", &new.to_string())?;
-    let mut foretold = Vec::new();
+    let mut predicted = Vec::new();
     for access in [&[][..], etcd] {
         let arguments = [&["impact", "-f", &file, "--live"], access].concat();
         let (_, impact) = etch(scene, &arguments)?;
@@ -105,7 +105,7 @@ async fn what_is_foretold_of_them_comes_true(scene: &Scene, etcd: &[&str]) -> Re
         let counts =
             ["changing", "protectedByPersist", "ignored", "terminating"].map(|field| &objects[field]);
         ensure!(json!(counts) == json!([3, 0, 2, 1]), "{impact:#}");
-        foretold
+        predicted
             .push(names(&impact["crds"][0]["details"]).into_iter().map(str::to_owned).collect::<Vec<_>>());
         let table = command(scene).args(&arguments).output()?;
         let table = String::from_utf8(table.stdout)?;
@@ -126,7 +126,7 @@ async fn what_is_foretold_of_them_comes_true(scene: &Scene, etcd: &[&str]) -> Re
             changed.push(name.to_owned());
         }
     }
-    ensure!(foretold == [changed.clone(), changed.clone()], "{foretold:?}, and it was {changed:?}");
+    ensure!(predicted == [changed.clone(), changed.clone()], "{predicted:?}, and it was {changed:?}");
     Ok(())
 }
 

@@ -47,7 +47,7 @@ async fn encrypted_values_are_named_and_etcd_is_read_over_tls() -> Result<()> {
         let file = dir.path().join("new.json");
         std::fs::write(&file, vaults(Some(2)).to_string())?;
         let impact = etch(&kubeconfig, &[&["impact", "--live", "-f", text(&file)?], &access[..]].concat())?;
-        not_foretold(&found(&impact)?).with_context(|| format!("{access:?}"))?;
+        not_predicted(&found(&impact)?).with_context(|| format!("{access:?}"))?;
     }
     let explained = etch(&kubeconfig, &[&["explain", "vaults", "sealed-0"], &tls.concat()[..]].concat())?;
     refused(&explained, &["encrypted"])?;
@@ -111,7 +111,7 @@ fn unreadable(audit: &Value) -> Result<()> {
     Ok(())
 }
 
-fn not_foretold(impact: &Value) -> Result<()> {
+fn not_predicted(impact: &Value) -> Result<()> {
     let crd = &impact["crds"][0];
     let objects = &crd["objects"];
     ensure!((&objects["total"], &objects["changing"]) == (&json!(5), &json!(1)), "{crd:#}");

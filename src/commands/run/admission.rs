@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::Cluster;
-use etch::controller::{Admission, Clock, Governing, SelfManaged, UpgradeGuard};
+use etch::controller::{Admission, Clock, PolicyLookup, SelfManaged, UpgradeGuard};
 use etch::domain::admission::renewal::Lifetimes;
 use etch::domain::admission::{Endpoint, Injection, Lookup, SERVICE};
 use etch::server::Readiness;
@@ -83,14 +83,14 @@ pub(super) struct Running {
 
 impl AdmissionFlags {
     /// Starts the server, if it is to run: it ends some time after `ended`. Upgrades of CRDs are judged by the policies that
-    /// `governing` knows.
+    /// `policies` knows.
     pub(super) async fn start(
         &self,
         cluster: &Cluster,
         namespace: &str,
         ready: &Arc<Readiness>,
         ended: &CancellationToken,
-        governing: Governing,
+        policies: PolicyLookup,
         max_writes_per_second: Option<u32>,
     ) -> anyhow::Result<Option<Running>> {
         let Some(address) = self.admission_listen else { return Ok(None) };
@@ -120,7 +120,7 @@ impl AdmissionFlags {
         let authority = certificates.authority();
         let admission =
             Admission::start(cluster.clone(), serving.clone(), ready.clone(), endpoint, authority)
-                .guarding_upgrades(governing.clone())
+                .guarding_upgrades(policies.clone())
                 .writing_at_most(max_writes_per_second);
         let (admission, presented) = match self_managed {
             Some(options) => {
@@ -131,7 +131,7 @@ impl AdmissionFlags {
             None => (admission, None),
         };
         let desk = Desk::new(serving, references(cluster.clone()), metrics)
-            .guarded_by(upgrades(UpgradeGuard::new(cluster.clone(), governing)));
+            .guarded_by(upgrades(UpgradeGuard::new(cluster.clone(), policies)));
         let over = {
             let (ended, ready) = (ended.clone(), ready.clone());
             async move {

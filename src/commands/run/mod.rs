@@ -81,10 +81,10 @@ impl Run {
         vital.serve(listener, cluster.metrics().clone(), ready.clone())?;
         info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch starts");
         let operator = Operator::start(cluster.clone(), options, ready.clone());
-        let governing = operator.governing();
+        let policies = operator.policy_lookup();
         let rate = self.max_writes_per_second;
         let admission =
-            self.admission.start(&cluster, &self.lease_namespace, &ready, &ended, governing, rate).await?;
+            self.admission.start(&cluster, &self.lease_namespace, &ready, &ended, policies, rate).await?;
         let work = Work { operator, admission };
         if let Some(lease) = lease {
             let (leads, working) = (watch::Sender::new(false), watch::Sender::new(false));

@@ -29,7 +29,7 @@ use super::tally::{FORBIDDEN, INCOMPLETE, OWNERS_LOST, Tally, WITHHELD};
 use super::upgrades::unreadable;
 use crate::api::{ExistingObjects, ObjectName, SETTLING};
 use crate::cluster::{Backoff, CallError, Cluster, Page, Scan, Scope};
-use crate::controller::governing::{Governing, changed};
+use crate::controller::policy_lookup::{PolicyLookup, changed};
 use crate::domain::admission::{Compiled, Endpoint, Existing, existing};
 use crate::domain::crd::Resource;
 use crate::domain::object::Object;
@@ -89,7 +89,7 @@ impl Looker {
         mut changes: watch::Receiver<()>,
         looked: watch::Sender<()>,
     ) -> Infallible {
-        let mut policies = self.store.governing.as_ref().map(Governing::changes);
+        let mut policies = self.store.policies.as_ref().map(PolicyLookup::changes);
         let mut done: BTreeMap<String, Done> = BTreeMap::new();
         loop {
             changes.mark_unchanged();

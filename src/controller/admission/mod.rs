@@ -27,9 +27,9 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
 
-use super::governing::{Governing, changed};
 use super::index::Change;
 use super::options::Clock;
+use super::policy_lookup::{PolicyLookup, changed};
 use super::status::writer::now;
 use crate::cluster::{Backoff, CallError, Cluster};
 use crate::domain::admission::{Endpoint, FactObject};
@@ -59,7 +59,7 @@ pub struct Admission {
     authority: watch::Receiver<Authority>,
     shared: Shared,
     changes: watch::Receiver<()>,
-    governing: Option<Governing>,
+    policies: Option<PolicyLookup>,
     max_writes_per_second: Option<u32>,
     following: JoinHandle<()>,
     trusted: watch::Sender<Option<Trusted>>,
@@ -90,7 +90,7 @@ impl Admission {
             authority,
             shared,
             changes,
-            governing: None,
+            policies: None,
             max_writes_per_second: None,
             following,
             trusted,
@@ -114,8 +114,8 @@ impl Admission {
 
     /// Has the API server ask about upgrades of CRDs too, while a policy asks for that.
     #[must_use]
-    pub fn guarding_upgrades(mut self, governing: Governing) -> Self {
-        self.governing = Some(governing);
+    pub fn guarding_upgrades(mut self, policies: PolicyLookup) -> Self {
+        self.policies = Some(policies);
         self
     }
 
@@ -133,7 +133,7 @@ impl Admission {
         // Another may have led meanwhile.
         self.trusted.send_replace(None);
         let (looked, looks) = watch::channel(());
-        let store = Store::new(self.cluster.clone(), self.governing.clone(), self.max_writes_per_second);
+        let store = Store::new(self.cluster.clone(), self.policies.clone(), self.max_writes_per_second);
         let looker = Looker::new(self.cluster.clone(), self.shared.clone(), self.endpoint.clone(), store);
         let renewing = async {
             match &self.certificates {
@@ -151,7 +151,7 @@ impl Admission {
     async fn keep_written(&self, mut looks: watch::Receiver<()>) -> Infallible {
         let (mut changes, mut authority) = (self.changes.clone(), self.authority.clone());
         let mut policies: Option<broadcast::Receiver<Change>> =
-            self.governing.as_ref().map(Governing::changes);
+            self.policies.as_ref().map(PolicyLookup::changes);
         let mut backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
         loop {
             changes.mark_unchanged();
@@ -212,8 +212,8 @@ impl Admission {
             let good = state.schemas.iter().filter_map(|(name, schema)| Some((name, schema.good.as_ref()?)));
             good.map(|(name, good)| (name.clone(), good.declared.clone())).collect()
         };
-        let guard = match &self.governing {
-            Some(governing) => governing.asks_for_guard(),
+        let guard = match &self.policies {
+            Some(policies) => policies.asks_for_guard(),
             None => Some(false),
         };
         let unserved =

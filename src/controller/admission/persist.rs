@@ -2,7 +2,7 @@
 //! It must not decide what is missing, nor which write stores it: `domain` does.
 //!
 //! ```text
-//! lacking ─> embed ─> rehearsal, write, release (`Performing`) ─> read again: are they there, and are the owners as they were?
+//! lacking ─> embed ─> dry run, write, release (`WriteMachine`) ─> read again: are they there, and are the owners as they were?
 //! ```
 
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use tracing::{debug, error, info, warn};
 
 use super::lookable::Lookable;
 use crate::cluster::{Backoff, CallError, Cluster, Haste, Pace};
-use crate::controller::governing::Governing;
 use crate::controller::object::outcome::{counted, pressure};
+use crate::controller::policy_lookup::PolicyLookup;
 use crate::domain::admission::Lacking;
 use crate::domain::crd::{Crd, Resource};
 use crate::domain::json::copy;
@@ -31,7 +31,7 @@ const LAST_WAIT: Duration = Duration::from_secs(10);
 /// What writes need, whichever the resource.
 pub(super) struct Store {
     pub(super) cluster: Cluster,
-    pub(super) governing: Option<Governing>,
+    pub(super) policies: Option<PolicyLookup>,
     pub(super) pace: Pace,
 }
 
@@ -101,7 +101,7 @@ impl Store {
 impl Writer<'_> {
     /// Why no write may begin now.
     fn withheld(&self) -> Option<Stop> {
-        let (reason, message) = self.store.governing.as_ref()?.withheld(&self.about)?;
+        let (reason, message) = self.store.policies.as_ref()?.withheld(&self.about)?;
         Some(Stop { reason, message })
     }
 
@@ -230,7 +230,11 @@ fn owners_lost(object: &Object, managers: &[String]) -> Stop {
 
 impl Store {
     /// A store that writes one object at a time, and so many per second at most.
-    pub(super) fn new(cluster: Cluster, governing: Option<Governing>, per_second: Option<u32>) -> Arc<Self> {
-        Arc::new(Self { cluster, governing, pace: Pace::new(1, per_second, Haste::Gentle) })
+    pub(super) fn new(
+        cluster: Cluster,
+        policies: Option<PolicyLookup>,
+        per_second: Option<u32>,
+    ) -> Arc<Self> {
+        Arc::new(Self { cluster, policies, pace: Pace::new(1, per_second, Haste::Gentle) })
     }
 }

@@ -16,8 +16,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::api::{DefaultsReportStatus, Settings};
 use crate::cluster::{CallError, Cluster, Scan, Scope};
-use crate::controller::foretell::{governed, recorded};
-use crate::controller::governing::{Governed, Governing};
+use crate::controller::policy_lookup::{GoverningPolicy, PolicyLookup};
+use crate::controller::prediction::{record_from_report, upgrade_under_policy};
 use crate::domain::audit::{Evidence, schema_time};
 use crate::domain::crd::{Crd, Version};
 use crate::domain::impact::Upgrade;
@@ -36,7 +36,7 @@ const AT_ONCE: usize = 2;
 #[derive(Clone)]
 pub struct UpgradeGuard {
     cluster: Cluster,
-    governing: Governing,
+    policies: PolicyLookup,
     places: Arc<Semaphore>,
 }
 
@@ -61,13 +61,13 @@ struct Stop(Arc<AtomicBool>);
 
 impl UpgradeGuard {
     /// Lists objects through this connection, and follows these policies.
-    pub fn new(cluster: Cluster, governing: Governing) -> Self {
-        Self { cluster, governing, places: Arc::new(Semaphore::new(AT_ONCE)) }
+    pub fn new(cluster: Cluster, policies: PolicyLookup) -> Self {
+        Self { cluster, policies, places: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
     /// Judges an update by what is known of it at `until`, at the latest.
     pub async fn judge(&self, update: Update, until: Instant) -> Ruling {
-        let Some(Governed { settings, guarding }) = self.governing.of(&update.new) else {
+        let Some(GoverningPolicy { settings, guarding }) = self.policies.of(&update.new) else {
             return Ruling::default();
         };
         if guarding == Guarding::Off {
@@ -183,8 +183,8 @@ fn evaluate(
     stop: &Stop,
 ) {
     let Crds { old, new, evidence, .. } = crds;
-    let evidence = Evidence { record: recorded(report, old), ..evidence.clone() };
-    let upgrade = governed(Upgrade::new(old, new), old, new, Some(settings), report);
+    let evidence = Evidence { record: record_from_report(report, old), ..evidence.clone() };
+    let upgrade = upgrade_under_policy(Upgrade::new(old, new), old, new, Some(settings), report);
     while let Some(page) = pages.blocking_recv() {
         for object in page {
             if stop.0.load(Ordering::Relaxed) {

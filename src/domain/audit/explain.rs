@@ -9,8 +9,8 @@ use crate::domain::object::{IGNORE_ANNOTATION, Object};
 use crate::domain::ownership::{is_named, owners};
 use crate::domain::path::{Path, Trail};
 use crate::domain::plan::{
-    Change, Foretold, Held, HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, foretell,
-    hidden,
+    Change, Held, HiddenFields, Hold, Ownership, Plan, Prediction, Record, Skip, Strategy, Terms, hidden,
+    predict,
 };
 
 /// What is known of one default of an object.
@@ -54,8 +54,8 @@ pub fn explain(
 ) -> Vec<Account> {
     let mut filled = Vec::new();
     crd.compiled().filled(object.json(), &mut |at: &Trail<'_>, _: &_| filled.push(at.to_path()));
-    let foretold = foretell(object, crd, rules.terms, &rules.record.of_cleared(), rules.changes);
-    let intention = Intention { object, crd, rules, foretold: &foretold };
+    let prediction = predict(object, crd, rules.terms, &rules.record.of_cleared(), rules.changes);
+    let intention = Intention { object, crd, rules, prediction: &prediction };
     let account = |path: Path| {
         let found =
             missing.iter().find(|missing| missing.path.contains(&path) || path.contains(&missing.path));
@@ -83,7 +83,7 @@ pub fn explain(
     };
     let mut accounts: Vec<Account> = places(object.json(), crd).into_iter().map(account).collect();
     let is_told = |path: &Path| accounts.iter().any(|account| account.path == *path);
-    let gone: Vec<Path> = foretold.moved.iter().filter(|path| !is_told(path)).cloned().collect();
+    let gone: Vec<Path> = prediction.moved.iter().filter(|path| !is_told(path)).cloned().collect();
     accounts.extend(gone.into_iter().map(|path| Account {
         reason: intention.of_old_value(&path).unwrap_or_default(),
         owners: owners_of(object, crd, &path),
@@ -106,14 +106,14 @@ struct Intention<'a> {
     object: &'a Object,
     crd: &'a Crd,
     rules: &'a Rules<'a>,
-    foretold: &'a Foretold,
+    prediction: &'a Prediction,
 }
 
 impl Intention<'_> {
     /// What Etch does about a value that is what its default gave before; none where it is not.
     fn of_old_value(&self, path: &Path) -> Option<String> {
         let known = "the value is what the default was before it changed";
-        if self.foretold.moved.contains(path) {
+        if self.prediction.moved.contains(path) {
             let is_gone = self
                 .rules
                 .changes
@@ -125,7 +125,7 @@ impl Intention<'_> {
                 Some(idle) => format!("{known}, and nobody owns it; Etch does not write: {idle}"),
             });
         }
-        self.foretold.kept.contains(path).then(|| match self.foretold.held() {
+        self.prediction.kept.contains(path).then(|| match self.prediction.held() {
             Some(held) => format!("{known}; Etch keeps it: {}", why_held(held)),
             None => format!("{known}; Etch keeps it"),
         })
@@ -143,7 +143,7 @@ impl Intention<'_> {
     }
 
     fn of_object(&self) -> String {
-        let write = match (&self.foretold.plan, self.rules.idle) {
+        let write = match (&self.prediction.plan, self.rules.idle) {
             (Plan::Skip(Skip::Terminating), _) => {
                 return "Etch skips the object: it is being deleted".to_owned();
             }

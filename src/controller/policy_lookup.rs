@@ -15,7 +15,7 @@ use crate::domain::upgrade::Guarding;
 
 /// The operator's index of policies; cheap to clone.
 #[derive(Clone)]
-pub struct Governing {
+pub struct PolicyLookup {
     index: SharedIndex,
     changes: broadcast::Sender<Change>,
     settle: Duration,
@@ -23,26 +23,26 @@ pub struct Governing {
 
 /// What the policies say for one CRD.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Governed {
+pub struct GoverningPolicy {
     /// The settings of the policy that governs it.
     pub settings: Settings,
     /// What that policy asks for when the CRD is upgraded.
     pub guarding: Guarding,
 }
 
-impl Governing {
+impl PolicyLookup {
     pub(super) fn new(index: SharedIndex, changes: broadcast::Sender<Change>, settle: Duration) -> Self {
         Self { index, changes, settle }
     }
 
     /// What the policies say for a CRD as this document has it, labels included; none if no policy selects it.
-    pub fn of(&self, crd: &Value) -> Option<Governed> {
+    pub fn of(&self, crd: &Value) -> Option<GoverningPolicy> {
         let metadata = &crd["metadata"];
         let labels = metadata["labels"].as_object().into_iter().flatten();
         let labels: BTreeMap<String, String> =
             labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
         let (settings, guarding) = self.index().guarded(metadata["name"].as_str()?, &labels, self.settle)?;
-        Some(Governed { settings, guarding })
+        Some(GoverningPolicy { settings, guarding })
     }
 
     /// Why nothing may be written to the objects of a CRD as this document has it, in a word and a sentence; none if they may be
@@ -51,7 +51,7 @@ impl Governing {
         if !self.index().is_complete() {
             return Some(("Incomplete", "the policies are not known yet".to_owned()));
         }
-        let Some(Governed { settings, .. }) = self.of(crd) else {
+        let Some(GoverningPolicy { settings, .. }) = self.of(crd) else {
             let pause = self.index().pause_all()?;
             return Some(("Paused", format!("writes are paused by {pause}")));
         };

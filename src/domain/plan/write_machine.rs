@@ -7,14 +7,15 @@
 //! | Rewrite | the identity alone, where that keeps the generation; the rewrite; the removal of our own entry; the proof |
 //! | Follow | the move; the removal of our own entry |
 //! | Embed | the write as a dry run, which must cost no owner a field; the write; the removal of our own entry |
-//! | of doubtful places ([`super::doubting`]) | a dry run, which must show that they are stored; the same as without |
+//! | of doubtful places ([`super::with_lag_check`]) | a dry run, which must show that they are stored; the same as without |
 //! | with values ([`super::pinned`]) | the write; the removal of our own entry, where the server did not have the values; the proof |
 //!
 //! A crash between any two of them leaves the object as readable as before, and the next decision goes on from there.
 
 use super::outcome::{Outcome, classify};
 use super::{
-    Strategy, Terms, Write, ahead_of_rewrite, doubt, harmed, has_followed, has_gap, proof, release, rewritten,
+    Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, lag_check, proof, release,
+    rewritten,
 };
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
@@ -41,7 +42,7 @@ pub enum PatchKind {
     /// JSON patch, RFC 6902.
     Json,
     /// The same as a dry run.
-    Rehearsal,
+    DryRun,
 }
 
 /// What follows an answer.
@@ -57,7 +58,7 @@ pub enum Step {
 
 /// A write under way.
 #[derive(Debug)]
-pub struct Performing<'a> {
+pub struct WriteMachine<'a> {
     crd: &'a Crd,
     object: &'a Object,
     write: &'a Write,
@@ -68,10 +69,10 @@ pub struct Performing<'a> {
 /// The request that waits for its answer.
 #[derive(Debug)]
 enum Sent {
-    /// The dry run that dispels doubts.
-    Doubts,
+    /// The dry run that shows whether doubtful places are stored.
+    LagCheck,
     /// The write as a dry run.
-    Rehearsal,
+    DryRun,
     /// The write itself, or what it comes down to after [`Sent::Identity`].
     Write,
     /// The identity alone, ahead of a rewrite.
@@ -82,14 +83,14 @@ enum Sent {
     Proof(String),
 }
 
-impl<'a> Performing<'a> {
+impl<'a> WriteMachine<'a> {
     /// Begins a write that was planned for `object` as it was read, with its first request.
     pub fn begin(crd: &'a Crd, object: &'a Object, write: &'a Write, terms: &'a Terms) -> (Self, Request) {
         let (sent, request) = match &write.doubtful[..] {
             [] => first(crd, object, write),
             doubtful => {
-                let body = doubt::dry_run(object, doubtful);
-                (Sent::Doubts, Request { kind: PatchKind::Rehearsal, body })
+                let body = lag_check::dry_run(object, doubtful);
+                (Sent::LagCheck, Request { kind: PatchKind::DryRun, body })
             }
         };
         (Self { crd, object, write, terms, sent }, request)
@@ -98,11 +99,11 @@ impl<'a> Performing<'a> {
     /// Takes in the object as the last request left it.
     pub fn answered(&mut self, answer: Object) -> Step {
         match (&self.sent, self.write.strategy) {
-            (Sent::Doubts, _) => match doubt::are_stored(self.object, &answer, &self.write.doubtful) {
+            (Sent::LagCheck, _) => match lag_check::are_stored(self.object, &answer, &self.write.doubtful) {
                 true => self.start(),
                 false => Step::Done(Outcome::Conflict),
             },
-            (Sent::Rehearsal, _) => match harmed(self.object, &answer) {
+            (Sent::DryRun, _) => match harmed(self.object, &answer) {
                 managers if managers.is_empty() => self.send(Sent::Write, request(self.write)),
                 managers => Step::Done(Outcome::Harmful { managers }),
             },
@@ -131,8 +132,8 @@ impl<'a> Performing<'a> {
         let refusal = refusal.without_keys(&self.crd.storage().schema);
         match &self.sent {
             // The test failed: this server shows something else.
-            Sent::Doubts if is_failed_operation(&refusal) => Step::Done(Outcome::Conflict),
-            Sent::Doubts => match classify(refusal) {
+            Sent::LagCheck if is_failed_operation(&refusal) => Step::Done(Outcome::Conflict),
+            Sent::LagCheck => match classify(refusal) {
                 // Nobody may take the value away, and nothing is proved.
                 Ok(Outcome::Rejected(_) | Outcome::NeedsRewrite) => self.start(),
                 other => other.map_or_else(Step::Failed, Step::Done),
@@ -198,11 +199,11 @@ fn is_failed_operation(refusal: &Refusal) -> bool {
     refusal.code == 422 && refusal.fields.is_empty() && refusal.refused_by().is_none()
 }
 
-/// The first request that writes, or rehearses that.
+/// The first request: the write, or its dry run.
 fn first(crd: &Crd, object: &Object, write: &Write) -> (Sent, Request) {
     let ahead = match write.strategy {
         Strategy::Embed => {
-            return (Sent::Rehearsal, Request { kind: PatchKind::Rehearsal, body: write.body.clone() });
+            return (Sent::DryRun, Request { kind: PatchKind::DryRun, body: write.body.clone() });
         }
         Strategy::Rewrite if !is_pinned(write) => ahead_of_rewrite(object, crd),
         Strategy::Rewrite | Strategy::Apply | Strategy::Merge | Strategy::Follow => None,

@@ -8,7 +8,7 @@ use crate::domain::path::Path;
 
 /// What would be done with one object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Foretold {
+pub struct Prediction {
     /// What would be done about defaults that are missing.
     pub plan: Plan,
     /// The places whose value is an old default, and would follow it: to the new one, or away with a default that is gone.
@@ -19,7 +19,7 @@ pub struct Foretold {
     held: Option<Held>,
 }
 
-impl Foretold {
+impl Prediction {
     /// Why the object is held, in whole or for what would follow; none where it is not.
     pub fn held(&self) -> Option<&Held> {
         match &self.plan {
@@ -38,11 +38,11 @@ impl Foretold {
 ///
 /// Owners that have to be moved to the storage version come before values that follow, in a write of their own. What would be
 /// done is the same.
-pub fn foretell(object: &Object, crd: &Crd, terms: &Terms, record: &Record, changes: &[Change]) -> Foretold {
+pub fn predict(object: &Object, crd: &Crd, terms: &Terms, record: &Record, changes: &[Change]) -> Prediction {
     let plan = decide(object, crd, terms, record);
-    let foretold = Foretold { plan, moved: Vec::new(), kept: Vec::new(), held: None };
-    if changes.is_empty() || matches!(foretold.plan, Plan::Skip(_) | Plan::Hold(_)) {
-        return foretold;
+    let prediction = Prediction { plan, moved: Vec::new(), kept: Vec::new(), held: None };
+    if changes.is_empty() || matches!(prediction.plan, Plan::Skip(_) | Plan::Hold(_)) {
+        return prediction;
     }
     let following = follow(object, crd, terms, changes);
     let (moved, mut kept) = (following.moved, following.kept);
@@ -50,8 +50,8 @@ pub fn foretell(object: &Object, crd: &Crd, terms: &Terms, record: &Record, chan
         Some(Plan::Hold(held)) => {
             kept.extend(moved);
             kept.sort();
-            Foretold { kept, held: Some(held), ..foretold }
+            Prediction { kept, held: Some(held), ..prediction }
         }
-        _ => Foretold { moved, kept, ..foretold },
+        _ => Prediction { moved, kept, ..prediction },
     }
 }

@@ -24,7 +24,7 @@ const MOST: usize = 4_000;
 /// To be asked while servers may lag behind. Of more than 4,000 such places, the first are asked about; of those below `status`, and of
 /// items of lists, none.
 #[must_use]
-pub fn doubting(write: Write, object: &Object, changes: &[Change]) -> Write {
+pub fn with_lag_check(write: Write, object: &Object, changes: &[Change]) -> Write {
     let is_moved = |place: &Path| write.missing.iter().any(|moved| moved.contains(place));
     let may_be_removed = |place: &Path| match place.steps() {
         // A write of the object leaves the subresource alone.
@@ -60,7 +60,7 @@ pub(super) fn are_stored(object: &Object, answer: &Object, doubtful: &[Path]) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Outcome, PatchKind, Performing, Request, Strategy, Terms, changes, past_of};
+    use super::super::{Outcome, PatchKind, Request, Strategy, Terms, WriteMachine, changes, past_of};
     use super::super::{Step as Next, body};
     use super::*;
     use crate::domain::crd::Crd;
@@ -77,7 +77,7 @@ mod tests {
     }
 
     /// What happens to an object that shows `spec`, where the default has changed from 1 to 5.
-    fn begun(spec: Value, then: impl FnOnce(Performing<'_>, Request)) {
+    fn begun(spec: Value, then: impl FnOnce(WriteMachine<'_>, Request)) {
         let (old, new) = (
             crd(json!({ "type": "integer", "default": 1 })),
             crd(json!({ "type": "integer", "default": 5 })),
@@ -91,9 +91,9 @@ mod tests {
             missing: Vec::new(),
             doubtful: Vec::new(),
         };
-        let (write, terms) = (doubting(write, &object, &changes), Terms::default());
-        let (performing, request) = Performing::begin(&new, &object, &write, &terms);
-        then(performing, request);
+        let (write, terms) = (with_lag_check(write, &object, &changes), Terms::default());
+        let (machine, request) = WriteMachine::begin(&new, &object, &write, &terms);
+        then(machine, request);
     }
 
     #[test]
@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn a_server_that_fills_in_something_else_shows_what_is_stored() {
-        begun(json!({ "size": 1, "note": "n" }), |mut performing, first| {
-            assert_eq!(first.kind, PatchKind::Rehearsal);
+        begun(json!({ "size": 1, "note": "n" }), |mut machine, first| {
+            assert_eq!(first.kind, PatchKind::DryRun);
             let asked = json!([
                 { "op": "replace", "path": "/metadata/uid", "value": "u" },
                 { "op": "replace", "path": "/metadata/resourceVersion", "value": "7" },
@@ -114,23 +114,23 @@ mod tests {
                 { "op": "remove", "path": "/spec/size" },
             ]);
             assert_eq!(first.body, Json::from(asked));
-            let next = performing.answered(object(json!({ "size": 5, "note": "n" })));
+            let next = machine.answered(object(json!({ "size": 5, "note": "n" })));
             assert!(matches!(next, Next::Send(Request { kind: PatchKind::Merge, .. })), "{next:?}");
         });
     }
 
     #[test]
     fn nothing_is_written_where_a_server_lags_behind_or_shows_something_else() {
-        begun(json!({ "size": 1, "note": "n" }), |mut performing, _| {
-            let next = performing.answered(object(json!({ "size": 1, "note": "n" })));
+        begun(json!({ "size": 1, "note": "n" }), |mut machine, _| {
+            let next = machine.answered(object(json!({ "size": 1, "note": "n" })));
             assert!(matches!(next, Next::Done(Outcome::Conflict)), "{next:?}");
         });
-        begun(json!({ "size": 1, "note": "n" }), |mut performing, _| {
-            let next = performing.refused(Refusal::read(422, None, b"{}"));
+        begun(json!({ "size": 1, "note": "n" }), |mut machine, _| {
+            let next = machine.refused(Refusal::read(422, None, b"{}"));
             assert!(matches!(next, Next::Done(Outcome::Conflict)), "{next:?}");
         });
-        begun(json!({ "size": 1, "note": "n" }), |mut performing, _| {
-            let next = performing.refused(Refusal::read(503, None, b""));
+        begun(json!({ "size": 1, "note": "n" }), |mut machine, _| {
+            let next = machine.refused(Refusal::read(503, None, b""));
             assert!(matches!(next, Next::Failed(_)), "{next:?}");
         });
     }
@@ -139,8 +139,8 @@ mod tests {
     fn where_the_value_cannot_be_taken_away_nothing_is_proved_and_the_write_goes_on() {
         let invalid =
             br#"{ "reason": "Invalid", "details": { "name": "a", "causes": [{ "field": "spec.size" }] } }"#;
-        begun(json!({ "size": 1, "note": "n" }), |mut performing, _| {
-            let next = performing.refused(Refusal::read(422, None, invalid));
+        begun(json!({ "size": 1, "note": "n" }), |mut machine, _| {
+            let next = machine.refused(Refusal::read(422, None, invalid));
             assert!(matches!(next, Next::Send(Request { kind: PatchKind::Merge, .. })), "{next:?}");
         });
     }
