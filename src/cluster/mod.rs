@@ -54,7 +54,7 @@ pub use follow::{Follow, News};
 pub use lease::Lease;
 pub use openapi::{OpenApiIndex, PublishedError};
 pub use own::{crds, embedded_schemas, policies, reports};
-pub use pace::{Haste, MAX_IN_FLIGHT, Pace, Permit, Pressure};
+pub use pace::{MAX_IN_FLIGHT, Pace, PaceMode, Permit, Pressure};
 pub use page_room::PAGE_SIZE;
 pub use permissions::Permissions;
 pub use read::{Form, Page, RawPage, Scope};

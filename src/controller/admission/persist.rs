@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use tracing::{debug, error, info, warn};
 
 use super::lookable::Lookable;
-use crate::cluster::{Backoff, CallError, Cluster, Haste, Pace};
+use crate::cluster::{Backoff, CallError, Cluster, Pace, PaceMode};
 use crate::controller::object::outcome::{counted, pressure};
 use crate::controller::policy_lookup::PolicyLookup;
 use crate::domain::admission::Lacking;
@@ -235,6 +235,6 @@ impl Store {
         policies: Option<PolicyLookup>,
         per_second: Option<u32>,
     ) -> Arc<Self> {
-        Arc::new(Self { cluster, policies, pace: Pace::new(1, per_second, Haste::Gentle) })
+        Arc::new(Self { cluster, policies, pace: Pace::new(1, per_second, PaceMode::Gentle) })
     }
 }
