@@ -6,7 +6,7 @@ use kube::Resource as _;
 use serde_json::{Value, json};
 
 use super::call::{forced, get, send};
-use super::definitions::{METADATA, answered_with};
+use super::crds::{METADATA, answered_with};
 use super::{CallError, Cluster};
 use crate::api::{DefaultsPolicy, DefaultsPolicyStatus, DefaultsReport, DefaultsReportStatus, GROUP};
 use crate::domain::condition::Condition;

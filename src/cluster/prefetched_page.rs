@@ -9,9 +9,9 @@ use crate::domain::crd::Resource;
 
 /// A page that is on its way; its request ends with it.
 #[derive(Debug)]
-pub struct AskedPage(JoinHandle<Result<RawPage, CallError>>);
+pub struct PrefetchedPage(JoinHandle<Result<RawPage, CallError>>);
 
-impl AskedPage {
+impl PrefetchedPage {
     /// Begins what reads the page.
     pub(super) fn read_by(
         reading: impl Future<Output = Result<RawPage, CallError>> + Send + 'static,
@@ -30,7 +30,7 @@ impl AskedPage {
     }
 }
 
-impl Drop for AskedPage {
+impl Drop for PrefetchedPage {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -38,14 +38,22 @@ impl Drop for AskedPage {
 
 impl Cluster {
     /// Asks for a page, as [`Self::raw_page`] does, without waiting for it.
-    pub fn ask_page(&self, resource: &Resource, scope: &Scope, form: Form, after: Option<&str>) -> AskedPage {
+    pub fn prefetch(
+        &self,
+        resource: &Resource,
+        scope: &Scope,
+        form: Form,
+        after: Option<&str>,
+    ) -> PrefetchedPage {
         let (cluster, resource, scope) = (self.clone(), resource.clone(), scope.clone());
         let after = after.map(str::to_owned);
-        AskedPage::read_by(async move { cluster.raw_page(&resource, &scope, form, after.as_deref()).await })
+        PrefetchedPage::read_by(
+            async move { cluster.raw_page(&resource, &scope, form, after.as_deref()).await },
+        )
     }
 
     /// Whether a page may be asked for while another one is held: the pages that nobody can do without come first.
-    pub fn has_room_ahead(&self) -> bool {
-        self.page_room.is_half_free()
+    pub fn can_prefetch(&self) -> bool {
+        self.page_budget.is_half_free()
     }
 }

@@ -12,7 +12,7 @@ const APART: Duration = Duration::from_millis(100);
 
 /// What the last request found.
 #[derive(Debug)]
-pub(super) struct Reach {
+pub(super) struct OutageThrottle {
     is_lost: watch::Sender<bool>,
     /// When the next request may be sent.
     next: Mutex<Instant>,
@@ -20,7 +20,7 @@ pub(super) struct Reach {
     looks: AtomicU32,
 }
 
-impl Reach {
+impl OutageThrottle {
     pub(super) fn new() -> Self {
         let next = Mutex::new(Instant::now());
         Self {
@@ -58,7 +58,7 @@ impl Reach {
     }
 
     /// Takes in whether a request has reached the server.
-    pub(super) fn note(&self, reached: bool) {
+    pub(super) fn record(&self, reached: bool) {
         self.is_lost.send_if_modified(|is_lost| std::mem::replace(is_lost, !reached) == reached);
     }
 }
@@ -85,14 +85,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn requests_take_turns_until_one_is_answered() {
-        let reach = Reach::new();
+        let outage = OutageThrottle::new();
         let begun = Instant::now();
         let admit = || async {
-            reach.admit().await;
+            outage.admit().await;
             begun.elapsed()
         };
         assert_eq!([admit().await, admit().await], [Duration::ZERO; 2]);
-        reach.note(false);
+        outage.record(false);
         let mut waits: Vec<_> = futures::future::join_all((0..20).map(|_| admit())).await;
         waits.sort();
         assert!(waits.windows(2).all(|two| two[1] - two[0] >= APART), "{waits:?}");
@@ -104,7 +104,7 @@ mod tests {
 
         let answered = async {
             tokio::time::sleep(APART / 4).await;
-            reach.note(true);
+            outage.record(true);
         };
         let before = begun.elapsed();
         let (_, one, other) = tokio::join!(answered, admit(), admit());

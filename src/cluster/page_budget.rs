@@ -24,7 +24,7 @@ const GROWTH: u32 = 4;
 
 /// What all pages share.
 #[derive(Debug, Default)]
-pub(super) struct PageRoom(Mutex<State>);
+pub(super) struct PageBudget(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -45,17 +45,17 @@ struct Seen {
 
 /// The room that one page takes until this is dropped.
 #[derive(Debug)]
-pub(super) struct Taken {
-    room: Arc<PageRoom>,
+pub(super) struct Reservation {
+    budget: Arc<PageBudget>,
     of: (Resource, Form),
     bytes: usize,
     /// How many objects were asked for.
     pub(super) limit: u32,
 }
 
-impl PageRoom {
+impl PageBudget {
     /// Takes the room for a page that is about to be asked for.
-    pub(super) fn take(self: &Arc<Self>, resource: &Resource, form: Form) -> Taken {
+    pub(super) fn reserve(self: &Arc<Self>, resource: &Resource, form: Form) -> Reservation {
         let of = (resource.clone(), form);
         let mut state = self.lock();
         let Seen { limit, each, largest } = state.seen.get(&of).copied().unwrap_or(Seen {
@@ -68,7 +68,7 @@ impl PageRoom {
         let bytes = largest.min(limit as usize * each);
         state.taken += bytes;
         drop(state);
-        Taken { room: self.clone(), of, bytes, limit }
+        Reservation { budget: self.clone(), of, bytes, limit }
     }
 
     /// Whether at least half of the room is free.
@@ -82,10 +82,10 @@ impl PageRoom {
     }
 }
 
-impl Taken {
+impl Reservation {
     /// Takes in how large the page is that has come.
-    pub(super) fn learn(&mut self, objects: usize, bytes: usize) {
-        let mut state = self.room.lock();
+    pub(super) fn set_actual_size(&mut self, objects: usize, bytes: usize) {
+        let mut state = self.budget.lock();
         state.taken = state.taken - self.bytes + bytes;
         self.bytes = bytes;
         if objects == 0 {
@@ -101,9 +101,9 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for Reservation {
     fn drop(&mut self) {
-        self.room.lock().taken -= self.bytes;
+        self.budget.lock().taken -= self.bytes;
     }
 }
 
@@ -116,61 +116,66 @@ mod tests {
     }
 
     /// A page of a resource that has `objects` of `each` bytes.
-    fn page(room: &Arc<PageRoom>, name: impl ToString, objects: usize, each: usize) -> (usize, Taken) {
-        let mut taken = room.take(&resource(name), Form::Whole);
-        let objects = objects.min(taken.limit as usize);
-        taken.learn(objects, objects * each);
-        (objects, taken)
+    fn page(
+        budget: &Arc<PageBudget>,
+        name: impl ToString,
+        objects: usize,
+        each: usize,
+    ) -> (usize, Reservation) {
+        let mut reservation = budget.reserve(&resource(name), Form::Whole);
+        let objects = objects.min(reservation.limit as usize);
+        reservation.set_actual_size(objects, objects * each);
+        (objects, reservation)
     }
 
     #[test]
     fn pages_of_any_number_of_resources_are_bounded_together() {
-        let room = Arc::new(PageRoom::default());
-        let held: Vec<_> = (0..500).map(|name| page(&room, name, 1_000, 8 << 10)).collect();
-        assert!(room.lock().taken <= ROOM + 500 * (8 << 10), "{} bytes", room.lock().taken);
+        let budget = Arc::new(PageBudget::default());
+        let held: Vec<_> = (0..500).map(|name| page(&budget, name, 1_000, 8 << 10)).collect();
+        assert!(budget.lock().taken <= ROOM + 500 * (8 << 10), "{} bytes", budget.lock().taken);
         assert_eq!((held[0].0, held[499].0), (25, 1));
         drop(held);
-        assert_eq!(room.lock().taken, 0);
-        assert_eq!(page(&room, 499, 1_000, 8 << 10).0, 4);
+        assert_eq!(budget.lock().taken, 0);
+        assert_eq!(page(&budget, 499, 1_000, 8 << 10).0, 4);
     }
 
     #[test]
     fn small_lists_of_hundreds_of_resources_are_held_whole() {
-        let room = Arc::new(PageRoom::default());
-        let held: Vec<_> = (0..500).map(|name| page(&room, name, 20, 1_100)).collect();
+        let budget = Arc::new(PageBudget::default());
+        let held: Vec<_> = (0..500).map(|name| page(&budget, name, 20, 1_100)).collect();
         assert!(held.iter().all(|(objects, _)| *objects == 20));
     }
 
     #[test]
     fn a_page_that_was_small_for_lack_of_room_makes_none_smaller_that_follows() {
-        let room = Arc::new(PageRoom::default());
-        let sizes = (0..5).map(|_| page(&room, "things", 1_000, 1_000).0);
+        let budget = Arc::new(PageBudget::default());
+        let sizes = (0..5).map(|_| page(&budget, "things", 1_000, 1_000).0);
         assert_eq!(sizes.collect::<Vec<_>>(), [25, 100, 400, 500, 500]);
-        let others: Vec<_> = (0..500).map(|name| page(&room, name, 1_000, 100 << 10)).collect();
-        assert_eq!(page(&room, "things", 1_000, 1_000).0, 1);
+        let others: Vec<_> = (0..500).map(|name| page(&budget, name, 1_000, 100 << 10)).collect();
+        assert_eq!(page(&budget, "things", 1_000, 1_000).0, 1);
         drop(others);
-        assert_eq!(page(&room, "things", 1_000, 1_000).0, 500);
+        assert_eq!(page(&budget, "things", 1_000, 1_000).0, 500);
     }
 
     #[test]
     fn there_is_room_ahead_while_half_of_it_is_free() {
-        let room = Arc::new(PageRoom::default());
+        let budget = Arc::new(PageBudget::default());
         let mut held = Vec::new();
-        while room.is_half_free() {
-            held.push(page(&room, "things", 1_000, 100 << 10));
+        while budget.is_half_free() {
+            held.push(page(&budget, "things", 1_000, 100 << 10));
         }
-        let taken = room.lock().taken;
+        let taken = budget.lock().taken;
         assert!(taken > ROOM / 2 && taken <= ROOM / 2 + (3 << 20), "{taken} bytes");
         held.pop();
-        assert!(room.is_half_free());
+        assert!(budget.is_half_free());
     }
 
     #[test]
     fn what_was_asked_for_and_never_came_takes_no_room() {
-        let room = Arc::new(PageRoom::default());
-        let asked: Vec<_> = (0..4).map(|name| room.take(&resource(name), Form::Whole)).collect();
-        assert_eq!(room.lock().taken, 4 * 25 * USUAL);
+        let budget = Arc::new(PageBudget::default());
+        let asked: Vec<_> = (0..4).map(|name| budget.reserve(&resource(name), Form::Whole)).collect();
+        assert_eq!(budget.lock().taken, 4 * 25 * USUAL);
         drop(asked);
-        assert_eq!(room.lock().taken, 0);
+        assert_eq!(budget.lock().taken, 0);
     }
 }

@@ -16,7 +16,7 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 const STEADY: Duration = Duration::from_secs(10);
 
 /// What happens to the objects of one resource.
-pub struct Follow {
+pub struct ResumingWatch {
     cluster: Cluster,
     resource: Resource,
     /// The resource version up to which everything was delivered.
@@ -27,9 +27,9 @@ pub struct Follow {
     fails: bool,
 }
 
-/// What a follower receives.
+/// What the watch brings.
 #[derive(Debug)]
-pub enum News {
+pub enum WatchUpdate {
     /// An object was created.
     Created(Object),
     /// An object was changed.
@@ -48,7 +48,7 @@ enum State {
     Open { watch: Watch, since: Instant },
 }
 
-impl Follow {
+impl ResumingWatch {
     /// Follows the objects of `resource` from a resource version on.
     pub fn new(cluster: Cluster, resource: Resource, from: String) -> Self {
         Self {
@@ -61,11 +61,11 @@ impl Follow {
         }
     }
 
-    /// The next news. This future may be dropped at any time: nothing is lost by it, nor asked for twice.
+    /// The next update. This future may be dropped at any time: nothing is lost by it, nor asked for twice.
     ///
     /// # Errors
     /// Only where the resource version is too old: everything has to be listed again.
-    pub async fn next(&mut self) -> Result<News, CallError> {
+    pub async fn next(&mut self) -> Result<WatchUpdate, CallError> {
         loop {
             let ended = match &mut self.state {
                 State::Closed { until } => {
@@ -85,16 +85,16 @@ impl Follow {
                     match next(watch, self.fails.then(|| *since + STEADY)).await {
                         None => {
                             self.fails = false;
-                            return Ok(News::Resumed);
+                            return Ok(WatchUpdate::Resumed);
                         }
                         Some(Ok(Some(change))) => {
                             change.resource_version().clone_into(&mut self.from);
                             let failed = std::mem::take(&mut self.fails);
                             return Ok(match change {
-                                Change::Created(object) => News::Created(object),
-                                Change::Applied(object) => News::Applied(object),
-                                Change::Deleted(object) => News::Deleted(object),
-                                Change::Bookmark(_) if failed => News::Resumed,
+                                Change::Created(object) => WatchUpdate::Created(object),
+                                Change::Applied(object) => WatchUpdate::Applied(object),
+                                Change::Deleted(object) => WatchUpdate::Deleted(object),
+                                Change::Bookmark(_) if failed => WatchUpdate::Resumed,
                                 Change::Bookmark(_) => continue,
                             });
                         }
@@ -111,11 +111,11 @@ impl Follow {
         }
     }
 
-    fn failed(&mut self, error: CallError) -> Result<News, CallError> {
+    fn failed(&mut self, error: CallError) -> Result<WatchUpdate, CallError> {
         let wait = self.backoff.failed(error.retry_after());
         self.fails = true;
         self.state = State::Closed { until: Instant::now() + wait };
-        if error.is_expired() { Err(error) } else { Ok(News::Failed(error, wait)) }
+        if error.is_expired() { Err(error) } else { Ok(WatchUpdate::Failed(error, wait)) }
     }
 
     fn open(&self) -> BoxFuture<'static, Result<Watch, CallError>> {
