@@ -15,7 +15,7 @@ use crate::commands::policy::Rules;
 use crate::commands::sample::Sample;
 
 /// What is reported of one CRD.
-pub(super) struct Told {
+pub(super) struct CrdImpact {
     pub(super) crd: String,
     pub(super) old_version: Option<String>,
     pub(super) new_version: String,
@@ -39,7 +39,7 @@ pub(super) struct Detail {
     pub(super) skipped: Option<Skip>,
 }
 
-impl Told {
+impl CrdImpact {
     pub(super) fn new(name: &str, old: Option<&Crd>, new: &Crd, limit: Option<usize>, rules: Rules) -> Self {
         let nothing = Schema::default();
         let old_schema = old.map_or(&nothing, |old| &old.storage().schema);

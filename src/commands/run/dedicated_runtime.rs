@@ -13,14 +13,14 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// A thread for the Lease and for health, which answers in time however large an object is.
-pub(super) struct Vital(Option<Runtime>);
+pub(super) struct DedicatedRuntime(Option<Runtime>);
 
-impl Vital {
+impl DedicatedRuntime {
     pub(super) fn new() -> std::io::Result<Self> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder
             .worker_threads(1)
-            .thread_name("etch-vital")
+            .thread_name("etch-lease")
             .enable_all()
             .build()
             .map(|runtime| Self(Some(runtime)))
@@ -54,7 +54,7 @@ impl Vital {
     }
 }
 
-impl Drop for Vital {
+impl Drop for DedicatedRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();

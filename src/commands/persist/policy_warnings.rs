@@ -9,7 +9,7 @@ use etch::domain::plan::{Ownership, Terms};
 use crate::commands::policy::{Rules, first};
 
 /// What the policies of the cluster say against writing to the objects of a CRD on these terms.
-pub(super) fn against(rules: &Rules, terms: &Terms) -> Vec<String> {
+pub(super) fn conflicts(rules: &Rules, terms: &Terms) -> Vec<String> {
     let settings = match rules {
         Rules::Assumed => return Vec::new(),
         Rules::Unselected => return vec!["no DefaultsPolicy selects it".to_owned()],
@@ -67,7 +67,7 @@ mod tests {
         let policies: Policies = policies.collect();
         let assigned = assign(&policies, "things.example.com", "example.com", &labels, Duration::ZERO);
         let rules = assigned.map_or(Rules::Unselected, |assigned| Rules::Governed(assigned.settings));
-        against(&rules, &Terms { ownership, ..Terms::default() })
+        conflicts(&rules, &Terms { ownership, ..Terms::default() })
     }
 
     #[test]
@@ -76,7 +76,7 @@ mod tests {
         let gold =
             |mode: &str| ("gold", json!({ "selector": { "matchLabels": { "tier": "gold" } }, "mode": mode }));
         let none: [&str; 0] = [];
-        assert_eq!(against(&Rules::Assumed, &Terms::default()), none);
+        assert_eq!(conflicts(&Rules::Assumed, &Terms::default()), none);
         assert_eq!(said(&[], Ownership::Own), ["no DefaultsPolicy selects it"]);
         assert_eq!(said(std::slice::from_ref(&all), Ownership::None), none);
         assert_eq!(said(&[all.clone(), gold("Persist")], Ownership::None), none);
