@@ -11,7 +11,7 @@ use tokio::sync::broadcast;
 use super::context::SharedIndex;
 use super::index::{Change, Index};
 use crate::api::{Mode, Settings};
-use crate::domain::upgrade::Guarding;
+use crate::domain::upgrade::GuardMode;
 
 /// The operator's index of policies; cheap to clone.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub struct GoverningPolicy {
     /// The settings of the policy that governs it.
     pub settings: Settings,
     /// What that policy asks for when the CRD is upgraded.
-    pub guarding: Guarding,
+    pub guard_mode: GuardMode,
 }
 
 impl PolicyLookup {
@@ -41,8 +41,9 @@ impl PolicyLookup {
         let labels = metadata["labels"].as_object().into_iter().flatten();
         let labels: BTreeMap<String, String> =
             labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
-        let (settings, guarding) = self.index().guarded(metadata["name"].as_str()?, &labels, self.settle)?;
-        Some(GoverningPolicy { settings, guarding })
+        let (settings, guard_mode) =
+            self.index().guarded(metadata["name"].as_str()?, &labels, self.settle)?;
+        Some(GoverningPolicy { settings, guard_mode })
     }
 
     /// Why nothing may be written to the objects of a CRD as this document has it, in a word and a sentence; none if they may be

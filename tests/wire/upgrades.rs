@@ -8,7 +8,7 @@ use axum::body::Body;
 use etch::controller::{Operator, UpgradeGuard};
 use etch::domain::upgrade::{ALLOW_ANNOTATION, digest};
 use etch::metrics::Metrics;
-use etch::server::admission::{Desk, References, Serving, Upgrades};
+use etch::server::admission::{AdmissionHandler, References, ServedSchemas, Upgrades};
 use futures::FutureExt;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -39,8 +39,9 @@ impl Replica {
         });
         let metrics = Arc::new(Metrics::default());
         let references = References::new(|_| async { None }.boxed());
-        let desk = Desk::new(Serving::default(), references, metrics.clone()).guarded_by(upgrades);
-        Self { router: desk.router(), log, metrics, _operator: operator }
+        let handler =
+            AdmissionHandler::new(ServedSchemas::default(), references, metrics.clone()).guarded_by(upgrades);
+        Self { router: handler.router(), log, metrics, _operator: operator }
     }
 
     async fn ask(&self, request: Value) -> Value {

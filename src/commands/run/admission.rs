@@ -12,7 +12,9 @@ use etch::controller::{Admission, Clock, PolicyLookup, SelfManaged, UpgradeGuard
 use etch::domain::admission::renewal::Lifetimes;
 use etch::domain::admission::{Endpoint, Injection, Lookup, SERVICE};
 use etch::server::Readiness;
-use etch::server::admission::{Certificates, Desk, Reference, References, Serving, Upgrades, serve};
+use etch::server::admission::{
+    AdmissionHandler, Certificates, Reference, References, ServedSchemas, Upgrades, serve,
+};
 use futures::FutureExt;
 use http::Uri;
 use tokio::net::TcpListener;
@@ -107,7 +109,7 @@ impl AdmissionFlags {
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("--admission-listen {address}"))?;
         info!(listening = %listener.local_addr()?, "admission is served");
-        let serving = Serving::default();
+        let serving = ServedSchemas::default();
         let endpoint = Endpoint {
             namespace: namespace.to_owned(),
             url: self.admission_url.clone(),
@@ -130,7 +132,7 @@ impl AdmissionFlags {
             }
             None => (admission, None),
         };
-        let desk = Desk::new(serving, references(cluster.clone()), metrics)
+        let handler = AdmissionHandler::new(serving, references(cluster.clone()), metrics)
             .guarded_by(upgrades(UpgradeGuard::new(cluster.clone(), policies)));
         let over = {
             let (ended, ready) = (ended.clone(), ready.clone());
@@ -140,7 +142,7 @@ impl AdmissionFlags {
                 tokio::time::sleep(LINGER).await;
             }
         };
-        let server = tokio::spawn(serve(listener, tls, desk.router(), over));
+        let server = tokio::spawn(serve(listener, tls, handler.router(), over));
         let (ready, folder) = (ready.clone(), self.admission_certificates.clone());
         let certificates = tokio::spawn(async move {
             let ready = || ready.has_a_certificate();

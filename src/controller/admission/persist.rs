@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tracing::{debug, error, info, warn};
 
-use super::lookable::Lookable;
+use super::checked_schema::CheckedSchema;
 use crate::cluster::{Backoff, CallError, Cluster, Pace, PaceMode};
 use crate::controller::object::outcome::{counted, pressure};
 use crate::controller::policy_lookup::PolicyLookup;
@@ -109,7 +109,7 @@ impl Writer<'_> {
     ///
     /// # Errors
     /// Why no further object of the resource may be written.
-    pub(super) async fn store(&self, schema: &Lookable, read: &Object) -> Result<Kept, Stop> {
+    pub(super) async fn store(&self, schema: &CheckedSchema, read: &Object) -> Result<Kept, Stop> {
         let mut object = read.clone();
         let mut backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
         for _ in 0..ATTEMPTS {
@@ -167,7 +167,7 @@ impl Writer<'_> {
     }
 
     /// What an object lacks by a schema; none where that failed. Rules may cost some time.
-    async fn lacking(&self, schema: &Lookable, object: &Object) -> Option<Lacking> {
+    async fn lacking(&self, schema: &CheckedSchema, object: &Object) -> Option<Lacking> {
         let (schema, resource, object) = (schema.clone(), self.resource.clone(), object.clone());
         let found =
             spawn_blocking(move || schema.schema.lacking(&resource, object.json(), &schema.inputs.facts));
@@ -177,7 +177,12 @@ impl Writer<'_> {
 
     /// Reads an object that was written once more, from etcd; what has become of it, or none where somebody else has written
     /// it meanwhile.
-    async fn proved(&self, schema: &Lookable, before: &Object, revision: &str) -> Result<Option<Kept>, Stop> {
+    async fn proved(
+        &self,
+        schema: &CheckedSchema,
+        before: &Object,
+        revision: &str,
+    ) -> Result<Option<Kept>, Stop> {
         let fresh = match self.read(before).await? {
             Ok(Some(fresh)) => fresh,
             Ok(None) => return Ok(Some(Kept::Skipped)),

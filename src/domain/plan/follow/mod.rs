@@ -151,7 +151,7 @@ fn plan(object: &Object, crd: &Crd, terms: &Terms, moves: &[(Path, Option<&Json>
 fn broken(object: &Object, crd: &Crd, moves: &[(Path, Option<&Json>)]) -> Vec<Broken> {
     // What a default that is gone leaves behind is for no scope of the present defaults to tell.
     let is_reached =
-        |(place, present): &(Path, Option<&Json>)| present.is_none() || crd.guard().reaches(place);
+        |(place, present): &(Path, Option<&Json>)| present.is_none() || crd.breakable_scopes().covers(place);
     if !moves.iter().any(is_reached) {
         return Vec::new();
     }

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::Guard;
+use super::BreakableScopes;
 use crate::domain::path::{Path, Step};
 use crate::domain::schema::Schema;
 
 /// The places in a schema whose `spec` is this.
 fn scopes(spec: &Value) -> Vec<String> {
     let schema = json!({ "type": "object", "properties": { "spec": spec } });
-    let guard = Guard::of(&Schema::parse(&schema).expect("an accepted schema"));
-    guard.scopes().iter().map(Path::to_string).collect()
+    let breakable = BreakableScopes::of(&Schema::parse(&schema).expect("an accepted schema"));
+    breakable.scopes().iter().map(Path::to_string).collect()
 }
 
 /// A spec with a default at `d`, and more keywords.
@@ -115,7 +115,7 @@ fn a_place_is_reached_from_above_and_from_below() {
     let spec = json!({ "type": "object", "properties": {
         "l": { "type": "array", "items": nested }, "other": { "type": "string", "default": "x" } } });
     let schema = json!({ "type": "object", "properties": { "spec": spec } });
-    let guard = Guard::of(&Schema::parse(&schema).expect("an accepted schema"));
+    let breakable = BreakableScopes::of(&Schema::parse(&schema).expect("an accepted schema"));
     let spec = || Path::root().join(Step::Field("spec".to_owned()));
     let list = || spec().join(Step::Field("l".to_owned()));
     let item = || list().join(Step::Index(3));
@@ -126,6 +126,6 @@ fn a_place_is_reached_from_above_and_from_below() {
         (list(), true),
         (spec().join(Step::Field("other".to_owned())), false),
     ] {
-        assert_eq!(guard.reaches(&place), reached, "{place}");
+        assert_eq!(breakable.covers(&place), reached, "{place}");
     }
 }

@@ -1,12 +1,12 @@
 //! What is answered to whoever upgrades a CRD.
 //! It must not look at objects.
 
-use super::{ALLOW_ANNOTATION, Findings, Guarding};
+use super::{ALLOW_ANNOTATION, Findings, GuardMode};
 use crate::domain::admission::shortened;
 
 /// The answer to a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ruling {
+pub struct GuardDecision {
     /// Why it is refused; none where it passes.
     pub refusal: Option<String>,
     /// What its author is warned of; each of a length that every client shows.
@@ -14,26 +14,27 @@ pub struct Ruling {
 }
 
 /// Decides. `digest` is that of the new CRD, and `allowed` the digest of the upgrade that the annotation lets through.
-pub fn rule(
+pub fn decide(
     crd: &str,
-    guarding: Guarding,
+    guard_mode: GuardMode,
     findings: &Findings,
     digest: &str,
     allowed: Option<&str>,
-) -> Ruling {
+) -> GuardDecision {
     let all = || findings.lines.iter().chain(&findings.unchecked).cloned();
-    match guarding {
-        Guarding::Off => Ruling::default(),
-        Guarding::Deny if findings.does_harm && allowed.map(str::trim) != Some(digest) => {
+    match guard_mode {
+        GuardMode::Off => GuardDecision::default(),
+        GuardMode::Deny if findings.does_harm && allowed.map(str::trim) != Some(digest) => {
             let listed: String = all().map(|line| format!("\n- {line}")).collect();
             let refusal = format!(
                 "the upgrade of {crd} does harm to objects:{listed}\nTo let exactly this upgrade through, set the \
                  annotation {ALLOW_ANNOTATION}: {digest}"
             );
-            Ruling { refusal: Some(refusal), warnings: Vec::new() }
+            GuardDecision { refusal: Some(refusal), warnings: Vec::new() }
         }
-        Guarding::Warn | Guarding::Deny => {
-            Ruling { refusal: None, warnings: all().map(|line| shortened(format!("etch: {line}"))).collect() }
-        }
+        GuardMode::Warn | GuardMode::Deny => GuardDecision {
+            refusal: None,
+            warnings: all().map(|line| shortened(format!("etch: {line}"))).collect(),
+        },
     }
 }

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::Faults;
+use super::NewViolations;
 use crate::domain::crd::Crd;
 use crate::domain::impact::{Counted, Effect, Kind, Place, Tally, Word};
 use crate::domain::object::Object;
@@ -17,14 +17,14 @@ const LINES: usize = 10;
 
 /// The objects that were looked at.
 #[derive(Debug, Default)]
-pub struct Look {
+pub struct FindingsBuilder {
     tally: Tally,
     /// The first objects at each place, in the order in which they came.
     first: BTreeMap<Place, Vec<String>>,
     does_harm: bool,
 }
 
-/// Whether the look has met all objects.
+/// Whether the check has met all objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// All of them.
@@ -43,14 +43,14 @@ pub enum Extent {
 pub struct Findings {
     /// What it does, the worst first.
     pub lines: Vec<String>,
-    /// Whether it changes, takes away or breaks anything, as far as was looked.
+    /// Whether it changes, takes away or breaks anything, as far as was checked.
     pub does_harm: bool,
     /// What could not be found out.
     pub unchecked: Option<String>,
 }
 
-impl Look {
-    /// At no object yet, in a cluster in which writes may do this.
+impl FindingsBuilder {
+    /// No object yet, in a cluster in which writes may do this.
     pub fn new(terms: Terms) -> Self {
         Self { tally: Tally::new(terms), ..Self::default() }
     }
@@ -73,7 +73,7 @@ impl Look {
     }
 
     /// What was found, in objects and in the schema.
-    pub fn findings(&self, faults: &Faults, extent: &Extent) -> Findings {
+    pub fn findings(&self, violations: &NewViolations, extent: &Extent) -> Findings {
         let all = match (self.objects(), extent) {
             (1, Extent::Whole) => "1 object".to_owned(),
             (total, Extent::Whole) => format!("{total} objects"),
@@ -82,9 +82,10 @@ impl Look {
         let mut places: Vec<_> = self.tally.summary.iter().filter(|(place, _)| counts(place)).collect();
         places.sort_by_key(|(place, objects)| (Reverse(place.word), Reverse(**objects), &place.text));
         let mut lines = Vec::new();
-        for (what, found) in
-            [("not structural", &faults.non_structural), ("invalid defaults", &faults.invalid_defaults)]
-        {
+        for (what, found) in [
+            ("not structural", &violations.non_structural),
+            ("invalid defaults", &violations.invalid_defaults),
+        ] {
             if !found.is_empty() {
                 lines.push(format!("{what}: {}", listed(found, found.len() as u64)));
             }
@@ -97,7 +98,11 @@ impl Look {
             let more = lines.split_off(LINES - 1).len();
             lines.push(format!("and {more} more places; `etch impact -f FILE --live` lists all"));
         }
-        Findings { lines, does_harm: self.does_harm || !faults.is_none(), unchecked: self.unchecked(extent) }
+        Findings {
+            lines,
+            does_harm: self.does_harm || !violations.is_none(),
+            unchecked: self.unchecked(extent),
+        }
     }
 
     fn unchecked(&self, extent: &Extent) -> Option<String> {

@@ -24,9 +24,9 @@ pub type Schemas = BTreeMap<String, Served>;
 
 /// What is served at present; cheap to clone. A request sees one state of it from its beginning to its end.
 #[derive(Clone, Debug, Default)]
-pub struct Serving(Arc<RwLock<Arc<Schemas>>>);
+pub struct ServedSchemas(Arc<RwLock<Arc<Schemas>>>);
 
-impl Serving {
+impl ServedSchemas {
     /// What is served now.
     pub fn now(&self) -> Arc<Schemas> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()

@@ -7,14 +7,14 @@ use crate::domain::schema::rules::crd::{Verdict, judge};
 
 /// What is wrong with a CRD after an upgrade, and was not before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
+pub struct NewViolations {
     /// Violations of the structural schema rules, in the server's words.
     pub non_structural: Vec<String>,
     /// Places of defaults that are themselves invalid.
     pub invalid_defaults: Vec<String>,
 }
 
-impl Faults {
+impl NewViolations {
     /// Whether there are none.
     pub fn is_none(&self) -> bool {
         self.non_structural.is_empty() && self.invalid_defaults.is_empty()
@@ -22,13 +22,13 @@ impl Faults {
 }
 
 /// Compares two states of a CRD, each as a document and as it was read; none where it cannot be read.
-pub fn faults(old: (&Json, Option<&Crd>), new: (&Json, Option<&Crd>)) -> Faults {
+pub fn new_violations(old: (&Json, Option<&Crd>), new: (&Json, Option<&Crd>)) -> NewViolations {
     let (before, after) = (violations(old.0), violations(new.0));
     let places = |crd: Option<&Crd>| -> Vec<String> {
         crd.into_iter().flat_map(Crd::invalid_defaults).map(ToString::to_string).collect()
     };
     let (known, found) = (places(old.1), places(new.1));
-    Faults {
+    NewViolations {
         non_structural: after.into_iter().filter(|violation| !before.contains(violation)).collect(),
         invalid_defaults: found.into_iter().filter(|place| !known.contains(place)).collect(),
     }

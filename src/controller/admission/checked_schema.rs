@@ -9,7 +9,7 @@ use crate::domain::admission::Compiled;
 
 /// A schema that existing objects can be judged by.
 #[derive(Clone, Debug)]
-pub(super) struct Lookable {
+pub(super) struct CheckedSchema {
     pub(super) name: String,
     pub(super) inputs: Inputs,
     pub(super) schema: Arc<Compiled>,
@@ -19,7 +19,7 @@ pub(super) struct Lookable {
     pub(super) restricted: bool,
 }
 
-/// What the outcome of a look depends on, but for the objects themselves.
+/// What the outcome of a check depends on, but for the objects themselves.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Inputs {
     pub(super) uid: String,

@@ -12,14 +12,14 @@ use super::validate::Prepared;
 
 /// What is known of one schema.
 #[derive(Debug, Default)]
-pub struct Guard {
+pub struct BreakableScopes {
     /// The topmost places of which a default below may break a rule or a restriction, sorted.
     scopes: Vec<Path>,
     /// Made when the first object has to be judged: most CRDs need none.
     prepared: OnceLock<Prepared>,
 }
 
-impl Guard {
+impl BreakableScopes {
     /// Looks for the places of a schema.
     pub fn of(schema: &Schema) -> Self {
         let mut scopes = Vec::new();
@@ -35,7 +35,7 @@ impl Guard {
     }
 
     /// Whether a default that is filled in at a place of an object, with the defaults below it, can break anything there.
-    pub fn reaches(&self, place: &Path) -> bool {
+    pub fn covers(&self, place: &Path) -> bool {
         !self.scopes.is_empty() && touches(&self.scopes, &place.to_schema())
     }
 
