@@ -3,12 +3,12 @@
 
 pub mod admission;
 pub mod audit;
+pub mod bloom_filter;
 pub mod breakable;
 pub mod condition;
 pub mod crd;
 pub mod decode;
 pub mod field;
-pub mod filter;
 pub mod go;
 pub mod impact;
 pub mod lint;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use etch::cluster::Scope;
-use etch::domain::impact::{Changed, Counts, Effect, Kind, SchemaChanges, Word, by_word};
+use etch::domain::impact::{Changed, Counts, Effect, EffectKind, Kind, SchemaChanges, by_effect};
 use etch::domain::json::Json;
 use etch::domain::object::IGNORE_ANNOTATION;
 use etch::domain::path::Path;
@@ -61,7 +61,7 @@ fn crd(impact: &CrdImpact) -> Value {
             .summary
             .iter()
             .map(|(place, objects)| {
-                json!({ "effect": place.word.as_str(), "where": place.text, "objects": objects })
+                json!({ "effect": place.effect.as_str(), "where": place.text, "objects": objects })
             })
             .collect::<Vec<_>>(),
         "details": impact
@@ -178,7 +178,7 @@ fn objects(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result
     let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
     let mut table = Table::new([right("OBJECTS"), left("EFFECT"), left("WHERE")]);
     for (place, objects) in &impact.tally.summary {
-        let effect = Cell::new(place.word.as_str(), tone(place.word));
+        let effect = Cell::new(place.effect.as_str(), tone(place.effect));
         table.row([objects.to_string().into(), effect, place.text.as_str().into()]);
     }
     table.write(out, style)?;
@@ -189,19 +189,19 @@ fn objects(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result
             Some(why) => format!("{identity} ({})", why_skipped(*why)),
             None => identity.to_string(),
         };
-        for (word, paths) in by_word(effect) {
+        for (kind, paths) in by_effect(effect) {
             if !paths.is_empty() {
                 let paths: Vec<_> = paths.iter().map(Path::to_string).collect();
                 table.row([
                     name.as_str().into(),
-                    Cell::new(word.as_str(), tone(word)),
+                    Cell::new(kind.as_str(), tone(kind)),
                     paths.join(" ").into(),
                 ]);
             }
         }
         for problem in &effect.problems {
-            let word = Cell::new(Word::Problem.as_str(), tone(Word::Problem));
-            table.row([name.as_str().into(), word, problem.to_string().into()]);
+            let kind = Cell::new(EffectKind::Problem.as_str(), tone(EffectKind::Problem));
+            table.row([name.as_str().into(), kind, problem.to_string().into()]);
         }
     }
     table.write(out, style)?;
@@ -237,10 +237,10 @@ fn persist_flags(terms: &Terms) -> String {
     format!("{own}{drop}")
 }
 
-fn tone(word: Word) -> Tone {
-    match word {
-        Word::Appears => Tone::Plain,
-        Word::Changes | Word::Follows | Word::Disappears => Tone::Warning,
-        Word::Hidden | Word::Dropped | Word::Problem => Tone::Bad,
+fn tone(kind: EffectKind) -> Tone {
+    match kind {
+        EffectKind::Appears => Tone::Plain,
+        EffectKind::Changes | EffectKind::Follows | EffectKind::Disappears => Tone::Warning,
+        EffectKind::Hidden | EffectKind::Dropped | EffectKind::Problem => Tone::Bad,
     }
 }

@@ -45,7 +45,7 @@ impl CrdTask {
         pass.tally.mutated().into_iter().for_each(|identity| queue.back_off(identity));
         let mut updates = Updates::after(pass.tally.counts());
         let mut blind = WatchOutage::default();
-        self.witness.read();
+        self.restore_check.checked();
         loop {
             tokio::select! {
                 () = parts.pause_watch.changed() => {
@@ -122,11 +122,11 @@ impl CrdTask {
                 },
                 () = self.status_writer.recheck_due() => {
                     if queue.drive_while(self.status_writer.recheck()).await {
-                        self.witness.doubt();
+                        self.restore_check.check_now();
                     }
                 }
-                () = self.witness.due() => {
-                    self.witness.read();
+                () = self.restore_check.due() => {
+                    self.restore_check.checked();
                     match queue.drive_while(self.status_writer.is_report_ours()).await {
                         Ok(true) => {}
                         Ok(false) => return Err(TaskError::Restored(Sign::Report)),

@@ -15,7 +15,7 @@ use crate::domain::plan::{
 
 /// What is known of one default of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct DefaultExplanation {
     /// Where it applies.
     pub path: Path,
     /// What is known of it.
@@ -51,12 +51,12 @@ pub fn explain(
     rules: &Rules<'_>,
     missing: &[Missing],
     exact: bool,
-) -> Vec<Account> {
+) -> Vec<DefaultExplanation> {
     let mut filled = Vec::new();
     crd.compiled().filled(object.json(), &mut |at: &Trail<'_>, _: &_| filled.push(at.to_path()));
     let prediction = predict(object, crd, rules.terms, &rules.record.of_cleared(), rules.changes);
-    let intention = Intention { object, crd, rules, prediction: &prediction };
-    let account = |path: Path| {
+    let action = OperatorAction { object, crd, rules, prediction: &prediction };
+    let explanation = |path: Path| {
         let found =
             missing.iter().find(|missing| missing.path.contains(&path) || path.contains(&missing.path));
         // A part that is missing below a place that is there says nothing of the place.
@@ -71,27 +71,28 @@ pub fn explain(
         };
         let owners = owners_of(object, crd, &path);
         let reason = match state {
-            State::Stored if let Some(reason) = intention.of_old_value(&path) => reason,
+            State::Stored if let Some(reason) = action.of_old_value(&path) => reason,
             State::Stored if !is_default => {
                 "the value differs from the default, so somebody wrote it".to_owned()
             }
             State::Stored if exact => "etcd holds it".to_owned(),
             State::Stored => "the object was written after the schema had the default".to_owned(),
-            _ => intention.of_missing(state, !owners.is_empty()),
+            _ => action.of_missing(state, !owners.is_empty()),
         };
-        Account { path, state, origin, owners, reason }
+        DefaultExplanation { path, state, origin, owners, reason }
     };
-    let mut accounts: Vec<Account> = places(object.json(), crd).into_iter().map(account).collect();
-    let is_told = |path: &Path| accounts.iter().any(|account| account.path == *path);
+    let mut explanations: Vec<DefaultExplanation> =
+        places(object.json(), crd).into_iter().map(explanation).collect();
+    let is_told = |path: &Path| explanations.iter().any(|explanation| explanation.path == *path);
     let gone: Vec<Path> = prediction.moved.iter().filter(|path| !is_told(path)).cloned().collect();
-    accounts.extend(gone.into_iter().map(|path| Account {
-        reason: intention.of_old_value(&path).unwrap_or_default(),
+    explanations.extend(gone.into_iter().map(|path| DefaultExplanation {
+        reason: action.of_old_value(&path).unwrap_or_default(),
         owners: owners_of(object, crd, &path),
         state: State::Stored,
         origin: "object",
         path,
     }));
-    accounts
+    explanations
 }
 
 fn owners_of(object: &Object, crd: &Crd, path: &Path) -> Vec<String> {
@@ -102,14 +103,14 @@ fn owners_of(object: &Object, crd: &Crd, path: &Path) -> Vec<String> {
 }
 
 /// What Etch does with an object, and with one default of it.
-struct Intention<'a> {
+struct OperatorAction<'a> {
     object: &'a Object,
     crd: &'a Crd,
     rules: &'a Rules<'a>,
     prediction: &'a Prediction,
 }
 
-impl Intention<'_> {
+impl OperatorAction<'_> {
     /// What Etch does about a value that is what its default gave before; none where it is not.
     fn of_old_value(&self, path: &Path) -> Option<String> {
         let known = "the value is what the default was before it changed";

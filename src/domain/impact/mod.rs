@@ -24,7 +24,7 @@ use difference::{Difference, difference};
 pub use kind::Kind;
 pub use schemas::{Changed, SchemaChanges, compare};
 pub use stored::presumed;
-pub use tally::{Counted, Counts, Place, Tally, Word, by_word};
+pub use tally::{Counted, Counts, EffectKind, Place, Tally, by_effect};
 
 /// An upgrade from one state of a CRD to another, made ready for looking at many objects.
 #[derive(Debug)]

@@ -36,7 +36,7 @@ pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten, skip, unproved, w
 pub use embed::{Embedding, Withheld, embed, harmed};
 pub use exceptions::Exceptions;
 pub use follow::{
-    Change, Following, Past, changes, follow, has_followed, is_followable, past, past_of, shows_past,
+    Change, Following, OldDefault, changes, follow, has_followed, is_followable, past, past_of, shows_past,
 };
 pub use hidden::hidden;
 pub use lag_check::with_lag_check;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::NewViolations;
 use crate::domain::crd::Crd;
-use crate::domain::impact::{Counted, Effect, Kind, Place, Tally, Word};
+use crate::domain::impact::{Counted, Effect, EffectKind, Kind, Place, Tally};
 use crate::domain::object::Object;
 use crate::domain::plan::Terms;
 
@@ -80,7 +80,7 @@ impl FindingsBuilder {
             (total, Extent::Part { .. }) => format!("the {total} that were checked"),
         };
         let mut places: Vec<_> = self.tally.summary.iter().filter(|(place, _)| counts(place)).collect();
-        places.sort_by_key(|(place, objects)| (Reverse(place.word), Reverse(**objects), &place.text));
+        places.sort_by_key(|(place, objects)| (Reverse(place.effect), Reverse(**objects), &place.text));
         let mut lines = Vec::new();
         for (what, found) in [
             ("not structural", &violations.non_structural),
@@ -130,14 +130,14 @@ fn does_harm(effect: &Effect) -> bool {
 
 fn words(place: &Place) -> String {
     let text = &place.text;
-    match place.word {
-        Word::Appears => format!("{text} appears"),
-        Word::Changes => format!("{text} changes"),
-        Word::Follows => format!("{text} follows its default (onChange: Follow)"),
-        Word::Disappears => format!("{text} disappears"),
-        Word::Hidden => format!("{text} becomes hidden, and the next write destroys it"),
-        Word::Dropped => format!("{text} becomes hidden, and Etch destroys it"),
-        Word::Problem => text.clone(),
+    match place.effect {
+        EffectKind::Appears => format!("{text} appears"),
+        EffectKind::Changes => format!("{text} changes"),
+        EffectKind::Follows => format!("{text} follows its default (onChange: Follow)"),
+        EffectKind::Disappears => format!("{text} disappears"),
+        EffectKind::Hidden => format!("{text} becomes hidden, and the next write destroys it"),
+        EffectKind::Dropped => format!("{text} becomes hidden, and Etch destroys it"),
+        EffectKind::Problem => text.clone(),
     }
 }
 

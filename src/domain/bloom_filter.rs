@@ -12,9 +12,9 @@ const PROBES: usize = 16;
 
 /// The set: its first byte is the number of probes, and the others are the bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter(Vec<u8>);
+pub struct BloomFilter(Vec<u8>);
 
-impl Filter {
+impl BloomFilter {
     /// The set of these hashes, in at most `room` bytes; no bytes for the empty set. Where there is little room for many, more
     /// that are no members are taken for some.
     pub fn of(hashes: impl ExactSizeIterator<Item = u64>, room: usize) -> Self {
@@ -89,8 +89,8 @@ mod tests {
     fn every_member_is_in_it_however_little_room_there_is() {
         for (members, room) in [(0, 100), (1, 100), (1000, 16_384), (1000, 100), (100_000, 4096)] {
             let hashes = numbered(0..members);
-            let filter = Filter::of(hashes.iter().copied(), room);
-            let read = Filter::from_bytes(filter.clone().into_bytes());
+            let filter = BloomFilter::of(hashes.iter().copied(), room);
+            let read = BloomFilter::from_bytes(filter.clone().into_bytes());
             assert!(hashes.iter().all(|hash| read.contains(*hash)));
             assert!(filter.into_bytes().len() <= room);
         }
@@ -99,13 +99,13 @@ mod tests {
     #[test]
     fn hardly_anything_else_is_as_long_as_there_is_room() {
         for members in [1, 3, 10, 100, 5000] {
-            let filter = Filter::of(numbered(0..members).into_iter(), 16_384);
+            let filter = BloomFilter::of(numbered(0..members).into_iter(), 16_384);
             let others = numbered(members..members + 100_000).into_iter();
             let wrong = others.filter(|hash| filter.contains(*hash)).count();
             assert!(wrong <= 10, "{wrong} of 100000 beside {members}");
         }
-        assert!(!Filter::of([].into_iter(), 100).contains(1));
-        assert!(!Filter::from_bytes(vec![7]).contains(1), "a set that was cut is empty");
+        assert!(!BloomFilter::of([].into_iter(), 100).contains(1));
+        assert!(!BloomFilter::from_bytes(vec![7]).contains(1), "a set that was cut is empty");
     }
 
     #[test]

@@ -15,7 +15,7 @@ const SELDOM: Duration = Duration::from_secs(3600);
 const SPREAD: Duration = Duration::from_secs(30);
 
 /// When the report of one CRD is to be read.
-pub(in crate::controller) struct Witness {
+pub(in crate::controller) struct RestoreCheck {
     /// Changes when something shows that etcd may have been restored; none where nothing does.
     sign: Option<watch::Receiver<()>>,
     due: Instant,
@@ -23,7 +23,7 @@ pub(in crate::controller) struct Witness {
     turn: Duration,
 }
 
-impl Witness {
+impl RestoreCheck {
     /// For the CRD `name`, whose report is read now.
     pub(in crate::controller) fn new(name: &str, sign: Option<&watch::Receiver<()>>) -> Self {
         let mut hasher = DefaultHasher::new();
@@ -33,18 +33,18 @@ impl Witness {
         if let Some(sign) = &mut sign {
             sign.mark_unchanged();
         }
-        let mut witness = Self { sign, due: Instant::now(), turn };
-        witness.read();
-        witness
+        let mut check = Self { sign, due: Instant::now(), turn };
+        check.checked();
+        check
     }
 
     /// The report is read now, or was written.
-    pub(in crate::controller) fn read(&mut self) {
+    pub(in crate::controller) fn checked(&mut self) {
         self.due = Instant::now() + if self.sign.is_some() { SELDOM } else { OFTEN };
     }
 
     /// There is a reason to read it at once.
-    pub(in crate::controller) fn doubt(&mut self) {
+    pub(in crate::controller) fn check_now(&mut self) {
         self.due = Instant::now();
     }
 
@@ -75,19 +75,19 @@ async fn changes(sign: Option<&mut watch::Receiver<()>>) {
 mod tests {
     use super::*;
 
-    async fn wait(witness: &mut Witness) -> Duration {
+    async fn wait(check: &mut RestoreCheck) -> Duration {
         let begun = Instant::now();
-        witness.due().await;
+        check.due().await;
         begun.elapsed()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_report_is_read_often_where_nothing_else_shows_a_restore() {
-        let mut witness = Witness::new("a", None);
-        assert_eq!(wait(&mut witness).await, OFTEN);
-        assert_eq!(wait(&mut witness).await, Duration::ZERO, "it stays due");
-        witness.read();
-        assert_eq!(wait(&mut witness).await, OFTEN);
+        let mut check = RestoreCheck::new("a", None);
+        assert_eq!(wait(&mut check).await, OFTEN);
+        assert_eq!(wait(&mut check).await, Duration::ZERO, "it stays due");
+        check.checked();
+        assert_eq!(wait(&mut check).await, OFTEN);
     }
 
     #[tokio::test(start_paused = true)]
@@ -96,13 +96,13 @@ mod tests {
         sender.send_replace(());
         let mut turns = Vec::new();
         for name in ["a", "b", "c"] {
-            let mut witness = Witness::new(name, Some(&sender.subscribe()));
-            assert_eq!(wait(&mut witness).await, SELDOM, "a sign from before is none");
-            witness.read();
+            let mut check = RestoreCheck::new(name, Some(&sender.subscribe()));
+            assert_eq!(wait(&mut check).await, SELDOM, "a sign from before is none");
+            check.checked();
             sender.send_replace(());
-            turns.push(wait(&mut witness).await);
-            witness.read();
-            assert_eq!(wait(&mut witness).await, SELDOM, "one sign is one read");
+            turns.push(wait(&mut check).await);
+            check.checked();
+            assert_eq!(wait(&mut check).await, SELDOM, "one sign is one read");
         }
         assert!(turns.iter().all(|turn| *turn <= SPREAD), "{turns:?}");
         assert!(turns[0] != turns[1] && turns[1] != turns[2], "{turns:?}");
@@ -111,8 +111,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_gives_no_more_signs_hastens_nothing() {
         let sender = watch::Sender::new(());
-        let mut witness = Witness::new("a", Some(&sender.subscribe()));
+        let mut check = RestoreCheck::new("a", Some(&sender.subscribe()));
         drop(sender);
-        assert_eq!(wait(&mut witness).await, SELDOM);
+        assert_eq!(wait(&mut check).await, SELDOM);
     }
 }

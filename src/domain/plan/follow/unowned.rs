@@ -10,14 +10,14 @@ use crate::domain::path::Path;
 use crate::domain::plan::{hidden, misfit};
 
 /// An object whose owners are asked about its values.
-pub(super) struct Free<'a> {
+pub(super) struct Unowned<'a> {
     object: &'a Object,
     crd: &'a Crd,
     /// The owners but Etch; none where what they say is not all that there is to say.
     others: Option<Claimants<'a>>,
 }
 
-impl<'a> Free<'a> {
+impl<'a> Unowned<'a> {
     /// Nothing is free in an object without `managedFields`, for somebody has cleared them and with them what was owned; nor
     /// where an owner speaks at a version that cannot express the whole object: the server goes on naming the old owners
     /// then, and does not record who sets what.

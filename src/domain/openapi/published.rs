@@ -14,20 +14,20 @@ const MOST: usize = 1 << 16;
 
 /// One default of a type.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Published {
+pub struct PublishedDefault {
     /// Where it stands.
     pub path: Path,
     /// The default, as it is published.
     pub default: Json,
     /// When it applies.
-    pub reach: Reach,
+    pub applies_when: AppliesWhen,
     /// The definition that declares the place.
     pub definition: String,
 }
 
 /// What it takes for a default to apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum AppliesWhen {
     /// Nothing: it applies to every object, or to every item of a list that is there.
     Always,
     /// That an optional object or list without a default is given.
@@ -41,7 +41,7 @@ impl Document {
     ///
     /// # Errors
     /// The document is broken.
-    pub fn published(&self, of: &TypeName, place: &[String]) -> Result<Vec<Published>, OpenApiError> {
+    pub fn published(&self, of: &TypeName, place: &[String]) -> Result<Vec<PublishedDefault>, OpenApiError> {
         let Some((name, schema)) = self.schema_of(of) else { return Ok(Vec::new()) };
         let mut walk = Walk { document: self, place, above: vec![name], found: Vec::new() };
         walk.below(&self.view(schema)?, &mut Path::root(), None, name)?;
@@ -79,7 +79,7 @@ struct Walk<'d, 'p> {
     place: &'p [String],
     /// The definitions that the place is in: what contains itself is not entered again.
     above: Vec<&'d str>,
-    found: Vec<Published>,
+    found: Vec<PublishedDefault>,
 }
 
 impl<'d> Walk<'d, '_> {
@@ -116,16 +116,21 @@ impl<'d> Walk<'d, '_> {
         if let Some(default) = default
             && self.is_meant(at)
         {
-            let reach = match waits {
-                _ if is_inner => Reach::Null,
-                Some(waits) => Reach::Given(waits.clone()),
-                None => Reach::Always,
+            let applies_when = match waits {
+                _ if is_inner => AppliesWhen::Null,
+                Some(waits) => AppliesWhen::Given(waits.clone()),
+                None => AppliesWhen::Always,
             };
             if self.found.len() == MOST || at.steps().len() > DEEPEST {
                 return Err(OpenApiError::TooLarge);
             }
             let (path, definition) = (at.clone(), definition.to_owned());
-            self.found.push(Published { path, default: copy(default).into(), reach, definition });
+            self.found.push(PublishedDefault {
+                path,
+                default: copy(default).into(),
+                applies_when,
+                definition,
+            });
         }
         let here = (!is_inner && !is_required && default.is_none()).then(|| at.clone());
         let waits = here.as_ref().or(waits);
