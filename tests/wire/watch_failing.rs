@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::pass_status::set_default;
 use super::server::{Answer, Request};
-use super::truth::set_default;
 use super::world::{CRDS, POLICIES, THINGS, World, is_about_objects, operate, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
