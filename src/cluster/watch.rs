@@ -10,6 +10,7 @@ use futures::{AsyncBufRead, AsyncBufReadExt, TryStreamExt};
 use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use super::call::{encoded, get};
 use super::call_error::cause;
@@ -40,6 +41,8 @@ pub enum Change {
 pub struct Watch {
     lines: Box<dyn AsyncBufRead + Send + Unpin>,
     line: Vec<u8>,
+    /// When it was opened, or the last line came.
+    heard: Instant,
     server: Server,
 }
 
@@ -65,12 +68,14 @@ impl Cluster {
         let response = self.open(get(&path)).await.map_err(|error| own(resource, error))?;
         let body = response.into_body().into_data_stream().map_err(std::io::Error::other);
         let server = self.server.clone();
-        Ok(Watch { lines: Box::new(body.into_async_read()), line: Vec::new(), server })
+        let lines = Box::new(body.into_async_read());
+        Ok(Watch { lines, line: Vec::new(), heard: Instant::now(), server })
     }
 }
 
 impl Watch {
-    /// The next change; none when the server has ended the watch in good order.
+    /// The next change; none when the server has ended the watch in good order. This future may be dropped at any time; the
+    /// server has not to be silent for longer because of it.
     ///
     /// # Errors
     /// See [`CallError`]; the watch is over then.
@@ -78,13 +83,14 @@ impl Watch {
         let silence = LIFETIME + GRACE;
         // A line that was begun when this future was dropped stays in the buffer, and is gone on with.
         let read = self.lines.read_until(b'\n', &mut self.line);
-        let count = tokio::time::timeout(silence, read)
+        let count = tokio::time::timeout_at(self.heard + silence, read)
             .await
             .map_err(|_| CallError::TimedOut(self.server.clone(), silence))?
             .map_err(|error| CallError::BrokenOff(self.server.clone(), cause(&error)))?;
         if count == 0 {
             return Ok(None);
         }
+        self.heard = Instant::now();
         let change = Change::parse(&self.line);
         self.line.clear();
         change.map(Some)

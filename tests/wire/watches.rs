@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etch::cluster::{Change, ListWatch, ListWatchEvent};
+use etch::cluster::{Change, ListWatch, ListWatchEvent, ResumingWatch, WatchUpdate};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -114,6 +114,23 @@ async fn silence_beyond_the_servers_own_limit_ends_a_watch() {
     assert!(told[3..].iter().all(|told| told == "failed: the API server did not answer within 305 s"));
     assert_eq!(watches[1].asked("resourceVersion"), "41");
     assert_eq!(log.count(Request::is_list), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_ends_a_watch_however_often_its_reader_turns_to_something_else() {
+    let (cluster, log) = serve(watched(|_, _| Answer::open_watch([bookmark(41)])));
+    let mut watch = ResumingWatch::new(cluster, things(), "40".to_owned());
+    let mut failed = 0;
+    let mut turns = tokio::time::interval(Duration::from_secs(120));
+    let end = Instant::now() + HOUR;
+    while Instant::now() < end {
+        tokio::select! {
+            update = watch.next() => failed += u32::from(matches!(update, Ok(WatchUpdate::Failed(..)))),
+            _ = turns.tick() => {}
+        }
+    }
+    assert!((10..=12).contains(&failed), "given up {failed} times");
+    assert!(log.count(Request::is_watch) >= 11);
 }
 
 #[tokio::test(start_paused = true)]
