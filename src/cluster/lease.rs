@@ -31,6 +31,8 @@ pub struct Lease {
     name: String,
     identity: String,
     seen: Option<Seen>,
+    /// When the request began by which it became ours.
+    taken: Instant,
     /// The times of renewals, of which the lease that is held has one: the last that was answered, and those after it.
     renewals: Vec<String>,
     /// Changes when it has another.
@@ -55,6 +57,7 @@ impl Lease {
             name: name.to_owned(),
             identity: identity.to_owned(),
             seen: None,
+            taken: Instant::now(),
             renewals: Vec::new(),
             set_back: watch::Sender::default(),
         }
@@ -70,6 +73,7 @@ impl Lease {
         loop {
             // Others may have renewed it since.
             self.renewals.clear();
+            self.taken = Instant::now();
             let taken = timeout(PATIENCE, self.take()).await;
             if let Ok(Ok(_)) = taken {
                 known();
@@ -95,7 +99,7 @@ impl Lease {
 
     /// Renews the lease for as long as that succeeds in time. When this returns, nothing more may be written.
     pub async fn hold(&mut self) {
-        let mut renewed = Instant::now();
+        let mut renewed = self.taken;
         loop {
             tokio::time::sleep(PERIOD).await;
             let began = Instant::now();
@@ -164,7 +168,8 @@ impl Lease {
                 self.renewed();
                 Ok(true)
             }
-            Err(error) if error.code() == Some(409) => Ok(false),
+            // Whoever changed it while we held it need not have taken it: the next read shows that.
+            Err(error) if error.code() == Some(409) && holder != self.identity => Ok(false),
             Err(error) => Err(error),
         }
     }
