@@ -6,6 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
+use futures::future::join_all;
 use tokio::sync::{Mutex, Notify, Semaphore, mpsc, watch};
 use tracing::{info_span, warn};
 
@@ -235,8 +236,7 @@ impl Context {
     /// Ends everything that is under way.
     pub(super) async fn stop(&self) {
         let slots = std::mem::take(&mut *self.slots.lock().unwrap_or_else(PoisonError::into_inner));
-        for slot in slots.into_values() {
-            slot.lock().await.stop().await;
-        }
+        // All at once: none goes on writing while another one ends.
+        join_all(slots.into_values().map(async |slot| slot.lock().await.stop().await)).await;
     }
 }
