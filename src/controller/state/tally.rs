@@ -24,7 +24,9 @@ pub(in crate::controller) struct Tally {
     missing: BTreeMap<String, u64>,
     /// The objects that are held, rejected or unknown.
     problems: BTreeMap<Identity, ObjectState>,
+    /// The first objects that are due, and the hashes of the uids of all others.
     due: BTreeSet<Identity>,
+    more_due: HashSet<u64>,
     /// How many objects the list has, as the server counts them.
     expected: Option<u64>,
     /// How many of them are left out; they are in no other number.
@@ -100,7 +102,7 @@ impl Tally {
             | ObjectState::Gone => {}
             ObjectState::Skipped(skipped) => self.skipped.insert(identity, skipped),
             ObjectState::Due if self.due.len() < REMEMBERED => drop(self.due.insert(identity)),
-            ObjectState::Due => {}
+            ObjectState::Due => drop(self.more_due.insert(hash(&identity.uid))),
             ObjectState::Held(_) | ObjectState::Rejected(_) | ObjectState::Unknown => {
                 self.troubled.insert(
                     hash(&identity.uid),
@@ -211,7 +213,7 @@ impl Tally {
         state: ObjectState,
         missing: &[Path],
     ) -> bool {
-        let (was_due, before) = (self.due.contains(identity), self.problems.get(identity));
+        let (was_due, before) = (self.is_due(identity), self.problems.get(identity));
         let was_skipped = self.skipped.get(identity);
         let (is_due, problem, is_skipped) = match &state {
             ObjectState::Gone => return false,
@@ -272,7 +274,7 @@ impl Tally {
     fn remove(&mut self, identity: &Identity) -> bool {
         let kind = if let Some(skipped) = self.skipped.remove(identity) {
             skipped.kind()
-        } else if self.due.remove(identity) {
+        } else if self.due.remove(identity) || self.more_due.remove(&hash(&identity.uid)) {
             StateKind::Due
         } else if let Some(state) = self.problems.remove(identity) {
             self.troubled.remove(&hash(&identity.uid));
@@ -345,6 +347,10 @@ impl Tally {
     pub(in crate::controller) fn phantoms(&self) -> u64 {
         let Counts { held, rejected, unknown, due, .. } = self.counts;
         held + rejected + unknown + due + self.skipped.lacking()
+    }
+
+    fn is_due(&self, identity: &Identity) -> bool {
+        self.due.contains(identity) || self.more_due.contains(&hash(&identity.uid))
     }
 
     /// The first objects that are due, in order.

@@ -234,6 +234,28 @@ struct MessageCase {
 }
 
 #[test]
+fn each_object_that_is_due_is_known_however_many_there_are() {
+    const DUE: usize = 1_500;
+    let name = |index: usize| identity(&format!("due-{index:04}"));
+    let mut tally = Tally::default();
+    (0..DUE).for_each(|index| tally.add(name(index), ObjectState::Due, &[]));
+    for index in (0..DUE).step_by(2) {
+        assert!(tally.update(&name(index), ObjectState::Stored, &[]), "{index}");
+        assert!(!tally.update(&name(index + 1), ObjectState::Due, &[]), "{index}");
+    }
+    assert_eq!(
+        numbers(tally.counts()),
+        BTreeMap::from([
+            ("alreadyStored".to_owned(), 750),
+            ("due".to_owned(), 750),
+            ("objects".to_owned(), 1_500)
+        ])
+    );
+    assert!((0..DUE).all(|index| tally.deleted(&name(index)) == (index % 2 == 1)));
+    assert_eq!(tally.counts().objects, 0);
+}
+
+#[test]
 fn the_condition_says_how_many_and_why_and_where() {
     let cases: Vec<MessageCase> =
         serde_json::from_str(include_str!("../cases/messages.json")).expect("cases");
