@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 pub use kube_managed_fields::{
     ANCIENT_CHANGES, BEFORE_FIRST_APPLY, Claimants, Claims, Items, Owner, contains, is_claimed, is_covered,
-    is_named, unite,
+    is_named, names_known, unite,
 };
 
 use super::object::Object;
@@ -22,7 +22,8 @@ pub fn owners(object: &Object) -> impl Iterator<Item = Owner<'_>> + Clone {
 /// The owners of `before` that `after` no longer names, by manager, operation and subresource; ours do not count.
 ///
 /// A write of Etch must never produce any: the server forgets owners when it cannot build the typed object (fact W16). Whom it
-/// gathers under [`ANCIENT_CHANGES`], with all that they own by the object's schema, it has not forgotten (fact W20).
+/// gathers under [`ANCIENT_CHANGES`], with all that they own by the object's schema, it has not forgotten (fact W20). Who owned nothing
+/// but fields that the schema no longer knows has lost nothing by the write (fact A3).
 pub fn lost<'a>(
     before: &'a Object,
     after: &'a Object,
@@ -30,7 +31,7 @@ pub fn lost<'a>(
 ) -> impl Iterator<Item = Owner<'a>> {
     let writers: HashSet<_> = owners(after).map(|owner| owner.writer()).collect();
     owners(before)
-        .filter(|owner| owner.manager != MANAGER && !owner.names_nothing())
+        .filter(|owner| owner.manager != MANAGER && names_known(owner.fields, schema))
         .filter(move |owner| !writers.contains(&owner.writer()) && !is_gathered(owner, after, schema))
 }
 

@@ -20,6 +20,21 @@ struct Known<'s> {
     is_resource: bool,
 }
 
+/// Whether `fields`, in FieldsV1 form, names something that the schema of the object knows. The server takes everything else out of a
+/// set, and forgets an owner of nothing.
+pub fn names_known(fields: &Value, schema: &Schema) -> bool {
+    has_known(fields, Known { schema: Some(schema), is_resource: true })
+}
+
+fn has_known(fields: &Value, known: Known<'_>) -> bool {
+    let Value::Object(elements) = fields else { return false };
+    let is_known = |(element, below): (&String, &Value)| match known.below(element) {
+        Some(known) => below.as_object().is_some_and(is_itself) || has_known(below, known),
+        None => false,
+    };
+    level(|| elements.iter().filter(|(element, _)| *element != ".").any(is_known))
+}
+
 fn has_all(fields: &Value, other: &Value, known: Known<'_>) -> bool {
     let Value::Object(theirs) = other else { return true };
     if is_itself(theirs) && !fields.as_object().is_some_and(is_itself) {

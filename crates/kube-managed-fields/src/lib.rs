@@ -16,7 +16,7 @@ mod unite;
 use serde_json::Value;
 
 pub use claim::{Claimants, is_claimed};
-pub use contain::contains;
+pub use contain::{contains, names_known};
 pub use cover::{Claims, is_covered, is_named};
 pub use items::Items;
 pub use unite::unite;
@@ -76,11 +76,6 @@ impl<'a> Owner<'a> {
     /// What tells one writer from another, at whatever version: manager, operation, subresource.
     pub fn writer(&self) -> (&'a str, &'a str, &'a str) {
         (self.manager, self.operation, self.subresource)
-    }
-
-    /// Whether the entry names no field.
-    pub fn names_nothing(&self) -> bool {
-        self.fields.as_object().is_none_or(serde_json::Map::is_empty)
     }
 }
 

@@ -13,7 +13,7 @@ use etch::domain::compile::Compiled;
 use etch::domain::defaults;
 use etch::domain::json::{Json, copy, same};
 use etch::domain::object::Object;
-use etch::domain::ownership;
+use etch::domain::ownership::{self, Owner};
 use etch::domain::schema::Schema;
 use etch::domain::validate::crd::{validate_create, validate_update};
 use etch::domain::validate::{self, Validator};
@@ -64,7 +64,9 @@ pub(super) fn owners(bytes: &[u8]) -> Result<bool> {
             let mut united = copy(owner.fields);
             ownership::unite(&mut united, other.fields);
             // A set that names nothing stands for the object itself, and is not united.
-            if !owner.names_nothing() && !other.names_nothing() {
+            let names_some =
+                |owner: &Owner<'_>| owner.fields.as_object().is_some_and(|fields| !fields.is_empty());
+            if names_some(owner) && names_some(other) {
                 ensure!(
                     ownership::contains(&united, owner.fields, &schema),
                     "a united set contains its first"

@@ -25,7 +25,7 @@ fn an_owner_is_lost_when_no_entry_of_its_writer_is_left() {
     ];
     let managers = |after: Vec<Value>| -> Vec<String> {
         let (before, after) = (object(before.clone()), object(after));
-        lost(&before, &after, &Schema::default())
+        lost(&before, &after, &schema(json!({})))
             .map(|owner| format!("{}/{}/{}", owner.manager, owner.operation, owner.subresource))
             .collect()
     };
@@ -49,10 +49,7 @@ fn an_owner_is_lost_when_no_entry_of_its_writer_is_left() {
 
 #[test]
 fn an_owner_that_the_server_gathered_with_others_is_not_lost() {
-    let schema =
-        Schema::parse(&json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
-        "a": { "type": "string" }, "b": { "type": "string" } } } } }))
-        .expect("a schema");
+    let schema = schema(json!({ "a": { "type": "string" }, "b": { "type": "string" } }));
     let entry = |manager: &str, operation: &str, subresource: &str, fields: Value| {
         json!({ "manager": manager, "operation": operation, "apiVersion": "example.com/v1", "subresource": subresource,
             "fieldsV1": { "f:spec": fields } })
@@ -74,6 +71,24 @@ fn an_owner_that_the_server_gathered_with_others_is_not_lost() {
     assert_eq!(managers(vec![gathered(json!({ "f:a": {}, "f:b": {} }))]), ["three"]);
     let other = entry("other", "Update", "", json!({ "f:a": {}, "f:b": {} }));
     assert_eq!(managers(vec![applied(), other]), ["one", "two"]);
+}
+
+#[test]
+fn an_owner_of_nothing_but_fields_that_the_schema_no_longer_knows_is_not_lost() {
+    let owner = |fields: Value| json!({ "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "fieldsV1": fields });
+    let is_lost = |fields: Value| {
+        let (before, after) = (object(vec![owner(fields)]), object(vec![]));
+        lost(&before, &after, &schema(json!({ "a": { "type": "string" } }))).next().is_some()
+    };
+    assert!(!is_lost(json!({ "f:spec": { "f:gone": {}, "f:old": { ".": {}, "f:deep": {} } } })));
+    assert!(is_lost(json!({ "f:spec": { "f:gone": {}, "f:a": {} } })));
+    assert!(is_lost(json!({ "f:spec": { ".": {}, "f:gone": {} } })));
+    assert!(is_lost(json!({ "f:metadata": { "f:labels": { "f:team": {} } } })));
+}
+
+fn schema(spec: Value) -> Schema {
+    let spec = json!({ "type": "object", "properties": spec });
+    Schema::parse(&json!({ "type": "object", "properties": { "spec": spec } })).expect("a schema")
 }
 
 fn object(managed_fields: Vec<Value>) -> Object {
