@@ -7,7 +7,14 @@ use serde_json::{Value, json};
 use crate::cases;
 use crate::stage::{SOON, Stage, defaulted, plain};
 
-cases![not_structural, without_conditions, being_deleted, recreated_with_another_scope, same_plural];
+cases![
+    not_structural,
+    without_conditions,
+    being_deleted,
+    recreated_with_another_scope,
+    same_plural,
+    shadowing_a_built_in_type
+];
 
 async fn not_structural(stage: &Stage, name: &'static str) -> Result<()> {
     let widgets = stage.widgets(name).await?;
@@ -132,6 +139,38 @@ async fn recreated_with_another_scope(stage: &Stage, name: &'static str) -> Resu
     ensure!(&report["metadata"]["ownerReferences"][0]["uid"] == uid, "{}", report["metadata"]);
     ensure!(report["status"]["counts"]["objects"] == 1, "{}", report["status"]);
     Ok(())
+}
+
+/// The API server serves the built-in type under the CRD's name: the CRD's defaults are not for its objects.
+async fn shadowing_a_built_in_type(stage: &Stage, name: &'static str) -> Result<()> {
+    const GROUP: &str = "storage.k8s.io";
+    const CLASSES: &str = "/apis/storage.k8s.io/v1/storageclasses";
+    let cluster = &stage.scene.cluster;
+    let class = json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": { "name": "shadowed" },
+        "provisioner": "example.com/none",
+    });
+    cluster.create(CLASSES, "owner", &class).await?;
+    let before = cluster.get(&format!("{CLASSES}/shadowed")).await?;
+    stage.scene.grant(GROUP).await?;
+    let owning = json!({ "selector": { "groups": [GROUP] }, "ownership": "Own" });
+    stage.scene.policy(&name.replace('_', "-"), owning).await?;
+    let schema = json!({ "type": "object", "properties": {
+        "allowVolumeExpansion": { "type": "boolean", "default": true },
+    } });
+    let mut shadow = crd(GROUP, "StorageClass", &[("v1", true, schema)]);
+    shadow["metadata"]["name"] = json!("storageclasses.storage.k8s.io");
+    shadow["metadata"]["annotations"] = json!({ "api-approved.kubernetes.io": "unapproved, for a test" });
+    shadow["spec"]["names"] = json!({ "kind": "StorageClass", "plural": "storageclasses" });
+    shadow["spec"]["scope"] = json!("Cluster");
+    cluster.apply_crd(&shadow).await?;
+    let condition = cluster.persisted("storageclasses.storage.k8s.io", "NotServed", SOON).await?;
+    ensure!(condition.message.contains(GROUP), "{}", condition.message);
+    stage.scene.barrier().await?;
+    ensure!(cluster.get(&format!("{CLASSES}/shadowed")).await? == before);
+    let requests = stage.scene.requests_to(GROUP, &["get", "list", "watch", "patch", "update", "create"])?;
+    ensure!(requests == 0, "{requests} requests about the built-in type");
+    cluster.delete(&format!("{CRDS}/storageclasses.storage.k8s.io")).await.map(drop)
 }
 
 async fn same_plural(stage: &Stage, name: &'static str) -> Result<()> {
