@@ -8,7 +8,7 @@ mod tests;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
 use slowdown::Slowdown;
@@ -58,6 +58,8 @@ pub struct Pace {
     interval: Option<Duration>,
     state: Mutex<State>,
     slots: Semaphore,
+    /// Notified when a write gives its slot back and goes on.
+    released: Notify,
 }
 
 #[derive(Debug)]
@@ -134,6 +136,7 @@ impl Pace {
                 halved: None,
             }),
             slots: Semaphore::new(slots),
+            released: Notify::new(),
         }
     }
 
@@ -152,6 +155,16 @@ impl Pace {
         }
         permit.began = Instant::now();
         permit
+    }
+
+    /// How many writes have given their slot back and are still under way: more than they may have become no object is held up by.
+    pub fn without_slot(&self) -> usize {
+        self.lock().without_slot
+    }
+
+    /// Waits until one more write has given its slot back, for one waiter; may be dropped at any time.
+    pub async fn released(&self) {
+        self.released.notified().await;
     }
 
     /// How many writes are under way, or about to be.
@@ -297,6 +310,7 @@ impl Permit<'_> {
             drop(state);
             self.without_slot = true;
             self.return_slot();
+            self.pace.released.notify_one();
         }
     }
 
