@@ -18,6 +18,7 @@ rows! {
     w6_proof: "a repeated apply tells the truth if it names the resourceVersion of the first answer",
     w6_at_v1: "on an object already stored at v1, applies at v1 fail at once",
     w6_update: "it is the same when the foreign manager is of Updates",
+    w6_owners_at_v1: "an apply that changes nothing moves bytes of v1beta1 to v1 without its default, even if all owners are at v1",
     w7: "an apply with the computed value fails and stores nothing",
     w8: "merge patch {} stores the default, and up to 1.36 wipes all owners",
     w9: "re-versioned owners let the default be stored; our entry can be removed",
@@ -135,6 +136,25 @@ async fn w6_proof(cluster: &Cluster) -> Result<()> {
         tabs.apply("v1", name, ETCH, identity).await?.refused(500, "", NOT_DECLARED)?;
         assert_eq!(tabs.raw(name).await?["spec"], without());
     }
+    Ok(())
+}
+
+async fn w6_owners_at_v1(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "w6_owners_at_v1");
+    tabs.define(versions([("v1", old()), ("v1beta1", old())])).await?;
+    tabs.apply("v1", "thing", "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
+    tabs.define(versions([("v1beta1", old()), ("v1", new())])).await?;
+    assert_eq!(tabs.stored("thing").await?, stored("v1beta1", json!({"a": "x"}), 1, &[OWNER]));
+    assert_eq!(tabs.seen("v1", "thing").await?, json!({"a": "x"}), "a gap");
+    tabs.apply("v1", "thing", "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
+    assert_eq!(tabs.stored("thing").await?, stored("v1", json!({"a": "x"}), 1, &[OWNER]));
+    assert_eq!(
+        tabs.seen("v1", "thing").await?,
+        json!({"a": "x", "color": "red"}),
+        "a phantom, of a later revision"
+    );
+    tabs.identity("v1", "thing").await?.ok()?;
+    assert_eq!(tabs.raw("thing").await?["spec"], json!({"a": "x", "color": "red"}));
     Ok(())
 }
 
