@@ -116,7 +116,8 @@ pub(in crate::controller) fn conclude(
             | Outcome::Gone
             | Outcome::Conflict
             | Outcome::Unproved
-            | Outcome::Altered,
+            | Outcome::Altered
+            | Outcome::Mutated { .. },
         ) => {}
     }
 }

@@ -16,7 +16,7 @@ fn is_of(name: &'static str) -> impl Fn(&Request) -> bool {
 }
 
 /// A world whose CRD serves a second version that lacks the default: writes have to be proved.
-fn of_two_versions(names: &[&str]) -> World {
+pub(crate) fn of_two_versions(names: &[&str]) -> World {
     let world = World::with(names);
     let mut crd = crd_named(THINGS);
     let mut old = crd["spec"]["versions"][0].clone();
@@ -64,6 +64,34 @@ async fn an_object_that_admission_changes_on_each_write_is_left_alone_and_named(
     operator.await.expect("it ends by itself");
     let writes = log.count(is_of("a"));
     assert!((4..=15).contains(&writes), "{writes} writes in two hours");
+}
+
+#[tokio::test(start_paused = true)]
+async fn such_an_object_is_left_alone_as_soon_where_its_owners_have_to_be_rewritten_first() {
+    let world = of_two_versions(&[]);
+    let mut old = thing("a");
+    old["metadata"]["managedFields"][0]["apiVersion"] = json!("example.com/v0");
+    world.put(THINGS, old);
+    let mut stamp = 0;
+    world.loses(move |world, request| {
+        let mut object = Some(request).filter(|it| is_of("a")(it)).and_then(|_| world.stored(THINGS, "a"))?;
+        stamp += 1;
+        object["metadata"]["annotations"] = json!({ "stamp": stamp.to_string() });
+        // The server takes what admission does for the manager's who has sent the request.
+        let owners = object["metadata"]["managedFields"].as_array_mut()?;
+        owners.retain(|owner| owner["manager"] != "etch");
+        owners.push(json!({ "manager": "etch", "operation": "Update", "apiVersion": "example.com/v1",
+            "fieldsType": "FieldsV1", "fieldsV1": { "f:metadata": { "f:annotations": { "f:stamp": {} } } } }));
+        world.put(THINGS, object);
+        Some(Answer::json(filled(&world.stored(THINGS, "a")?)))
+    });
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(9 * MINUTE).await;
+    let writes = log.count(is_of("a"));
+    assert!((1..=3).contains(&writes), "{writes} writes in nine minutes");
+    assert_eq!(rejected(&world)[0]["reason"], "Mutated", "{}", rejected(&world));
+    operator.abort();
 }
 
 #[tokio::test(start_paused = true)]

@@ -408,6 +408,7 @@ impl Parts {
             Outcome::Conflict | Outcome::Harmful { .. } => End::Again,
             Outcome::Unproved => End::Unproved,
             Outcome::Altered => End::Altered,
+            Outcome::Mutated { .. } => unreachable!("the model has no admission"),
             Outcome::NeedsRewrite => End::NeedsRewrite,
             Outcome::Rejected(_) | Outcome::Forbidden { .. } => End::Rejected,
             Outcome::OwnersLost { .. } => End::OwnersLost,

@@ -152,7 +152,8 @@ impl Writer<'_> {
                     | Outcome::AlreadyStored
                     | Outcome::Conflict
                     | Outcome::Unproved
-                    | Outcome::Altered,
+                    | Outcome::Altered
+                    | Outcome::Mutated { .. },
                 ) => None,
                 Err(error) => error.retry_after(),
             };

@@ -18,6 +18,7 @@ use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
 use crate::controller::spans;
 use crate::controller::state::rejected::Rejected;
 use crate::controller::state::tally::{Place, Tally};
+use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::object_state::ObjectState;
 use crate::domain::plan::Record;
@@ -159,11 +160,12 @@ impl ProblemVersions {
 }
 
 impl SweepInput<'_> {
-    /// What is on record of an object. One that was written after the record began is covered wherever it stands in the list:
-    /// the schema was in force by then.
-    fn record_of(&self, object: &Object) -> &Record {
+    /// What is on record of an object. One that was written after the record began is covered wherever it stands in the list, for
+    /// the schema was in force by then; but not where it may have been stored at an old version until then.
+    fn record_of(&self, object: &Object, crd: &Crd) -> &Record {
+        let is_before = object.revision() <= self.record.through || crd.stored_elsewhere();
         match self.upto {
-            Some(upto) if list_key(object) > *upto && object.revision() <= self.record.through => self.beyond,
+            Some(upto) if is_before && list_key(object) > *upto => self.beyond,
             _ => self.record,
         }
     }
@@ -254,7 +256,9 @@ impl Sweep {
             tally.set_expected(page.total);
             tally.set_place(self.through.map(|through| Place { through, upto: String::new() }));
         }
-        let in_order = keys.is_sorted() && (self.after.is_none() || self.upto <= keys.first().cloned());
+        // A list that was not sorted once is none that a place in it means anything for.
+        let goes_on = |upto: &ListKey| keys.first().is_some_and(|first| upto <= first);
+        let in_order = keys.is_sorted() && (self.after.is_none() || self.upto.as_ref().is_some_and(goes_on));
         let mut proved = ObjectVersions::default();
         let mut finished = vec![false; keys.len()];
         let ended = match known {
@@ -326,7 +330,8 @@ async fn process_objects(
         {
             sweep.ahead = Some(sweep.ask(reconciler, input, Some(token)));
         }
-        let begins = stopped.is_none() && under_way.len() < AT_ONCE && queue.len() > 0;
+        let most = AT_ONCE + reconciler.writes_without_slot();
+        let begins = stopped.is_none() && under_way.len() < most && queue.len() > 0;
         let (index, identity, seen, reconciled) = tokio::select! {
             biased;
             Ok(turn) = turns.acquire(), if begins => {
@@ -343,13 +348,14 @@ async fn process_objects(
                         let resource_version = object.resource_version().to_owned();
                         // It was read with an old default before, and nothing was written for that.
                         let is_suspect = reconciler.changes.is_suspect(&object);
-                        let record = if is_suspect { input.beyond } else { input.record_of(&object) };
+                        let record = if is_suspect { input.beyond } else { input.record_of(&object, reconciler.crd) };
                         (index, identity, resource_version, reconciler.reconcile(object, record, is_proved, Some(turn)).await)
                     });
                 }
                 continue;
             }
             Some(ended) = under_way.next() => ended,
+            () = reconciler.slot_released(), if !under_way.is_empty() => continue,
             else => return stopped.map_or(Ok(()), |stop: StopReason| Err(stop.into())),
         };
         let reconciled = match reconciled {

@@ -13,7 +13,9 @@ pub(in crate::controller) fn counted(outcome: &Result<Outcome, CallError>) -> Wr
         Ok(Outcome::AlreadyStored) => WriteOutcome::AlreadyStored,
         Ok(Outcome::Gone) => WriteOutcome::Gone,
         Ok(Outcome::Conflict) => WriteOutcome::Conflict,
-        Ok(Outcome::NeedsRewrite | Outcome::Unproved | Outcome::Altered) => WriteOutcome::Unproved,
+        Ok(Outcome::NeedsRewrite | Outcome::Unproved | Outcome::Altered | Outcome::Mutated { .. }) => {
+            WriteOutcome::Unproved
+        }
         // Nothing was written.
         Ok(Outcome::Harmful { .. }) => WriteOutcome::Conflict,
         Ok(Outcome::Rejected(_)) => WriteOutcome::Rejected,

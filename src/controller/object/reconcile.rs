@@ -134,6 +134,7 @@ impl ObjectReconciler<'_> {
         // A write of ours that changed the object and did not prove that its defaults are stored.
         let mut unproved = false;
         let mut suspicion = Suspicion::default();
+        let (mut record, nothing) = (record, record.of_nothing());
         for attempt in 1..=ATTEMPTS {
             // Read again, it may have come from another server than before.
             self.changes.note_suspect(&object);
@@ -210,6 +211,9 @@ impl ObjectReconciler<'_> {
                     object = *after;
                     continue;
                 }
+                Ok(Outcome::Mutated { resource_version }) => {
+                    return Ok(mutated(&object, Rejection::mutated(), resource_version));
+                }
                 Ok(Outcome::Gone) => ObjectState::Gone,
                 Ok(Outcome::Rejected(rejection)) if write.strategy == Strategy::Follow => {
                     warn!(object = %object.identity(), reason = %rejection.message, "following rejected");
@@ -244,6 +248,10 @@ impl ObjectReconciler<'_> {
                 )
                 | Err(_)) => {
                     unproved |= matches!(again, Ok(Outcome::Unproved | Outcome::Altered));
+                    if unproved || again.is_err() {
+                        // The object may be as a write of ours has left it, and that proves nothing (fact W6).
+                        record = &nothing;
+                    }
                     suspicion.altered |= matches!(again, Ok(Outcome::Altered));
                     if let Ok(Outcome::NeedsRewrite) = again {
                         needs_rewrite = Some(write);
@@ -316,6 +324,7 @@ impl ObjectReconciler<'_> {
             | Outcome::Followed(_)
             | Outcome::Unproved
             | Outcome::Altered
+            | Outcome::Mutated { .. }
             | Outcome::OwnersLost { .. } => true,
             // A write that changes nothing meets nothing that it would drop (fact W1).
             Outcome::AlreadyStored => false,
@@ -339,6 +348,19 @@ impl ObjectReconciler<'_> {
                 ObjectState::Held(held.without_keys(&self.crd.storage().schema))
             }
             Plan::Stored | Plan::Write(_) => ObjectState::Stored,
+        }
+    }
+
+    /// How many writes of this CRD's objects are not answered for so long that others no longer wait for them.
+    pub(in crate::controller) fn writes_without_slot(&self) -> usize {
+        self.own_pace.map_or(0, Pace::without_slot)
+    }
+
+    /// Waits until there is one more of them; may be dropped at any time.
+    pub(in crate::controller) async fn slot_released(&self) {
+        match self.own_pace {
+            Some(pace) => pace.released().await,
+            None => std::future::pending().await,
         }
     }
 

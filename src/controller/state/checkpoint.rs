@@ -31,7 +31,7 @@ pub(in crate::controller) struct Checkpoint {
 /// The objects that a report's record does not cover.
 fn exceptions(status: &DefaultsReportStatus) -> Exceptions {
     match &status.exceptions {
-        Some(exceptions) => Exceptions::of_filters(vec![BloomFilter::from_bytes(exceptions.uids.0.clone())]),
+        Some(exceptions) => Exceptions::of_filter(BloomFilter::from_bytes(exceptions.uids.0.clone())),
         // Reports of releases that kept no more than the lists.
         None => {
             let problems = status.held.iter().chain(&status.rejected);

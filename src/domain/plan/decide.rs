@@ -84,10 +84,13 @@ impl Record {
     pub fn covers(&self, object: &Object, crd: &Crd) -> bool {
         let Some(through) = self.through else { return false };
         let Some(revision) = object.revision().filter(|_| skip(object).is_none()) else { return false };
+        let is_excepted = self.exceptions.contains(object.uid());
         if revision <= through {
-            return !self.exceptions.contains(object.uid());
+            return !is_excepted;
         }
-        !self.versions_disagree && !self.servers_lag && writes_store(object, crd)
+        // One that was stored at an old version may have come to the storage version without the default (fact W6).
+        let may_lack = is_excepted && crd.stored_elsewhere();
+        !may_lack && !self.versions_disagree && !self.servers_lag && writes_store(object, crd)
     }
 }
 

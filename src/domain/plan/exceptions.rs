@@ -11,27 +11,27 @@ use crate::domain::bloom_filter::{BloomFilter, hash};
 pub struct Exceptions {
     hashes: Arc<HashSet<u64>>,
     /// More of them, as a report keeps them.
-    filters: Arc<Vec<BloomFilter>>,
+    filter: Option<Arc<BloomFilter>>,
 }
 
 impl Exceptions {
     /// Those with these hashes of uids.
     pub fn of_hashes(hashes: HashSet<u64>) -> Self {
-        Self { hashes: Arc::new(hashes), filters: Arc::default() }
+        Self { hashes: Arc::new(hashes), filter: None }
     }
 
-    /// Those in one of these sets.
-    pub fn of_filters(filters: Vec<BloomFilter>) -> Self {
-        Self { hashes: Arc::default(), filters: Arc::new(filters) }
+    /// Those in this set.
+    pub fn of_filter(filter: BloomFilter) -> Self {
+        Self { hashes: Arc::default(), filter: Some(Arc::new(filter)) }
     }
 
     /// Whether the object of this uid is excepted.
     pub fn contains(&self, uid: &str) -> bool {
-        if self.hashes.is_empty() && self.filters.is_empty() {
+        if self.hashes.is_empty() && self.filter.is_none() {
             return false;
         }
         let hash = hash(uid);
-        self.hashes.contains(&hash) || self.filters.iter().any(|filter| filter.contains(hash))
+        self.hashes.contains(&hash) || self.filter.as_ref().is_some_and(|filter| filter.contains(hash))
     }
 }
 

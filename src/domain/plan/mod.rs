@@ -1,6 +1,7 @@
 //! The decision about one object: what is missing in etcd, and the least harmful write that stores it.
 //! It must not perform anything: a [`Plan`] is inert, and operator, CLI and webhooks perform or print the same one.
 
+mod alteration;
 mod body;
 mod breach;
 mod decide;
@@ -216,6 +217,11 @@ pub struct Record {
 pub type Cleared = BTreeMap<String, BTreeSet<Path>>;
 
 impl Record {
+    /// The same without what is on record of any object.
+    pub fn of_nothing(&self) -> Self {
+        Self { through: None, exceptions: Exceptions::default(), ..self.clone() }
+    }
+
     /// The part that says what objects are known to be without, and nothing of what they hold.
     pub fn of_cleared(&self) -> Self {
         Self { cleared: self.cleared.clone(), ..Self::default() }

@@ -29,6 +29,11 @@ pub enum Outcome {
     /// A repeat changed the object again, and nobody wrote in between: the first write went through a server that lags
     /// behind, or admission changes the object on each write.
     Altered,
+    /// Admission has changed the object with each request, beside what was written: nothing can be proved.
+    Mutated {
+        /// The object's resource version after the last of them.
+        resource_version: String,
+    },
     /// The server or an admission plugin refused this object.
     Rejected(Rejection),
     /// We may not do this.

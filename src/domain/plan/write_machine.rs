@@ -12,6 +12,7 @@
 //!
 //! A crash between any two of them leaves the object as readable as before, and the next decision goes on from there.
 
+use super::alteration::Alterations;
 use super::outcome::{Outcome, classify};
 use super::{
     Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, lag_check, proof, release,
@@ -64,6 +65,8 @@ pub struct WriteMachine<'a> {
     write: &'a Write,
     terms: &'a Terms,
     sent: Sent,
+    /// What else the requests have changed; none where there is one request.
+    alterations: Option<Alterations>,
 }
 
 /// The request that waits for its answer.
@@ -93,11 +96,18 @@ impl<'a> WriteMachine<'a> {
                 (Sent::LagCheck, Request { kind: PatchKind::DryRun, body })
             }
         };
-        (Self { crd, object, write, terms, sent }, request)
+        let is_one = write.strategy == Strategy::Apply && !write.prove && !is_pinned(write);
+        let alterations = (!is_one).then(|| Alterations::none(object, write));
+        (Self { crd, object, write, terms, sent, alterations }, request)
     }
 
     /// Takes in the object as the last request left it.
     pub fn answered(&mut self, answer: Object) -> Step {
+        if let Some(alterations) = &mut self.alterations
+            && !matches!(self.sent, Sent::LagCheck | Sent::DryRun)
+        {
+            alterations.note(&answer, self.write);
+        }
         match (&self.sent, self.write.strategy) {
             (Sent::LagCheck, _) => match lag_check::are_stored(self.object, &answer, &self.write.doubtful) {
                 true => self.start(),
@@ -122,6 +132,9 @@ impl<'a> WriteMachine<'a> {
             (Sent::Release, _) => self.written(answer),
             (Sent::Proof(resource_version), _) if answer.resource_version() == resource_version => {
                 Step::Done(Outcome::Written { resource_version: resource_version.clone() })
+            }
+            (Sent::Proof(_), _) if self.is_mutated() => {
+                Step::Done(Outcome::Mutated { resource_version: answer.resource_version().to_owned() })
             }
             (Sent::Proof(_), _) => Step::Done(Outcome::Altered),
         }
@@ -154,6 +167,11 @@ impl<'a> WriteMachine<'a> {
         }
     }
 
+    /// Whether admission changes the object on each write, so that no repeat can prove anything.
+    fn is_mutated(&self) -> bool {
+        self.alterations.as_ref().is_some_and(Alterations::are_endless)
+    }
+
     /// Goes on as where nothing is doubtful.
     fn start(&mut self) -> Step {
         let (sent, request) = first(self.crd, self.object, self.write);
@@ -171,6 +189,9 @@ impl<'a> WriteMachine<'a> {
         let managers: Vec<String> = lost.map(|owner| owner.manager.to_owned()).collect();
         if !managers.is_empty() {
             return Step::Done(Outcome::OwnersLost { managers });
+        }
+        if self.is_mutated() {
+            return Step::Done(Outcome::Mutated { resource_version: answer.resource_version().to_owned() });
         }
         if self.write.strategy == Strategy::Follow {
             // A server that does not serve the schema yet has filled the old default in again.

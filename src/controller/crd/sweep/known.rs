@@ -55,7 +55,7 @@ impl<'a> SweepInput<'a> {
             }
         }
         if let Some(rejection) = self.rejected.and_then(|rejected| rejected.of(object))
-            && !self.record_of(object).covers(object, reconciler.crd)
+            && !self.record_of(object, reconciler.crd).covers(object, reconciler.crd)
         {
             return Some(Outcome::Postponed(rejection));
         }

@@ -8,6 +8,7 @@ mod guarded;
 mod laws;
 mod many;
 mod model;
+mod recorded;
 
 use case::{Case, Expected, File};
 
