@@ -10,8 +10,9 @@ use tokio::sync::watch;
 
 use super::lists::page;
 use super::pass_status::set_policy;
+use super::refusals::of_two_versions;
 use super::server::{Answer, Request, gaps};
-use super::world::{CRDS, POLICIES, World, crd_named, is_write, operate, thing};
+use super::world::{CRDS, POLICIES, THINGS, World, crd_named, is_write, operate, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -37,6 +38,51 @@ async fn writes_that_are_never_answered_make_room_for_the_others_of_their_crd() 
     world.heals();
     tokio::time::sleep(10 * MINUTE).await;
     assert_eq!(world.persisted(), "True AllPersisted: 12 of 12 objects store their defaults");
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_heard_of_while_writes_of_many_other_objects_are_never_answered() {
+    let world = of_two_versions(&["a"]);
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(MINUTE).await;
+    assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
+    world.fails(|request| (is_write(request) && request.path.contains("/lost-")).then_some(Answer::Hang));
+    // More than are reconciled at once.
+    (0..20).for_each(|index| world.put(THINGS, thing(&format!("lost-{index}"))));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.put(THINGS, thing("b"));
+    // Four of them are written at a time, and give way after 12 seconds; the last four once others are given up, after 65.
+    tokio::time::sleep(3 * MINUTE).await;
+    assert!(world.is_persisted("b"), "{}", world.persisted());
+    world.heals();
+    tokio::time::sleep(10 * MINUTE).await;
+    assert_eq!(world.persisted(), "True AllPersisted: 22 of 22 objects store their defaults");
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_is_back_costs_each_object_that_waited_for_it_one_read() {
+    const OBJECTS: usize = 300;
+    let names: Vec<String> = (0..OBJECTS).map(|index| format!("o{index:03}")).collect();
+    let world = World::with(&[]);
+    names.iter().for_each(|name| world.put(THINGS, thing(name)));
+    world.fails(|request| {
+        let text = "Internal error occurred: failed calling webhook \"w\": no endpoints available";
+        is_write(request).then(|| Answer::status(500, "InternalError", text))
+    });
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(10 * MINUTE).await;
+    assert!(world.persisted().starts_with("False ObjectsRejected"), "{}", world.persisted());
+    let is_read = |request: &Request| request.method == "GET" && request.path.contains("/things/o");
+    let before = log.count(is_read);
+    world.heals();
+    tokio::time::sleep(10 * MINUTE).await;
+    assert!(world.persisted().starts_with("True AllPersisted: 300 of 300"), "{}", world.persisted());
+    let reads = log.count(is_read) - before;
+    assert!(reads <= OBJECTS + 20, "{reads} reads");
     operator.abort();
 }
 

@@ -368,6 +368,8 @@ async fn objects_that_somebody_fights_over_do_not_hold_up_the_others() {
         }
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
+    let said = world.persisted();
+    assert!(said.starts_with("False InProgress"), "some wait, and lack their default meanwhile: {said}");
     let fought = log.count(is_write);
     // Each store takes a proof as well. Fought over every two seconds, an object is written a dozen times.
     assert!(fought <= 20 * 24, "{fought} writes in two minutes, for 20 objects");

@@ -1,8 +1,13 @@
 //! Watches that fail for long: what is said of objects of which nobody hears any more.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::pass_status::set_default;
+use serde_json::json;
+
+use super::pass_status::{set_default, set_policy};
+use super::refusals::of_two_versions;
 use super::server::{Answer, Request};
 use super::world::{CRDS, POLICIES, THINGS, World, is_about_objects, operate, thing};
 
@@ -47,6 +52,38 @@ async fn while_watches_fail_nothing_is_known_and_that_is_said() {
         assert!(world.persisted().starts_with("True AllPersisted: 2 of 2"), "{}", world.persisted());
         operator.await.expect("it ends by itself");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happened_while_watches_failed_is_stored_before_the_condition_is_true_again() {
+    const UNHEARD: usize = 200;
+    let world = of_two_versions(&["a"]);
+    // Slower than conditions follow.
+    set_policy(&world, 2, json!({ "maxWritesPerSecond": 5 }));
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    tokio::time::sleep(MINUTE).await;
+    assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "{}", world.persisted());
+    world.fails(|request| is_watch(request).then(|| Answer::status(503, "ServiceUnavailable", "no")));
+    world.end_watches();
+    tokio::time::sleep(2 * MINUTE).await;
+    assert!(world.persisted().starts_with("Unknown WatchFailing: "), "{}", world.persisted());
+    let names: Vec<String> = (0..UNHEARD).map(|index| format!("unheard-{index:03}")).collect();
+    names.iter().for_each(|name| world.put(THINGS, thing(name)));
+    let early = Arc::new(AtomicUsize::new(0));
+    let seen = early.clone();
+    world.loses(move |world, request| {
+        if request.method == "PATCH" && request.path.contains(CRDS) && world.persisted().starts_with("True") {
+            let missing = names.iter().filter(|name| !world.is_persisted(name)).count();
+            seen.fetch_max(missing, Ordering::Relaxed);
+        }
+        None
+    });
+    world.heals();
+    tokio::time::sleep(10 * MINUTE).await;
+    assert!(world.persisted().starts_with("True AllPersisted: 201 of 201"), "{}", world.persisted());
+    assert_eq!(early.load(Ordering::Relaxed), 0, "objects lack their default when the condition is true");
+    operator.abort();
 }
 
 #[tokio::test(start_paused = true)]

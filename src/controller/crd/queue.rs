@@ -62,8 +62,9 @@ pub(in crate::controller) struct ObjectQueue<'a> {
     newest: Option<Object>,
     /// The uids of objects that were created and are not counted yet.
     new: HashSet<String>,
-    /// Objects to be read again as soon as there is room.
+    /// Objects to be read again as soon as there is room, each once.
     again: VecDeque<Identity>,
+    in_again: HashSet<Identity>,
     /// Objects to be read again after a while, each once.
     later: FuturesUnordered<BoxFuture<'static, Identity>>,
     waiting: HashSet<Identity>,
@@ -82,6 +83,7 @@ impl<'a> ObjectQueue<'a> {
             newest: None,
             new: HashSet::new(),
             again: VecDeque::new(),
+            in_again: HashSet::new(),
             later: FuturesUnordered::new(),
             waiting: HashSet::new(),
             rewrites: RewriteBackoff::default(),
@@ -94,14 +96,15 @@ impl<'a> ObjectQueue<'a> {
         self.record = Arc::new(record);
     }
 
-    /// Whether one more object can be reconciled.
+    /// Whether one more object can be reconciled; [`ObjectReconciler::slot_released`] shows when there is more room.
     pub(in crate::controller) fn has_capacity(&self) -> bool {
-        self.under_way.len() < AT_ONCE
+        self.under_way.len() < AT_ONCE + self.reconciler.writes_without_slot()
     }
 
     /// Reconciles an object that was created.
     pub(in crate::controller) fn created(&mut self, object: Object) {
         self.new.insert(object.uid().to_owned());
+        // Nobody can have removed anything from it.
         self.enqueue(object);
     }
 
@@ -113,11 +116,12 @@ impl<'a> ObjectQueue<'a> {
         !self.new.remove(object.uid())
     }
 
-    /// Reconciles an object as it was read; later, where somebody has removed again and again what was stored there.
-    pub(in crate::controller) fn enqueue(&mut self, object: Object) {
+    /// Reconciles an object as it was read; later, where somebody has removed again and again what was stored there. Returns
+    /// whether it has to wait for that.
+    pub(in crate::controller) fn enqueue(&mut self, object: Object) -> bool {
         if let Some(meanwhile) = self.active.get_mut(object.uid()) {
             *meanwhile = LatestEvent::Changed(object);
-            return;
+            return false;
         }
         let delay = self.rewrites.delay(object.uid()).max(self.mutations.delay(object.uid()));
         if delay.is_zero() {
@@ -130,6 +134,12 @@ impl<'a> ObjectQueue<'a> {
         } else {
             self.requeue_after(object.identity(), delay);
         }
+        !delay.is_zero()
+    }
+
+    /// Whether somebody has removed again and again what was stored in an object.
+    pub(in crate::controller) fn is_contended(&self, uid: &str) -> bool {
+        self.rewrites.is_contended(uid)
     }
 
     /// Reads an object that admission changes on each write again, after a wait that grows each time.
@@ -149,8 +159,25 @@ impl<'a> ObjectQueue<'a> {
     }
 
     /// Reads objects again and reconciles them, as soon as there is capacity.
+    ///
+    /// Those that wait for a time of their own go on waiting.
     pub(in crate::controller) fn requeue(&mut self, objects: impl IntoIterator<Item = Identity>) {
-        self.again.extend(objects);
+        for identity in objects {
+            if !self.waiting.contains(&identity) {
+                self.read_again(identity);
+            }
+        }
+    }
+
+    fn read_again(&mut self, identity: Identity) {
+        if self.in_again.insert(identity.clone()) {
+            self.again.push_back(identity);
+        }
+    }
+
+    /// Whether objects are still to be read again.
+    pub(in crate::controller) fn reads_again(&self) -> bool {
+        !self.again.is_empty()
     }
 
     /// Notes that a default was stored in an object while watching.
@@ -164,9 +191,10 @@ impl<'a> ObjectQueue<'a> {
             if let Some(ended) = self.ended.pop_front() {
                 return self.done(ended);
             }
-            while self.under_way.len() < READ_AGAIN
+            while self.under_way.len() < READ_AGAIN + self.reconciler.writes_without_slot()
                 && let Some(identity) = self.again.pop_front()
             {
+                self.in_again.remove(&identity);
                 if self.active.contains_key(&identity.uid) {
                     continue;
                 }
@@ -181,7 +209,7 @@ impl<'a> ObjectQueue<'a> {
                 Some(ended) = self.under_way.next() => return self.done(ended),
                 Some(identity) = self.later.next() => {
                     self.waiting.remove(&identity);
-                    self.again.push_back(identity);
+                    self.read_again(identity);
                 }
                 else => std::future::pending().await,
             }
@@ -281,16 +309,23 @@ struct RewriteBackoff(HashMap<String, (u32, Instant)>);
 
 impl RewriteBackoff {
     const LAST: Duration = Duration::from_secs(300);
+    /// So many writes show that somebody removes what they store.
+    const CONTENDED: u32 = 3;
 
     /// How long to wait before this object is reconciled again.
-    fn delay(&mut self, uid: &str) -> Duration {
-        match self.0.get(uid) {
-            Some((times, wrote)) if wrote.elapsed() < Self::LAST * 2 => {
-                let wait = Duration::from_millis(100) * 2_u32.saturating_pow((*times).min(12));
-                if *times < 3 { Duration::ZERO } else { wait.min(Self::LAST) }
-            }
-            _ => Duration::ZERO,
-        }
+    fn delay(&self, uid: &str) -> Duration {
+        let times = self.times(uid);
+        let wait = Duration::from_millis(100) * 2_u32.saturating_pow(times.min(12));
+        if times < Self::CONTENDED { Duration::ZERO } else { wait.min(Self::LAST) }
+    }
+
+    fn is_contended(&self, uid: &str) -> bool {
+        self.times(uid) >= Self::CONTENDED
+    }
+
+    /// How often it was written of late.
+    fn times(&self, uid: &str) -> u32 {
+        self.0.get(uid).filter(|(_, wrote)| wrote.elapsed() < Self::LAST * 2).map_or(0, |(times, _)| *times)
     }
 
     fn count_write(&mut self, uid: &str) {

@@ -20,6 +20,7 @@ use crate::controller::spans::seconds;
 use crate::controller::state::checkpoint::record_of;
 use crate::controller::state::open_report::OpenReport;
 use crate::controller::status::writer::now;
+use crate::domain::object::Object;
 use crate::domain::object_state::ObjectState;
 
 /// Changes of the totals alone, by objects that are created or deleted with their defaults stored, are gathered for this long.
@@ -47,6 +48,11 @@ impl CrdTask {
         let mut blind = WatchOutage::default();
         self.restore_check.checked();
         loop {
+            if blind.is_over() {
+                // Which events are still to come is not known, but a list shows where they end.
+                queue.drain().await;
+                return Err(TaskError::Verify);
+            }
             tokio::select! {
                 () = parts.pause_watch.changed() => {
                     let crd_status = self.in_progress(&pass.tally, None);
@@ -57,7 +63,11 @@ impl CrdTask {
                 news = follow.next(), if queue.has_capacity() => match blind.note(news.map_err(TaskError::Watch)?) {
                     WatchUpdate::Created(object) => queue.created(object),
                     WatchUpdate::Applied(object) if pass.proved.take(&object) => {}
-                    WatchUpdate::Applied(object) => queue.enqueue(object),
+                    WatchUpdate::Applied(object) => {
+                        if self.enqueue(object, pass, &mut queue) {
+                            updates.want();
+                        }
+                    }
                     WatchUpdate::Deleted(object) => {
                         if queue.deleted(&object) && pass.tally.deleted(&object.identity()) {
                             updates.want();
@@ -70,11 +80,11 @@ impl CrdTask {
                     },
                     WatchUpdate::Resumed => debug!("the watch works again"),
                 },
-                () = blind.changes() => {
-                    let of_others = || self.watch_failure.borrow_and_update().clone();
-                    pass.watch_failure = blind.report().or_else(of_others);
+                () = blind.report_due() => {
+                    pass.watch_failure = blind.report();
                     updates.want();
                 }
+                () = reconciler.slot_released() => {}
                 done = queue.next_completed() => {
                     if let Err(StopReason::Pause) = done.reconciled {
                         continue;
@@ -83,7 +93,9 @@ impl CrdTask {
                         Some(done.identity.clone()).filter(|identity| pass.tally.is_unanswered(identity));
                     if self.account(done, pass, &mut queue)? {
                         self.retries.arm(&pass.tally);
-                        if unanswered.is_some_and(|identity| !pass.tally.is_unanswered(&identity)) {
+                        let is_answered = |identity| !pass.tally.is_unanswered(&identity);
+                        // While the others are read again, one answer more says nothing new.
+                        if unanswered.is_some_and(is_answered) && !queue.reads_again() {
                             self.retries.answered();
                         }
                         updates.want();
@@ -92,8 +104,10 @@ impl CrdTask {
                     if open.state.dropped().has_unreported() {
                         updates.want();
                     }
-                    if let Some(object) = queue.take_changed().filter(|object| !pass.proved.take(object)) {
-                        queue.enqueue(object);
+                    if let Some(object) = queue.take_changed().filter(|object| !pass.proved.take(object))
+                        && self.enqueue(object, pass, &mut queue)
+                    {
+                        updates.want();
                     }
                 },
                 () = self.retries.due() => {
@@ -137,6 +151,25 @@ impl CrdTask {
         }
     }
 
+    /// Has an object reconciled that somebody has changed. While it has to wait, nothing is known of it; whether the status changes
+    /// by that.
+    fn enqueue(&self, object: Object, pass: &mut PassState, queue: &mut ObjectQueue<'_>) -> bool {
+        let identity = object.identity();
+        let is_news = queue.enqueue(object) && pass.tally.update(&identity, ObjectState::Unknown, &[]);
+        if is_news {
+            self.renew_record(pass, queue);
+        }
+        is_news
+    }
+
+    /// Puts the record where the numbers are.
+    fn renew_record(&self, pass: &mut PassState, queue: &mut ObjectQueue<'_>) {
+        if self.writes() {
+            pass.record = record_of(&pass.tally, pass.finished_through, &self.crd, &pass.record.cleared);
+        }
+        queue.set_record(pass.record.clone());
+    }
+
     /// Counts what became of an object; whether the status changes.
     fn account(
         &self,
@@ -154,22 +187,20 @@ impl CrdTask {
             queue.back_off(identity.clone());
         }
         let left_at = reconciled.left_at;
+        // What is missing again and again counts once.
+        let missing = if queue.is_contended(&identity.uid) { &[][..] } else { &reconciled.missing };
         let is_news = match in_tally {
-            InTally::Counted => pass.tally.update(&identity, reconciled.state, &reconciled.missing),
+            InTally::Counted => pass.tally.update(&identity, reconciled.state, missing),
             InTally::Created => pass.tally.created(&identity, reconciled.state, &reconciled.missing),
             InTally::Deleted => false,
         };
         if let Some(left_at) = left_at {
             pass.tally.set_rejected_at(&identity, &left_at);
         }
-        if !is_news {
-            return Ok(false);
+        if is_news {
+            self.renew_record(pass, queue);
         }
-        if self.writes() {
-            pass.record = record_of(&pass.tally, pass.finished_through, &self.crd, &pass.record.cleared);
-        }
-        queue.set_record(pass.record.clone());
-        Ok(true)
+        Ok(is_news)
     }
 }
 
@@ -196,20 +227,24 @@ impl WatchOutage {
         news
     }
 
-    /// Waits until something else is to be reported; may be dropped at any time.
-    async fn changes(&self) {
+    /// Whether changes are noticed again, after it was reported that they are not.
+    fn is_over(&self) -> bool {
+        self.is_reported && self.since.is_none()
+    }
+
+    /// Waits until the failure is to be reported; may be dropped at any time.
+    async fn report_due(&self) {
         match &self.since {
             Some((since, ..)) if !self.is_reported => {
                 tokio::time::sleep_until(*since + WATCH_FAILING_AFTER).await
             }
-            None if self.is_reported => {}
             Some(_) | None => std::future::pending().await,
         }
     }
 
-    /// What is to be reported now; none where changes are noticed.
+    /// The failure, which counts as reported from now on.
     fn report(&mut self) -> Option<String> {
-        self.is_reported = self.since.is_some();
+        self.is_reported = true;
         self.reported()
     }
 
