@@ -31,8 +31,8 @@ async fn what_is_said_is_true() -> Result<()> {
 
 async fn bad_policies_are_refused(cluster: &Cluster) -> Result<()> {
     let cases = [
-        (json!({ "settle": "soon" }), "settle is a time such as 10s"),
-        (json!({ "settle": "" }), "settle is a time such as 10s"),
+        (json!({ "settle": "soon" }), "settle must be a time such as 10s"),
+        (json!({ "settle": "" }), "settle must be a time such as 10s"),
         (json!({ "selector": { "names": ["crontabs"] } }), "names are names of CRDs"),
         (json!({ "selector": { "names": [""] } }), "spec.selector.names[0]"),
         (json!({ "selector": { "groups": ["Stable.Example.com"] } }), "groups are API groups in lower case"),

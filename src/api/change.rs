@@ -12,7 +12,7 @@ use crate::domain::path::Path;
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": r#"self.path.matches('^([.]([^.{}"\\[\\]]+|"[^"]+")([\\[][\\]]|[{][}])*)*[.]([^.{}"\\[\\]]+|"[^"]+")$')"#,
-        "message": "path is the place of a field in the schema such as .spec.image, .spec.ports[].protocol or .spec.pools{}.size",
+        "message": "path must be a field of the schema such as .spec.image, .spec.ports[].protocol or .spec.pools{}.size",
         "fieldPath": ".path",
     },
     {

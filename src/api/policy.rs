@@ -78,7 +78,7 @@ pub struct DefaultsPolicySpec {
         length(max = 32),
         extend("x-kubernetes-validations" = [{
             "rule": "self.matches('^([0-9]{1,5}(ms|s|m|h|d))+$')",
-            "message": "settle is a time such as 10s, 30m, 24h or 1d12h",
+            "message": "settle must be a time such as 10s, 30m, 24h or 1d12h",
         }])
     )]
     pub settle: Option<String>,

@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "!has(self.groups) || self.groups.all(p, p.matches('^[a-z0-9.*-]+$'))",
-        "message": "groups are API groups in lower case such as cert-manager.io or *.example.com; * alone stands for all",
+        "message": "groups must be API groups in lower case, such as cert-manager.io or *.example.com; * alone matches all",
         "fieldPath": ".groups",
     },
     {
         "rule": "!has(self.names) || self.names.all(p, p.matches('^[a-z0-9.*-]+$') && (p.contains('.') || p.contains('*')))",
-        "message": "names are names of CRDs, which end in their group: certificates.cert-manager.io, or certificates.*",
+        "message": "names must be names of CRDs, which end in their group: certificates.cert-manager.io, or certificates.*",
         "fieldPath": ".names",
     },
     {
         "rule": "!has(self.exclude) || self.exclude.all(p, p.matches('^[a-z0-9.*-]+$') && (p.contains('.') || p.contains('*')))",
-        "message": "exclude takes names of CRDs, which end in their group: certificates.cert-manager.io, or certificates.*",
+        "message": "exclude must be names of CRDs, which end in their group: certificates.cert-manager.io, or certificates.*",
         "fieldPath": ".exclude",
     },
     {

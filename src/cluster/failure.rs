@@ -28,7 +28,7 @@ pub enum CallError {
     #[error("Etch's CRDs are not installed: `etch crds | kubectl apply -f -`")]
     NotInstalled,
     /// An answer that is not what the API promises; its place only, for serde's own texts quote what they found.
-    #[error("the answer of the API server is not understood at line {line}, column {column}")]
+    #[error("cannot parse the answer of the API server at line {line}, column {column}")]
     Malformed {
         /// Counted from one; zero where the answer as a whole is meant.
         line: usize,
@@ -36,7 +36,7 @@ pub enum CallError {
         column: usize,
     },
     /// A watch that the server ended as soon as it had begun (fact K2).
-    #[error("the API server closed the watch as soon as it had begun")]
+    #[error("the API server closed the watch as soon as it opened")]
     ClosedAtOnce,
 }
 

@@ -125,7 +125,7 @@ impl Explain {
     }
 
     async fn explain_type(&self, global: &Global, out: &mut dyn Write) -> anyhow::Result<()> {
-        global.has_no_scope("a type is in no namespace")?;
+        global.has_no_scope("a type has no namespace")?;
         if let Some((kind, _)) = self.kind.split_once('/') {
             let flag = if self.live { "--live" } else { "--openapi" };
             bail!("{flag} explains types: give {kind} without a name");

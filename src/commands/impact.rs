@@ -224,7 +224,7 @@ impl Impact {
 
     /// Compares what two releases publish.
     async fn published(&self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
-        global.has_no_scope("published types are in no namespace")?;
+        global.has_no_scope("published types have no namespace")?;
         one_stdin(&self.openapi)?;
         let read = |path: &PathBuf| openapi::of_files(std::slice::from_ref(path), &mut io::stdin().lock());
         let (old, new) = match self.openapi.as_slice() {

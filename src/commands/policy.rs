@@ -80,7 +80,7 @@ impl Known {
             }
             Ok(None) => Unread::NotInstalled,
             Err(error) if error.code() == Some(403) => Unread::Refused(error.to_string()),
-            Err(error) => return Err(error).context("DefaultsPolicies cannot be read"),
+            Err(error) => return Err(error).context("cannot read DefaultsPolicies"),
         };
         Ok(Self { policies: None, unread: Some(unread) })
     }
@@ -96,7 +96,7 @@ impl Known {
             None => return Ok(()),
             Some(Unread::NotInstalled) => "Etch's CRDs are not installed".to_owned(),
             Some(Unread::Refused(error)) => {
-                format!("DefaultsPolicies cannot be read: {}", report::plain(error))
+                format!("cannot read DefaultsPolicies: {}", report::plain(error))
             }
         };
         writeln!(io::stderr(), "note: {why}; assuming a policy without settings (see --policy)")

@@ -60,10 +60,10 @@ impl Governing {
             (_, Some(pause)) => Some(("Paused", format!("writes are paused by {pause}"))),
             (Mode::Persist, None) => None,
             (Mode::Audit, None) => {
-                Some(("AuditOnly", format!("DefaultsPolicy {policy} asks for reports only (mode: Audit)")))
+                Some(("AuditOnly", format!("DefaultsPolicy {policy} has mode: Audit")))
             }
             (Mode::Ignore, None) => {
-                Some(("Ignored", format!("DefaultsPolicy {policy} asks for nothing (mode: Ignore)")))
+                Some(("Ignored", format!("DefaultsPolicy {policy} has mode: Ignore")))
             }
         }
     }

@@ -70,7 +70,7 @@ pub enum Reason {
     #[error("{0}")]
     OpenApi(#[source] OpenApiError),
     /// OpenAPI without a type that API servers have objects of.
-    #[error("no OpenAPI v3 document with types is in it")]
+    #[error("it contains no OpenAPI v3 document with types")]
     NoType,
     /// A declaration that is no Go.
     #[error("line {line}: {problem}")]
@@ -81,9 +81,9 @@ pub enum Reason {
         problem: String,
     },
     /// A folder without any Go file that may hold types.
-    #[error("no Go file with types is in this folder; append /... for those below it")]
+    #[error("this folder contains no Go file with types; append /... to include the folders below it")]
     NoGo,
     /// A folder without any file of YAML or JSON.
-    #[error("no .yaml, .yml or .json file is in this folder")]
+    #[error("this folder contains no .yaml, .yml or .json file")]
     Empty,
 }

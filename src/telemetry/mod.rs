@@ -46,7 +46,7 @@ impl Telemetry {
         };
         start(layer, format, Level::INFO);
         if let Some(error) = error {
-            tracing::warn!(error = format!("{error:#}"), "no traces are exported");
+            tracing::warn!(error = format!("{error:#}"), "not exporting traces");
         }
         Self { traces }
     }
@@ -57,7 +57,7 @@ impl Telemetry {
         start(None, format, Level::INFO);
         if let Some(name) = ENDPOINTS.into_iter().find(|name| variable(name).is_some()) {
             tracing::warn!(
-                "no traces are exported: {name} is set, but this is built without the feature otlp"
+                "not exporting traces: {name} is set, but this build lacks the feature otlp"
             );
         }
         Self {}

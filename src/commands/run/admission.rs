@@ -106,7 +106,7 @@ impl AdmissionFlags {
         let tls = certificates.tls()?;
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("--admission-listen {address}"))?;
-        info!(listening = %listener.local_addr()?, "admission is served");
+        info!(listening = %listener.local_addr()?, "serving admission");
         let serving = Serving::default();
         let endpoint = Endpoint {
             namespace: namespace.to_owned(),

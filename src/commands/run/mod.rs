@@ -79,7 +79,7 @@ impl Run {
         let listening = listener.local_addr()?;
         let ready = Arc::new(Readiness::default());
         vital.serve(listener, cluster.metrics().clone(), ready.clone())?;
-        info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch starts");
+        info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch started");
         let operator = Operator::start(cluster.clone(), options, ready.clone());
         let governing = operator.governing();
         let rate = self.max_writes_per_second;

@@ -82,7 +82,7 @@ impl UpgradeGuard {
 
     /// What the upgrade does, and the digest of its schemas, which is empty where there was no time to find out anything.
     async fn look(&self, update: Update, settings: Settings, until: Instant) -> (Findings, String) {
-        let late = || (unknown("there was no time for it"), String::new());
+        let late = || (unknown("no time was left to check it"), String::new());
         let Ok(Ok(place)) = timeout_at(until, self.places.clone().acquire_owned()).await else {
             return (unknown("too many upgrades at once"), String::new());
         };
@@ -133,9 +133,9 @@ impl UpgradeGuard {
         });
         let why = match looked.await {
             Ok(Ok(true)) => None,
-            Ok(Ok(false)) => Some("the look failed".to_owned()),
+            Ok(Ok(false)) => Some("the check failed".to_owned()),
             Ok(Err(error)) => Some(unreadable(&error, &name)),
-            Err(_) => Some("there was no more time".to_owned()),
+            Err(_) => Some("the time limit expired".to_owned()),
         };
         stop.0.store(true, Ordering::Relaxed);
         let progress = lock(&progress);

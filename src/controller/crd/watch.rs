@@ -65,7 +65,7 @@ impl CrdTask {
                     }
                     News::Failed(error, _) if is_blinding(&error) => return Err(TaskError::Watch(error)),
                     News::Failed(error, again_in) => {
-                        debug!(%error, retry_in_seconds = seconds(again_in), "the watch broke");
+                        debug!(%error, retry_in_seconds = seconds(again_in), "the watch failed");
                     },
                     News::Resumed => debug!("the watch works again"),
                 },
@@ -211,7 +211,7 @@ impl Blind {
     fn reported(&self) -> Option<String> {
         self.since.as_ref().filter(|_| self.is_reported).map(|(_, since, why)| {
             format!(
-                "changes of the objects have not been noticed since {since:.0}, for the watch fails: {why}"
+                "the watch of the objects has failed since {since:.0}, so Etch misses changes: {why}"
             )
         })
     }

@@ -174,7 +174,7 @@ impl Inspection<'_, '_> {
         let field = required.field.clone().unwrap_or_else(|| {
             path.reported_as.clone().unwrap_or_else(|| path.path.trim_start_matches('.').to_owned())
         });
-        let detail = required.message.as_deref().unwrap_or("it has to be set");
+        let detail = required.message.as_deref().unwrap_or("it must be set");
         let fault = Fault { field, kind: Kind::Required, detail: detail.to_owned() };
         self.found.push(Found {
             fault,
@@ -233,7 +233,7 @@ impl Inspection<'_, '_> {
                 severity,
                 Kind::Invalid,
                 field,
-                "the schema does not know this field",
+                "the schema has no such field",
             );
         }
         misfits
@@ -292,7 +292,7 @@ impl Inspection<'_, '_> {
             Ok(false) => (rule.kind, self.message(rule, &values)),
             Err(failure) => (
                 Kind::Invalid,
-                format!("the rule cannot be evaluated: {failure}: {}", rule.declared.rule.trim()),
+                format!("cannot evaluate the rule: {failure}: {}", rule.declared.rule.trim()),
             ),
         };
         let field = place.field(rule.declared.field.as_deref(), at);

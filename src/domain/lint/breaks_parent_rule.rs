@@ -15,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH013",
     name: "default-breaks-parent-rule",
     severity: Severity::Warning,
-    summary: "defaults that are filled in together break a rule of the object around them",
+    summary: "defaults together break a rule of the object that contains them",
     help: "\
 The server validates each default by itself, and never the object that they make together. Where that object breaks a rule
 (x-kubernetes-validations, oneOf, not, maxProperties), an object that says nothing is refused, and so is, after an upgrade

@@ -10,7 +10,7 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH019",
     name: "default-hidden-by-null",
     severity: Severity::Info,
-    summary: "an object that is always given may be null, and then none of the defaults below it applies",
+    summary: "an object that is always present may be null, and then none of the defaults below it applies",
     help: "\
 A null of a nullable object is a value and stays (KEP-1929, Changes to CRD Normalization). Nothing is filled in below it, so
 the defaults of its fields are hidden from whoever reads the object, as if it were absent.

@@ -26,7 +26,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         let document = subject.version_index(&version.name).map(|index| &subject.spec["versions"][index]);
         if let Some(schema) = document.and_then(|document| document["schema"].get("openAPIV3Schema")) {
             each_null(schema, &mut Path::root(), &mut |path| {
-                report.add(&version.name, path.clone(), "the default is null; the server takes it for none");
+                report.add(&version.name, path.clone(), "the default is null; the server ignores it");
             });
         }
     }

@@ -37,7 +37,7 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             object(json!({"a": {"type": "integer", "default": 1}})),
         ),
         (
-            "ETCH003 .spec.a the default has fields that the schema does not know",
+            "ETCH003 .spec.a the default has fields that the schema does not have",
             object(json!({"a": {"type": "object", "default": {"x": 1}}})),
             object(
                 json!({"a": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "default": {"x": 1}}}),
@@ -118,7 +118,7 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
                 "properties": {"a": {"type": "string", "default": "x"}, "b": {"type": "string"}}}),
         ),
         (
-            "ETCH016 .spec.l[].a the default is null; the server takes it for none",
+            "ETCH016 .spec.l[].a the default is null; the server ignores it",
             object(
                 json!({"l": {"type": "array", "items": object(json!({"a": {"type": "string", "default": null}}))}}),
             ),

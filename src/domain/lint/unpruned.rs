@@ -8,7 +8,7 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH003",
     name: "unpruned-default",
     severity: Severity::Error,
-    summary: "a default has fields that the schema does not know",
+    summary: "a default has fields that the schema does not have",
     help: "\
 Fields that a schema does not know are dropped from objects, and so they would be from the default. The server refuses the
 CRD.
@@ -23,7 +23,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             report.add(
                 &version.name,
                 finding.default_site(),
-                "the default has fields that the schema does not know",
+                "the default has fields that the schema does not have",
             );
         }
     }

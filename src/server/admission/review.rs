@@ -158,7 +158,7 @@ pub fn review(
             known.push(*served);
         } else if served.schema.is_for(&Request { facts: &served.facts, ..request }) {
             let missing = served.missing.join(", ");
-            said.warnings.push(format!("EmbeddedSchema {name} is not applied: no value for {missing}"));
+            said.warnings.push(format!("Etch does not apply EmbeddedSchema {name}: no value for {missing}"));
         }
     }
     match phase {

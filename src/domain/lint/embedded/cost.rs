@@ -9,7 +9,7 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH208",
     name: "embedded-expression-cost",
     severity: Severity::Info,
-    summary: "an expression may cost more than all of a request may together",
+    summary: "an expression may exceed the cost limit for a whole request",
     help: "\
 The estimate is the API server's own for rules: by the limits on lengths and numbers of items, what an expression costs at most.
 An expression counts as often as `[*]` lets it be evaluated. What has no limit, in the schema or in `object` and `facts`, is
@@ -32,7 +32,7 @@ pub(super) fn check(compiled: &Compiled, found: &mut Vec<Finding>) {
             factor if factor > FACTORS => format!("more than {FACTORS} times"),
             factor => format!("up to {factor} times"),
         };
-        let message = format!("may cost {factor} what all expressions of a request may together");
+        let message = format!("may cost {factor} the limit for all expressions of a request together");
         found.push(at(&RULE, field, message));
     }
 }

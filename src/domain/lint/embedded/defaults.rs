@@ -8,7 +8,7 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH206",
     name: "embedded-default-breaks",
     severity: Severity::Warning,
-    summary: "what an empty extension gets by default breaks a rule or the schema",
+    summary: "the defaults of an empty extension break a rule or the schema",
     help: "\
 The defaults are set in an extension that is empty, with the constants and fallbacks of facts. What is wrong with it then, and
 not without the defaults, is their doing: whoever leaves the field out is refused for a value that nobody wrote. Defaults
