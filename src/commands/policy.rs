@@ -30,8 +30,7 @@ pub(crate) type Labels = BTreeMap<String, String>;
 /// Which policies to decide under.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PolicyArg {
-    /// Decide under the DefaultsPolicies in this file or folder, or - for standard input, instead of those of the cluster.
-    /// May be given several times
+    /// Use the DefaultsPolicies in this file or folder, or - for standard input, instead of those of the cluster. Repeatable
     #[arg(long = "policy", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 }

@@ -95,8 +95,7 @@ impl TaskError {
             | Self::Watch(CallError::Refused(refusal))
                 if refusal.is_of_lost_version() =>
             {
-                let message =
-                    "cannot read objects: etcd holds some at a version that the CRD no longer has";
+                let message = "cannot read objects: etcd holds some at a version that the CRD no longer has";
                 status(Reason::ConversionFailed, message.to_owned())
             }
             Self::Incomplete | Self::Restored(_) => status(Reason::InProgress, self.to_string()),

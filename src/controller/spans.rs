@@ -104,7 +104,10 @@ pub(in crate::controller) fn conclude(
         }
         Ok(Outcome::OwnersLost { managers }) => fail(write, &format!("owners lost: {}", managers.join(", "))),
         Ok(Outcome::Harmful { managers }) => {
-            write.record("reason", format!("the write would change fields of other owners: {}", managers.join(", ")));
+            write.record(
+                "reason",
+                format!("the write would change fields of other owners: {}", managers.join(", ")),
+            );
         }
         Ok(Outcome::NeedsRewrite) => {
             write.record("reason", "the write must rewrite the owners");

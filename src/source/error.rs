@@ -49,7 +49,7 @@ pub enum Reason {
     #[error("is nested more than {} levels deep", super::budget::DEPTH)]
     TooDeep,
     /// A file where a CRD was asked for, and none is there.
-    #[error("no CustomResourceDefinition: found {found}")]
+    #[error("contains no CustomResourceDefinition: found {found}")]
     NoCrd {
         /// What is there.
         found: String,
@@ -61,7 +61,7 @@ pub enum Reason {
     #[error("CustomResourceDefinition: {0}")]
     Crd(#[source] CrdError),
     /// A document that is no Kubernetes object.
-    #[error("no Kubernetes object: {missing} is missing")]
+    #[error("is not a Kubernetes object: {missing} is missing")]
     NoObject {
         /// The field.
         missing: &'static str,

@@ -126,7 +126,7 @@ fn documents_become_crds_and_objects() {
     let error = |text: &str| of(text).crd().expect_err("no CRD").to_string();
     assert_eq!(
         error("kind: Deployment\napiVersion: apps/v1"),
-        "stdin: no CustomResourceDefinition: found Deployment of apps/v1"
+        "stdin: contains no CustomResourceDefinition: found Deployment of apps/v1"
     );
     assert!(
         error("kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1beta1").contains("v1beta1")
@@ -136,5 +136,5 @@ fn documents_become_crds_and_objects() {
             .contains("spec is missing")
     );
     let lacking = of("kind: K\napiVersion: g/v1\nmetadata: {}").into_object().expect_err("no name");
-    assert_eq!(lacking.to_string(), "stdin: no Kubernetes object: metadata.name is missing");
+    assert_eq!(lacking.to_string(), "stdin: is not a Kubernetes object: metadata.name is missing");
 }

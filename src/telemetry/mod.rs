@@ -56,9 +56,7 @@ impl Telemetry {
     pub(crate) fn begin_operator(format: LogFormat) -> Self {
         start(None, format, Level::INFO);
         if let Some(name) = ENDPOINTS.into_iter().find(|name| variable(name).is_some()) {
-            tracing::warn!(
-                "not exporting traces: {name} is set, but this build lacks the feature otlp"
-            );
+            tracing::warn!("not exporting traces: {name} is set, but this build lacks the feature otlp");
         }
         Self {}
     }

@@ -82,13 +82,15 @@ pub(super) fn from_environment() -> anyhow::Result<Option<(Boxed<Registry>, Trac
     let builder = SpanExporter::builder().with_http();
     let builder = if endpoint.starts_with("https:") {
         let roots = HttpsConnectorBuilder::new().with_native_roots();
-        let roots = roots.context("https needs CA certificates; set SSL_CERT_FILE to a file that contains them")?;
+        let roots =
+            roots.context("https needs CA certificates; set SSL_CERT_FILE to a file that contains them")?;
         builder.with_http_client(Client::new(&runtime, roots.https_only().enable_http1().build()))
     } else {
         builder.with_http_client(Client::new(&runtime, HttpConnector::new()))
     };
     // The error would quote the endpoint, in which there may be a password.
-    let exporter = builder.build().map_err(|_| anyhow::anyhow!("cannot use {name} and the related variables"))?;
+    let exporter =
+        builder.build().map_err(|_| anyhow::anyhow!("cannot use {name} and the related variables"))?;
     let provider =
         SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource()).build();
     let layer = tracing_opentelemetry::layer()

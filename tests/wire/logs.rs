@@ -148,7 +148,11 @@ async fn every_line_is_read_strictly_and_numbers_are_numbers() {
         assert!(end["fields"][count].is_u64(), "{count}: {end}");
     }
     assert_eq!(end["spans"][0], json!({ "name": "reconcile", "crd": "things.example.com" }));
-    assert!(of("restarting the CRD task")["fields"]["retry_in_seconds"].is_f64(), "{}", of("restarting the CRD task"));
+    assert!(
+        of("restarting the CRD task")["fields"]["retry_in_seconds"].is_f64(),
+        "{}",
+        of("restarting the CRD task")
+    );
     let tie = of("several equally specific policies select this CRD; the first by name governs it");
     assert_eq!(tie["fields"]["ties"], "tied, tied-too", "{tie}");
 }

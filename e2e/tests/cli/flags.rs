@@ -32,7 +32,7 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
     Some(match takes {
         "crds" => &[
             ("missing.yaml", "missing.yaml: cannot be read: No such file"),
-            ("deployment.yaml", "no CustomResourceDefinition: found Deployment of apps/v1"),
+            ("deployment.yaml", "contains no CustomResourceDefinition: found Deployment of apps/v1"),
             ("nonsense.yaml", "nonsense.yaml: is not text in UTF-8"),
             ("", ""),
         ],

@@ -223,8 +223,9 @@ fn owners_lost(object: &Object, managers: &[String]) -> Stop {
     let owners = managers.join(", ");
     error!(object = %object.identity(), owners, "owners lost");
     let object = object.identity();
-    let message =
-        format!("a write to {object} made the API server change fields of the owners {owners}; Etch writes nothing more");
+    let message = format!(
+        "a write to {object} made the API server change fields of the owners {owners}; Etch writes nothing more"
+    );
     Stop { reason: "OwnersLost", message }
 }
 

@@ -51,8 +51,7 @@ impl Unserved {
 
     fn of(&self, name: &str) -> Option<(&'static str, String)> {
         let refused = self.refused.get(name).map(|field| {
-            let message =
-                format!("the API server refuses the webhook of this schema: {field} is invalid");
+            let message = format!("the API server refuses the webhook of this schema: {field} is invalid");
             ("WebhookRefused", message)
         });
         self.all.clone().or(refused)

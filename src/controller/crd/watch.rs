@@ -210,9 +210,7 @@ impl Blind {
     /// What has been reported and holds.
     fn reported(&self) -> Option<String> {
         self.since.as_ref().filter(|_| self.is_reported).map(|(_, since, why)| {
-            format!(
-                "the watch of the objects has failed since {since:.0}, so Etch misses changes: {why}"
-            )
+            format!("the watch of the objects has failed since {since:.0}, so Etch misses changes: {why}")
         })
     }
 }

@@ -140,11 +140,9 @@ fn status(
     };
     let paused = match pause(readable, name) {
         None => ("False", "NotPaused", String::new()),
-        Some(_) if policy.pause_all => (
-            "True",
-            "PauseAll",
-            "Etch writes no objects of any CRD until pauseAll is false".to_owned(),
-        ),
+        Some(_) if policy.pause_all => {
+            ("True", "PauseAll", "Etch writes no objects of any CRD until pauseAll is false".to_owned())
+        }
         Some(pause) => {
             let reason = if pause.pause_all.is_empty() { "Paused" } else { "PauseAll" };
             let objects = format!("the objects of {}", crds(count));

@@ -273,7 +273,10 @@ impl<'d> Compiler<'d> {
             if fact.constant.is_some() == fact.object.is_some() {
                 self.fail(&at, "must have either a constant or an object");
             } else if fact.object.is_some() != (fact.path.is_some() || fact.expression.is_some()) {
-                self.fail(&at, "must have a path or an expression if it has an object, and neither otherwise");
+                self.fail(
+                    &at,
+                    "must have a path or an expression if it has an object, and neither otherwise",
+                );
             }
             Some(CompiledFact { declared: fact.clone(), taken })
         })

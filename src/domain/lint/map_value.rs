@@ -21,7 +21,8 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for version in &subject.versions {
         for finding in &version.default_findings().beyond_server {
             let message = if unpruned::is_about(finding) {
-                "the default has fields that the schema does not have; the server drops them silently".to_owned()
+                "the default has fields that the schema does not have; the server drops them silently"
+                    .to_owned()
             } else {
                 format!(
                     "{}; the server accepts it, and refuses the objects that get it",

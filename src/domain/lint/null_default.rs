@@ -11,7 +11,7 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH016",
     name: "null-default",
     severity: Severity::Warning,
-    summary: "a default is null, which is no default",
+    summary: "a default is null, which does not count as a default",
     help: "\
 The server drops `default: null` when it reads a CRD: the field has no default, and what is stored does not even show it.
 Null means devoid of value (KEP-1929, Changes to CRD Normalization): of a field that is not nullable it is removed, and a

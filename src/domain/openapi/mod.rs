@@ -47,7 +47,7 @@ pub struct TypeName {
 #[non_exhaustive]
 pub enum OpenApiError {
     /// Not OpenAPI v3.
-    #[error("no OpenAPI v3 document: {0}")]
+    #[error("not an OpenAPI v3 document: {0}")]
     Malformed(&'static str),
     /// A reference that does not resolve in this document.
     #[error("$ref {0:?} does not resolve in this document")]

@@ -87,7 +87,7 @@ fn broken_documents_are_told() {
     for (document, hint) in [
         (json!({"swagger": "2.0"}), "OpenAPI v2"),
         (json!({"paths": {"api/v1": {}}}), "lists other documents"),
-        (json!({"kind": "Deployment"}), "no OpenAPI v3"),
+        (json!({"kind": "Deployment"}), "not an OpenAPI v3"),
     ] {
         let error = Document::read(document.into()).expect_err("no document").to_string();
         assert!(error.contains(hint), "{error}");

@@ -361,7 +361,7 @@ mod tests {
         let bad = asked("CREATE", json!({}), Value::Null);
         let (answer, reviewed) = response(Phase::Validate, &schema, &bad);
         assert_eq!(reviewed, Reviewed::Warned);
-        assert_eq!(answer["warnings"], json!(["EmbeddedSchema one is not applied: no value for id"]));
+        assert_eq!(answer["warnings"], json!(["Etch does not apply EmbeddedSchema one: no value for id"]));
     }
 
     #[test]

@@ -25,7 +25,9 @@ pub(super) fn held(tally: &Tally, reason: Hold) -> Option<String> {
     let places = few_places(&places(tally, |held| held.reason == reason));
     let why = match reason {
         Hold::HiddenFields => {
-            format!("a write would destroy fields that etcd may still hold and the schema no longer has: {places}")
+            format!(
+                "a write would destroy fields that etcd may still hold and the schema no longer has: {places}"
+            )
         }
         Hold::Misfit => {
             format!("{places}: a value has another type than the schema, or a list item has no key")

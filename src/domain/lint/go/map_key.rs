@@ -41,7 +41,7 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
     let Shape::Struct(item) = site.packages.resolve(site.package, items).shape else { return };
     for key in keys {
         let message = match item.field(site.packages, key) {
-            (None, true) => format!("the key {key} is no field of the list's items"),
+            (None, true) => format!("the key {key} is not a field of the list's items"),
             (Some((package, field)), _) if !field.is_required(package) => {
                 let resolved = site.packages.resolve(package, &field.kind);
                 if effective(site.packages, package, field, &resolved).is_some() {
