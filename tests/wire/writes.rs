@@ -274,9 +274,9 @@ async fn every_refusal_has_its_outcome() {
         ),
         (Answer::status(504, "Timeout", "no"), "failed: the API server answered 504 Timeout"),
         (Answer::broken(["{\"metadata\": "]), "failed: the answer of the API server broke off"),
-        (Answer::text(200, "{\"metadata\": "), "failed: the answer of the API server is not understood"),
-        (Answer::text(200, "{}"), "failed: the answer of the API server is not understood"),
-        (Answer::json(thing("another", 11)), "failed: the answer of the API server is not understood"),
+        (Answer::text(200, "{\"metadata\": "), "failed: cannot parse the answer of the API server"),
+        (Answer::text(200, "{}"), "failed: cannot parse the answer of the API server"),
+        (Answer::json(thing("another", 11)), "failed: cannot parse the answer of the API server"),
     ];
     for (answer, expected) in cases {
         let (outcome, _) = perform(shown(), Record::default(), [answer]).await;

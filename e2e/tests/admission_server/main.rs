@@ -119,7 +119,7 @@ async fn another_certificate_is_served(stage: &Stage, operator: &Operator) -> Re
     eventually(GUARD, "the broken file is mentioned", async || {
         dry(cluster, &machine("x", good())).await?.ok()?;
         let text = operator.log()?;
-        Ok(text.contains("the certificate for admission cannot be used").then_some(()))
+        Ok(text.contains("cannot use the new admission certificate").then_some(()))
     })
     .await?;
     every_field_is_named(cluster).await?;

@@ -40,7 +40,7 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
             ("missing", "missing: cannot be read: No such file"),
             ("missing/...", "missing/...: cannot be read: No such file"),
             ("crds.yaml", "crds.yaml: cannot be read: Not a directory"),
-            (".", "no Go file with types is in this folder"),
+            (".", "this folder contains no Go file with types"),
             ("", ""),
         ],
         "objects" => &[

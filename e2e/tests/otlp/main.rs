@@ -88,7 +88,7 @@ fn what_cannot_be_exported_is_told_and_quotes_no_password() -> Result<()> {
         (&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], "a protocol other than http/protobuf"),
         (
             &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://user:hunter2@[")],
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or its companions cannot be used",
+            "cannot use OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and the related variables",
         ),
         (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "")], ""),
         (&[endpoint, ("OTEL_SDK_DISABLED", "true")], ""),

@@ -362,7 +362,7 @@ mod tests {
             ("https://e:1", "invalid peer certificate: UnknownIssuer", "--etcd-cacert"),
             ("https://e:1", "received fatal alert: CertificateRequired", "--etcd-cert and"),
             ("https://e:1", "Connection reset by peer", "--etcd-cert and"),
-            ("http://e:1", "connection closed before message completed", "it may want https"),
+            ("http://e:1", "connection closed before message completed", "it may require https"),
         ] {
             let told = told(endpoint, cause);
             assert!(told.contains(endpoint) && told.contains(cause) && told.contains(hint), "{told}");
@@ -371,7 +371,7 @@ mod tests {
         assert!(refused.ends_with("(os error 111)"), "{refused}");
         let silent =
             EtcdError::TimedOut { endpoint: "https://e:1".to_owned(), limit: CHECK_DEADLINE }.to_string();
-        assert!(silent.contains("within 20 s; it may want another client certificate"), "{silent}");
+        assert!(silent.contains("within 20 s; it may require another client certificate"), "{silent}");
     }
 
     #[test]
