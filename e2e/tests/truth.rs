@@ -35,8 +35,14 @@ async fn bad_policies_are_refused(cluster: &Cluster) -> Result<()> {
         (json!({ "settle": "" }), "settle must be a time such as 10s"),
         (json!({ "selector": { "names": ["crontabs"] } }), "names must be names of CRDs"),
         (json!({ "selector": { "names": [""] } }), "spec.selector.names[0]"),
-        (json!({ "selector": { "groups": ["Stable.Example.com"] } }), "groups must be API groups in lower case"),
-        (json!({ "selector": { "groups": ["*.io"], "exclude": ["a b.io"] } }), "exclude must be names of CRDs"),
+        (
+            json!({ "selector": { "groups": ["Stable.Example.com"] } }),
+            "groups must be API groups in lower case",
+        ),
+        (
+            json!({ "selector": { "groups": ["*.io"], "exclude": ["a b.io"] } }),
+            "exclude must be names of CRDs",
+        ),
         (
             json!({ "selector": { "names": ["a.x.io"], "exclude": ["a.x.io"] } }),
             "both in names and in exclude",

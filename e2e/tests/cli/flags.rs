@@ -262,7 +262,9 @@ fn no_cluster_is_told_in_one_line() -> Result<()> {
         let ended = etch_in(folder.path(), &line, &[])?;
         is_one_line(&line, &ended)?;
         ensure!(
-            ended.err.contains("cannot be reached: connection refused") && ended.out.is_empty(),
+            ended.err.contains("cannot reach the API server")
+                && ended.err.contains("connection refused")
+                && ended.out.is_empty(),
             "{line:?}: {ended:?}"
         );
     }

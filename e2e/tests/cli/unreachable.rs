@@ -24,7 +24,7 @@ fn a_server_that_cannot_be_reached_is_named_with_the_cause() -> Result<()> {
              contexts: [{{name: c, context: {{cluster: c, user: c}}}}], users: [{{name: c, user: {{}}}}]}}"
         ),
     )?;
-    let told = format!("the API server {server} cannot be reached: connection refused");
+    let told = format!("cannot reach the API server {server}: connection refused");
     for arguments in [&["audit"][..], &["rbac", "--live"], &["clean"], &["explain", "things", "a"]] {
         let mut all = vec!["--kubeconfig", text(&kubeconfig)];
         all.extend(arguments);

@@ -111,7 +111,10 @@ impl Asking {
             let (facts, missing) = schema.facts(&known);
             if schema.is_for(&Request { facts: &facts, ..request }) {
                 if !missing.is_empty() {
-                    bail!("{name} needs the facts {}; provide a file with them in --facts", missing.join(", "));
+                    bail!(
+                        "{name} needs the facts {}; provide a file with them in --facts",
+                        missing.join(", ")
+                    );
                 }
                 schemas.push((schema, facts));
             }
