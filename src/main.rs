@@ -32,12 +32,12 @@ fn main() -> ExitCode {
         Ok(outcome) => outcome.into(),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) if is_logged => {
-            tracing::error!(error = told(&error), "etch failed");
+            tracing::error!(error = error_text(&error), "etch failed");
             ExitCode::from(FAILURE)
         }
         Err(error) => match error.downcast_ref::<Failures>() {
             Some(Failures(all)) => failed(all),
-            None => failed(&[told(&error)]),
+            None => failed(&[error_text(&error)]),
         },
     }
 }
@@ -76,7 +76,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
 }
 
 /// The error and its causes, each of them once: some texts include their causes.
-fn told(error: &anyhow::Error) -> String {
+fn error_text(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {

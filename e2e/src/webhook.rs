@@ -32,13 +32,13 @@ pub struct Webhook {
     address: SocketAddr,
     certificate: ByteString,
     acceptor: TlsAcceptor,
-    desk: Desk,
+    handler: Handler,
     serving: Option<JoinHandle<()>>,
 }
 
 /// Where reviews are answered.
 #[derive(Clone)]
-struct Desk {
+struct Handler {
     answer: Arc<Answer>,
     /// Whether answers are held back.
     held: watch::Sender<bool>,
@@ -63,7 +63,11 @@ impl Webhook {
             address: listener.local_addr()?,
             certificate: ByteString(cert.pem().into_bytes()),
             acceptor: TlsAcceptor::from(Arc::new(config)),
-            desk: Desk { answer: Arc::new(answer), held: watch::Sender::new(false), waiting: Arc::default() },
+            handler: Handler {
+                answer: Arc::new(answer),
+                held: watch::Sender::new(false),
+                waiting: Arc::default(),
+            },
             serving: None,
         };
         webhook.serve(listener);
@@ -77,17 +81,17 @@ impl Webhook {
 
     /// Reads reviews and keeps its answers to itself, until [`Self::release`].
     pub fn hold(&self) {
-        self.desk.held.send_replace(true);
+        self.handler.held.send_replace(true);
     }
 
     /// Gives the answers that were held back, and all others at once.
     pub fn release(&self) {
-        self.desk.held.send_replace(false);
+        self.handler.held.send_replace(false);
     }
 
     /// How many reviews wait for an answer that is held back.
     pub fn waiting(&self) -> usize {
-        self.desk.waiting.load(Ordering::SeqCst)
+        self.handler.waiting.load(Ordering::SeqCst)
     }
 
     /// Refuses connections from now on, and ends those that there are.
@@ -132,23 +136,23 @@ impl Webhook {
     }
 
     fn serve(&mut self, listener: TcpListener) {
-        let (acceptor, desk) = (self.acceptor.clone(), self.desk.clone());
+        let (acceptor, handler) = (self.acceptor.clone(), self.handler.clone());
         self.serving = Some(tokio::spawn(async move {
             // Ends with this task, and all connections with it.
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(converse(stream, acceptor.clone(), desk.clone()));
+                connections.spawn(converse(stream, acceptor.clone(), handler.clone()));
             }
         }));
     }
 }
 
-impl Desk {
+impl Handler {
     async fn wait(&self) {
         let mut held = self.held.subscribe();
         if *held.borrow_and_update() {
             self.waiting.fetch_add(1, Ordering::SeqCst);
-            // The sender is this desk's own.
+            // The sender is this handler's own.
             let _ = held.wait_for(|held| !held).await;
             self.waiting.fetch_sub(1, Ordering::SeqCst);
         }
@@ -171,18 +175,18 @@ pub fn renamed(request: &Value) -> Value {
     json!({ "convertedObjects": objects.collect::<Vec<_>>(), "result": { "status": "Success" } })
 }
 
-async fn converse(stream: TcpStream, acceptor: TlsAcceptor, desk: Desk) {
+async fn converse(stream: TcpStream, acceptor: TlsAcceptor, handler: Handler) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
-    let service = service_fn(|request| reviewed(request, desk.clone()));
+    let service = service_fn(|request| reviewed(request, handler.clone()));
     // Whoever hangs up has heard enough.
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn reviewed(request: Request<Incoming>, desk: Desk) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn reviewed(request: Request<Incoming>, handler: Handler) -> Result<Response<Full<Bytes>>, Infallible> {
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let review: Value = serde_json::from_slice(&body).unwrap_or_default();
-    desk.wait().await;
-    let mut response = (desk.answer)(&review["request"]);
+    handler.wait().await;
+    let mut response = (handler.answer)(&review["request"]);
     response["uid"] = review["request"]["uid"].clone();
     let answer = json!({ "apiVersion": review["apiVersion"], "kind": review["kind"], "response": response });
     let mut response = Response::new(Full::new(Bytes::from(answer.to_string())));

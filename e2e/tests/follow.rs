@@ -13,7 +13,7 @@ use etch::domain::crd::Crd;
 use etch::domain::json::Json;
 use etch::domain::object::Object;
 use etch::domain::ownership::MANAGER;
-use etch::domain::plan::{Outcome, Past, Plan, Terms, changes, follow};
+use etch::domain::plan::{OldDefault, Outcome, Plan, Terms, changes, follow};
 use serde_json::{Value, json};
 
 const SOON: Duration = GUARD;
@@ -273,7 +273,7 @@ async fn whoever_writes_meanwhile_wins() -> Result<()> {
     cluster.apply_crd(&widgets(Some(5))).await?;
     let crd = Crd::read(&Json::from(cluster.get(&format!("{CRDS}/{WIDGETS}")).await?))?;
     let path_of = |text: &str| -> Result<etch::domain::path::Path> { Ok(text.parse()?) };
-    let past = [Past { path: path_of(".spec.size")?, values: vec![json!(3).into()] }];
+    let past = [OldDefault { path: path_of(".spec.size")?, values: vec![json!(3).into()] }];
     let changes = changes(&past, &crd, &[path_of(".spec.size")?]);
     for what in all {
         let name = name(what);

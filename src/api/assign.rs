@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::policy::{DefaultsPolicySpec, Settings};
 use super::selector::CrdSelector;
-use crate::domain::upgrade::Guarding;
+use crate::domain::upgrade::GuardMode;
 
 /// The policies of the cluster, by name.
 pub type Policies = BTreeMap<String, DefaultsPolicySpec>;
@@ -68,7 +68,7 @@ pub fn counting(spec: &Value) -> Option<DefaultsPolicySpec> {
 /// What counts of a policy that cannot be read and has `pauseAll`: it selects nothing, and pauses all writes.
 pub fn only_pauses() -> DefaultsPolicySpec {
     let selector = CrdSelector { exclude: vec!["*".to_owned()], ..CrdSelector::default() };
-    let guard = Some(Guarding::Off);
+    let guard = Some(GuardMode::Off);
     DefaultsPolicySpec { selector, guard, pause_all: Some(true), ..DefaultsPolicySpec::default() }
 }
 

@@ -15,7 +15,7 @@ use super::change::{ChangeRule, followed};
 use super::selector::CrdSelector;
 use crate::domain::path::Path;
 use crate::domain::plan::{HiddenFields, Ownership, Terms};
-use crate::domain::upgrade::Guarding;
+use crate::domain::upgrade::GuardMode;
 
 /// Selects CRDs, and sets how Etch processes their objects. Etch ignores a CRD that no policy selects.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -97,7 +97,7 @@ pub struct DefaultsPolicySpec {
     /// that change or disappear, fields that become hidden, and objects that become invalid; `Deny` refuses such an upgrade,
     /// unless the CRD's annotation `etch-operator.io/allow-upgrade` has the digest that the refusal names; `"Off"`, in quotes,
     /// does nothing, and is the default with `mode: Ignore`.
-    pub guard: Option<Guarding>,
+    pub guard: Option<GuardMode>,
     /// What happens to stored values when their default changes or is removed. Values of defaults that are not listed stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
@@ -171,8 +171,8 @@ impl DefaultsPolicySpec {
 
 impl DefaultsPolicySpec {
     /// What becomes of requests that upgrade the CRDs that it governs, with the default where it sets nothing.
-    pub fn guarding(&self) -> Guarding {
-        let otherwise = if self.mode == Some(Mode::Ignore) { Guarding::Off } else { Guarding::default() };
+    pub fn guard_mode(&self) -> GuardMode {
+        let otherwise = if self.mode == Some(Mode::Ignore) { GuardMode::Off } else { GuardMode::default() };
         self.guard.unwrap_or(otherwise)
     }
 }

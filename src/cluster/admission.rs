@@ -6,7 +6,7 @@ use kube::Resource as _;
 use serde_json::json;
 
 use super::call::{encoded, get, send};
-use super::definitions::{METADATA, accepting};
+use super::crds::{METADATA, accepting};
 use super::{CallError, Cluster};
 use crate::api::{EmbeddedSchema, EmbeddedSchemaStatus, GROUP};
 use crate::domain::admission::{CONFIGURATION, Lookup};

@@ -10,7 +10,7 @@ use kube::client::Body;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::failure::cause;
+use super::call_error::cause;
 use super::{CallError, Cluster};
 use crate::domain::plan::PatchKind;
 use crate::domain::refusal::Refusal;
@@ -52,11 +52,11 @@ impl Cluster {
         if matches!(verb, RequestVerb::List | RequestVerb::Patch) {
             self.worked.send_replace(Instant::now());
         }
-        self.reach.admit().await;
+        self.outage.admit().await;
         let answer = self.exchange(request).await;
         let status =
             answer.as_ref().map_or_else(CallError::code, |response| Some(response.status().as_u16()));
-        self.reach.note(!answer.as_ref().is_err_and(is_lost));
+        self.outage.record(!answer.as_ref().is_err_and(is_lost));
         self.metrics.request(verb, outcome(status));
         answer
     }
@@ -103,9 +103,9 @@ pub(super) fn patch(path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u
     let media_type = match kind {
         PatchKind::Apply => "application/apply-patch+yaml",
         PatchKind::Merge => "application/merge-patch+json",
-        PatchKind::Json | PatchKind::Rehearsal => "application/json-patch+json",
+        PatchKind::Json | PatchKind::DryRun => "application/json-patch+json",
     };
-    let dry = if kind == PatchKind::Rehearsal { "?dryRun=All" } else { "" };
+    let dry = if kind == PatchKind::DryRun { "?dryRun=All" } else { "" };
     let path = format!("{path}{dry}");
     let joint = if path.contains('?') { '&' } else { '?' };
     let target = format!("{path}{joint}fieldManager={}", crate::domain::ownership::MANAGER);
@@ -182,7 +182,7 @@ fn retry_after(response: &Response<Body>) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::failure::Server;
+    use super::super::call_error::Server;
     use super::*;
 
     #[test]

@@ -68,7 +68,7 @@ pub struct Events(mpsc::Sender<Event>);
 pub struct Dispatch {
     cluster: Cluster,
     instance: String,
-    told: mpsc::Receiver<Event>,
+    queued: mpsc::Receiver<Event>,
     /// How often each event was published, by its name.
     counts: HashMap<String, u64>,
     failing: bool,
@@ -76,7 +76,7 @@ pub struct Dispatch {
 
 /// What is read of an event.
 #[derive(Deserialize)]
-struct Told {
+struct StoredEvent {
     series: Option<Series>,
 }
 
@@ -89,9 +89,9 @@ impl Events {
     /// Where to publish events, and what sends them for as long as it runs. `instance` distinguishes this process from its
     /// replicas.
     pub fn new(cluster: Cluster, instance: &str) -> (Self, Dispatch) {
-        let (sender, told) = mpsc::channel(WAITING);
+        let (sender, queued) = mpsc::channel(WAITING);
         let instance = cut(instance, 128);
-        (Self(sender), Dispatch { cluster, instance, told, counts: HashMap::new(), failing: false })
+        (Self(sender), Dispatch { cluster, instance, queued, counts: HashMap::new(), failing: false })
     }
 
     /// Tells an event. Where too many wait already, it is dropped.
@@ -105,7 +105,7 @@ impl Events {
 impl Dispatch {
     /// Runs until nothing can be published any more.
     pub async fn run(mut self) {
-        while let Some(event) = self.told.recv().await {
+        while let Some(event) = self.queued.recv().await {
             let sent = tokio::time::timeout(PATIENCE, self.send(&event)).await;
             match sent.unwrap_or_else(|_| Err(self.cluster.timed_out(PATIENCE))) {
                 Ok(()) => self.failing = false,
@@ -159,7 +159,7 @@ impl Dispatch {
     async fn count_of(&self, collection: &str, name: &str) -> Result<u64, CallError> {
         let path = format!("{collection}/{}", encoded(name));
         let event = self.cluster.call(patch(&path, PatchKind::Merge, b"{}".to_vec())).await?;
-        let event: Told = serde_json::from_slice(&event).map_err(CallError::malformed)?;
+        let event: StoredEvent = serde_json::from_slice(&event).map_err(CallError::malformed)?;
         Ok(event.series.map_or(1, |series| series.count))
     }
 

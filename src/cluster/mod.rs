@@ -1,29 +1,29 @@
-//! Everything that talks to an API server: requests with a deadline, watches that heal, writes with a classified outcome.
+//! Everything that talks to an API server: requests with a deadline, watches that retry, writes with a classified outcome.
 //! It must not decide what to write; the only folder that names `kube::Client`.
 
 mod access;
 mod admission;
-mod asked_page;
 mod backoff;
 mod call;
+mod call_error;
 mod connect;
-mod definitions;
+mod crds;
 pub mod etcd;
+mod etch_resources;
 mod events;
-mod failure;
-mod feed;
-mod follow;
 mod lease;
+mod list_watch;
 mod multiplex;
 mod openapi;
-mod own;
+mod outage;
 mod pace;
-mod page_room;
+mod page_budget;
 mod perform;
 mod permissions;
-mod reach;
+mod prefetched_page;
 mod read;
 mod resolve;
+mod resuming_watch;
 mod scan;
 mod secret;
 mod watch;
@@ -37,28 +37,28 @@ use tokio::time::Instant;
 
 use access::Permitted;
 use multiplex::Clients;
-use page_room::PageRoom;
-use reach::Reach;
+use outage::OutageThrottle;
+use page_budget::PageBudget;
 
 use crate::metrics::Metrics;
 
 pub use access::MissingPermissions;
 pub use admission::WebhookConfiguration;
-pub use asked_page::AskedPage;
 pub use backoff::Backoff;
+pub use call_error::{CallError, Server};
 pub use connect::{ConnectError, Target};
+pub use etch_resources::{crds, embedded_schemas, policies, reports};
 pub use events::{Dispatch, Event, Events, Regarding};
-pub use failure::{CallError, Server};
-pub use feed::{Feed, FeedEvent};
-pub use follow::{Follow, News};
 pub use lease::Lease;
+pub use list_watch::{ListWatch, ListWatchEvent};
 pub use openapi::{OpenApiIndex, PublishedError};
-pub use own::{crds, embedded_schemas, policies, reports};
-pub use pace::{Haste, MAX_IN_FLIGHT, Pace, Permit, Pressure};
-pub use page_room::PAGE_SIZE;
+pub use pace::{MAX_IN_FLIGHT, Pace, PaceMode, Permit, Pressure};
+pub use page_budget::PAGE_SIZE;
 pub use permissions::Permissions;
+pub use prefetched_page::PrefetchedPage;
 pub use read::{Form, Page, RawPage, Scope};
 pub use resolve::ResolveError;
+pub use resuming_watch::{ResumingWatch, WatchUpdate};
 pub use scan::Scan;
 pub use secret::SecretData;
 pub use watch::{Change, Watch};
@@ -82,9 +82,9 @@ pub struct Cluster {
     /// What it has lately answered yes to.
     permitted: Arc<Mutex<Permitted>>,
     /// How large pages are asked for.
-    page_room: Arc<PageRoom>,
+    page_budget: Arc<PageBudget>,
     turns: Arc<Turns>,
-    reach: Arc<Reach>,
+    outage: Arc<OutageThrottle>,
 }
 
 /// How many large answers are read at once; each may be of some MiB.
@@ -102,9 +102,19 @@ impl Cluster {
     fn through(clients: Clients, metrics: Arc<Metrics>) -> Self {
         let (server, worked) = (Server::default(), watch_channel::Sender::new(Instant::now()));
         let turns = Arc::new(Turns { pages: Semaphore::new(PAGES), crds: Semaphore::new(CRDS) });
-        let (page_room, permitted) = (Arc::default(), Arc::default());
-        let reach = Arc::new(Reach::new());
-        Self { clients, server, metrics, worked, asked: Arc::default(), permitted, page_room, turns, reach }
+        let (page_budget, permitted) = (Arc::default(), Arc::default());
+        let outage = Arc::new(OutageThrottle::new());
+        Self {
+            clients,
+            server,
+            metrics,
+            worked,
+            asked: Arc::default(),
+            permitted,
+            page_budget,
+            turns,
+            outage,
+        }
     }
 
     /// This connection, with its requests counted beside those of another.

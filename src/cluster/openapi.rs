@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::definitions::accepting;
+use super::crds::accepting;
 use super::{CallError, Cluster};
 use crate::domain::json::Json;
 use crate::domain::openapi::{Document, OpenApiError};

@@ -7,7 +7,7 @@ use super::{CallError, Cluster};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::plan::{Outcome, Performing, Request, Step, Terms, Write};
+use crate::domain::plan::{Outcome, Request, Step, Terms, Write, WriteMachine};
 
 impl Cluster {
     /// Performs a write that was planned for `object` as it was read.
@@ -22,11 +22,11 @@ impl Cluster {
         terms: &Terms,
     ) -> Result<Outcome, CallError> {
         let path = named(&crd.resource(), object.namespace(), object.name());
-        let (mut performing, mut request) = Performing::begin(crd, object, write, terms);
+        let (mut machine, mut request) = WriteMachine::begin(crd, object, write, terms);
         loop {
             let step = match self.patched(&path, object.uid(), &request).await {
-                Ok(answer) => performing.answered(answer),
-                Err(CallError::Refused(refusal)) => performing.refused(*refusal),
+                Ok(answer) => machine.answered(answer),
+                Err(CallError::Refused(refusal)) => machine.refused(*refusal),
                 Err(error) => return Err(error),
             };
             match step {

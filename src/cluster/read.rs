@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::call::{encoded, get};
-use super::definitions::{METADATA_LIST, accepting};
-use super::page_room::Taken;
+use super::crds::{METADATA_LIST, accepting};
+use super::page_budget::Reservation;
 use super::{CallError, Cluster};
 use crate::api::GROUP;
 use crate::domain::crd::Resource;
@@ -73,7 +73,7 @@ pub struct RawPage {
     pub(crate) resource_version: String,
     pub(crate) next: Option<String>,
     pub(crate) total: Option<u64>,
-    _room: Taken,
+    _reservation: Reservation,
 }
 
 /// What an object is called, without the rest of it.
@@ -142,8 +142,8 @@ impl Cluster {
         form: Form,
         after: Option<&str>,
     ) -> Result<RawPage, CallError> {
-        let room = self.page_room.take(resource, form);
-        let mut path = format!("{}?limit={}", collection(resource, scope.namespace()), room.limit);
+        let reservation = self.page_budget.reserve(resource, form);
+        let mut path = format!("{}?limit={}", collection(resource, scope.namespace()), reservation.limit);
         if let Some(token) = after {
             path.push_str("&continue=");
             path.push_str(&encoded(token));
@@ -153,7 +153,7 @@ impl Cluster {
             Form::Metadata => accepting(&path, METADATA_LIST),
         };
         let body = self.call_in_turn(request, &self.turns.pages).await;
-        RawPage::read(body.map_err(|error| own(resource, error))?, room)
+        RawPage::read(body.map_err(|error| own(resource, error))?, reservation)
     }
 
     /// Reads one object; none if it is gone, or another one has its name.
@@ -188,7 +188,7 @@ impl Cluster {
 }
 
 impl RawPage {
-    fn read(body: Vec<u8>, mut room: Taken) -> Result<Self, CallError> {
+    fn read(body: Vec<u8>, mut reservation: Reservation) -> Result<Self, CallError> {
         let list: List<'_> = serde_json::from_slice(&body).map_err(CallError::malformed)?;
         let start = body.as_ptr().addr();
         let place = |item: &RawValue| {
@@ -203,8 +203,15 @@ impl RawPage {
             (Some(_), None) => None,
             (_, remaining) => Some(items.len() as u64 + remaining.unwrap_or_default()),
         };
-        room.learn(items.len(), body.len());
-        Ok(Self { items, resource_version: list.metadata.resource_version, next, total, body, _room: room })
+        reservation.set_actual_size(items.len(), body.len());
+        Ok(Self {
+            items,
+            resource_version: list.metadata.resource_version,
+            next,
+            total,
+            body,
+            _reservation: reservation,
+        })
     }
 
     /// Namespaces and names of the objects; no namespace is an empty one.

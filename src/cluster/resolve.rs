@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::definitions::accepting;
+use super::crds::accepting;
 use super::{CallError, Cluster};
 use crate::domain::openapi::TypeName;
 

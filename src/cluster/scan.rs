@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{AskedPage, Backoff, CallError, Cluster, Form, Page, RawPage, Scope};
+use super::{Backoff, CallError, Cluster, Form, Page, PrefetchedPage, RawPage, Scope};
 use crate::domain::crd::Resource;
 
 /// How often a page is asked for that the server is not ready to give.
@@ -14,7 +14,7 @@ pub struct Scan {
     cluster: Cluster,
     resource: Resource,
     scope: Scope,
-    under_way: Option<AskedPage>,
+    under_way: Option<PrefetchedPage>,
 }
 
 impl Scan {
@@ -44,7 +44,7 @@ impl Scan {
     fn ask(&mut self, after: Option<String>) {
         let (cluster, resource, scope) = (self.cluster.clone(), self.resource.clone(), self.scope.clone());
         let reading = async move { read_page(&cluster, &resource, &scope, after.as_deref()).await };
-        self.under_way = Some(AskedPage::read_by(reading));
+        self.under_way = Some(PrefetchedPage::read_by(reading));
     }
 }
 

@@ -12,7 +12,7 @@ use kube::runtime::watcher::{self, Event};
 use serde_json::{Value, json};
 
 use super::call::{encoded, send};
-use super::watcher::healed;
+use super::watcher::with_retries;
 use super::{CallError, Cluster, WatchHealth};
 use crate::domain::admission::MANAGED_BY;
 use crate::domain::json::Json;
@@ -31,7 +31,7 @@ impl Cluster {
         let health = WatchHealth::default();
         let api = Api::<Secret>::namespaced(self.paced_client(&health), namespace);
         let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
-        healed("secrets", self.server.clone(), health, move || {
+        with_retries("secrets", self.server.clone(), health, move || {
             watcher::watcher(api.clone(), one.clone()).boxed()
         })
     }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::call::{encoded, get};
-use super::failure::cause;
+use super::call_error::cause;
 use super::read::{collection, object, own};
 use super::{CallError, Cluster, Server};
 use crate::domain::crd::Resource;

@@ -5,7 +5,7 @@
 //! - K2: a watch that is accepted and closed at once is opened again without a pause. [`Paced`] holds the next one back.
 //! - K3: an HTTP 410 at the start of a watch never lists again. Here it starts a new watcher.
 //!
-//! Custom resources do not come this way but through [`super::Follow`]: kube-runtime parses with a depth limit (C7).
+//! Custom resources do not come this way but through [`super::ResumingWatch`]: kube-runtime parses with a depth limit (C7).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,7 +25,7 @@ use tower::BoxError;
 use tracing::warn;
 
 use super::call::{DEADLINE, outcome, verb};
-use super::failure::cause;
+use super::call_error::cause;
 use super::multiplex::Clients;
 use super::watch_health::AT_ONCE;
 use super::{Backoff, CallError, Cluster, Server, WatchHealth};
@@ -45,7 +45,7 @@ impl Cluster {
     /// The metadata of all CRDs, for as long as somebody listens.
     pub fn watch_crds(&self, health: WatchHealth) -> impl Stream<Item = Event<CrdMeta>> + Send + use<> {
         let client = self.paced_client(&health);
-        healed("customresourcedefinitions", self.server.clone(), health, move || {
+        with_retries("customresourcedefinitions", self.server.clone(), health, move || {
             watch(Api::<CrdMeta>::all(client.clone()), watcher::Config::default()).boxed()
         })
     }
@@ -57,7 +57,7 @@ impl Cluster {
     ) -> impl Stream<Item = Event<DynamicObject>> + Send + use<> {
         let client = self.paced_client(&health);
         let resource = ApiResource::erase::<DefaultsPolicy>(&());
-        healed("defaultspolicies", self.server.clone(), health, move || {
+        with_retries("defaultspolicies", self.server.clone(), health, move || {
             let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
             watch(api, watcher::Config::default()).boxed()
         })
@@ -68,7 +68,7 @@ impl Cluster {
         let health = WatchHealth::default();
         let client = self.paced_client(&health);
         let resource = ApiResource::erase::<EmbeddedSchema>(&());
-        healed("embeddedschemas", self.server.clone(), health, move || {
+        with_retries("embeddedschemas", self.server.clone(), health, move || {
             let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
             watch(api, watcher::Config::default()).boxed()
         })
@@ -81,7 +81,7 @@ impl Cluster {
         let FactObject { group, version, resource, namespace, name } = object.clone();
         let kind = GroupVersionKind { group, version, kind: String::new() };
         let resource = ApiResource::from_gvk_with_plural(&kind, &resource);
-        healed("facts", self.server.clone(), health, move || {
+        with_retries("facts", self.server.clone(), health, move || {
             let api = match &namespace {
                 Some(namespace) => {
                     Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource)
@@ -104,18 +104,18 @@ impl Cluster {
 }
 
 /// Goes on through every failure of the watchers that `start` makes, after a wait that grows.
-pub(super) fn healed<K: Send + 'static>(
+pub(super) fn with_retries<K: Send + 'static>(
     kind: &'static str,
     server: Server,
     health: WatchHealth,
     start: impl Fn() -> BoxStream<'static, watcher::Result<Event<K>>> + Send + 'static,
 ) -> impl Stream<Item = Event<K>> + Send {
     let backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
-    let state = Healing { inner: start(), start, backoff, lists: true, kind, server, health };
+    let state = RetryingWatcher { inner: start(), start, backoff, lists: true, kind, server, health };
     unfold(state, |mut state| async move { Some((state.next().await, state)) })
 }
 
-struct Healing<K, F> {
+struct RetryingWatcher<K, F> {
     inner: BoxStream<'static, watcher::Result<Event<K>>>,
     start: F,
     backoff: Backoff,
@@ -126,7 +126,7 @@ struct Healing<K, F> {
     health: WatchHealth,
 }
 
-impl<K, F: Fn() -> BoxStream<'static, watcher::Result<Event<K>>>> Healing<K, F> {
+impl<K, F: Fn() -> BoxStream<'static, watcher::Result<Event<K>>>> RetryingWatcher<K, F> {
     async fn next(&mut self) -> Event<K> {
         loop {
             let next = match self.lists {
@@ -150,7 +150,7 @@ impl<K, F: Fn() -> BoxStream<'static, watcher::Result<Event<K>>>> Healing<K, F> 
                 Some(None) | None => None,
             };
             let is_over = error.as_ref().is_none_or(is_expired_at_start);
-            let error = error.map(|error| told(error, &self.server));
+            let error = error.map(|error| to_call_error(error, &self.server));
             let wait = self.backoff.failed(error.as_ref().and_then(CallError::retry_after));
             let why =
                 error.as_ref().map_or("the API server did not answer a list".to_owned(), ToString::to_string);
@@ -181,7 +181,7 @@ fn is_expired_at_start(error: &watcher::Error) -> bool {
 }
 
 /// What may be logged of an error: kube's own texts quote the server's answer.
-fn told(error: watcher::Error, server: &Server) -> CallError {
+fn to_call_error(error: watcher::Error, server: &Server) -> CallError {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
@@ -273,7 +273,7 @@ mod tests {
     ) -> (impl Stream<Item = Event<u8>>, Arc<Mutex<usize>>) {
         let started = Arc::new(Mutex::new(0));
         let (runs, count) = (Mutex::new(runs.into_iter()), started.clone());
-        let stream = healed("things", Server::default(), WatchHealth::default(), move || {
+        let stream = with_retries("things", Server::default(), WatchHealth::default(), move || {
             *count.lock().expect("no test panics here") += 1;
             let run = runs.lock().expect("no test panics here").next().unwrap_or_default();
             futures::stream::iter(run).chain(futures::stream::pending()).boxed()

@@ -10,7 +10,7 @@ use anyhow::bail;
 use clap::Args;
 use etch::cluster::etcd::{Etcd, Snapshot, decode, definition, identity_of, prefix_of};
 use etch::cluster::{Cluster, Scan, Scope, crds};
-use etch::controller::recorded;
+use etch::controller::record_from_report;
 use etch::domain::audit::{Evidence, Totals, by_view, schema_time};
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
@@ -149,7 +149,7 @@ impl Audit {
             }
             let mut audited = self.begun(&crd, policies.rules(&crd, &labels(&document)));
             let report = report_on(cluster, &crd).await;
-            audited.record = recorded(report.as_ref(), &crd);
+            audited.record = record_from_report(report.as_ref(), &crd);
             audited.due = due(report.as_ref(), &crd, &audited.rules);
             let ended = match etcd {
                 Some((etcd, registry)) => compare(&mut audited, cluster, etcd, registry, &crd, scope).await,

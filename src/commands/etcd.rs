@@ -13,7 +13,7 @@ use etch::cluster::etcd::{
     prefix_of,
 };
 use etch::cluster::{Cluster, Scope, crds};
-use etch::controller::recorded;
+use etch::controller::record_from_report;
 use etch::domain::crd::{Crd, Resource};
 use etch::domain::json::Json;
 use etch::domain::object::Identity;
@@ -210,7 +210,7 @@ fn of_snapshot(snapshot: &Snapshot, key: &str) -> anyhow::Result<Option<RawValue
 
 /// What Etch has on record of a CRD; nothing where it is not installed.
 pub(crate) async fn on_its_record(cluster: &Cluster, crd: &Crd) -> Record {
-    recorded(report_on(cluster, crd).await.as_ref(), crd)
+    record_from_report(report_on(cluster, crd).await.as_ref(), crd)
 }
 
 /// The report on a CRD; none where there is none, or it cannot be read.

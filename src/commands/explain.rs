@@ -9,8 +9,10 @@ use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::Cluster;
 use etch::cluster::etcd::decode;
-use etch::controller::recorded;
-use etch::domain::audit::{self, Account, Evidence, State, by_bytes, by_view, explain, schema_time};
+use etch::controller::record_from_report;
+use etch::domain::audit::{
+    self, DefaultExplanation, Evidence, State, by_bytes, by_view, explain, schema_time,
+};
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
 use etch::domain::json::Json;
@@ -94,7 +96,7 @@ impl Explain {
         };
         let rules = policies.rules(&crd, &labels(&document));
         let report = report_on(&cluster, &crd).await;
-        let record = recorded(report.as_ref(), &crd);
+        let record = record_from_report(report.as_ref(), &crd);
         let evidence = Evidence { record, schema_time: schema_time(&document), trust_owners: false };
         let (missing, exact) = match stored(bytes.as_ref(), &crd, namespace, name).await? {
             Some((stored, revision)) => {
@@ -116,9 +118,9 @@ impl Explain {
             changes: due.as_ref().map_or(&[], |due| due.of(&object)),
             idle: idle.as_deref(),
         };
-        let accounts = explain(&object, &crd, &deciding, &missing, exact);
+        let explanations = explain(&object, &crd, &deciding, &missing, exact);
         policies.announce()?;
-        self.print(global, out, &crd, &object, &accounts, &rules)?;
+        self.print(global, out, &crd, &object, &explanations, &rules)?;
         Ok(if missing.is_empty() { Outcome::Clean } else { Outcome::Findings })
     }
 
@@ -157,7 +159,7 @@ impl Explain {
         out: &mut dyn Write,
         crd: &Crd,
         object: &Object,
-        accounts: &[Account],
+        explanations: &[DefaultExplanation],
         rules: &Rules,
     ) -> anyhow::Result<()> {
         let skipped = skip(object);
@@ -167,7 +169,7 @@ impl Explain {
                 "policy": rules.document(),
                 "ignored": skipped == Some(Skip::Ignored),
                 "terminating": skipped == Some(Skip::Terminating),
-                "defaults": accounts.iter().map(account).collect::<Vec<_>>(),
+                "defaults": explanations.iter().map(explanation).collect::<Vec<_>>(),
             })
         };
         if self.output == Output::Table {
@@ -181,7 +183,7 @@ impl Explain {
             writeln!(out, "Etch skips this object: {}{remedy}.", why_skipped(why))?;
         }
         match self.output {
-            Output::Table if accounts.is_empty() => writeln!(out, "No default applies to this object.")?,
+            Output::Table if explanations.is_empty() => writeln!(out, "No default applies to this object.")?,
             Output::Table => {
                 let left = |name| (name, Align::Left);
                 let mut table = Table::new([
@@ -191,14 +193,14 @@ impl Explain {
                     left("OWNER"),
                     left("REASON"),
                 ]);
-                for account in accounts {
-                    let tone = if account.state == State::Stored { Tone::Good } else { Tone::Warning };
+                for explanation in explanations {
+                    let tone = if explanation.state == State::Stored { Tone::Good } else { Tone::Warning };
                     table.row([
-                        account.path.to_string().into(),
-                        Cell::new(account.state.as_str(), tone),
-                        account.origin.into(),
-                        account.owners.join(", ").into(),
-                        account.reason.as_str().into(),
+                        explanation.path.to_string().into(),
+                        Cell::new(explanation.state.as_str(), tone),
+                        explanation.origin.into(),
+                        explanation.owners.join(", ").into(),
+                        explanation.reason.as_str().into(),
                     ]);
                 }
                 table.write(out, &global.style())?;
@@ -210,8 +212,8 @@ impl Explain {
     }
 }
 
-fn account(account: &Account) -> Value {
-    let Account { path, state, origin, owners, reason } = account;
+fn explanation(explanation: &DefaultExplanation) -> Value {
+    let DefaultExplanation { path, state, origin, owners, reason } = explanation;
     let owner = (!owners.is_empty()).then(|| owners.join(", "));
     json!({
         "path": path.to_string(), "state": state.as_str(), "origin": origin, "owner": owner, "reason": reason,

@@ -1,8 +1,8 @@
 //! `etch impact`: what an upgrade of CRDs will do, and what is different between two releases of an API server.
 
+mod crd_impact;
 mod print;
 mod published;
-mod told;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, Scan, Scope};
-use etch::controller::{governed, recorded};
+use etch::controller::{record_from_report, upgrade_under_policy};
 use etch::domain::audit::{Evidence, schema_time};
 use etch::domain::crd::{Crd, Version};
 use etch::domain::impact::{Kind, Upgrade};
@@ -23,7 +23,7 @@ use etch::domain::schema::DEEPEST;
 use etch::domain::validate::crd::Release;
 use etch::{report, source};
 
-use self::told::Told;
+use self::crd_impact::CrdImpact;
 use super::etcd::{Bytes, EtcdArgs, report_on};
 use super::policy::{Known, Labels, PolicyArg, labels};
 use super::sample::LimitArg;
@@ -159,32 +159,37 @@ impl Impact {
             let document = present.filter(|_| self.old.is_empty());
             let old = if self.old.is_empty() { read.as_ref() } else { given };
             let rules = policies.rules(old.unwrap_or(new), &labels);
-            let mut told = Told::new(name, old, new, self.limit.of(self.output), rules);
-            told.in_cluster = !self.live || read.is_some();
-            told.refuse(lint::refusals(written, document.as_ref().or(before), &Release::ALL));
+            let mut impact = CrdImpact::new(name, old, new, self.limit.of(self.output), rules);
+            impact.in_cluster = !self.live || read.is_some();
+            impact.refuse(lint::refusals(written, document.as_ref().or(before), &Release::ALL));
             if let Some(old) = old {
                 let report = match (&cluster, &read) {
                     (Some(cluster), Some(present)) => report_on(cluster, present).await,
                     _ => None,
                 };
-                let upgrade =
-                    governed(Upgrade::new(old, new), old, new, told.rules.settings(), report.as_ref());
+                let upgrade = upgrade_under_policy(
+                    Upgrade::new(old, new),
+                    old,
+                    new,
+                    impact.rules.settings(),
+                    report.as_ref(),
+                );
                 for object in objects.remove(name).unwrap_or_default() {
                     let identity = object.identity();
-                    told.add(identity, upgrade.object(&object), false, Some((&object, old)));
+                    impact.add(identity, upgrade.object(&object), false, Some((&object, old)));
                 }
                 match (&bytes, &cluster, read.as_ref().filter(|_| self.live)) {
                     (Some(bytes), ..) => {
                         bytes
                             .each(&old.resource(), &scope, &mut |name, value| {
-                                told.look(&upgrade, old, name, value)
+                                impact.look(&upgrade, old, name, value)
                             })
                             .await?;
                     }
                     (None, Some(cluster), Some(served)) => {
                         is_served(old, served)?;
                         let evidence = Evidence {
-                            record: recorded(report.as_ref(), old),
+                            record: record_from_report(report.as_ref(), old),
                             schema_time: document.as_ref().and_then(schema_time),
                             trust_owners: false,
                         };
@@ -196,29 +201,29 @@ impl Impact {
                                 let exact = evidence.proves(&object, old);
                                 let effect =
                                     if exact { upgrade.proved(&object) } else { upgrade.object(&object) };
-                                told.add(object.identity(), effect, exact, Some((&object, old)));
+                                impact.add(object.identity(), effect, exact, Some((&object, old)));
                             }
                         }
                     }
                     _ => {}
                 }
             }
-            all.push(told);
+            all.push(impact);
         }
-        if all.iter().any(|told| told.tally.counts.total > 0) {
+        if all.iter().any(|impact| impact.tally.counts.total > 0) {
             policies.announce()?;
         }
         match self.output {
             Output::Table => {
                 scope::write(out, &scope)?;
-                for told in &all {
-                    print::table(out, &global.style(), told)?;
+                for impact in &all {
+                    print::table(out, &global.style(), impact)?;
                 }
             }
             Output::Json => report::write_json(out, &print::document(&all, &scope))?,
             Output::Yaml => report::write_yaml(out, &print::document(&all, &scope))?,
         }
-        let counts = all.iter().flat_map(Told::kinds).any(|kind| self.fail_on.counts(*kind));
+        let counts = all.iter().flat_map(CrdImpact::kinds).any(|kind| self.fail_on.counts(*kind));
         Ok(if counts { Outcome::Findings } else { Outcome::Clean })
     }
 

@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use etch::api::{DefaultsPolicySpec, DefaultsReportStatus, GROUP, Policies, assign, counting};
 use etch::cluster::Cluster;
-use etch::controller::{DueChanges, due_changes};
+use etch::controller::{PendingChanges, pending_changes};
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
 use etch::{report, source};
@@ -115,9 +115,9 @@ impl Known {
 }
 
 /// The changed defaults whose old values the operator has still to look for, by the last report.
-pub(crate) fn due(report: Option<&DefaultsReportStatus>, crd: &Crd, rules: &Rules) -> Option<DueChanges> {
+pub(crate) fn due(report: Option<&DefaultsReportStatus>, crd: &Crd, rules: &Rules) -> Option<PendingChanges> {
     let settings = rules.settings().filter(|_| !rules.is_ignored())?;
-    Some(due_changes(report?, crd, settings))
+    Some(pending_changes(report?, crd, settings))
 }
 
 /// The labels in a document.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use etch::cluster::Haste;
+use etch::cluster::PaceMode;
 
 /// How much of the API server writes may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -15,7 +15,7 @@ pub(crate) enum PaceArg {
     Fast,
 }
 
-impl From<PaceArg> for Haste {
+impl From<PaceArg> for PaceMode {
     fn from(pace: PaceArg) -> Self {
         match pace {
             PaceArg::Gentle => Self::Gentle,

@@ -10,10 +10,10 @@ use tokio::sync::{Mutex, Notify, Semaphore, mpsc, watch};
 use tracing::{info_span, warn};
 
 use super::crd::check::{Checked, SchemaFindings, check};
+use super::crd::restore_check::RestoreCheck;
 use super::crd::retry::Retries;
 use super::crd::slot::{Phase, RunningTask, Slot, Target};
 use super::crd::task::{CrdTask, Verification, permission_backoff};
-use super::crd::witness::Witness;
 use super::error::Error;
 use super::index::Index;
 use super::options::Options;
@@ -171,7 +171,7 @@ impl Context {
     ) -> CrdTask {
         let Options { max_in_flight, pace, clock, set_back, .. } = &self.options;
         let own_pace = Arc::new(Pace::new(*max_in_flight, settings.max_writes_per_second, *pace));
-        let witness = Witness::new(crd.name(), set_back.as_ref());
+        let restore_check = RestoreCheck::new(crd.name(), set_back.as_ref());
         CrdTask {
             cluster: self.cluster.clone(),
             pace: self.pace.clone(),
@@ -191,7 +191,7 @@ impl Context {
             backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
             settled_at: None,
             verification: Verification::default(),
-            witness,
+            restore_check,
             missing: None,
             permission_backoff: permission_backoff(),
             clock: clock.clone(),

@@ -21,7 +21,7 @@ use crate::api::{
 use crate::cluster::CrdMeta;
 use crate::domain::crd::Crd;
 use crate::domain::ownership::MANAGER;
-use crate::domain::upgrade::Guarding;
+use crate::domain::upgrade::GuardMode;
 
 /// What is known of all CRDs and policies.
 #[derive(Debug, Default)]
@@ -87,10 +87,10 @@ impl Index {
         name: &str,
         labels: &BTreeMap<String, String>,
         settle: Duration,
-    ) -> Option<(Settings, Guarding)> {
+    ) -> Option<(Settings, GuardMode)> {
         let Assignment { settings, .. } = assign(&self.readable, name, group(name), labels, settle)?;
-        let guarding = self.readable.get(&settings.policy)?.guarding();
-        Some((settings, guarding))
+        let guard_mode = self.readable.get(&settings.policy)?.guard_mode();
+        Some((settings, guard_mode))
     }
 
     /// The pause of all writes, whichever CRD they are for; none if there is none.
@@ -101,7 +101,7 @@ impl Index {
 
     /// Whether any policy asks for upgrades to be checked; none while policies have not been listed.
     pub(super) fn asks_for_guard(&self) -> Option<bool> {
-        let asks = || self.readable.values().any(|policy| policy.guarding() != Guarding::Off);
+        let asks = || self.readable.values().any(|policy| policy.guard_mode() != GuardMode::Off);
         self.policies.complete.then(asks)
     }
 

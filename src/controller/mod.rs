@@ -17,13 +17,13 @@ mod admission;
 mod context;
 mod crd;
 mod error;
-mod foretell;
-mod governing;
 mod index;
 mod object;
 mod options;
 mod persist;
 mod policy;
+mod policy_lookup;
+mod prediction;
 mod spans;
 mod state;
 mod status;
@@ -53,10 +53,10 @@ use status::writer::now;
 
 pub use admission::{Admission, SelfManaged, UpgradeGuard};
 pub use crd::sweep::is_left_out;
-pub use foretell::{DueChanges, due_changes, governed, recorded};
-pub use governing::{Governed, Governing};
 pub use options::{Clock, Options};
 pub use persist::{Pass, Passed, Progress, Stopped, persist};
+pub use policy_lookup::{GoverningPolicy, PolicyLookup};
+pub use prediction::{PendingChanges, pending_changes, record_from_report, upgrade_under_policy};
 pub use spans::TRACED;
 
 /// Changes of what policies do are gathered for this long.
@@ -132,8 +132,8 @@ impl Operator {
     }
 
     /// Which policy governs which CRD, for as long as this lives.
-    pub fn governing(&self) -> Governing {
-        Governing::new(self.index.clone(), self.changes.clone(), self.options.settle)
+    pub fn policy_lookup(&self) -> PolicyLookup {
+        PolicyLookup::new(self.index.clone(), self.changes.clone(), self.options.settle)
     }
 
     /// Reconciles all CRDs until `over` is ready; then nothing more is written.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::cluster::Haste;
+use crate::cluster::PaceMode;
 
 /// What the operator is started with.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Options {
     /// Writes begun per second, at most; none for no limit.
     pub max_writes_per_second: Option<u32>,
     /// How much of the server writes may take.
-    pub pace: Haste,
+    pub pace: PaceMode,
     /// The name of this process in its events.
     pub instance: String,
     /// What time of day it is.

@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::breakable::BreakableScopes;
 use super::compile::Compiled;
-use super::guard::Guard;
 use super::json::{Json, same};
 use super::path::Path;
 use super::schema::{ParseError, Pool, Schema};
@@ -59,7 +59,7 @@ pub struct Crd {
     stored_elsewhere: bool,
     invalid_defaults: Vec<Path>,
     compiled: Compiled,
-    guard: Guard,
+    breakable_scopes: BreakableScopes,
 }
 
 /// One version of a CRD.
@@ -140,7 +140,7 @@ impl Crd {
             .position(|version| version.get("storage") == Some(&Value::Bool(true)))
             .ok_or(malformed("spec.versions[].storage", "true for any version"))?;
         let compiled = Compiled::new(&versions[storage].schema);
-        let guard = Guard::of(&versions[storage].schema);
+        let breakable_scopes = BreakableScopes::of(&versions[storage].schema);
         let stored_schema = schema_document(&documents[storage]);
         let versions_disagree =
             documents.iter().zip(&versions).enumerate().any(|(index, (document, version))| {
@@ -161,7 +161,7 @@ impl Crd {
             storage,
             versions_disagree,
             compiled,
-            guard,
+            breakable_scopes,
         })
     }
 
@@ -222,8 +222,8 @@ impl Crd {
     }
 
     /// Where defaults of the storage version can break what stands around them.
-    pub fn guard(&self) -> &Guard {
-        &self.guard
+    pub fn breakable_scopes(&self) -> &BreakableScopes {
+        &self.breakable_scopes
     }
 
     /// The group and the storage version: `stable.example.com/v1`.

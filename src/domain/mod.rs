@@ -3,13 +3,13 @@
 
 pub mod admission;
 pub mod audit;
+pub mod bloom_filter;
+pub mod breakable;
 pub mod condition;
 pub mod crd;
 pub mod decode;
 pub mod field;
-pub mod filter;
 pub mod go;
-pub mod guard;
 pub mod impact;
 pub mod lint;
 pub mod object;

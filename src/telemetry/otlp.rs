@@ -141,7 +141,7 @@ impl<C: Connect + Clone + Debug + Send + Sync + 'static> Client<C> {
     }
 
     /// Logs what changes: that it fails, and that it works again.
-    fn tell(&self, failure: Option<String>) {
+    fn log_change(&self, failure: Option<String>) {
         match (failure, &self.failing) {
             (Some(error), failing) if !failing.swap(true, Ordering::Relaxed) => {
                 warn!(error, "cannot export traces; continuing without them");
@@ -165,7 +165,7 @@ impl<C: Connect + Clone + Debug + Send + Sync + 'static> HttpClient for Client<C
         // A clock, too, is only to be had within the runtime.
         let in_time = async { tokio::time::timeout(PATIENCE, answer).await };
         let answer = self.runtime.spawn(in_time).await?.unwrap_or_else(|_| Err("no answer in time".into()));
-        self.tell(match &answer {
+        self.log_change(match &answer {
             Ok(answer) if answer.status().is_success() => None,
             Ok(answer) => Some(format!("the collector answered {}", answer.status().as_u16())),
             Err(error) => Some(chain(error.as_ref())),

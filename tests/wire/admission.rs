@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use etch::domain::admission::Compiled;
 use etch::metrics::Metrics;
-use etch::server::admission::{Certificates, Desk, References, Served, Serving, serve};
+use etch::server::admission::{AdmissionHandler, Certificates, References, Served, ServedSchemas, serve};
 use futures::FutureExt;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::{http1, http2};
@@ -79,11 +79,11 @@ impl Rig {
                 .boxed()
             })
         };
-        let desk = Desk::new(serving(), references, metrics.clone());
+        let handler = AdmissionHandler::new(serving(), references, metrics.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (end, ended) = oneshot::channel();
-        let server = tokio::spawn(serve(listener, tls, desk.router(), async move { drop(ended.await) }));
+        let server = tokio::spawn(serve(listener, tls, handler.router(), async move { drop(ended.await) }));
         let authority = cert.der().clone();
         Self { address, authority, end: Some(end), server, metrics, asked, answers, _folder: folder }
     }
@@ -134,7 +134,7 @@ impl Rig {
     }
 }
 
-fn serving() -> Serving {
+fn serving() -> ServedSchemas {
     let declaration = json!({
         "targets": [{ "group": "example.com", "version": "v1", "resource": "things", "path": ".spec" }],
         "schema": { "openAPIV3Schema": { "type": "object", "properties": {
@@ -149,7 +149,7 @@ fn serving() -> Serving {
     let schema = Compiled::new(&serde_json::from_value(declaration).expect("a declaration"));
     let served =
         Served { schema: Arc::new(schema.expect("it compiles")), facts: json!({}), missing: Vec::new() };
-    let serving = Serving::default();
+    let serving = ServedSchemas::default();
     serving.set([("one".to_owned(), served)].into());
     serving
 }

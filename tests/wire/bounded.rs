@@ -9,8 +9,8 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::lists::page;
+use super::pass_status::set_policy;
 use super::server::{Answer, Request, gaps};
-use super::truth::set_policy;
 use super::world::{CRDS, POLICIES, World, crd_named, is_write, operate, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);

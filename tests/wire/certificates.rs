@@ -9,7 +9,7 @@ use etch::domain::admission::renewal::Lifetimes;
 use etch::domain::admission::{Endpoint, Injection};
 use etch::metrics::Metrics;
 use etch::server::Readiness;
-use etch::server::admission::{Certificates, Presented, Serving, trusted};
+use etch::server::admission::{Certificates, Presented, ServedSchemas, trusted};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use rustls::pki_types::CertificateDer;
@@ -55,7 +55,8 @@ impl Replica {
         let (begun, time) = (Instant::now(), Timestamp::now() - behind);
         let clock = move || time + begun.elapsed();
         let authority = certificates.authority();
-        let admission = Admission::start(cluster, Serving::default(), ready.clone(), endpoint, authority);
+        let admission =
+            Admission::start(cluster, ServedSchemas::default(), ready.clone(), endpoint, authority);
         let (admission, presented) = admission.issuing(options, Clock::new(clock));
         let lead = tokio::spawn(async move {
             if leads {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::pass_status::{set_default, set_policy};
 use super::server::{Answer, Log, Request};
-use super::truth::{set_default, set_policy};
 use super::world::{THINGS, World, is_write};
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::pass_status::set_default;
 use super::server::Request;
-use super::truth::set_default;
 use super::world::{THINGS, World, filled, is_about_objects, is_write, operate, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use etch::cluster::{CallError, Feed, FeedEvent};
+use etch::cluster::{CallError, ListWatch, ListWatchEvent};
 use etch::domain::crd::Resource;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -44,26 +44,26 @@ pub(crate) fn deep(name: &str, levels: usize) -> String {
     )
 }
 
-/// What a feed told in a time, in short.
+/// What a list and its watches sent in a time, in short.
 pub(crate) async fn listen(
     script: impl Fn(&Request) -> Answer + Send + Sync + 'static,
     time: Duration,
 ) -> (Vec<String>, Log) {
     let (cluster, log) = serve(script);
     let (sender, mut events) = mpsc::channel(8);
-    let feed = tokio::spawn(Feed::new(cluster, things()).run(sender));
+    let list_watch = tokio::spawn(ListWatch::new(cluster, things()).run(sender));
     let mut told = Vec::new();
     let until = Instant::now() + time;
     while let Ok(Some(event)) = tokio::time::timeout_at(until, events.recv()).await {
         told.push(match event {
-            FeedEvent::Listing => "listing".to_owned(),
-            FeedEvent::Listed => "listed".to_owned(),
-            FeedEvent::Applied(object) => format!("+{}", object.name()),
-            FeedEvent::Deleted(object) => format!("-{}", object.name()),
-            FeedEvent::Failed(error, _) => format!("failed: {error}"),
+            ListWatchEvent::Listing => "listing".to_owned(),
+            ListWatchEvent::Listed => "listed".to_owned(),
+            ListWatchEvent::Applied(object) => format!("+{}", object.name()),
+            ListWatchEvent::Deleted(object) => format!("-{}", object.name()),
+            ListWatchEvent::Failed(error, _) => format!("failed: {error}"),
         });
     }
-    feed.abort();
+    list_watch.abort();
     (told, log)
 }
 

@@ -7,9 +7,9 @@ use tracing::dispatcher::DefaultGuard;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
+use super::pass_status::{set_default, set_policy};
 use super::secrets::{Captured, heard_by, indiscreet};
 use super::server::{Answer, Request};
-use super::truth::{set_default, set_policy};
 use super::world::{POLICIES, THINGS, World, is_about_objects, is_write, operate, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);

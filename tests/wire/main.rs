@@ -2,7 +2,6 @@
 //! answers by script, on a clock that stands still until everything waits for it.
 
 mod admission;
-mod blind;
 mod bounded;
 mod certificates;
 mod conditions;
@@ -18,6 +17,7 @@ mod log_lines;
 mod logs;
 mod operator;
 mod pages;
+mod pass_status;
 mod patch;
 mod pause;
 mod policies;
@@ -31,8 +31,8 @@ mod server;
 mod settling;
 mod skipped;
 mod traces;
-mod truth;
 mod upgrades;
+mod watch_failing;
 mod watches;
 mod webhooks;
 mod world;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::lists::page;
+use super::pass_status::set_policy;
 use super::server::{Answer, Log, Request};
-use super::truth::set_policy;
 use super::world::{THINGS, World, filled, is_about_objects, is_write, operate, thing};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::operator::is_of_report;
+use super::pass_status::{set_default, set_policy};
 use super::server::{Answer, Request};
-use super::truth::{set_default, set_policy};
 use super::world::{CRDS, OTHERS, POLICIES, THINGS, World, crd_named, is_write, operate};
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::truth::set_policy;
+use super::pass_status::set_policy;
 use super::world::{POLICIES, World, operate};
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::pass_status::{set_default, set_policy};
 use super::server::{Answer, Request};
-use super::truth::{set_default, set_policy};
 use super::world::{CRDS, THINGS, World, crd_named, is_write, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);

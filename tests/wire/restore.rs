@@ -6,8 +6,8 @@ use etch::controller::Options;
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::pass_status::set_policy;
 use super::server::Request;
-use super::truth::set_policy;
 use super::world::{THINGS, World, is_write, operate, operate_with, options};
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::pass_status::set_policy;
 use super::server::{Answer, Request};
-use super::truth::set_policy;
 use super::world::{POLICIES, World, is_about_objects, is_write, operate, operate_by};
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -8,7 +8,7 @@ use axum::body::Body;
 use etch::controller::{Operator, UpgradeGuard};
 use etch::domain::upgrade::{ALLOW_ANNOTATION, digest};
 use etch::metrics::Metrics;
-use etch::server::admission::{Desk, References, Serving, Upgrades};
+use etch::server::admission::{AdmissionHandler, References, ServedSchemas, Upgrades};
 use futures::FutureExt;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -32,15 +32,16 @@ impl Replica {
         let (cluster, log) = world.serve();
         let operator = Operator::start(cluster.clone(), options(), Arc::default());
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let guard = UpgradeGuard::new(cluster, operator.governing());
+        let guard = UpgradeGuard::new(cluster, operator.policy_lookup());
         let upgrades = Upgrades::new(move |update, until| {
             let guard = guard.clone();
             async move { guard.judge(update, until).await }.boxed()
         });
         let metrics = Arc::new(Metrics::default());
         let references = References::new(|_| async { None }.boxed());
-        let desk = Desk::new(Serving::default(), references, metrics.clone()).guarded_by(upgrades);
-        Self { router: desk.router(), log, metrics, _operator: operator }
+        let handler =
+            AdmissionHandler::new(ServedSchemas::default(), references, metrics.clone()).guarded_by(upgrades);
+        Self { router: handler.router(), log, metrics, _operator: operator }
     }
 
     async fn ask(&self, request: Value) -> Value {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etch::cluster::{Change, Feed, FeedEvent};
+use etch::cluster::{Change, ListWatch, ListWatchEvent};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -188,12 +188,12 @@ async fn nothing_is_done_for_a_listener_that_is_gone() {
     ] {
         let (cluster, log) = serve(script);
         let (sender, mut events) = mpsc::channel(8);
-        let feed = tokio::spawn(Feed::new(cluster, things()).run(sender));
+        let list_watch = tokio::spawn(ListWatch::new(cluster, things()).run(sender));
         let until = Instant::now() + Duration::from_secs(100);
         while let Ok(Some(_)) = tokio::time::timeout_at(until, events.recv()).await {}
         drop(events);
         let asked = log.all().len();
-        let ended = tokio::time::timeout(Duration::from_secs(1), feed).await;
+        let ended = tokio::time::timeout(Duration::from_secs(1), list_watch).await;
         ended.expect("it ends at once").expect("and in good order");
         assert_eq!(log.all().len(), asked);
     }
@@ -205,14 +205,14 @@ async fn a_slow_listener_loses_nothing() {
         Answer::open_watch((0..50).map(|index| event("MODIFIED", thing(&format!("o{index}"), 41 + index))))
     }));
     let (sender, mut events) = mpsc::channel(1);
-    let feed = tokio::spawn(Feed::new(cluster, things()).run(sender));
+    let list_watch = tokio::spawn(ListWatch::new(cluster, things()).run(sender));
     let mut names = Vec::new();
     while names.len() < 51 {
         tokio::time::sleep(Duration::from_secs(10)).await;
-        if let Some(FeedEvent::Applied(object)) = events.recv().await {
+        if let Some(ListWatchEvent::Applied(object)) = events.recv().await {
             names.push(object.name().to_owned());
         }
     }
-    feed.abort();
+    list_watch.abort();
     assert_eq!(names.last().map(String::as_str), Some("o49"));
 }

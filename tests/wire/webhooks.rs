@@ -6,7 +6,7 @@ use std::time::Duration;
 use etch::controller::{Admission, Operator};
 use etch::domain::admission::{Endpoint, GUARD, Injection};
 use etch::server::Readiness;
-use etch::server::admission::{Authority, Serving};
+use etch::server::admission::{Authority, ServedSchemas};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -19,7 +19,7 @@ pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
 /// A replica that serves admission in a world.
 pub(crate) struct Replica {
-    serving: Serving,
+    serving: ServedSchemas,
     ready: Arc<Readiness>,
     authority: watch::Sender<Authority>,
     pub(crate) log: Log,
@@ -31,7 +31,7 @@ impl Replica {
     /// One that leads, and has a certificate of this authority.
     pub(crate) fn start(world: &World, authority: Authority) -> Self {
         let (cluster, log) = world.serve();
-        let (serving, ready) = (Serving::default(), Arc::new(Readiness::default()));
+        let (serving, ready) = (ServedSchemas::default(), Arc::new(Readiness::default()));
         ready.knows_the_leader();
         ready.set_listed(true);
         ready.serves_admission();
@@ -40,7 +40,7 @@ impl Replica {
         let (authority, bundle) = watch::channel(authority);
         let operator = Operator::start(cluster.clone(), options(), Arc::default());
         let admission = Admission::start(cluster, serving.clone(), ready.clone(), endpoint, bundle)
-            .guarding_upgrades(operator.governing());
+            .guarding_upgrades(operator.policy_lookup());
         let leading = tokio::spawn(async move { match admission.lead().await {} });
         Self { serving, ready, authority, log, leading, _operator: operator }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etch::cluster::{Cluster, Haste};
+use etch::cluster::{Cluster, PaceMode};
 use etch::controller::{self, Clock, Options};
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
@@ -486,7 +486,7 @@ pub(crate) fn options() -> Options {
     Options {
         settle: Duration::ZERO,
         max_in_flight: 16,
-        pace: Haste::Gentle,
+        pace: PaceMode::Gentle,
         max_writes_per_second: None,
         instance: "wire".to_owned(),
         clock: Clock::default(),

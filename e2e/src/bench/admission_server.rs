@@ -15,7 +15,7 @@ use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
 use etch::metrics::Metrics;
-use etch::server::admission::{Certificates, Desk, References, Served, Serving, serve};
+use etch::server::admission::{AdmissionHandler, Certificates, References, Served, ServedSchemas, serve};
 use etch::source;
 use futures::FutureExt;
 use http_body_util::{BodyExt, Full};
@@ -127,7 +127,7 @@ pub async fn serve_side(side: Side) -> Result<()> {
     let certificates = Certificates::new(metrics.clone());
     let tls = certificates.tls()?;
     let router = match side {
-        Side::Etch => desk(metrics)?.router(),
+        Side::Etch => handler(metrics)?.router(),
         Side::Empty => Router::new().fallback(post(|_: Bytes| async {})),
     };
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -149,13 +149,13 @@ pub async fn serve_side(side: Side) -> Result<()> {
 }
 
 /// The admission server with the schema for AWS.
-fn desk(metrics: Arc<Metrics>) -> Result<Desk> {
+fn handler(metrics: Arc<Metrics>) -> Result<AdmissionHandler> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../yaml/machine-api/aws.yaml");
     let mut schemas = source::embedded_schemas(&[path], &mut io::empty())?;
     let schema = Arc::new(schemas.pop().context("a schema")?.schema);
-    let serving = Serving::default();
+    let serving = ServedSchemas::default();
     serving.set([("aws".to_owned(), Served { schema, facts: facts(), missing: Vec::new() })].into());
-    Ok(Desk::new(serving, References::new(|_| async { Some(true) }.boxed()), metrics))
+    Ok(AdmissionHandler::new(serving, References::new(|_| async { Some(true) }.boxed()), metrics))
 }
 
 /// Measures both, in turn.

@@ -46,7 +46,7 @@ fn one(input: &Input) -> anyhow::Result<Judging> {
     let decide_unruled = each(|| decide(&object, &unruled, &terms, &record));
     Ok(Judging {
         name: input.name.clone(),
-        scopes: crd.guard().scopes().len(),
+        scopes: crd.breakable_scopes().scopes().len(),
         decide: decided,
         decide_unruled,
         ratio: (1000.0 * decided / decide_unruled).round() / 1000.0,

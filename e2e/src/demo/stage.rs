@@ -23,7 +23,7 @@ pub(super) struct Stage {
 }
 
 /// How a server-side apply is tried out.
-pub(super) struct Rehearsal<'a> {
+pub(super) struct ActorApply<'a> {
     /// On which object.
     pub(super) actor: &'a Actor,
     /// By whom.
@@ -85,8 +85,8 @@ impl Stage {
     pub(super) async fn write(&self, actor: &Actor) -> Result<()> {
         let manifest = actor.manifest()?;
         if actor.applied {
-            let rehearsal = Rehearsal { actor, manager: actor.manager, document: manifest };
-            return self.apply(&rehearsal, "").await?.ok().map(drop);
+            let apply = ActorApply { actor, manager: actor.manager, document: manifest };
+            return self.apply(&apply, "").await?.ok().map(drop);
         }
         self.cluster().create(&actor.kind.collection(), actor.manager, &manifest).await.map(drop)
     }
@@ -189,12 +189,12 @@ impl Stage {
     ///
     /// # Errors
     /// There is no answer; a conflict is an answer.
-    pub(super) async fn rehearse(&self, rehearsal: &Rehearsal<'_>) -> Result<Answer> {
-        self.apply(rehearsal, "&dryRun=All").await
+    pub(super) async fn dry_run(&self, apply: &ActorApply<'_>) -> Result<Answer> {
+        self.apply(apply, "&dryRun=All").await
     }
 
-    async fn apply(&self, rehearsal: &Rehearsal<'_>, parameters: &str) -> Result<Answer> {
-        let Rehearsal { actor, manager, document } = rehearsal;
+    async fn apply(&self, apply: &ActorApply<'_>, parameters: &str) -> Result<Answer> {
+        let ActorApply { actor, manager, document } = apply;
         let path = format!("{}?fieldManager={manager}{parameters}", actor.path());
         let body = serde_json::to_vec(document)?;
         self.cluster().send("PATCH", &path, "application/apply-patch+yaml", body).await

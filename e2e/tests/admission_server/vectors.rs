@@ -6,7 +6,7 @@ use e2e::cluster::{Answer, Cluster, GUARD, eventually};
 use e2e::conformance::admission::{Line, each_line};
 use e2e::install::root;
 use e2e::scene::apply;
-use etch::domain::admission::{Fault, Operation, Review};
+use etch::domain::admission::{FieldError, Operation, Review};
 use etch::domain::finding::Kind;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
@@ -119,7 +119,7 @@ fn review(line: &Line, answer: &Answer) -> Result<Review> {
     let causes = answer.body["details"]["causes"].as_array().context("causes")?;
     for cause in causes {
         let field = cause["field"].as_str().context("a field")?.to_owned();
-        review.answer.errors.push(Fault { field, kind: Kind::Invalid, detail: String::new() });
+        review.answer.errors.push(FieldError { field, kind: Kind::Invalid, detail: String::new() });
     }
     Ok(review)
 }

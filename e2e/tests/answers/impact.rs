@@ -11,8 +11,8 @@ use crate::notes::{Notes, number, of, texts};
 use crate::random::{GROUP, NEXT, NOW, Plan};
 use crate::stage::{Printed, Raw, Stage, id};
 
-/// What was foretold, and what readers saw and etcd held before.
-pub(crate) struct Foretold {
+/// What was predicted, and what readers saw and etcd held before.
+pub(crate) struct Prediction {
     exact: Printed,
     presumed: Printed,
     views: BTreeMap<String, BTreeMap<String, Value>>,
@@ -20,7 +20,7 @@ pub(crate) struct Foretold {
 }
 
 /// Asks what the next state of all CRDs will do, with access to etcd and without.
-pub(crate) async fn foretell(stage: &Stage) -> Result<Foretold> {
+pub(crate) async fn predict(stage: &Stage) -> Result<Prediction> {
     let next: Vec<Value> = stage.plans.iter().map(|plan| plan.document(NEXT)).collect();
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": next }).to_string();
     let file = stage.scene.file("next.json", &list)?;
@@ -29,7 +29,7 @@ pub(crate) async fn foretell(stage: &Stage) -> Result<Foretold> {
     for plan in &stage.plans {
         views.insert(plan.plural.clone(), stage.read(plan, plan.phases[NOW].storage()).await?);
     }
-    Ok(Foretold {
+    Ok(Prediction {
         exact: stage.etch_exact(&arguments).await?,
         presumed: stage.etch(&arguments).await?,
         views,
@@ -37,8 +37,8 @@ pub(crate) async fn foretell(stage: &Stage) -> Result<Foretold> {
     })
 }
 
-impl Foretold {
-    /// Holds what was foretold against what readers see now.
+impl Prediction {
+    /// Holds what was predicted against what readers see now.
     pub(crate) async fn check(&self, stage: &Stage, notes: &Notes) -> Result<()> {
         for plan in &stage.plans {
             let after = stage.read(plan, plan.phases[NEXT].storage()).await?;
@@ -136,7 +136,7 @@ fn came_true(detail: &Value, came: &Difference, raw: &Value, note: &dyn Fn(Strin
     }
 }
 
-/// Without access to etcd a claim may have outlived its field; whatever else comes is foretold.
+/// Without access to etcd a claim may have outlived its field; whatever else comes is predicted.
 fn missed(detail: &Value, came: &Difference, raw: &Value, truth: &Truth, note: &dyn Fn(String)) {
     let told = |keys: &[&str]| -> Vec<String> { keys.iter().flat_map(|key| texts(&detail[key])).collect() };
     for (paths, keys, word) in [

@@ -118,10 +118,10 @@ async fn follow(stage: &Stage, notes: &Notes) -> Result<()> {
     stage.deeds(1).await?;
     agreed(stage, NOW).await?;
     audit::check(stage, NOW, "after other writes", notes).await?;
-    let foretold = impact::foretell(stage).await?;
+    let predicted = impact::predict(stage).await?;
     stage.upgrade(NEXT).await?;
     agreed(stage, NEXT).await?;
-    foretold.check(stage, notes).await?;
+    predicted.check(stage, notes).await?;
     audit::check(stage, NEXT, "after the next upgrade", notes).await?;
     pass::check(stage, NEXT, "second pass", notes).await?;
     audit::check(stage, NEXT, "after the second pass", notes).await?;

@@ -31,11 +31,11 @@ async fn w22(cluster: &Cluster) -> Result<()> {
         let operations = json!([{"op": op, "path": path, "value": "new"}]);
         let dry = format!("{}?fieldManager={ETCH}&dryRun=All", tabs.path("v1", name));
         let answer = cluster.patch(JSON_PATCH, &dry, &operations).await?.ok()?;
-        let rehearsed = owners(&answer);
+        let predicted = owners(&answer);
         ensure!(tabs.stored(name).await?.owners == before, "{name}: a dry run stores nothing");
         tabs.json_patch("v1", name, operations).await?.ok()?;
         let after = tabs.stored(name).await?.owners;
-        ensure!(rehearsed == after, "{name}: {rehearsed:?} and {after:?}");
+        ensure!(predicted == after, "{name}: {predicted:?} and {after:?}");
         let theirs = |owners: &[String]| {
             owners.iter().filter(|owner| owner.starts_with("owner ")).cloned().collect::<Vec<_>>()
         };

@@ -5,11 +5,11 @@
 
 #![expect(clippy::print_stdout, reason = "a test says what it has measured")]
 
-mod away;
-mod company;
 mod converting;
 mod crds;
-mod odd;
+mod healthy_beside_broken;
+mod hostile_objects;
+mod outages;
 mod refused;
 mod stage;
 
@@ -52,7 +52,14 @@ fn main() -> Result<ExitCode> {
     arguments.test_threads.get_or_insert(32);
     let runtime = Runtime::new()?;
     let stage = Arc::new(OnceCell::new());
-    let cases = [refused::CASES, away::CASES, converting::CASES, odd::CASES, crds::CASES, company::CASES];
+    let cases = [
+        refused::CASES,
+        outages::CASES,
+        converting::CASES,
+        hostile_objects::CASES,
+        crds::CASES,
+        healthy_beside_broken::CASES,
+    ];
     let trials = cases.into_iter().flatten().map(|case| {
         let (runtime, stage) = (runtime.handle().clone(), Arc::clone(&stage));
         Trial::test(case.name, move || {

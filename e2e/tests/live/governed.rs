@@ -1,4 +1,4 @@
-//! What `explain`, `audit` and `impact` foretell under each setting of a policy, held against what the operator does.
+//! What `explain`, `audit` and `impact` predict under each setting of a policy, held against what the operator does.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -105,7 +105,7 @@ impl Governed {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_foretold_under_a_policy_comes_true() -> Result<()> {
+async fn what_is_predicted_under_a_policy_comes_true() -> Result<()> {
     let scene = Scene::start(&[GROUP]).await?;
     let cluster = &scene.cluster;
     let all = all();
@@ -241,7 +241,7 @@ async fn upgraded(scene: &Scene, all: &[Governed]) -> Result<()> {
             ensure!(told["objects"]["held"] == reported("held"), "{}: {told:#}\n{report:#}", governed.kind);
         }
     }
-    ensure!(seen.values().all(|count| *count > 0), "not everything was foretold of something: {seen:?}");
+    ensure!(seen.values().all(|count| *count > 0), "not everything was predicted of something: {seen:?}");
     let crd = &cluster.get(&format!("{CRDS}/follows.{GROUP}")).await?;
     ensure!(crd["metadata"]["generation"] == 3, "three phases");
     Ok(())

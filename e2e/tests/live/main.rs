@@ -1,21 +1,21 @@
 //! The commands that look at a cluster before anything is installed in it, held against the bytes in etcd and against what
 //! really happens.
 
-mod behind;
 mod converted;
-mod foresight;
+mod encrypted_etcd;
 mod governed;
 mod hand;
-mod heeded;
+mod impact_prediction;
 mod interrupted;
-mod left;
 mod lint;
 mod objects;
 mod pairs;
+mod persist_after;
+mod persist_confirmation;
+mod persist_policy_warnings;
 mod published;
 mod scoped;
-mod sealed;
+mod skipped_and_dropped;
 mod stage;
 mod states;
 mod types;
-mod undone;

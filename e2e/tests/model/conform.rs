@@ -219,7 +219,7 @@ impl Twins<'_> {
         let before = self.live;
         let real = self.really(request).await?;
         let done = self.parts.handle(self.world, self.crd, before, self.parts.requests.id(request.clone()));
-        if request.verb == Verb::Rehearse {
+        if request.verb == Verb::DryRun {
             if let (Ok(Some(content)), 200) = (&done, real.code) {
                 let shown = release.view(&self.parts.contents.get(*content), &request.version).ok();
                 ensure!(
@@ -259,7 +259,7 @@ impl Twins<'_> {
             Verb::Delete => ("DELETE", object, "application/json", Value::Null),
             Verb::Merge => ("PATCH", object, "application/merge-patch+json", body),
             Verb::Json => ("PATCH", object, "application/json-patch+json", body),
-            Verb::Rehearse => ("PATCH", format!("{object}?dryRun=All"), "application/json-patch+json", body),
+            Verb::DryRun => ("PATCH", format!("{object}?dryRun=All"), "application/json-patch+json", body),
             Verb::Apply => ("PATCH", object, "application/apply-patch+yaml", body),
             Verb::Force => ("PATCH", format!("{object}?force=true"), "application/apply-patch+yaml", body),
             Verb::Edit => {

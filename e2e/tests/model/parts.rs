@@ -8,8 +8,9 @@ use etch::domain::json::Json;
 use etch::domain::object::Object;
 use etch::domain::ownership::MANAGER;
 use etch::domain::plan::{
-    Change, Exceptions, HiddenFields, Outcome, PatchKind, Performing, Plan, Record, Step, Strategy, Terms,
-    Write, changes, decide, doubting, follow, has_gap, past, past_of, pinned, rewritten, shows_past,
+    Change, Exceptions, HiddenFields, Outcome, PatchKind, Plan, Record, Step, Strategy, Terms, Write,
+    WriteMachine, changes, decide, follow, has_gap, past, past_of, pinned, rewritten, shows_past,
+    with_lag_check,
 };
 use etch::domain::refusal::Refusal;
 use serde_json::{Value, json};
@@ -291,7 +292,7 @@ impl Parts {
             false => pinned(write, &object, crd, &terms, &changes),
         };
         let write = match may_lag && !has_moved && !self.is(Sabotage::DoubtsNothing) {
-            true => doubting(write, &object, &changes),
+            true => with_lag_check(write, &object, &changes),
             false => write,
         };
         let text = format!("{write:?}");
@@ -324,7 +325,7 @@ impl Parts {
                 PatchKind::Apply => Verb::Apply,
                 PatchKind::Merge => Verb::Merge,
                 PatchKind::Json => Verb::Json,
-                PatchKind::Rehearsal => Verb::Rehearse,
+                PatchKind::DryRun => Verb::DryRun,
             };
             let basis = machine_.answers.iter().rev().find_map(|answer| match answer {
                 Answer::Object(seen) => Some(seen.tag),
@@ -355,14 +356,14 @@ impl Parts {
         let crd = &self.worlds[machine.world as usize].releases[machine.release as usize].crd;
         let terms = self.terms(machine.world);
         let object = self.object(machine.world, machine.release, machine.seen);
-        let (mut performing, request) = Performing::begin(crd, &object, write, &terms);
+        let (mut write_machine, request) = WriteMachine::begin(crd, &object, write, &terms);
         let mut step = Step::Send(request);
         for answer in &machine.answers {
             step = match answer {
                 Answer::Object(seen) => {
-                    performing.answered(self.object(machine.world, machine.release, *seen))
+                    write_machine.answered(self.object(machine.world, machine.release, *seen))
                 }
-                Answer::Refused(refused) => performing.refused(refusal(refused)),
+                Answer::Refused(refused) => write_machine.refused(refusal(refused)),
             };
         }
         step

@@ -74,7 +74,7 @@ pub(crate) enum Verb {
     Merge,
     Json,
     /// The same as a dry run.
-    Rehearse,
+    DryRun,
     Apply,
     Force,
     Delete,

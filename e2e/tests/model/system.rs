@@ -43,8 +43,8 @@ impl System {
         let live = state.live.map(|live| (live.content, live.tag));
         match self.parts.handle(state.world, by, live, request) {
             Err(refused) => Answer::Refused(refused),
-            Ok(Some(content)) if self.parts.requests.get(request).verb == Verb::Rehearse => {
-                let tag = state.live.expect("nobody rehearses on what is gone").tag;
+            Ok(Some(content)) if self.parts.requests.get(request).verb == Verb::DryRun => {
+                let tag = state.live.expect("nobody makes a dry run on what is gone").tag;
                 Answer::Object(Seen { by, content, tag })
             }
             Ok(None) => {

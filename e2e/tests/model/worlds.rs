@@ -79,7 +79,7 @@ pub(crate) fn request(verb: Verb, manager: &str, version: &str, spec: Value) -> 
             "metadata": { "name": NAME, "namespace": NAMESPACE }, "spec": spec,
         }),
         Verb::Edit | Verb::Merge => json!({ "spec": spec }),
-        Verb::Json | Verb::Rehearse => spec,
+        Verb::Json | Verb::DryRun => spec,
         Verb::Delete => Value::Null,
     };
     Request { version: version.to_owned(), manager: manager.to_owned(), verb, body }

@@ -2,13 +2,13 @@
 //! It must not write, and must not guess what it cannot read.
 
 mod cbor;
-mod definition;
+mod crd;
 mod endpoint;
 mod gateway;
 mod snapshot;
 mod value;
 
-pub use definition::definition;
+pub use crd::definition;
 pub use endpoint::{Endpoint, EndpointError};
 pub use gateway::{After, Etcd, EtcdError, EtcdPage, EtcdTarget};
 pub use snapshot::{Snapshot, SnapshotError};

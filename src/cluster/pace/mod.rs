@@ -1,7 +1,7 @@
 //! How many writes are under way at once, and how many begin per second: as many as the server bears.
 //! It must not know what is written.
 
-mod strain;
+mod slowdown;
 #[cfg(test)]
 mod tests;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use strain::Strain;
+use slowdown::Slowdown;
 
 /// How many writes are under way at once at most, where nobody says otherwise.
 pub const MAX_IN_FLIGHT: usize = 16;
@@ -21,27 +21,27 @@ const ONE_CUT: Duration = Duration::from_millis(500);
 /// A write that takes this many times the usual is a sign to send no more at once.
 const SLOW: f64 = 4.0;
 /// Where a new pace begins, if its maximum is higher.
-const CAREFUL: f64 = 4.0;
+const INITIAL_LIMIT: f64 = 4.0;
 /// A gentle pace sends more at once while writes take less than this many times as long as alone…
-const CALM: f64 = 1.3;
+const GROW_BELOW: f64 = 1.3;
 /// …and fewer when they take more than this many times as long.
-const STRAINED: f64 = 1.6;
+const CUT_ABOVE: f64 = 1.6;
 /// What is left of the limit then, and when the server refuses writes.
-const LESS: f64 = 0.75;
-const HALF: f64 = 0.5;
+const CUT_FACTOR: f64 = 0.75;
+const OVERLOAD_CUT_FACTOR: f64 = 0.5;
 /// The least limit of a gentle pace: below 1 it is the share of the time in which there is a write, one at a time, and it rests
 /// between them.
-const LEAST: f64 = 0.25;
+const MIN_LIMIT: f64 = 0.25;
 /// How much of that share is added to it where there may be more.
-const MORE: f64 = 0.125;
+const GROWTH: f64 = 0.125;
 /// How many writes, one at a time, show how long one takes alone.
-const ALONE: usize = 4;
-/// How many writes it takes until the strain shows what a cut has done.
-const SHOWN: usize = 10;
+const PROBE_WRITES: usize = 4;
+/// How many writes it takes until the slowdown shows the effect of a cut.
+const SAMPLES_BETWEEN_CUTS: usize = 10;
 
 /// How much of the server a pace takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Haste {
+pub enum PaceMode {
     /// So little that other clients hardly notice it: fewer writes at once as soon as they take longer than alone, and rests
     /// between them where one at a time is too much.
     #[default]
@@ -54,25 +54,25 @@ pub enum Haste {
 #[derive(Debug)]
 pub struct Pace {
     max: f64,
-    haste: Haste,
+    mode: PaceMode,
     interval: Option<Duration>,
     state: Mutex<State>,
-    places: Semaphore,
+    slots: Semaphore,
 }
 
 #[derive(Debug)]
 struct State {
     limit: f64,
-    /// Writes that have given their place back and are still under way.
-    aside: usize,
-    /// Places that are taken or free; drawn towards the limit.
-    places: usize,
+    /// Writes under way whose slot was given to others.
+    without_slot: usize,
+    /// Slots that are taken or free; drawn towards the limit.
+    slots: usize,
     in_flight: usize,
     usual: Option<f64>,
-    strain: Strain,
+    slowdown: Slowdown,
     /// While it is found out how long a write takes alone.
-    alone: Option<Alone>,
-    /// Writes since the limit was cut for their strain.
+    probe: Option<BaselineProbe>,
+    /// Writes since the limit was cut for their slowdown.
     seen: usize,
     closed_until: Instant,
     next_start: Instant,
@@ -80,9 +80,9 @@ struct State {
     halved: Option<Instant>,
 }
 
-/// A look at how long a write takes alone.
+/// The measurement of how long a write takes alone.
 #[derive(Clone, Copy, Debug)]
-struct Alone {
+struct BaselineProbe {
     /// Writes that are still to come.
     left: usize,
     /// When it began: a write that began before was not alone.
@@ -94,7 +94,7 @@ struct Alone {
 pub struct Permit<'a> {
     pace: &'a Pace,
     began: Instant,
-    aside: bool,
+    without_slot: bool,
 }
 
 /// How the server bore a write.
@@ -110,39 +110,39 @@ pub enum Pressure {
 
 impl Pace {
     /// At most `max` writes at once, of at most `per_second` that begin in a second.
-    pub fn new(max: usize, per_second: Option<u32>, haste: Haste) -> Self {
+    pub fn new(max: usize, per_second: Option<u32>, mode: PaceMode) -> Self {
         let now = Instant::now();
         let max = max.clamp(1, Semaphore::MAX_PERMITS) as f64;
-        let limit = max.min(CAREFUL);
-        let alone = (haste == Haste::Gentle).then_some(Alone { left: ALONE, since: now });
-        let places = alone.map_or(limit as usize, |_| 1);
+        let limit = max.min(INITIAL_LIMIT);
+        let probe = (mode == PaceMode::Gentle).then_some(BaselineProbe { left: PROBE_WRITES, since: now });
+        let slots = probe.map_or(limit as usize, |_| 1);
         Self {
             max,
-            haste,
+            mode,
             interval: per_second.filter(|rate| *rate > 0).map(|rate| Duration::from_secs(1) / rate),
             state: Mutex::new(State {
                 limit,
-                aside: 0,
-                places,
+                without_slot: 0,
+                slots,
                 in_flight: 0,
                 usual: None,
-                strain: Strain::default(),
-                alone,
+                slowdown: Slowdown::default(),
+                probe,
                 seen: 0,
                 closed_until: now,
                 next_start: now,
                 halved: None,
             }),
-            places: Semaphore::new(places),
+            slots: Semaphore::new(slots),
         }
     }
 
     /// Waits for the right to begin a write.
     pub async fn admit(&self) -> Permit<'_> {
-        let place = self.places.acquire().await.expect("the semaphore is never closed");
-        place.forget();
+        let slot = self.slots.acquire().await.expect("the semaphore is never closed");
+        slot.forget();
         self.lock().in_flight += 1;
-        let mut permit = Permit { pace: self, began: Instant::now(), aside: false };
+        let mut permit = Permit { pace: self, began: Instant::now(), without_slot: false };
         self.wait_until_open().await;
         let start = self.next_start();
         // A timer takes a millisecond at least, even where its time has come.
@@ -185,16 +185,16 @@ impl Pace {
 }
 
 impl State {
-    /// How many places there should be.
+    /// How many slots there should be.
     fn wanted(&self) -> usize {
-        match self.alone {
+        match self.probe {
             Some(_) => 1,
             None => (self.limit as usize).max(1),
         }
     }
 
     /// Lets the limit grow unless the write took much longer than usual.
-    fn hurry(&mut self, seconds: f64, max: f64) {
+    fn update_fast(&mut self, seconds: f64, max: f64) {
         let usual = *self.usual.get_or_insert(seconds);
         self.usual = Some(usual + (seconds.min(usual * SLOW) - usual) * 0.05);
         if seconds < usual * SLOW {
@@ -202,30 +202,30 @@ impl State {
         }
     }
 
-    /// Lets the limit follow the strain.
-    fn adapt(&mut self, max: f64) {
-        if self.alone.is_some() {
+    /// Lets the limit grow while writes are as fast as alone, and cuts it when they are slow.
+    fn update_gentle(&mut self, max: f64) {
+        if self.probe.is_some() {
             return;
         }
-        let strain = self.strain.mean();
+        let slowdown = self.slowdown.mean();
         self.seen += 1;
-        if strain < CALM {
+        if slowdown < GROW_BELOW {
             self.grow(max);
-        } else if strain > STRAINED && self.seen >= SHOWN {
-            self.cut(LESS, LEAST);
+        } else if slowdown > CUT_ABOVE && self.seen >= SAMPLES_BETWEEN_CUTS {
+            self.cut(CUT_FACTOR, MIN_LIMIT);
             self.seen = 0;
         }
     }
 
     fn grow(&mut self, max: f64) {
-        let more = if self.limit < 1.0 { self.limit * MORE } else { 1.0 / self.limit };
+        let more = if self.limit < 1.0 { self.limit * GROWTH } else { 1.0 / self.limit };
         self.limit = (self.limit + more).min(max);
     }
 
     /// Halves the limit, unless the same pressure has done so already.
     fn halve(&mut self, now: Instant) {
         if self.halved.is_none_or(|halved| now - halved >= ONE_CUT) {
-            self.cut(HALF, 1.0);
+            self.cut(OVERLOAD_CUT_FACTOR, 1.0);
             self.halved = Some(now);
         }
     }
@@ -236,7 +236,7 @@ impl State {
     }
 
     /// Lets nobody begin for some time after a write, where less than one at a time is right.
-    fn rest(&mut self, took: Duration, now: Instant) {
+    fn delay_next(&mut self, took: Duration, now: Instant) {
         let rest = took.mul_f64((1.0 / self.limit - 1.0).max(0.0));
         self.next_start = self.next_start.max(now + rest);
     }
@@ -244,30 +244,30 @@ impl State {
     /// Takes in how long a write has taken. Every now and then a few are let through one at a time, to see how long one takes
     /// alone.
     fn measure(&mut self, began: Instant, now: Instant) -> f64 {
-        match &mut self.alone {
-            None if self.strain.is_stale(now) && self.limit >= 2.0 => {
-                self.alone = Some(Alone { left: ALONE, since: now });
+        match &mut self.probe {
+            None if self.slowdown.is_stale(now) && self.limit >= 2.0 => {
+                self.probe = Some(BaselineProbe { left: PROBE_WRITES, since: now });
             }
-            Some(alone) if began >= alone.since => {
-                alone.left -= 1;
-                self.alone = self.alone.filter(|alone| alone.left > 0);
+            Some(probe) if began >= probe.since => {
+                probe.left -= 1;
+                self.probe = self.probe.filter(|probe| probe.left > 0);
             }
             None | Some(_) => {}
         }
-        self.strain.note((now - began).as_secs_f64(), now)
+        self.slowdown.note((now - began).as_secs_f64(), now)
     }
 
-    /// Counts the places by which the limit has grown; returns how many.
+    /// Counts the slots by which the limit has grown; returns how many.
     fn widen(&mut self) -> usize {
-        let grown = self.wanted().saturating_sub(self.places);
-        self.places += grown;
+        let grown = self.wanted().saturating_sub(self.slots);
+        self.slots += grown;
         grown
     }
 
-    /// Takes back free places that are too many; those that are taken go as they are given back.
-    fn shrink(&mut self, places: &Semaphore) {
-        let surplus = self.places.saturating_sub(self.wanted());
-        self.places -= places.forget_permits(surplus);
+    /// Takes back free slots that are too many; those that are taken go as they are given back.
+    fn shrink(&mut self, slots: &Semaphore) {
+        let surplus = self.slots.saturating_sub(self.wanted());
+        self.slots -= slots.forget_permits(surplus);
     }
 }
 
@@ -280,36 +280,36 @@ impl Permit<'_> {
     /// The write takes long: to find out how long one takes alone, the others wait no longer.
     pub fn takes_long(&self) {
         let mut state = self.pace.lock();
-        state.alone = None;
+        state.probe = None;
         let grown = state.widen();
         drop(state);
-        self.pace.places.add_permits(grown);
+        self.pace.slots.add_permits(grown);
     }
 
-    /// Lets others write in the place of this write, which takes long and goes on: what it waits for may be a webhook that
+    /// Lets others write instead of this write, which takes long and goes on: what it waits for may be a webhook that
     /// never answers, and that must not hold up what has nothing to do with it.
     ///
-    /// Nothing changes where as many are aside already as may be under way at most: then it is the server that is slow.
-    pub fn step_aside(&mut self) {
+    /// Nothing changes where as many writes have no slot already as may be under way at most: then it is the server that is slow.
+    pub fn release_slot(&mut self) {
         let mut state = self.pace.lock();
-        if !self.aside && (state.aside as f64) < self.pace.max {
-            state.aside += 1;
+        if !self.without_slot && (state.without_slot as f64) < self.pace.max {
+            state.without_slot += 1;
             drop(state);
-            self.aside = true;
-            self.give_back();
+            self.without_slot = true;
+            self.return_slot();
         }
     }
 
-    /// Frees the place, and those by which the limit has grown.
-    fn give_back(&self) {
+    /// Frees the slot, and those by which the limit has grown.
+    fn return_slot(&self) {
         let mut state = self.pace.lock();
-        if state.places > state.wanted() {
-            state.places -= 1;
+        if state.slots > state.wanted() {
+            state.slots -= 1;
             return;
         }
         let grown = state.widen();
         drop(state);
-        self.pace.places.add_permits(1 + grown);
+        self.pace.slots.add_permits(1 + grown);
     }
 
     /// Says how the server bore the write, and by how many times longer it took than alone, where another pace knows that;
@@ -318,31 +318,31 @@ impl Permit<'_> {
         let now = Instant::now();
         let (began, pace) = (self.began, self.pace);
         let mut state = pace.lock();
-        match (pressure, pace.haste) {
+        match (pressure, pace.mode) {
             // How long a webhook takes shows nothing about the server.
-            (Pressure::None | Pressure::Unknown, _) if self.aside => None,
-            (Pressure::None | Pressure::Unknown, Haste::Fast) => {
-                state.hurry((now - began).as_secs_f64(), pace.max);
+            (Pressure::None | Pressure::Unknown, _) if self.without_slot => None,
+            (Pressure::None | Pressure::Unknown, PaceMode::Fast) => {
+                state.update_fast((now - began).as_secs_f64(), pace.max);
                 None
             }
-            (Pressure::None, Haste::Gentle) => {
-                let strain = match known {
-                    Some(strain) => {
-                        state.alone = None;
-                        state.strain.weigh(strain);
-                        strain
+            (Pressure::None, PaceMode::Gentle) => {
+                let slowdown = match known {
+                    Some(slowdown) => {
+                        state.probe = None;
+                        state.slowdown.weigh(slowdown);
+                        slowdown
                     }
                     None => state.measure(began, now),
                 };
-                state.adapt(pace.max);
-                state.rest(now - began, now);
-                state.shrink(&pace.places);
-                Some(strain)
+                state.update_gentle(pace.max);
+                state.delay_next(now - began, now);
+                state.shrink(&pace.slots);
+                Some(slowdown)
             }
-            (Pressure::Unknown, Haste::Gentle) => None,
+            (Pressure::Unknown, PaceMode::Gentle) => None,
             (Pressure::Overload(asked), _) => {
                 state.halve(now);
-                state.shrink(&pace.places);
+                state.shrink(&pace.slots);
                 if let Some(asked) = asked {
                     state.closed_until = state.closed_until.max(now + asked);
                 }
@@ -356,11 +356,11 @@ impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let mut state = self.pace.lock();
         state.in_flight -= 1;
-        if self.aside {
-            state.aside -= 1;
+        if self.without_slot {
+            state.without_slot -= 1;
             return;
         }
         drop(state);
-        self.give_back();
+        self.return_slot();
     }
 }

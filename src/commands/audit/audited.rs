@@ -1,12 +1,12 @@
 //! What an audit counts and lists of one CRD.
 //! It must not read anything from a server or from etcd.
 
-use etch::controller::DueChanges;
+use etch::controller::PendingChanges;
 use etch::domain::audit::{Exact, Missing, State, Totals, overall};
 use etch::domain::crd::Crd;
 use etch::domain::object::{Identity, Object};
 use etch::domain::path::Path;
-use etch::domain::plan::{Foretold, Held, Record, Skip, foretell, skip};
+use etch::domain::plan::{Held, Prediction, Record, Skip, predict, skip};
 use serde_json::{Value, json};
 
 use super::super::policy::Rules;
@@ -26,7 +26,7 @@ pub(super) struct Audited {
     /// How the operator treats the objects.
     pub(super) rules: Rules,
     /// The changed defaults whose old values are still to be looked for.
-    pub(super) due: Option<DueChanges>,
+    pub(super) due: Option<PendingChanges>,
 }
 
 /// An object that is not, or not for certain, as it should be.
@@ -48,9 +48,9 @@ impl Audited {
 
     /// Counts an object, and lists it where there is something to list.
     pub(super) fn add(&mut self, crd: &Crd, object: &Object, missing: Vec<Missing>, hidden: Vec<Path>) {
-        let foretold = self.foretold(crd, object, missing.is_empty());
-        let held = foretold.as_ref().and_then(|foretold| foretold.held().cloned());
-        let follows = foretold.map(|foretold| foretold.moved).unwrap_or_default();
+        let prediction = self.prediction(crd, object, missing.is_empty());
+        let held = prediction.as_ref().and_then(|prediction| prediction.held().cloned());
+        let follows = prediction.map(|prediction| prediction.moved).unwrap_or_default();
         self.totals.following += u64::from(!follows.is_empty());
         let skipped = skip(object);
         self.totals.add(&missing, held.is_some(), skipped);
@@ -64,12 +64,12 @@ impl Audited {
 
     /// What the operator does with an object, as far as it looks at it; none where there is nothing to decide. Of the record only
     /// what is known to be gone counts.
-    fn foretold(&self, crd: &Crd, object: &Object, is_stored: bool) -> Option<Foretold> {
+    fn prediction(&self, crd: &Crd, object: &Object, is_stored: bool) -> Option<Prediction> {
         let changes = self.due.as_ref().map_or(&[][..], |due| due.of(object));
         if self.rules.is_ignored() || is_stored && changes.is_empty() {
             return None;
         }
-        Some(foretell(object, crd, &self.rules.terms(), &self.record.of_cleared(), changes))
+        Some(predict(object, crd, &self.rules.terms(), &self.record.of_cleared(), changes))
     }
 
     /// Takes down what is known of an object, or why nothing is.

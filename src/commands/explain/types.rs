@@ -5,7 +5,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use etch::domain::json::is_zero;
-use etch::domain::openapi::{Document, Named, Published, Reach, named, short};
+use etch::domain::openapi::{AppliesWhen, Document, Named, PublishedDefault, named, short};
 use etch::report::{self, Align, Table, counted};
 use serde_json::{Value, json};
 
@@ -53,38 +53,38 @@ fn zeros(count: u64) -> String {
     format!("{} with a zero value ({{}}, \"\", 0 and the like)", counted(count, "default"))
 }
 
-fn table(out: &mut dyn Write, global: &Global, defaults: &[&Published]) -> Result<()> {
+fn table(out: &mut dyn Write, global: &Global, defaults: &[&PublishedDefault]) -> Result<()> {
     if defaults.is_empty() {
         return Ok(());
     }
     let mut table = Table::new(["PATH", "DEFAULT", "APPLIES", "DECLARED BY"].map(|head| (head, Align::Left)));
-    for Published { path, default, reach, definition } in defaults {
+    for PublishedDefault { path, default, applies_when, definition } in defaults {
         table.row([
             path.to_string().into(),
             default.to_string().into(),
-            applies(reach).into(),
+            applies(applies_when).into(),
             short(definition).into(),
         ]);
     }
     Ok(table.write(out, &global.style())?)
 }
 
-fn applies(reach: &Reach) -> String {
-    match reach {
-        Reach::Always => "always".to_owned(),
-        Reach::Given(path) => format!("if {path} is given"),
-        Reach::Null => "to a null only".to_owned(),
+fn applies(applies_when: &AppliesWhen) -> String {
+    match applies_when {
+        AppliesWhen::Always => "always".to_owned(),
+        AppliesWhen::Given(path) => format!("if {path} is given"),
+        AppliesWhen::Null => "to a null only".to_owned(),
     }
 }
 
-fn default(published: &Published) -> Value {
-    let Published { path, default, reach, definition } = published;
-    let given = match reach {
-        Reach::Given(path) => Some(path.to_string()),
-        Reach::Always | Reach::Null => None,
+fn default(published: &PublishedDefault) -> Value {
+    let PublishedDefault { path, default, applies_when, definition } = published;
+    let given = match applies_when {
+        AppliesWhen::Given(path) => Some(path.to_string()),
+        AppliesWhen::Always | AppliesWhen::Null => None,
     };
     json!({
-        "path": path.to_string(), "default": default, "ifGiven": given, "nullsOnly": *reach == Reach::Null,
+        "path": path.to_string(), "default": default, "ifGiven": given, "nullsOnly": *applies_when == AppliesWhen::Null,
         "definition": definition,
     })
 }

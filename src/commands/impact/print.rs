@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use etch::cluster::Scope;
-use etch::domain::impact::{Changed, Counts, Effect, Kind, SchemaChanges, Word, by_word};
+use etch::domain::impact::{Changed, Counts, Effect, EffectKind, Kind, SchemaChanges, by_effect};
 use etch::domain::json::Json;
 use etch::domain::object::IGNORE_ANNOTATION;
 use etch::domain::path::Path;
@@ -15,15 +15,16 @@ use serde_json::{Value, json};
 use super::super::audit::why_skipped;
 use super::super::sample::write_left;
 use super::super::scope;
-use super::told::{Detail, Told};
+use super::crd_impact::{CrdImpact, Detail};
 
 /// Everything that is reported, as JSON.
-pub(super) fn document(all: &[Told], scope: &Scope) -> Value {
+pub(super) fn document(all: &[CrdImpact], scope: &Scope) -> Value {
     scope::in_document(json!({ "crds": list(all, crd) }), scope)
 }
 
-fn crd(told: &Told) -> Value {
-    let SchemaChanges { defaults_added, defaults_changed, defaults_removed, fields_removed } = &told.schemas;
+fn crd(impact: &CrdImpact) -> Value {
+    let SchemaChanges { defaults_added, defaults_changed, defaults_removed, fields_removed } =
+        &impact.schemas;
     let Counts {
         total,
         gaining,
@@ -38,12 +39,12 @@ fn crd(told: &Told) -> Value {
         ignored,
         terminating,
         unprotected: _,
-    } = told.tally.counts;
+    } = impact.tally.counts;
     let mut document = json!({
-        "crd": told.crd,
-        "policy": told.rules.document(),
-        "storageVersion": { "old": told.old_version, "new": told.new_version },
-        "kinds": words(told.kinds()),
+        "crd": impact.crd,
+        "policy": impact.rules.document(),
+        "storageVersion": { "old": impact.old_version, "new": impact.new_version },
+        "kinds": words(impact.kinds()),
         "defaultsAdded": list(defaults_added, |(path, value)| json!({ "path": path.to_string(), "value": value })),
         "defaultsChanged": list(defaults_changed, |Changed { path, old, new }| {
             json!({ "path": path.to_string(), "old": old, "new": new })
@@ -55,15 +56,15 @@ fn crd(told: &Told) -> Value {
             "hidden": hidden, "following": following, "dropped": dropped, "held": held, "invalid": invalid, "protectedByPersist": protected,
             "ignored": ignored, "terminating": terminating,
         },
-        "summary": told
+        "summary": impact
             .tally
             .summary
             .iter()
             .map(|(place, objects)| {
-                json!({ "effect": place.word.as_str(), "where": place.text, "objects": objects })
+                json!({ "effect": place.effect.as_str(), "where": place.text, "objects": objects })
             })
             .collect::<Vec<_>>(),
-        "details": told
+        "details": impact
             .details
             .iter()
             .map(|(identity, Detail { effect, exact, skipped })| {
@@ -89,12 +90,12 @@ fn crd(told: &Told) -> Value {
             })
             .collect::<Vec<_>>(),
     });
-    if !told.in_cluster {
+    if !impact.in_cluster {
         document["inCluster"] = false.into();
     }
-    if !told.refusals.is_empty() {
+    if !impact.refusals.is_empty() {
         document["refused"] =
-            list(&told.refusals, |refusal| json!({ "path": refusal.place(), "message": refusal.message }));
+            list(&impact.refusals, |refusal| json!({ "path": refusal.place(), "message": refusal.message }));
     }
     document
 }
@@ -112,33 +113,33 @@ fn words(kinds: &BTreeSet<Kind>) -> Value {
 }
 
 /// What is reported of one CRD, for people.
-pub(super) fn table(out: &mut dyn Write, style: &Style, told: &Told) -> io::Result<()> {
-    let version = match &told.old_version {
-        None => format!("{}, new", told.new_version),
-        Some(old) if *old == told.new_version => old.clone(),
-        Some(old) => format!("{old} to {}", told.new_version),
+pub(super) fn table(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result<()> {
+    let version = match &impact.old_version {
+        None => format!("{}, new", impact.new_version),
+        Some(old) if *old == impact.new_version => old.clone(),
+        Some(old) => format!("{old} to {}", impact.new_version),
     };
-    writeln!(out, "{} ({version})", style.paint(Tone::Strong, report::plain(&told.crd)))?;
-    if !told.in_cluster {
+    writeln!(out, "{} ({version})", style.paint(Tone::Strong, report::plain(&impact.crd)))?;
+    if !impact.in_cluster {
         writeln!(out, "The cluster does not have this CRD, so there are no objects to check.")?;
     }
-    if told.tally.counts.total > 0 {
-        writeln!(out, "Policy: {}", report::plain(&told.rules.in_words()))?;
+    if impact.tally.counts.total > 0 {
+        writeln!(out, "Policy: {}", report::plain(&impact.rules.in_words()))?;
     }
-    if told.kinds().is_empty() {
-        let objects = match told.tally.counts.total {
+    if impact.kinds().is_empty() {
+        let objects = match impact.tally.counts.total {
             0 => String::new(),
             total => format!(" for {}", counted(total, "object")),
         };
         return writeln!(out, "Nothing changes{objects}.\n");
     }
-    for refusal in &told.refusals {
+    for refusal in &impact.refusals {
         let refused = style.paint(Tone::Bad, report::plain("The API server refuses it"));
         writeln!(out, "{refused}: {}", report::plain(&format!("{}: {}", refusal.place(), refusal.message)))?;
     }
-    schemas(out, style, &told.schemas)?;
-    if told.tally.counts.total > 0 {
-        objects(out, style, told)?;
+    schemas(out, style, &impact.schemas)?;
+    if impact.tally.counts.total > 0 {
+        objects(out, style, impact)?;
     }
     writeln!(out)
 }
@@ -165,60 +166,60 @@ fn schemas(out: &mut dyn Write, style: &Style, changes: &SchemaChanges) -> io::R
 }
 
 /// The numbers first, by effect and place; then the first objects.
-fn objects(out: &mut dyn Write, style: &Style, told: &Told) -> io::Result<()> {
-    if !told.schemas.is_none() {
+fn objects(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result<()> {
+    if !impact.schemas.is_none() {
         writeln!(out)?;
     }
-    let total = counted(told.tally.counts.total, "object");
-    if told.details.all() == 0 {
+    let total = counted(impact.tally.counts.total, "object");
+    if impact.details.all() == 0 {
         return writeln!(out, "{total}; nothing changes for them.");
     }
-    writeln!(out, "{total}, {} affected:", told.details.all())?;
+    writeln!(out, "{total}, {} affected:", impact.details.all())?;
     let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
     let mut table = Table::new([right("OBJECTS"), left("EFFECT"), left("WHERE")]);
-    for (place, objects) in &told.tally.summary {
-        let effect = Cell::new(place.word.as_str(), tone(place.word));
+    for (place, objects) in &impact.tally.summary {
+        let effect = Cell::new(place.effect.as_str(), tone(place.effect));
         table.row([objects.to_string().into(), effect, place.text.as_str().into()]);
     }
     table.write(out, style)?;
     writeln!(out)?;
     let mut table = Table::new([left("OBJECT"), left("EFFECT"), left("WHERE")]);
-    for (identity, Detail { effect, exact: _, skipped }) in told.details.iter() {
+    for (identity, Detail { effect, exact: _, skipped }) in impact.details.iter() {
         let name = match skipped {
             Some(why) => format!("{identity} ({})", why_skipped(*why)),
             None => identity.to_string(),
         };
-        for (word, paths) in by_word(effect) {
+        for (kind, paths) in by_effect(effect) {
             if !paths.is_empty() {
                 let paths: Vec<_> = paths.iter().map(Path::to_string).collect();
                 table.row([
                     name.as_str().into(),
-                    Cell::new(word.as_str(), tone(word)),
+                    Cell::new(kind.as_str(), tone(kind)),
                     paths.join(" ").into(),
                 ]);
             }
         }
         for problem in &effect.problems {
-            let word = Cell::new(Word::Problem.as_str(), tone(Word::Problem));
-            table.row([name.as_str().into(), word, problem.to_string().into()]);
+            let kind = Cell::new(EffectKind::Problem.as_str(), tone(EffectKind::Problem));
+            table.row([name.as_str().into(), kind, problem.to_string().into()]);
         }
     }
     table.write(out, style)?;
-    write_left(out, told.details.left())?;
-    if told.tally.counts.held > 0 {
-        let held = counted(told.tally.counts.held, "object");
+    write_left(out, impact.details.left())?;
+    if impact.tally.counts.held > 0 {
+        let held = counted(impact.tally.counts.held, "object");
         writeln!(out, "\nAfter the upgrade Etch holds {held}; -o json has the reason for each.")?;
     }
-    if told.tally.counts.protected > 0 {
-        let (crd, kept) = (report::plain(&told.crd), counted(told.tally.counts.protected, "object"));
-        let flags = persist_flags(&told.rules.terms());
+    if impact.tally.counts.protected > 0 {
+        let (crd, kept) = (report::plain(&impact.crd), counted(impact.tally.counts.protected, "object"));
+        let flags = persist_flags(&impact.rules.terms());
         writeln!(
             out,
             "\n`etch persist {crd}{flags}` before the upgrade keeps values of {kept} as they are."
         )?;
     }
-    if told.tally.counts.unprotected > 0 {
-        let (ignored, whose) = match told.tally.counts.unprotected {
+    if impact.tally.counts.unprotected > 0 {
+        let (ignored, whose) = match impact.tally.counts.unprotected {
             1 => ("1 object is ignored by annotation, and `etch persist` skips it".to_owned(), "its"),
             more => {
                 (format!("{more} objects are ignored by annotation, and `etch persist` skips them"), "their")
@@ -236,10 +237,10 @@ fn persist_flags(terms: &Terms) -> String {
     format!("{own}{drop}")
 }
 
-fn tone(word: Word) -> Tone {
-    match word {
-        Word::Appears => Tone::Plain,
-        Word::Changes | Word::Follows | Word::Disappears => Tone::Warning,
-        Word::Hidden | Word::Dropped | Word::Problem => Tone::Bad,
+fn tone(kind: EffectKind) -> Tone {
+    match kind {
+        EffectKind::Appears => Tone::Plain,
+        EffectKind::Changes | EffectKind::Follows | EffectKind::Disappears => Tone::Warning,
+        EffectKind::Hidden | EffectKind::Dropped | EffectKind::Problem => Tone::Bad,
     }
 }

@@ -8,7 +8,7 @@ use etch::cluster::Scope;
 use etch::report::{self, counted};
 
 use super::choose::Chosen;
-use super::{Persist, heed};
+use super::{Persist, policy_warnings};
 use crate::commands::scope;
 
 impl Persist {
@@ -27,7 +27,7 @@ impl Persist {
         let verb = if self.dry_run { "Planning for" } else { "Storing defaults of" };
         writeln!(err, "{verb} {what}, {}.", scope::in_words(scope))?;
         let said = chosen.iter().map(|chosen| (chosen.name.as_str(), chosen.warnings.as_slice()));
-        for warning in heed::warnings(said) {
+        for warning in policy_warnings::warnings(said) {
             writeln!(err, "warning: {}", report::plain(&warning))?;
         }
         if self.is_to_ask() {

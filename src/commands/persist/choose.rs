@@ -7,7 +7,7 @@ use etch::cluster::{Cluster, Scope};
 use etch::domain::crd::{Crd, Resource};
 use etch::report;
 
-use super::{Persist, heed};
+use super::{Persist, policy_warnings};
 use crate::commands::policy::{Known, Unread, labels};
 use crate::commands::{crds_named, scope};
 
@@ -49,7 +49,8 @@ impl Persist {
                 continue;
             }
             let rules = known.rules(&crd, &labels(&document));
-            let warnings = if has_policies { heed::against(&rules, &self.terms()) } else { Vec::new() };
+            let warnings =
+                if has_policies { policy_warnings::conflicts(&rules, &self.terms()) } else { Vec::new() };
             let (resource, is_namespaced) = (Some(crd.resource()), crd.is_namespaced());
             chosen.push(Chosen { name, resource, is_namespaced, warnings });
         }

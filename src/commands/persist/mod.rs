@@ -2,9 +2,9 @@
 
 mod ask;
 mod choose;
-mod heed;
 mod place;
 mod plan;
+mod policy_warnings;
 mod print;
 mod progress;
 mod resume;
@@ -108,7 +108,7 @@ enum HiddenFieldsArg {
 
 /// What is reported of one CRD.
 #[derive(Default)]
-struct Told {
+struct CrdPass {
     crd: String,
     passed: Passed,
     plans: Plans,
@@ -147,20 +147,21 @@ impl Persist {
         for (index, Chosen { name, warnings, .. }) in chosen.iter().enumerate() {
             let left: Vec<String> = chosen[index..].iter().map(|chosen| chosen.name.clone()).collect();
             let after = after.clone().filter(|_| index == 0);
-            let mut told = Told { crd: name.clone(), warnings: warnings.clone(), after, ..Told::default() };
-            let processed = self.process(&work, &mut told, &left).await;
+            let mut crd_pass =
+                CrdPass { crd: name.clone(), warnings: warnings.clone(), after, ..CrdPass::default() };
+            let processed = self.process(&work, &mut crd_pass, &left).await;
             if let Err(error) = processed {
-                told.error = Some(format!("{error:#}"));
+                crd_pass.error = Some(format!("{error:#}"));
             }
-            let is_ended = told.is_ended;
-            all.push(told);
+            let is_ended = crd_pass.is_ended;
+            all.push(crd_pass);
             if is_ended {
                 break;
             }
         }
-        let failures: Vec<_> = all.iter().filter_map(Told::failure).collect();
+        let failures: Vec<_> = all.iter().filter_map(CrdPass::failure).collect();
         // Where nothing at all was read there are no numbers either.
-        if !all.is_empty() && all.iter().all(|told| told.is_nothing()) {
+        if !all.is_empty() && all.iter().all(|crd_pass| crd_pass.is_nothing()) {
             return Err(failure(failures));
         }
         let not_begun = (chosen.len() - all.len()) as u64;
@@ -174,7 +175,7 @@ impl Persist {
             out.flush()?;
             return Err(failure(failures));
         }
-        Ok(if all.iter().all(Told::is_clean) { Outcome::Clean } else { Outcome::Findings })
+        Ok(if all.iter().all(CrdPass::is_clean) { Outcome::Clean } else { Outcome::Findings })
     }
 
     /// The object behind which the first CRD is begun.
@@ -198,13 +199,13 @@ impl Persist {
     }
 
     /// Processes a CRD, the first of those that are left.
-    async fn process(&self, work: &Work<'_>, told: &mut Told, left: &[String]) -> anyhow::Result<()> {
+    async fn process(&self, work: &Work<'_>, crd_pass: &mut CrdPass, left: &[String]) -> anyhow::Result<()> {
         if work.signals.ended.is_cancelled() {
-            told.is_ended = true;
-            told.resume = Some(self.resume(work.global, left, told.after.as_deref()));
+            crd_pass.is_ended = true;
+            crd_pass.resume = Some(self.resume(work.global, left, crd_pass.after.as_deref()));
             bail!("interrupted before it started");
         }
-        let name = &told.crd;
+        let name = &crd_pass.crd;
         let document = work.cluster.crd(name).await?.with_context(|| format!("CRD {name} was deleted"))?;
         let crd = Crd::read(&document)?;
         scope::covers(&work.scope, &crd, true)?;
@@ -224,7 +225,8 @@ impl Persist {
         }
         let record = on_its_record(work.cluster, &crd).await;
         if self.dry_run {
-            (told.passed, told.plans) = self.plan(work, &crd, &record, told.after.as_ref()).await?;
+            (crd_pass.passed, crd_pass.plans) =
+                self.plan(work, &crd, &record, crd_pass.after.as_ref()).await?;
             return Ok(());
         }
         let line = Arc::new(Mutex::new(Line::new(crd.name())));
@@ -237,7 +239,7 @@ impl Persist {
             scope: &work.scope,
             terms: self.terms(),
             record,
-            after: told.after.clone(),
+            after: crd_pass.after.clone(),
             pace: &work.pace,
             ended: &work.signals.ended,
         };
@@ -249,24 +251,24 @@ impl Persist {
         let reached = line.lock().unwrap_or_else(PoisonError::into_inner).end();
         match ended {
             Some(Ok(passed)) => {
-                told.passed = passed;
+                crd_pass.passed = passed;
                 Ok(())
             }
             Some(Err(stopped)) => {
-                told.is_ended = stopped.is_ended();
+                crd_pass.is_ended = stopped.is_ended();
                 // After a failure of one CRD the others can still be processed.
-                let left = if told.is_ended { left } else { &left[..1] };
-                let has_begun = told.is_ended || stopped.passed.counts.objects > 0;
+                let left = if crd_pass.is_ended { left } else { &left[..1] };
+                let has_begun = crd_pass.is_ended || stopped.passed.counts.objects > 0;
                 let resume = || self.resume(work.global, left, stopped.upto.as_deref());
-                told.resume = has_begun.then(resume);
-                told.passed = stopped.passed;
+                crd_pass.resume = has_begun.then(resume);
+                crd_pass.passed = stopped.passed;
                 Err(stopped.reason.into())
             }
             None => {
-                told.is_ended = true;
-                told.passed =
+                crd_pass.is_ended = true;
+                crd_pass.passed =
                     Passed { counts: reached.counts, left_out: reached.left_out, ..Passed::default() };
-                told.resume = Some(self.resume(work.global, left, told.after.as_deref()));
+                crd_pass.resume = Some(self.resume(work.global, left, crd_pass.after.as_deref()));
                 bail!("interrupted; writes in flight may have completed")
             }
         }
@@ -286,7 +288,7 @@ impl Persist {
     }
 }
 
-impl Told {
+impl CrdPass {
     /// Whether it failed before anything was read.
     fn is_nothing(&self) -> bool {
         self.error.is_some() && self.resume.is_none() && self.passed.counts.objects == 0

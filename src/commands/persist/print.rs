@@ -9,7 +9,7 @@ use etch::domain::path::Path;
 use etch::report::{Align, Cell, Style, Table, Tone, counted};
 use serde_json::{Value, json};
 
-use super::Told;
+use super::CrdPass;
 use crate::commands::sample::write_left;
 use crate::commands::scope::in_document;
 
@@ -27,28 +27,28 @@ const COUNTS: [Count; 8] = [
     ("unknown", |counts| counts.unknown, "unknown"),
 ];
 
-pub(super) fn document(all: &[Told], not_begun: u64, scope: &Scope, dry_run: bool) -> Value {
+pub(super) fn document(all: &[CrdPass], not_begun: u64, scope: &Scope, dry_run: bool) -> Value {
     let document = json!({
-        "crds": all.iter().map(|told| told.document(dry_run)).collect::<Vec<_>>(),
+        "crds": all.iter().map(|crd_pass| crd_pass.document(dry_run)).collect::<Vec<_>>(),
         "totals": totals(all, not_begun),
     });
     in_document(document, scope)
 }
 
-fn sum(all: &[Told], count: impl Fn(&Counts) -> u64) -> u64 {
-    all.iter().map(|told| count(&told.passed.counts)).sum()
+fn sum(all: &[CrdPass], count: impl Fn(&Counts) -> u64) -> u64 {
+    all.iter().map(|crd_pass| count(&crd_pass.passed.counts)).sum()
 }
 
-fn left_out(all: &[Told]) -> u64 {
-    all.iter().map(|told| told.passed.left_out).sum()
+fn left_out(all: &[CrdPass]) -> u64 {
+    all.iter().map(|crd_pass| crd_pass.passed.left_out).sum()
 }
 
 /// How many CRDs were not processed to the end: those that failed or were interrupted, and those that were not begun.
-fn not_completed(all: &[Told], not_begun: u64) -> u64 {
-    all.iter().filter(|told| told.error.is_some()).count() as u64 + not_begun
+fn not_completed(all: &[CrdPass], not_begun: u64) -> u64 {
+    all.iter().filter(|crd_pass| crd_pass.error.is_some()).count() as u64 + not_begun
 }
 
-fn totals(all: &[Told], not_begun: u64) -> Value {
+fn totals(all: &[CrdPass], not_begun: u64) -> Value {
     let mut totals = json!({
         "objects": sum(all, |counts| counts.objects),
         "notLookedAt": left_out(all),
@@ -62,7 +62,7 @@ fn totals(all: &[Told], not_begun: u64) -> Value {
 }
 
 /// The totals in a sentence.
-fn summary(all: &[Told], not_begun: u64) -> String {
+fn summary(all: &[CrdPass], not_begun: u64) -> String {
     let objects = counted(sum(all, |counts| counts.objects), "object");
     let mut parts: Vec<String> = COUNTS
         .iter()
@@ -88,7 +88,7 @@ fn summary(all: &[Told], not_begun: u64) -> String {
 pub(super) fn table(
     out: &mut dyn Write,
     style: &Style,
-    all: &[Told],
+    all: &[CrdPass],
     not_begun: u64,
     dry_run: bool,
 ) -> io::Result<()> {
@@ -104,7 +104,7 @@ pub(super) fn table(
     writeln!(out, "\n{}", summary(all, not_begun))
 }
 
-fn numbers(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> {
+fn numbers(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> {
     let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
     let mut table = Table::new([
         left("CRD"),
@@ -118,8 +118,8 @@ fn numbers(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> {
         right("UNKNOWN"),
         left("NOTE"),
     ]);
-    for told in all {
-        let counts = told.passed.counts;
+    for crd_pass in all {
+        let counts = crd_pass.passed.counts;
         let numbers = [
             counts.objects,
             counts.written,
@@ -131,19 +131,24 @@ fn numbers(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> {
             counts.unknown,
         ];
         let numbers = numbers.iter().map(|number| Cell::from(number.to_string()));
-        table.row([Cell::from(told.crd.as_str())].into_iter().chain(numbers).chain([told.note()]));
+        table.row([Cell::from(crd_pass.crd.as_str())].into_iter().chain(numbers).chain([crd_pass.note()]));
     }
     table.write(out, style)
 }
 
-fn problems(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> {
+fn problems(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> {
     let left = |name| (name, Align::Left);
     let mut problems = Table::new([left("CRD"), left("OBJECT"), left("REASON"), left("WHY")]);
-    for told in all {
-        for problem in &told.passed.problems {
+    for crd_pass in all {
+        for problem in &crd_pass.passed.problems {
             let name = named(problem.namespace.as_deref(), &problem.name);
             let why = format!("{} {}", problem.message, problem.paths.join(" "));
-            problems.row([told.crd.as_str().into(), name.into(), problem.reason.as_str().into(), why.into()]);
+            problems.row([
+                crd_pass.crd.as_str().into(),
+                name.into(),
+                problem.reason.as_str().into(),
+                why.into(),
+            ]);
         }
     }
     if problems.is_empty() {
@@ -154,24 +159,24 @@ fn problems(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> 
 }
 
 /// The numbers first, by action and place; then the first objects.
-fn plans(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> {
+fn plans(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> {
     let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
     let mut numbers =
         Table::new([left("CRD"), right("OBJECTS"), left("ACTION"), left("REASON"), left("WHERE")]);
     let mut objects =
         Table::new([left("CRD"), left("OBJECT"), left("ACTION"), left("REASON"), left("WHERE")]);
-    for told in all {
-        let crd = || Cell::from(told.crd.as_str());
-        if let Some(error) = &told.error {
+    for crd_pass in all {
+        let crd = || Cell::from(crd_pass.crd.as_str());
+        if let Some(error) = &crd_pass.error {
             let failed = Cell::new("failed", Tone::Bad);
             numbers.row([crd(), Cell::default(), failed, Cell::default(), error.as_str().into()]);
         }
-        for (place, count) in &told.plans.summary {
+        for (place, count) in &crd_pass.plans.summary {
             let path = place.path.as_ref().map(Path::to_string).unwrap_or_default();
             let reason = place.reason.unwrap_or_default().into();
             numbers.row([crd(), count.to_string().into(), place.action.into(), reason, path.into()]);
         }
-        for (identity, plan) in told.plans.objects.iter() {
+        for (identity, plan) in crd_pass.plans.objects.iter() {
             let mut paths: Vec<_> = plan.paths.iter().map(Path::to_string).collect();
             paths.extend(plan.broken.iter().take(1).map(|broken| format!("({broken})")));
             let (action, reason) = (plan.action.into(), plan.reason.unwrap_or_default().into());
@@ -187,14 +192,14 @@ fn plans(out: &mut dyn Write, style: &Style, all: &[Told]) -> io::Result<()> {
     }
     writeln!(out)?;
     objects.write(out, style)?;
-    write_left(out, all.iter().map(|told| told.plans.objects.left()).sum())
+    write_left(out, all.iter().map(|crd_pass| crd_pass.plans.objects.left()).sum())
 }
 
 fn named(namespace: Option<&str>, name: &str) -> String {
     namespace.map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
 }
 
-impl Told {
+impl CrdPass {
     fn note(&self) -> Cell {
         let left_out = self.passed.left_out;
         match (&self.error, &self.after) {
@@ -249,21 +254,21 @@ mod tests {
 
     use super::*;
 
-    fn told(written: u64, error: Option<&str>) -> Told {
+    fn crd_pass(written: u64, error: Option<&str>) -> CrdPass {
         let counts = Counts { objects: written, written, ..Counts::default() };
         let passed = Passed { counts, ..Passed::default() };
-        Told { passed, error: error.map(str::to_owned), ..Told::default() }
+        CrdPass { passed, error: error.map(str::to_owned), ..CrdPass::default() }
     }
 
     #[test]
     fn totals_name_what_was_not_completed() {
-        let done = [told(1, None), told(0, None)];
+        let done = [crd_pass(1, None), crd_pass(0, None)];
         assert_eq!(summary(&done, 0), "1 object of 2 CRDs: 1 written.");
-        assert_eq!(summary(&[told(0, None)], 0), "0 objects of 1 CRD: nothing to do.");
-        let ended = [told(7, None), told(3, Some("interrupted"))];
+        assert_eq!(summary(&[crd_pass(0, None)], 0), "0 objects of 1 CRD: nothing to do.");
+        let ended = [crd_pass(7, None), crd_pass(3, Some("interrupted"))];
         assert_eq!(summary(&ended, 2), "10 objects of 4 CRDs: 10 written; 3 of 4 CRDs not completed.");
         assert_eq!(
-            summary(&[told(0, Some("interrupted"))], 0),
+            summary(&[crd_pass(0, Some("interrupted"))], 0),
             "0 objects of 1 CRD: 1 of 1 CRD not completed."
         );
         let totals = totals(&ended, 2);

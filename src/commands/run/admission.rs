@@ -8,11 +8,13 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::Cluster;
-use etch::controller::{Admission, Clock, Governing, SelfManaged, UpgradeGuard};
+use etch::controller::{Admission, Clock, PolicyLookup, SelfManaged, UpgradeGuard};
 use etch::domain::admission::renewal::Lifetimes;
 use etch::domain::admission::{Endpoint, Injection, Lookup, SERVICE};
 use etch::server::Readiness;
-use etch::server::admission::{Certificates, Desk, Reference, References, Serving, Upgrades, serve};
+use etch::server::admission::{
+    AdmissionHandler, Certificates, Reference, References, ServedSchemas, Upgrades, serve,
+};
 use futures::FutureExt;
 use http::Uri;
 use tokio::net::TcpListener;
@@ -83,14 +85,14 @@ pub(super) struct Running {
 
 impl AdmissionFlags {
     /// Starts the server, if it is to run: it ends some time after `ended`. Upgrades of CRDs are judged by the policies that
-    /// `governing` knows.
+    /// `policies` knows.
     pub(super) async fn start(
         &self,
         cluster: &Cluster,
         namespace: &str,
         ready: &Arc<Readiness>,
         ended: &CancellationToken,
-        governing: Governing,
+        policies: PolicyLookup,
         max_writes_per_second: Option<u32>,
     ) -> anyhow::Result<Option<Running>> {
         let Some(address) = self.admission_listen else { return Ok(None) };
@@ -107,7 +109,7 @@ impl AdmissionFlags {
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("--admission-listen {address}"))?;
         info!(listening = %listener.local_addr()?, "serving admission");
-        let serving = Serving::default();
+        let serving = ServedSchemas::default();
         let endpoint = Endpoint {
             namespace: namespace.to_owned(),
             url: self.admission_url.clone(),
@@ -120,7 +122,7 @@ impl AdmissionFlags {
         let authority = certificates.authority();
         let admission =
             Admission::start(cluster.clone(), serving.clone(), ready.clone(), endpoint, authority)
-                .guarding_upgrades(governing.clone())
+                .guarding_upgrades(policies.clone())
                 .writing_at_most(max_writes_per_second);
         let (admission, presented) = match self_managed {
             Some(options) => {
@@ -130,8 +132,8 @@ impl AdmissionFlags {
             }
             None => (admission, None),
         };
-        let desk = Desk::new(serving, references(cluster.clone()), metrics)
-            .guarded_by(upgrades(UpgradeGuard::new(cluster.clone(), governing)));
+        let handler = AdmissionHandler::new(serving, references(cluster.clone()), metrics)
+            .guarded_by(upgrades(UpgradeGuard::new(cluster.clone(), policies)));
         let over = {
             let (ended, ready) = (ended.clone(), ready.clone());
             async move {
@@ -140,7 +142,7 @@ impl AdmissionFlags {
                 tokio::time::sleep(LINGER).await;
             }
         };
-        let server = tokio::spawn(serve(listener, tls, desk.router(), over));
+        let server = tokio::spawn(serve(listener, tls, handler.router(), over));
         let (ready, folder) = (ready.clone(), self.admission_certificates.clone());
         let certificates = tokio::spawn(async move {
             let ready = || ready.has_a_certificate();

@@ -1,7 +1,7 @@
 //! `etch run`: the operator.
 
 mod admission;
-mod vital;
+mod dedicated_runtime;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tracing::info;
 use crate::commands::outcome::Outcome;
 use crate::commands::values::{PaceArg, duration, in_flight};
 use admission::{AdmissionFlags, Running};
-use vital::{Vital, hold};
+use dedicated_runtime::{DedicatedRuntime, hold};
 
 /// Run the operator: watch CRDs, and store their defaults
 #[derive(Args, Debug)]
@@ -57,10 +57,10 @@ impl Run {
         let ended = CancellationToken::new();
         let signals = tokio::spawn(ended_by_signal(ended.clone())?);
         let cluster = Cluster::connect(target).await?;
-        let vital = Vital::new()?;
+        let dedicated = DedicatedRuntime::new()?;
         let lease = match self.leader_elect {
             true => {
-                let lease = vital.connect(target, cluster.metrics().clone()).await?;
+                let lease = dedicated.connect(target, cluster.metrics().clone()).await?;
                 Some(Lease::new(lease, &self.lease_namespace, "etch", &identity()))
             }
             false => None,
@@ -78,18 +78,18 @@ impl Run {
             TcpListener::bind(self.listen).await.with_context(|| format!("--listen {}", self.listen))?;
         let listening = listener.local_addr()?;
         let ready = Arc::new(Readiness::default());
-        vital.serve(listener, cluster.metrics().clone(), ready.clone())?;
+        dedicated.serve(listener, cluster.metrics().clone(), ready.clone())?;
         info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch started");
         let operator = Operator::start(cluster.clone(), options, ready.clone());
-        let governing = operator.governing();
+        let policies = operator.policy_lookup();
         let rate = self.max_writes_per_second;
         let admission =
-            self.admission.start(&cluster, &self.lease_namespace, &ready, &ended, governing, rate).await?;
+            self.admission.start(&cluster, &self.lease_namespace, &ready, &ended, policies, rate).await?;
         let work = Work { operator, admission };
         if let Some(lease) = lease {
             let (leads, working) = (watch::Sender::new(false), watch::Sender::new(false));
             let led = leads.subscribe();
-            let held = vital.spawn(hold(lease, ready, leads, working.subscribe(), ended));
+            let held = dedicated.spawn(hold(lease, ready, leads, working.subscribe(), ended));
             lead(&cluster, &work, led, &working).await;
             held.await?;
         } else {

@@ -85,9 +85,10 @@ impl SelfManagedCertificates {
         let (present, presented) = watch::channel(None);
         let leads = Arc::new(watch::Sender::new(false));
         let follow = follow(cluster.clone(), options.clone(), found, present);
-        let keeper = Keeper { cluster, options, clock, found: seen, trusted, leads: leads.subscribe() };
-        let keep = async move { match keeper.keep().await {} };
-        Self { presented, leads, tasks: [tokio::spawn(follow), tokio::spawn(keep)] }
+        let renewer =
+            CertificateRenewer { cluster, options, clock, found: seen, trusted, leads: leads.subscribe() };
+        let renew = async move { match renewer.run().await {} };
+        Self { presented, leads, tasks: [tokio::spawn(follow), tokio::spawn(renew)] }
     }
 
     /// What is to be presented, as it changes.
@@ -158,7 +159,7 @@ fn there(secret: Secret) -> Found {
     Found::There { resource_version: secret.metadata.resource_version.unwrap_or_default(), data }
 }
 
-struct Keeper {
+struct CertificateRenewer {
     cluster: Cluster,
     options: SelfManaged,
     clock: Clock,
@@ -176,15 +177,15 @@ enum Failure {
     Make(#[from] rcgen::Error),
 }
 
-impl Keeper {
-    async fn keep(mut self) -> Infallible {
+impl CertificateRenewer {
+    async fn run(mut self) -> Infallible {
         let mut backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
         let mut has_had_one = false;
         loop {
             self.found.mark_unchanged();
             self.trusted.mark_unchanged();
             self.leads.mark_unchanged();
-            let wait = match self.look(&mut has_had_one).await {
+            let wait = match self.renew_if_due(&mut has_had_one).await {
                 Ok(wait) => {
                     backoff.succeeded();
                     wait
@@ -202,7 +203,7 @@ impl Keeper {
     }
 
     /// Takes the step that is due, if it is for this replica; how long to wait then.
-    async fn look(&self, has_had_one: &mut bool) -> Result<Duration, Failure> {
+    async fn renew_if_due(&self, has_had_one: &mut bool) -> Result<Duration, Failure> {
         let (found, now) = (self.found.borrow().clone(), self.clock.now());
         let (resource_version, data) = match found {
             Found::Unknown => return Ok(LAST_WAIT),

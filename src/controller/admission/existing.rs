@@ -1,14 +1,14 @@
-//! The looks at existing objects: the leader judges them by each schema before anybody is refused for it, and has their defaults
+//! The checks of existing objects: the leader judges them by each schema before anybody is refused for it, and has their defaults
 //! stored where the schema asks for that.
 //! It must not decide which write stores them, nor hold more than a page of objects.
 //!
 //! ```text
-//! schema, facts or annotation changed, or a look failed ─> due ─> list each resource once, page by page
+//! schema, facts or annotation changed, or a check failed ─> due ─> list each resource once, page by page
 //!                                                                 ─> judge by all schemas of the resource ─> status
 //!                                                                 ─> `existing: Persist`, settled: persist
 //! ```
 //!
-//! There is no look where nothing has changed: what a schema means is to be known before it is enforced, not followed for ever. But
+//! There is no check where nothing has changed: what a schema means is to be known before it is enforced, not followed for ever. But
 //! defaults that are to be stored are looked for once an hour: an object may have been created while no replica answered.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,14 +22,14 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use super::lookable::{Inputs, Lookable};
+use super::checked_schema::{CheckedSchema, Inputs};
 use super::persist::{Kept, Store};
 use super::state::{GATHER, Shared, lock};
 use super::tally::{FORBIDDEN, INCOMPLETE, OWNERS_LOST, Tally, WITHHELD};
 use super::upgrades::unreadable;
 use crate::api::{ExistingObjects, ObjectName, SETTLING};
 use crate::cluster::{Backoff, CallError, Cluster, Page, Scan, Scope};
-use crate::controller::governing::{Governing, changed};
+use crate::controller::policy_lookup::{PolicyLookup, changed};
 use crate::domain::admission::{Compiled, Endpoint, Existing, existing};
 use crate::domain::crd::Resource;
 use crate::domain::object::Object;
@@ -38,39 +38,39 @@ use crate::domain::object::Object;
 const SETTLE: Duration = Duration::from_secs(10);
 /// How often objects are looked for that lack defaults which are to be stored.
 const PERSIST_AGAIN: Duration = Duration::from_secs(3_600);
-/// How long after one look the next follows at the earliest, where only facts have changed: some change all the time.
+/// How long after one check the next follows at the earliest, where only facts have changed: some change all the time.
 const FACTS_SETTLE: Duration = Duration::from_secs(30);
-/// The waits after a look that could not see everything.
+/// The waits after a check that could not see everything.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 const LAST_WAIT: Duration = Duration::from_secs(300);
 
-/// Looks at existing objects.
-pub(super) struct Looker {
+/// Checks existing objects.
+pub(super) struct ExistingChecker {
     cluster: Cluster,
     shared: Shared,
     endpoint: Endpoint,
     store: Arc<Store>,
 }
 
-/// A look that is over.
-struct Done {
+/// A check that is over.
+struct LastCheck {
     inputs: Inputs,
     at: Instant,
-    /// When to look again by the same inputs.
+    /// When to check again by the same inputs.
     again: Option<Instant>,
     /// Whether a policy has kept defaults from being stored.
     is_withheld: bool,
     backoff: Backoff,
 }
 
-impl Done {
-    /// When to look again by these inputs; none where nothing asks for it.
+impl LastCheck {
+    /// When to check again by these inputs; none where nothing asks for it.
     fn due(&self, inputs: &Inputs) -> Option<Instant> {
         let Inputs { uid, generation, asked, facts } = inputs;
-        let done = &self.inputs;
-        if (uid, generation, asked) != (&done.uid, &done.generation, &done.asked) {
+        let last = &self.inputs;
+        if (uid, generation, asked) != (&last.uid, &last.generation, &last.asked) {
             Some(self.at)
-        } else if *facts != done.facts {
+        } else if *facts != last.facts {
             Some(self.at + FACTS_SETTLE)
         } else {
             self.again
@@ -78,31 +78,31 @@ impl Done {
     }
 }
 
-impl Looker {
+impl ExistingChecker {
     pub(super) fn new(cluster: Cluster, shared: Shared, endpoint: Endpoint, store: Arc<Store>) -> Self {
         Self { cluster, shared, endpoint, store }
     }
 
-    /// Looks whenever something asks for it, for as long as it is polled. `looked` is notified of each look.
-    pub(super) async fn look(
+    /// Checks whenever something asks for it, for as long as it is polled. `checked` is notified of each check.
+    pub(super) async fn run(
         &self,
         mut changes: watch::Receiver<()>,
-        looked: watch::Sender<()>,
+        checked: watch::Sender<()>,
     ) -> Infallible {
-        let mut policies = self.store.governing.as_ref().map(Governing::changes);
-        let mut done: BTreeMap<String, Done> = BTreeMap::new();
+        let mut policies = self.store.policies.as_ref().map(PolicyLookup::changes);
+        let mut last: BTreeMap<String, LastCheck> = BTreeMap::new();
         loop {
             changes.mark_unchanged();
-            let known = lock(&self.shared).lookable();
-            done.retain(|name, _| known.iter().any(|schema| schema.name == *name));
+            let known = lock(&self.shared).checked_schemas();
+            last.retain(|name, _| known.iter().any(|schema| schema.name == *name));
             let begun = Instant::now();
-            let at = |schema: &Lookable| match done.get(&schema.name) {
-                Some(done) => done.due(&schema.inputs),
+            let at = |schema: &CheckedSchema| match last.get(&schema.name) {
+                Some(last) => last.due(&schema.inputs),
                 None => Some(begun),
             };
             let times: Vec<Option<Instant>> = known.iter().map(at).collect();
             let is_due = |at: &Option<Instant>| at.is_some_and(|at| at <= begun);
-            let due: Vec<&Lookable> =
+            let due: Vec<&CheckedSchema> =
                 known.iter().zip(&times).filter(|(_, at)| is_due(at)).map(|(schema, _)| schema).collect();
             if due.is_empty() {
                 let next = times.into_iter().flatten().min();
@@ -110,36 +110,36 @@ impl Looker {
                     () = sleep_until(next.unwrap_or(begun)), if next.is_some() => {}
                     Ok(()) = changes.changed() => {}
                     () = changed(&mut policies) => {
-                        let withheld = done.values_mut().filter(|done| done.is_withheld);
-                        withheld.for_each(|done| done.again = Some(Instant::now()));
+                        let withheld = last.values_mut().filter(|last| last.is_withheld);
+                        withheld.for_each(|last| last.again = Some(Instant::now()));
                     }
                 }
                 sleep(GATHER).await;
                 continue;
             }
-            // Defaults are stored by what was looked at before, and has not changed since.
-            let is_settled = |schema: &&&Lookable| {
-                schema.persist && done.get(&schema.name).is_some_and(|done| done.inputs == schema.inputs)
+            // Defaults are stored by what was checked before, and has not changed since.
+            let is_settled = |schema: &&&CheckedSchema| {
+                schema.persist && last.get(&schema.name).is_some_and(|last| last.inputs == schema.inputs)
             };
             let storing: BTreeSet<&str> = due.iter().filter(is_settled).map(|schema| &*schema.name).collect();
-            for (schema, found) in self.look_at(&known, &due, &storing).await {
-                let before = done.remove(&schema.name);
-                self.conclude(schema, before, found, &mut done);
+            for (schema, found) in self.check(&known, &due, &storing).await {
+                let before = last.remove(&schema.name);
+                self.conclude(schema, before, found, &mut last);
             }
-            looked.send_replace(());
+            checked.send_replace(());
         }
     }
 
-    /// Takes in what was found, and sets when to look again.
+    /// Takes in what was found, and sets when to check again.
     fn conclude(
         &self,
-        schema: &Lookable,
-        before: Option<Done>,
+        schema: &CheckedSchema,
+        before: Option<LastCheck>,
         found: ExistingObjects,
-        done: &mut BTreeMap<String, Done>,
+        last: &mut BTreeMap<String, LastCheck>,
     ) {
-        let is_asked = before.as_ref().is_some_and(|done| done.inputs.asked != schema.inputs.asked);
-        let mut backoff = before.map_or(Backoff::new(FIRST_WAIT, LAST_WAIT), |done| done.backoff);
+        let is_asked = before.as_ref().is_some_and(|last| last.inputs.asked != schema.inputs.asked);
+        let mut backoff = before.map_or(Backoff::new(FIRST_WAIT, LAST_WAIT), |last| last.backoff);
         let (at, inputs) = (Instant::now(), schema.inputs.clone());
         let reason = found.persisted.as_ref().map_or("", |persisted| &*persisted.reason);
         let wait = match reason {
@@ -153,32 +153,32 @@ impl Looker {
             backoff.succeeded();
         }
         let is_withheld = WITHHELD.contains(&reason);
-        lock(&self.shared).looked(&schema.name, &inputs, found, is_asked);
+        lock(&self.shared).checked(&schema.name, &inputs, found, is_asked);
         let again = wait.map(|wait| at + wait);
-        done.insert(schema.name.clone(), Done { inputs, at, again, is_withheld, backoff });
+        last.insert(schema.name.clone(), LastCheck { inputs, at, again, is_withheld, backoff });
     }
 
     /// Judges the objects of all resources of the schemas that are due: one resource at a time, each once. For those that are
     /// `storing` defaults are stored on the way.
-    async fn look_at<'k>(
+    async fn check<'k>(
         &self,
-        known: &'k [Lookable],
-        due: &[&'k Lookable],
+        known: &'k [CheckedSchema],
+        due: &[&'k CheckedSchema],
         storing: &BTreeSet<&str>,
-    ) -> Vec<(&'k Lookable, ExistingObjects)> {
-        let of = |schema: &Lookable| schema.schema.resources();
+    ) -> Vec<(&'k CheckedSchema, ExistingObjects)> {
+        let of = |schema: &CheckedSchema| schema.schema.resources();
         let resources: BTreeSet<Resource> = due.iter().flat_map(|schema| of(schema)).collect();
-        let tally = |schema: &&'k Lookable| {
+        let tally = |schema: &&'k CheckedSchema| {
             let is_storing = storing.contains(&*schema.name);
             (&*schema.name, Tally::new(schema.persist, is_storing, schema.restricted))
         };
         let mut tallies: BTreeMap<&str, Tally> = due.iter().map(tally).collect();
         for resource in resources {
             // What other schemas set counts as well, before the verdict.
-            let judges: Vec<Lookable> =
+            let judges: Vec<CheckedSchema> =
                 known.iter().filter(|schema| of(schema).contains(&resource)).cloned().collect();
             let judges = Arc::new(judges);
-            if let Err(why) = self.resource(&resource, &judges, &mut tallies).await {
+            if let Err(why) = self.check_resource(&resource, &judges, &mut tallies).await {
                 debug!(%resource, why, "cannot check existing objects");
                 for schema in judges.iter() {
                     if let Some(tally) = tallies.get_mut(&*schema.name) {
@@ -194,13 +194,13 @@ impl Looker {
         found.collect()
     }
 
-    async fn resource(
+    async fn check_resource(
         &self,
         resource: &Resource,
-        judges: &Arc<Vec<Lookable>>,
+        judges: &Arc<Vec<CheckedSchema>>,
         tallies: &mut BTreeMap<&str, Tally>,
     ) -> Result<(), String> {
-        let stores = |schema: &Lookable, tallies: &BTreeMap<&str, Tally>| {
+        let stores = |schema: &CheckedSchema, tallies: &BTreeMap<&str, Tally>| {
             tallies.get(&*schema.name).is_some_and(Tally::stores)
         };
         let mut writer = None;
@@ -244,7 +244,7 @@ struct Judged {
     found: Vec<Option<Existing>>,
 }
 
-fn judge(page: Page, resource: &Resource, judges: &[Lookable], endpoint: &Endpoint) -> Vec<Judged> {
+fn judge(page: Page, resource: &Resource, judges: &[CheckedSchema], endpoint: &Endpoint) -> Vec<Judged> {
     let schemas: Vec<(&Compiled, &Value)> =
         judges.iter().map(|judge| (&*judge.schema, &judge.inputs.facts)).collect();
     let objects = page.objects.into_iter().filter(|object| !object.is_terminating());

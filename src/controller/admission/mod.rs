@@ -3,9 +3,9 @@
 //! It must not answer requests; see `server::admission`.
 
 mod certificates;
+mod checked_schema;
 mod existing;
 mod issue;
-mod lookable;
 mod persist;
 mod state;
 mod status;
@@ -27,16 +27,16 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
 
-use super::governing::{Governing, changed};
 use super::index::Change;
 use super::options::Clock;
+use super::policy_lookup::{PolicyLookup, changed};
 use super::status::writer::now;
 use crate::cluster::{Backoff, CallError, Cluster};
 use crate::domain::admission::{Endpoint, FactObject};
 use crate::server::Readiness;
-use crate::server::admission::{Authority, Presented, Serving};
+use crate::server::admission::{Authority, Presented, ServedSchemas};
 use certificates::{SelfManagedCertificates, Trusted};
-use existing::Looker;
+use existing::ExistingChecker;
 use persist::Store;
 use state::{GATHER, Shared, lock};
 use status::Unserved;
@@ -46,7 +46,7 @@ pub use upgrades::UpgradeGuard;
 
 /// How long a replica that is otherwise ready waits for facts: one that may not be read must not hold it up.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often the leader looks whether its webhooks are still there.
+/// How often the leader checks whether its webhooks are still there.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// The waits after a write that failed.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ pub struct Admission {
     authority: watch::Receiver<Authority>,
     shared: Shared,
     changes: watch::Receiver<()>,
-    governing: Option<Governing>,
+    policies: Option<PolicyLookup>,
     max_writes_per_second: Option<u32>,
     following: JoinHandle<()>,
     trusted: watch::Sender<Option<Trusted>>,
@@ -75,7 +75,7 @@ impl Admission {
     /// `endpoint` and `authority` are for the webhooks, should this replica lead.
     pub fn start(
         cluster: Cluster,
-        serving: Serving,
+        serving: ServedSchemas,
         ready: Arc<Readiness>,
         endpoint: Endpoint,
         authority: watch::Receiver<Authority>,
@@ -90,7 +90,7 @@ impl Admission {
             authority,
             shared,
             changes,
-            governing: None,
+            policies: None,
             max_writes_per_second: None,
             following,
             trusted,
@@ -114,8 +114,8 @@ impl Admission {
 
     /// Has the API server ask about upgrades of CRDs too, while a policy asks for that.
     #[must_use]
-    pub fn guarding_upgrades(mut self, governing: Governing) -> Self {
-        self.governing = Some(governing);
+    pub fn guarding_upgrades(mut self, policies: PolicyLookup) -> Self {
+        self.policies = Some(policies);
         self
     }
 
@@ -126,15 +126,16 @@ impl Admission {
         self
     }
 
-    /// Writes statuses and webhooks, looks at existing objects, and renews certificates, for as long as it is polled, which only the
+    /// Writes statuses and webhooks, checks existing objects, and renews certificates, for as long as it is polled, which only the
     /// leader may do.
     pub async fn lead(&self) -> Infallible {
         lock(&self.shared).forget_looks();
         // Another may have led meanwhile.
         self.trusted.send_replace(None);
-        let (looked, looks) = watch::channel(());
-        let store = Store::new(self.cluster.clone(), self.governing.clone(), self.max_writes_per_second);
-        let looker = Looker::new(self.cluster.clone(), self.shared.clone(), self.endpoint.clone(), store);
+        let (checked, checks) = watch::channel(());
+        let store = Store::new(self.cluster.clone(), self.policies.clone(), self.max_writes_per_second);
+        let checker =
+            ExistingChecker::new(self.cluster.clone(), self.shared.clone(), self.endpoint.clone(), store);
         let renewing = async {
             match &self.certificates {
                 Some(certificates) => certificates.lead().await,
@@ -142,21 +143,21 @@ impl Admission {
             }
         };
         tokio::select! {
-            never = self.keep_written(looks) => never,
-            never = looker.look(self.changes.clone(), looked) => never,
+            never = self.reconcile_webhooks(checks) => never,
+            never = checker.run(self.changes.clone(), checked) => never,
             never = renewing => never,
         }
     }
 
-    async fn keep_written(&self, mut looks: watch::Receiver<()>) -> Infallible {
+    async fn reconcile_webhooks(&self, mut checks: watch::Receiver<()>) -> Infallible {
         let (mut changes, mut authority) = (self.changes.clone(), self.authority.clone());
         let mut policies: Option<broadcast::Receiver<Change>> =
-            self.governing.as_ref().map(Governing::changes);
+            self.policies.as_ref().map(PolicyLookup::changes);
         let mut backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
         loop {
             changes.mark_unchanged();
             authority.mark_unchanged();
-            looks.mark_unchanged();
+            checks.mark_unchanged();
             let wait = match self.write().await {
                 Ok(()) => {
                     backoff.succeeded();
@@ -173,7 +174,7 @@ impl Admission {
                 () = sleep(wait) => {}
                 Ok(()) = changes.changed() => {}
                 Ok(()) = authority.changed() => {}
-                Ok(()) = looks.changed() => {}
+                Ok(()) = checks.changed() => {}
                 () = changed(&mut policies) => {}
             }
             sleep(GATHER).await;
@@ -212,8 +213,8 @@ impl Admission {
             let good = state.schemas.iter().filter_map(|(name, schema)| Some((name, schema.good.as_ref()?)));
             good.map(|(name, good)| (name.clone(), good.declared.clone())).collect()
         };
-        let guard = match &self.governing {
-            Some(governing) => governing.asks_for_guard(),
+        let guard = match &self.policies {
+            Some(policies) => policies.asks_for_guard(),
             None => Some(false),
         };
         let unserved =
@@ -241,7 +242,7 @@ impl Drop for Admission {
 async fn follow(
     cluster: Cluster,
     shared: Shared,
-    serving: Serving,
+    serving: ServedSchemas,
     ready: Arc<Readiness>,
     changed: watch::Sender<()>,
 ) {

@@ -2,7 +2,7 @@
 //! It must not decide what is missing, nor which write stores it: `domain` does.
 //!
 //! ```text
-//! lacking ─> embed ─> rehearsal, write, release (`Performing`) ─> read again: are they there, and are the owners as they were?
+//! lacking ─> embed ─> dry run, write, release (`WriteMachine`) ─> read again: are they there, and are the owners as they were?
 //! ```
 
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tracing::{debug, error, info, warn};
 
-use super::lookable::Lookable;
-use crate::cluster::{Backoff, CallError, Cluster, Haste, Pace};
-use crate::controller::governing::Governing;
+use super::checked_schema::CheckedSchema;
+use crate::cluster::{Backoff, CallError, Cluster, Pace, PaceMode};
 use crate::controller::object::outcome::{counted, pressure};
+use crate::controller::policy_lookup::PolicyLookup;
 use crate::domain::admission::Lacking;
 use crate::domain::crd::{Crd, Resource};
 use crate::domain::json::copy;
@@ -31,7 +31,7 @@ const LAST_WAIT: Duration = Duration::from_secs(10);
 /// What writes need, whichever the resource.
 pub(super) struct Store {
     pub(super) cluster: Cluster,
-    pub(super) governing: Option<Governing>,
+    pub(super) policies: Option<PolicyLookup>,
     pub(super) pace: Pace,
 }
 
@@ -101,7 +101,7 @@ impl Store {
 impl Writer<'_> {
     /// Why no write may begin now.
     fn withheld(&self) -> Option<Stop> {
-        let (reason, message) = self.store.governing.as_ref()?.withheld(&self.about)?;
+        let (reason, message) = self.store.policies.as_ref()?.withheld(&self.about)?;
         Some(Stop { reason, message })
     }
 
@@ -109,7 +109,7 @@ impl Writer<'_> {
     ///
     /// # Errors
     /// Why no further object of the resource may be written.
-    pub(super) async fn store(&self, schema: &Lookable, read: &Object) -> Result<Kept, Stop> {
+    pub(super) async fn store(&self, schema: &CheckedSchema, read: &Object) -> Result<Kept, Stop> {
         let mut object = read.clone();
         let mut backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
         for _ in 0..ATTEMPTS {
@@ -167,7 +167,7 @@ impl Writer<'_> {
     }
 
     /// What an object lacks by a schema; none where that failed. Rules may cost some time.
-    async fn lacking(&self, schema: &Lookable, object: &Object) -> Option<Lacking> {
+    async fn lacking(&self, schema: &CheckedSchema, object: &Object) -> Option<Lacking> {
         let (schema, resource, object) = (schema.clone(), self.resource.clone(), object.clone());
         let found =
             spawn_blocking(move || schema.schema.lacking(&resource, object.json(), &schema.inputs.facts));
@@ -177,7 +177,12 @@ impl Writer<'_> {
 
     /// Reads an object that was written once more, from etcd; what has become of it, or none where somebody else has written
     /// it meanwhile.
-    async fn proved(&self, schema: &Lookable, before: &Object, revision: &str) -> Result<Option<Kept>, Stop> {
+    async fn proved(
+        &self,
+        schema: &CheckedSchema,
+        before: &Object,
+        revision: &str,
+    ) -> Result<Option<Kept>, Stop> {
         let fresh = match self.read(before).await? {
             Ok(Some(fresh)) => fresh,
             Ok(None) => return Ok(Some(Kept::Skipped)),
@@ -231,7 +236,11 @@ fn owners_lost(object: &Object, managers: &[String]) -> Stop {
 
 impl Store {
     /// A store that writes one object at a time, and so many per second at most.
-    pub(super) fn new(cluster: Cluster, governing: Option<Governing>, per_second: Option<u32>) -> Arc<Self> {
-        Arc::new(Self { cluster, governing, pace: Pace::new(1, per_second, Haste::Gentle) })
+    pub(super) fn new(
+        cluster: Cluster,
+        policies: Option<PolicyLookup>,
+        per_second: Option<u32>,
+    ) -> Arc<Self> {
+        Arc::new(Self { cluster, policies, pace: Pace::new(1, per_second, PaceMode::Gentle) })
     }
 }

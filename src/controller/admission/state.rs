@@ -9,7 +9,7 @@ use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
 use serde_json::{Map, Value};
 
-use super::lookable::{Inputs, Lookable};
+use super::checked_schema::{CheckedSchema, Inputs};
 use crate::api::{EmbeddedSchemaStatus, ExistingObjects};
 use crate::domain::admission::{Compiled, Declaration, FactObject, OnExisting, Problem, Webhooks};
 use crate::server::admission::{Schemas, Served};
@@ -140,8 +140,8 @@ impl State {
     }
 
     /// The schemas that existing objects can be judged by, with all their facts.
-    pub(super) fn lookable(&self) -> Vec<Lookable> {
-        let lookable = self.schemas.iter().filter_map(|(name, known)| {
+    pub(super) fn checked_schemas(&self) -> Vec<CheckedSchema> {
+        let schemas = self.schemas.iter().filter_map(|(name, known)| {
             let good = known.good.as_ref()?;
             let mut objects = good.compiled.fact_objects();
             if !objects.all(|(_, object)| self.facts.contains_key(object)) {
@@ -153,14 +153,14 @@ impl State {
             let schema = good.compiled.clone();
             let restricted = good.declared.webhooks.as_ref().is_some_and(Webhooks::restricts);
             let persist = good.declared.existing == Some(OnExisting::Persist);
-            let lookable = || Lookable { name: name.clone(), inputs, schema, persist, restricted };
-            missing.is_empty().then(lookable)
+            let schema = || CheckedSchema { name: name.clone(), inputs, schema, persist, restricted };
+            missing.is_empty().then(schema)
         });
-        if self.is_listed { lookable.collect() } else { Vec::new() }
+        if self.is_listed { schemas.collect() } else { Vec::new() }
     }
 
     /// Takes in what was found of existing objects; its time counts in any case where somebody has asked for it.
-    pub(super) fn looked(&mut self, name: &str, inputs: &Inputs, found: ExistingObjects, is_asked: bool) {
+    pub(super) fn checked(&mut self, name: &str, inputs: &Inputs, found: ExistingObjects, is_asked: bool) {
         if let Some(schema) = self.schemas.get_mut(name).filter(|schema| schema.uid == inputs.uid) {
             let before = schema.existing.take().or_else(|| schema.status.existing.clone());
             schema.existing = Some(match before {
@@ -170,7 +170,7 @@ impl State {
         }
     }
 
-    /// Forgets what was found of existing objects: another replica may have looked since.
+    /// Forgets what was found of existing objects: another replica may have checked since.
     pub(super) fn forget_looks(&mut self) {
         self.schemas.values_mut().for_each(|schema| schema.existing = None);
     }

@@ -37,7 +37,7 @@ pub(super) struct Tally {
 
 #[derive(Debug, Default)]
 struct Persist {
-    /// Whether they are stored by this look.
+    /// Whether they are stored by this check.
     is_storing: bool,
     held: First<ObjectTrouble>,
     rejected: First<ObjectTrouble>,
@@ -69,7 +69,7 @@ impl<T> First<T> {
 }
 
 impl Tally {
-    /// Of a schema that asks for defaults to be stored (`persist`), by a look that does so (`is_storing`); where API servers ask
+    /// Of a schema that asks for defaults to be stored (`persist`), by a check that does so (`is_storing`); where API servers ask
     /// about some objects only, it does not.
     pub(super) fn new(persist: bool, is_storing: bool, is_restricted: bool) -> Self {
         let stop = is_restricted.then(|| Stop {

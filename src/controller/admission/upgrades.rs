@@ -1,8 +1,8 @@
-//! The look at an upgrade of a CRD, within the request that asks for it: what its policy wants, and what it does to objects.
+//! The check of an upgrade of a CRD, within the request that asks for it: what its policy wants, and what it does to objects.
 //! It must not write anything, nor log what is found.
 //!
 //! ```text
-//! read both CRDs ─> report ─> list, page by page ─> effect of each object ─> findings ─> ruling
+//! read both CRDs ─> report ─> list, page by page ─> effect of each object ─> findings ─> decision
 //!                  `until` ends any of it: what is known by then counts
 //! ```
 
@@ -16,8 +16,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::api::{DefaultsReportStatus, Settings};
 use crate::cluster::{CallError, Cluster, Scan, Scope};
-use crate::controller::foretell::{governed, recorded};
-use crate::controller::governing::{Governed, Governing};
+use crate::controller::policy_lookup::{GoverningPolicy, PolicyLookup};
+use crate::controller::prediction::{record_from_report, upgrade_under_policy};
 use crate::domain::audit::{Evidence, schema_time};
 use crate::domain::crd::{Crd, Version};
 use crate::domain::impact::Upgrade;
@@ -25,7 +25,8 @@ use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::schema::DEEPEST;
 use crate::domain::upgrade::{
-    ALLOW_ANNOTATION, Extent, Faults, Findings, Guarding, Look, Ruling, digest, faults, rule,
+    ALLOW_ANNOTATION, Extent, Findings, FindingsBuilder, GuardDecision, GuardMode, NewViolations, decide,
+    digest, new_violations,
 };
 use crate::server::admission::Update;
 
@@ -36,7 +37,7 @@ const AT_ONCE: usize = 2;
 #[derive(Clone)]
 pub struct UpgradeGuard {
     cluster: Cluster,
-    governing: Governing,
+    policies: PolicyLookup,
     places: Arc<Semaphore>,
 }
 
@@ -44,44 +45,44 @@ pub struct UpgradeGuard {
 struct Crds {
     old: Crd,
     new: Crd,
-    faults: Faults,
+    violations: NewViolations,
     evidence: Evidence,
 }
 
-/// How far a look has come.
+/// How far a check has come.
 struct Progress {
-    look: Look,
+    builder: FindingsBuilder,
     /// How many objects there are, if the first page says so.
     of: Option<Option<u64>>,
 }
 
-/// Ends a look whose answer nobody waits for any more.
+/// Ends a check whose answer nobody waits for any more.
 #[derive(Clone, Default)]
 struct Stop(Arc<AtomicBool>);
 
 impl UpgradeGuard {
     /// Lists objects through this connection, and follows these policies.
-    pub fn new(cluster: Cluster, governing: Governing) -> Self {
-        Self { cluster, governing, places: Arc::new(Semaphore::new(AT_ONCE)) }
+    pub fn new(cluster: Cluster, policies: PolicyLookup) -> Self {
+        Self { cluster, policies, places: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
     /// Judges an update by what is known of it at `until`, at the latest.
-    pub async fn judge(&self, update: Update, until: Instant) -> Ruling {
-        let Some(Governed { settings, guarding }) = self.governing.of(&update.new) else {
-            return Ruling::default();
+    pub async fn judge(&self, update: Update, until: Instant) -> GuardDecision {
+        let Some(GoverningPolicy { settings, guard_mode }) = self.policies.of(&update.new) else {
+            return GuardDecision::default();
         };
-        if guarding == Guarding::Off {
-            return Ruling::default();
+        if guard_mode == GuardMode::Off {
+            return GuardDecision::default();
         }
         let name = text(&update.new, "/metadata/name").to_owned();
         let at = format!("/metadata/annotations/{}", ALLOW_ANNOTATION.replace('/', "~1"));
         let allowed = update.new.pointer(&at).and_then(Value::as_str).map(str::to_owned);
-        let (findings, digest) = self.look(update, settings, until).await;
-        rule(&name, guarding, &findings, &digest, allowed.as_deref())
+        let (findings, digest) = self.check(update, settings, until).await;
+        decide(&name, guard_mode, &findings, &digest, allowed.as_deref())
     }
 
     /// What the upgrade does, and the digest of its schemas, which is empty where there was no time to find out anything.
-    async fn look(&self, update: Update, settings: Settings, until: Instant) -> (Findings, String) {
+    async fn check(&self, update: Update, settings: Settings, until: Instant) -> (Findings, String) {
         let late = || (unknown("no time was left to check it"), String::new());
         let Ok(Ok(place)) = timeout_at(until, self.places.clone().acquire_owned()).await else {
             return (unknown("too many upgrades at once"), String::new());
@@ -114,9 +115,10 @@ impl UpgradeGuard {
         until: Instant,
         place: OwnedSemaphorePermit,
     ) -> Findings {
-        let (faults, name) = (crds.faults.clone(), crds.old.name().to_owned());
+        let (violations, name) = (crds.violations.clone(), crds.old.name().to_owned());
         let scan = Scan::new(self.cluster.clone(), crds.old.resource(), Scope::All);
-        let progress = Arc::new(Mutex::new(Progress { look: Look::new(settings.terms), of: None }));
+        let progress =
+            Arc::new(Mutex::new(Progress { builder: FindingsBuilder::new(settings.terms), of: None }));
         let (send, pages) = mpsc::channel(1);
         let stop = Stop::default();
         let evaluated = {
@@ -126,12 +128,12 @@ impl UpgradeGuard {
                 drop(place);
             })
         };
-        let looked = timeout_at(until, async {
+        let checked = timeout_at(until, async {
             feed(scan, send, &progress).await?;
             // It has failed only by a panic, which was logged.
             Ok::<_, CallError>(evaluated.await.is_ok())
         });
-        let why = match looked.await {
+        let why = match checked.await {
             Ok(Ok(true)) => None,
             Ok(Ok(false)) => Some("the check failed".to_owned()),
             Ok(Err(error)) => Some(unreadable(&error, &name)),
@@ -140,7 +142,7 @@ impl UpgradeGuard {
         stop.0.store(true, Ordering::Relaxed);
         let progress = lock(&progress);
         let extent = why.map_or(Extent::Whole, |why| Extent::Part { why, of: progress.of.flatten() });
-        progress.look.findings(&faults, &extent)
+        progress.builder.findings(&violations, &extent)
     }
 }
 
@@ -148,14 +150,14 @@ impl UpgradeGuard {
 fn read(update: &Update) -> Result<Crds, &'static str> {
     let Update { old, new } = update;
     let (before, after) = (Crd::read(old).ok(), Crd::read(new).ok());
-    let faults = faults((old, before.as_ref()), (new, after.as_ref()));
+    let violations = new_violations((old, before.as_ref()), (new, after.as_ref()));
     let (Some(before), Some(after)) = (before, after) else { return Err("the CRD cannot be read") };
     let is_deep = |version: &Version| version.schema.depth() > DEEPEST;
     if before.versions().iter().chain(after.versions()).any(is_deep) {
         return Err("the schema is nested too deep");
     }
     let evidence = Evidence { schema_time: schema_time(old), ..Evidence::default() };
-    Ok(Crds { old: before, new: after, faults, evidence })
+    Ok(Crds { old: before, new: after, violations, evidence })
 }
 
 /// Passes the objects on, page by page.
@@ -183,8 +185,8 @@ fn evaluate(
     stop: &Stop,
 ) {
     let Crds { old, new, evidence, .. } = crds;
-    let evidence = Evidence { record: recorded(report, old), ..evidence.clone() };
-    let upgrade = governed(Upgrade::new(old, new), old, new, Some(settings), report);
+    let evidence = Evidence { record: record_from_report(report, old), ..evidence.clone() };
+    let upgrade = upgrade_under_policy(Upgrade::new(old, new), old, new, Some(settings), report);
     while let Some(page) = pages.blocking_recv() {
         for object in page {
             if stop.0.load(Ordering::Relaxed) {
@@ -194,14 +196,15 @@ fn evaluate(
                 true => upgrade.proved(&object),
                 false => upgrade.object(&object),
             };
-            lock(progress).look.add(&object, old, effect);
+            lock(progress).builder.add(&object, old, effect);
         }
     }
 }
 
 /// Nothing but why nothing is known.
 fn unknown(why: &str) -> Findings {
-    Look::default().findings(&Faults::default(), &Extent::Part { why: why.to_owned(), of: None })
+    FindingsBuilder::default()
+        .findings(&NewViolations::default(), &Extent::Part { why: why.to_owned(), of: None })
 }
 
 /// Why objects cannot be listed. The server's own words may quote values.

@@ -12,7 +12,7 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::Semaphore;
 use tracing::{Id, Instrument as _, Span};
 
-use crate::cluster::{AskedPage, CallError, Form, RawPage};
+use crate::cluster::{CallError, Form, PrefetchedPage, RawPage};
 use crate::controller::object::pause::PauseWatch;
 use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
 use crate::controller::spans;
@@ -69,7 +69,7 @@ pub(in crate::controller) struct Sweep {
 struct NextPage {
     span: Span,
     form: Form,
-    asked: AskedPage,
+    asked: PrefetchedPage,
 }
 
 /// Where an object stands in a list: namespace, a slash, and name, as etcd orders them.
@@ -220,7 +220,7 @@ impl Sweep {
         self.pages += 1;
         let ObjectReconciler { cluster, crd, scope, .. } = reconciler;
         let span = spans::page(crd, self.span.clone(), self.pages);
-        let asked = span.in_scope(|| cluster.ask_page(&crd.resource(), scope, form, after));
+        let asked = span.in_scope(|| cluster.prefetch(&crd.resource(), scope, form, after));
         NextPage { span, form, asked }
     }
 
@@ -322,7 +322,7 @@ async fn process_objects(
             && stopped.is_none()
             && queue.len() <= ahead
             && sweep.ahead.is_none()
-            && reconciler.cluster.has_room_ahead()
+            && reconciler.cluster.can_prefetch()
         {
             sweep.ahead = Some(sweep.ask(reconciler, input, Some(token)));
         }

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use crate::api::{Mode, Pause, Settings};
 use crate::cluster::{Backoff, Cluster, MissingPermissions, Pace, Permissions, Scope};
 use crate::controller::crd::check::SchemaFindings;
+use crate::controller::crd::restore_check::RestoreCheck;
 use crate::controller::crd::retry::Retries;
-use crate::controller::crd::witness::Witness;
 use crate::controller::error::TaskError;
 use crate::controller::object::pause::PauseWatch;
 use crate::controller::object::reconcile::ObjectReconciler;
@@ -66,7 +66,7 @@ pub(in crate::controller) struct CrdTask {
     pub(in crate::controller) settled_at: Option<Instant>,
     pub(in crate::controller) verification: Verification,
     /// When to read the report, while nothing happens.
-    pub(in crate::controller) witness: Witness,
+    pub(in crate::controller) restore_check: RestoreCheck,
     /// What was missing when it was last asked, while the schema settles.
     pub(in crate::controller) missing: Option<MissingPermissions>,
     /// How often to ask for it.

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::api::Counts;
-use crate::cluster::{CallError, Follow, News};
+use crate::cluster::{CallError, ResumingWatch, WatchUpdate};
 use crate::controller::crd::pass::PassState;
 use crate::controller::crd::queue::{Completed, InTally, ObjectQueue};
 use crate::controller::crd::sweep::SweepError;
@@ -25,7 +25,7 @@ use crate::domain::object_state::ObjectState;
 /// Changes of the totals alone, by objects that are created or deleted with their defaults stored, are gathered for this long.
 const TOTALS: Duration = Duration::from_secs(240);
 /// How long the watch may fail before nothing counts as known.
-const BLIND: Duration = Duration::from_secs(60);
+const WATCH_FAILING_AFTER: Duration = Duration::from_secs(60);
 /// Changes of the status are gathered for this long.
 const GATHER: Duration = Duration::from_millis(500);
 
@@ -39,12 +39,13 @@ impl CrdTask {
         let parts = self.reconciler_parts(open);
         let reconciler = parts.reconciler();
         let mut queue = ObjectQueue::new(reconciler, pass.record.clone());
-        let mut follow = Follow::new(self.cluster.clone(), self.crd.resource(), pass.watch_from.clone());
+        let mut follow =
+            ResumingWatch::new(self.cluster.clone(), self.crd.resource(), pass.watch_from.clone());
         self.retries.arm(&pass.tally);
         pass.tally.mutated().into_iter().for_each(|identity| queue.back_off(identity));
         let mut updates = Updates::after(pass.tally.counts());
-        let mut blind = Blind::default();
-        self.witness.read();
+        let mut blind = WatchOutage::default();
+        self.restore_check.checked();
         loop {
             tokio::select! {
                 () = parts.pause_watch.changed() => {
@@ -54,20 +55,20 @@ impl CrdTask {
                     return Err(SweepError::from(StopReason::Pause).into());
                 }
                 news = follow.next(), if queue.has_capacity() => match blind.note(news.map_err(TaskError::Watch)?) {
-                    News::Created(object) => queue.created(object),
-                    News::Applied(object) if pass.proved.take(&object) => {}
-                    News::Applied(object) => queue.enqueue(object),
-                    News::Deleted(object) => {
+                    WatchUpdate::Created(object) => queue.created(object),
+                    WatchUpdate::Applied(object) if pass.proved.take(&object) => {}
+                    WatchUpdate::Applied(object) => queue.enqueue(object),
+                    WatchUpdate::Deleted(object) => {
                         if queue.deleted(&object) && pass.tally.deleted(&object.identity()) {
                             updates.want();
                         }
                         updates.want_totals(pass.tally.counts());
                     }
-                    News::Failed(error, _) if is_blinding(&error) => return Err(TaskError::Watch(error)),
-                    News::Failed(error, again_in) => {
+                    WatchUpdate::Failed(error, _) if is_lasting(&error) => return Err(TaskError::Watch(error)),
+                    WatchUpdate::Failed(error, again_in) => {
                         debug!(%error, retry_in_seconds = seconds(again_in), "the watch failed");
                     },
-                    News::Resumed => debug!("the watch works again"),
+                    WatchUpdate::Resumed => debug!("the watch works again"),
                 },
                 () = blind.changes() => {
                     let of_others = || self.watch_failure.borrow_and_update().clone();
@@ -121,11 +122,11 @@ impl CrdTask {
                 },
                 () = self.status_writer.recheck_due() => {
                     if queue.drive_while(self.status_writer.recheck()).await {
-                        self.witness.doubt();
+                        self.restore_check.check_now();
                     }
                 }
-                () = self.witness.due() => {
-                    self.witness.read();
+                () = self.restore_check.due() => {
+                    self.restore_check.checked();
                     match queue.drive_while(self.status_writer.is_report_ours()).await {
                         Ok(true) => {}
                         Ok(false) => return Err(TaskError::Restored(Sign::Report)),
@@ -174,20 +175,23 @@ impl CrdTask {
 
 /// Whether changes are noticed, and since when they are not.
 #[derive(Default)]
-struct Blind {
+struct WatchOutage {
     /// When the watch began to fail, by both clocks, and why.
     since: Option<(Instant, Timestamp, String)>,
     is_reported: bool,
 }
 
-impl Blind {
+impl WatchOutage {
     /// Takes in what the watch brings.
-    fn note(&mut self, news: News) -> News {
+    fn note(&mut self, news: WatchUpdate) -> WatchUpdate {
         match &news {
-            News::Failed(error, _) => {
+            WatchUpdate::Failed(error, _) => {
                 self.since.get_or_insert_with(|| (Instant::now(), now(), error.to_string()));
             }
-            News::Created(_) | News::Applied(_) | News::Deleted(_) | News::Resumed => self.since = None,
+            WatchUpdate::Created(_)
+            | WatchUpdate::Applied(_)
+            | WatchUpdate::Deleted(_)
+            | WatchUpdate::Resumed => self.since = None,
         }
         news
     }
@@ -195,7 +199,9 @@ impl Blind {
     /// Waits until something else is to be reported; may be dropped at any time.
     async fn changes(&self) {
         match &self.since {
-            Some((since, ..)) if !self.is_reported => tokio::time::sleep_until(*since + BLIND).await,
+            Some((since, ..)) if !self.is_reported => {
+                tokio::time::sleep_until(*since + WATCH_FAILING_AFTER).await
+            }
             None if self.is_reported => {}
             Some(_) | None => std::future::pending().await,
         }
@@ -216,7 +222,7 @@ impl Blind {
 }
 
 /// Whether a watch that failed so cannot be expected to open again soon.
-fn is_blinding(error: &CallError) -> bool {
+fn is_lasting(error: &CallError) -> bool {
     match error {
         CallError::Refused(refusal) => {
             matches!(refusal.code, 403 | 404)

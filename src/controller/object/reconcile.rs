@@ -19,8 +19,8 @@ use crate::domain::object::Object;
 use crate::domain::object_state::{ObjectState, Skipped};
 use crate::domain::path::Path;
 use crate::domain::plan::{
-    HiddenFields, Outcome, Plan, Record, Rejection, Since, Strategy, Terms, Write, decide, doubting, has_gap,
-    hidden, likely, pinned, rewritten, unproved,
+    HiddenFields, Outcome, Plan, Record, Rejection, Since, Strategy, Terms, Write, decide, has_gap, hidden,
+    likely, pinned, rewritten, unproved, with_lag_check,
 };
 use crate::domain::rbac::Verb;
 
@@ -170,7 +170,7 @@ impl ObjectReconciler<'_> {
                     let changes = self.changes.list();
                     let write = pinned(write, &object, self.crd, &self.terms, changes);
                     match self.changes.servers_may_lag() {
-                        true => doubting(write, &object, changes),
+                        true => with_lag_check(write, &object, changes),
                         false => write,
                     }
                 }

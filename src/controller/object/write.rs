@@ -52,11 +52,11 @@ impl ObjectReconciler<'_> {
             let work = pin!(work.instrument(span.clone()));
             let making_room = async {
                 tokio::time::sleep(PATIENCE).await;
-                permit.step_aside();
+                permit.release_slot();
                 own.iter().for_each(Permit::takes_long);
                 tokio::time::sleep(OWN_PATIENCE - PATIENCE).await;
                 if let Some(own) = &mut own {
-                    own.step_aside();
+                    own.release_slot();
                 }
                 pending::<Infallible>().await
             };
@@ -75,8 +75,8 @@ impl ObjectReconciler<'_> {
             outcome => pressure(outcome),
         };
         // How long a write takes depends on the CRD, so its own pace is the one to tell what the server adds to that.
-        let strain = own.and_then(|own| own.finish(own_pressure, None));
-        permit.finish(pressure(&outcome), strain);
+        let slowdown = own.and_then(|own| own.finish(own_pressure, None));
+        permit.finish(pressure(&outcome), slowdown);
         Ok(outcome)
     }
 }

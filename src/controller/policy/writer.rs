@@ -12,7 +12,7 @@ use tracing::{debug, warn};
 
 use crate::api::DefaultsPolicyStatus;
 use crate::cluster::{Backoff, Cluster};
-use crate::controller::status::contest::Contest;
+use crate::controller::status::reapply_backoff::ReapplyBackoff;
 
 /// The least time between two rounds, whoever else writes there.
 const ROUND: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ struct Last {
     uid: String,
     status: DefaultsPolicyStatus,
     /// Whether somebody else keeps writing another one.
-    contest: Contest,
+    reapply_backoff: ReapplyBackoff,
     /// When it may be written again.
     again_at: Instant,
 }
@@ -84,13 +84,13 @@ fn contested_until(written: &HashMap<String, Last>, wanted: &PolicyStatus) -> Op
 /// Notes that a status was written; when it may be written again.
 fn note(written: &mut HashMap<String, Last>, wanted: &PolicyStatus) -> Instant {
     let PolicyStatus { name, uid, status } = wanted.clone();
-    let mut contest = Contest::default();
+    let mut reapply_backoff = ReapplyBackoff::default();
     if let Some(last) = written.remove(&name).filter(|last| last.is_again(wanted)) {
-        contest = last.contest;
-        contest.changed();
+        reapply_backoff = last.reapply_backoff;
+        reapply_backoff.overwritten();
     }
-    let again_at = Instant::now() + contest.wait();
-    written.insert(name, Last { uid, status, contest, again_at });
+    let again_at = Instant::now() + reapply_backoff.wait();
+    written.insert(name, Last { uid, status, reapply_backoff, again_at });
     again_at
 }
 

@@ -11,7 +11,7 @@ use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
-use crate::domain::plan::{Change, Past, Record, changes, past, shows_past};
+use crate::domain::plan::{Change, OldDefault, Record, changes, past, shows_past};
 
 /// How many changed defaults the report names, at most.
 const LISTED: usize = 500;
@@ -224,11 +224,11 @@ fn begins_to_follow(list: &[Change], report: &DefaultsReportStatus) -> bool {
 
 /// What the defaults gave before: back to the last schema for which a pass was made, and what was written in its course verified.
 /// Until then a server may show and store what an older schema gave.
-fn history(previous: &[PreviousDefaults]) -> Vec<Past> {
+fn history(previous: &[PreviousDefaults]) -> Vec<OldDefault> {
     previous.iter().rev().fold(Vec::new(), |older, schema| {
         let values = schema.defaults.iter().filter_map(|default| {
             let value = Json::parse(default.value.as_ref()?.as_bytes()).ok()?;
-            Some(Past { path: default.path.parse().ok()?, values: vec![value] })
+            Some(OldDefault { path: default.path.parse().ok()?, values: vec![value] })
         });
         past(values.collect(), schema.through.is_some() && schema.verify_at.is_none(), older)
     })

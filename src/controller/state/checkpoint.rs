@@ -9,8 +9,8 @@ use crate::controller::state::dropped_fields::DroppedFields;
 use crate::controller::state::rejected::Rejected;
 use crate::controller::state::report::is_on_record;
 use crate::controller::state::tally::{Tally, WriteCounts};
+use crate::domain::bloom_filter::BloomFilter;
 use crate::domain::crd::Crd;
-use crate::domain::filter::Filter;
 use crate::domain::plan::{Cleared, Exceptions, Record};
 
 /// What a task keeps from one pass to the next.
@@ -31,7 +31,7 @@ pub(in crate::controller) struct Checkpoint {
 /// The objects that a report's record does not cover.
 fn exceptions(status: &DefaultsReportStatus) -> Exceptions {
     match &status.exceptions {
-        Some(exceptions) => Exceptions::of_filters(vec![Filter::from_bytes(exceptions.uids.0.clone())]),
+        Some(exceptions) => Exceptions::of_filters(vec![BloomFilter::from_bytes(exceptions.uids.0.clone())]),
         // Reports of releases that kept no more than the lists.
         None => {
             let problems = status.held.iter().chain(&status.rejected);

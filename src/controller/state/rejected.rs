@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::api::{DefaultsReportStatus, ObjectProblem};
 use crate::controller::state::tally::version_hash;
-use crate::domain::filter::Filter;
+use crate::domain::bloom_filter::BloomFilter;
 use crate::domain::object::Object;
 use crate::domain::object_state;
 use crate::domain::plan::{Rejection, RejectionKind};
@@ -14,7 +14,7 @@ use crate::domain::plan::{Rejection, RejectionKind};
 #[derive(Debug, Default)]
 pub(in crate::controller) struct Rejected {
     /// In which version.
-    versions: Filter,
+    versions: BloomFilter,
     /// Why, by uid, as far as the report names them.
     known: HashMap<String, Rejection>,
 }
@@ -27,7 +27,7 @@ impl Rejected {
             let ObjectProblem { uid, reason, message, paths, .. } = problem.clone();
             Some((uid, Rejection { kind: object_state::rejected_for(&reason)?, message, fields: paths }))
         });
-        Self { versions: Filter::from_bytes(versions.unwrap_or_default()), known: known.collect() }
+        Self { versions: BloomFilter::from_bytes(versions.unwrap_or_default()), known: known.collect() }
     }
 
     /// Why an object as it is was rejected by an earlier run; none where that is not known.

@@ -7,7 +7,7 @@ use k8s_openapi::ByteString;
 
 use crate::api::{self, Counts, DefaultsReportStatus};
 use crate::controller::state::skipped::{REMEMBERED, SkippedObjects};
-use crate::domain::filter::{Filter, hash};
+use crate::domain::bloom_filter::{BloomFilter, hash};
 use crate::domain::object::Identity;
 use crate::domain::object_state::{ObjectState, StateKind};
 use crate::domain::path::Path;
@@ -178,8 +178,8 @@ impl Tally {
     /// The same for a report.
     pub(in crate::controller) fn reported_exceptions(&self) -> Option<api::Exceptions> {
         let rejected: Vec<u64> = self.troubled.values().filter_map(|troubled| troubled.rejected).collect();
-        let uids = Filter::of(self.troubled.keys().copied(), UIDS);
-        let rejected = Filter::of(rejected.into_iter(), REJECTED);
+        let uids = BloomFilter::of(self.troubled.keys().copied(), UIDS);
+        let rejected = BloomFilter::of(rejected.into_iter(), REJECTED);
         (!self.troubled.is_empty()).then(|| api::Exceptions {
             uids: ByteString(uids.into_bytes()),
             rejected: ByteString(rejected.into_bytes()),

@@ -11,8 +11,8 @@ use tracing::{debug, warn};
 use crate::api::DefaultsReportStatus;
 use crate::cluster::{Backoff, CallError, Cluster, Events, Regarding};
 use crate::controller::state::size;
-use crate::controller::status::contest::Contest;
 use crate::controller::status::events::{self, ObjectKind};
+use crate::controller::status::reapply_backoff::ReapplyBackoff;
 use crate::domain::condition::{self, Condition, CrdStatus, Reason, same};
 
 /// How soon what could not be written is written again, at first and at last.
@@ -54,7 +54,7 @@ pub(in crate::controller) struct StatusWriter {
     /// How long to wait after nothing could be written.
     write_backoff: Backoff,
     /// How long to wait after somebody else has changed our conditions.
-    contest: Contest,
+    reapply_backoff: ReapplyBackoff,
     conditions: Desired,
     /// The conditions as they were last set; those from before are in the CRD.
     last: Option<Vec<Condition>>,
@@ -95,7 +95,7 @@ impl StatusWriter {
             conditions_changed,
             recheck: None,
             write_backoff,
-            contest: Contest::default(),
+            reapply_backoff: ReapplyBackoff::default(),
             conditions: Desired::Unknown,
             last: None,
             opened: false,
@@ -210,7 +210,7 @@ impl StatusWriter {
         let due = match self.recheck {
             Some(due) => due,
             None if self.conditions_changed.changed().await.is_err() => return std::future::pending().await,
-            None => *self.recheck.insert(Instant::now() + self.contest.wait()),
+            None => *self.recheck.insert(Instant::now() + self.reapply_backoff.wait()),
         };
         tokio::time::sleep_until(due).await;
     }
@@ -219,7 +219,7 @@ impl StatusWriter {
     pub(in crate::controller) fn recheck_in(&mut self) -> Option<Duration> {
         if self.recheck.is_none() && self.conditions_changed.has_changed().unwrap_or_default() {
             self.conditions_changed.mark_unchanged();
-            self.recheck = Some(Instant::now() + self.contest.wait());
+            self.recheck = Some(Instant::now() + self.reapply_backoff.wait());
         }
         self.recheck.map(|due| due.saturating_duration_since(Instant::now()))
     }
@@ -244,7 +244,7 @@ impl StatusWriter {
             }
         };
         if is_changed {
-            self.contest.changed();
+            self.reapply_backoff.overwritten();
         }
         match self.conditions.clone() {
             Desired::Unknown => {}

@@ -10,7 +10,7 @@ const LONGEST_WARNING: usize = 256;
 
 /// One error of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Fault {
+pub struct FieldError {
     /// The field as the API server writes it: `spec.disks[0].name`.
     pub field: String,
     /// What kind of error it is.
@@ -23,7 +23,7 @@ pub struct Fault {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Why the request is refused; it is not if this is empty.
-    pub errors: Vec<Fault>,
+    pub errors: Vec<FieldError>,
     /// Warnings for its author, which refuse nothing.
     pub warnings: Vec<String>,
 }
@@ -35,8 +35,8 @@ impl Answer {
     }
 }
 
-impl Fault {
-    /// The fault as a warning.
+impl FieldError {
+    /// The error as a warning.
     pub(super) fn warning(&self) -> String {
         let place = if self.field.is_empty() { String::new() } else { format!("{}: ", self.field) };
         shortened(format!("{place}{}", self.detail))
@@ -54,14 +54,14 @@ pub fn shortened(mut warning: String) -> String {
     warning
 }
 
-impl Serialize for Fault {
+impl Serialize for FieldError {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct;
-        let mut fault = serializer.serialize_struct("Fault", 3)?;
-        fault.serialize_field("field", &self.field)?;
-        fault.serialize_field("type", self.kind.as_str())?;
-        fault.serialize_field("detail", &self.detail)?;
-        fault.end()
+        let mut error = serializer.serialize_struct("FieldError", 3)?;
+        error.serialize_field("field", &self.field)?;
+        error.serialize_field("type", self.kind.as_str())?;
+        error.serialize_field("detail", &self.detail)?;
+        error.end()
     }
 }
 
@@ -71,9 +71,10 @@ mod tests {
 
     #[test]
     fn a_warning_is_as_long_as_clients_show() {
-        let fault = |detail: &str| Fault { field: "a".into(), kind: Kind::Invalid, detail: detail.into() };
-        assert_eq!(fault("short").warning(), "a: short");
-        let long = fault(&"é".repeat(400)).warning();
+        let error =
+            |detail: &str| FieldError { field: "a".into(), kind: Kind::Invalid, detail: detail.into() };
+        assert_eq!(error("short").warning(), "a: short");
+        let long = error(&"é".repeat(400)).warning();
         assert!(long.len() <= LONGEST_WARNING && long.ends_with('…'), "{} bytes", long.len());
     }
 }

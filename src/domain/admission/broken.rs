@@ -49,16 +49,16 @@ pub fn broken_by_defaults(schema: &Compiled) -> Vec<BrokenDefault> {
     let Some(with) = schema.with_defaults(&before).object else { return Vec::new() };
     let known = schema.found(&before);
     let known: HashSet<(&str, &str)> =
-        known.iter().map(|found| (&*found.fault.field, &*found.fault.detail)).collect();
+        known.iter().map(|found| (&*found.error.field, &*found.error.detail)).collect();
     let after = schema.found(&Request { object: &with, ..before });
     let locations = target.place.find(&object, &Location::new());
     let Some((location, _)) = locations.first() else { return Vec::new() };
     let written = target.written(location);
     let set = set_fields(&object, &with, location);
     let broken = after.iter().filter_map(|found| {
-        let fault = &found.fault;
-        let below = fault.field.strip_prefix(&written)?;
-        let is_new = found.denies() && !known.contains(&(&*fault.field, &*fault.detail));
+        let error = &found.error;
+        let below = error.field.strip_prefix(&written)?;
+        let is_new = found.denies() && !known.contains(&(&*error.field, &*error.detail));
         let field = set.iter().find(|set| {
             below
                 .strip_prefix(set.as_str())
@@ -67,7 +67,7 @@ pub fn broken_by_defaults(schema: &Compiled) -> Vec<BrokenDefault> {
         let default = schema.defaults.iter().position(|default| {
             default.scope == Scope::Extension && format!(".{}", default.fields.join(".")) == *field
         });
-        let (field, requirement) = (below.to_owned(), fault.detail.clone());
+        let (field, requirement) = (below.to_owned(), error.detail.clone());
         is_new.then_some(BrokenDefault { default, field, requirement })
     });
     broken.collect()

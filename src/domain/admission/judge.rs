@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::answer::{Answer, Fault};
+use super::answer::{Answer, FieldError};
 use super::compile::{Compiled, CompiledReference, CompiledRule};
 use super::fill::index_of;
 use super::place::{Location, indices, value_at, with_indices, written};
@@ -23,7 +23,7 @@ use crate::domain::prune::prune;
 /// Something that is wrong, and by whose word.
 #[derive(Debug)]
 pub(super) struct Found {
-    pub(super) fault: Fault,
+    pub(super) error: FieldError,
     source: Source,
     severity: Severity,
     /// It is about a change, so an old object cannot have had it.
@@ -72,9 +72,9 @@ impl Compiled {
                 Some(subject) => self.inspect(&before, &subject, run, touch),
                 None => Vec::new(),
             };
-            let before: HashSet<_> = before.iter().map(|found| (found.source, &*found.fault.field)).collect();
+            let before: HashSet<_> = before.iter().map(|found| (found.source, &*found.error.field)).collect();
             for found in &mut found {
-                if !found.about_change && before.contains(&(found.source, &*found.fault.field)) {
+                if !found.about_change && before.contains(&(found.source, &*found.error.field)) {
                     found.severity = Severity::Warn;
                 }
             }
@@ -84,10 +84,10 @@ impl Compiled {
 
     pub(super) fn answer(&self, found: Vec<Found>) -> Answer {
         let mut answer = Answer::default();
-        for Found { fault, severity, .. } in found {
+        for Found { error, severity, .. } in found {
             match (severity, self.enforcement) {
-                (Severity::Deny, Enforcement::Deny) => answer.errors.push(fault),
-                _ => answer.warnings.push(fault.warning()),
+                (Severity::Deny, Enforcement::Deny) => answer.errors.push(error),
+                _ => answer.warnings.push(error.warning()),
             }
         }
         answer
@@ -164,8 +164,8 @@ impl Inspection<'_, '_> {
         field: String,
         detail: impl Into<String>,
     ) {
-        let fault = Fault { field, kind, detail: detail.into() };
-        self.found.push(Found { fault, source, severity, about_change: false, blocks: false });
+        let error = FieldError { field, kind, detail: detail.into() };
+        self.found.push(Found { error, source, severity, about_change: false, blocks: false });
     }
 
     fn missing(&mut self) {
@@ -175,9 +175,9 @@ impl Inspection<'_, '_> {
             path.reported_as.clone().unwrap_or_else(|| path.path.trim_start_matches('.').to_owned())
         });
         let detail = required.message.as_deref().unwrap_or("it must be set");
-        let fault = Fault { field, kind: Kind::Required, detail: detail.to_owned() };
+        let error = FieldError { field, kind: Kind::Required, detail: detail.to_owned() };
         self.found.push(Found {
-            fault,
+            error,
             source: Source::Missing,
             severity: Severity::Deny,
             about_change: false,
@@ -290,7 +290,7 @@ impl Inspection<'_, '_> {
         };
         let field = place.field(rule.declared.field.as_deref(), at);
         self.found.push(Found {
-            fault: Fault { field, kind, detail },
+            error: FieldError { field, kind, detail },
             source: Source::Rule(index),
             severity: rule.severity,
             about_change: rule.names_old_self || rule.names_old_object,

@@ -35,7 +35,7 @@ mod unchanged;
 mod view;
 mod webhooks;
 
-pub use answer::{Answer, Fault, shortened};
+pub use answer::{Answer, FieldError, shortened};
 pub use broken::{BrokenDefault, broken_by_defaults};
 pub use compile::Compiled;
 pub use existing::{Existing, Lacking, existing};

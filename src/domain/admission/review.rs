@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::answer::{Answer, Fault};
+use super::answer::{Answer, FieldError};
 use super::compile::Compiled;
 use super::request::Request;
 use crate::domain::json::{Json, copy};
@@ -28,17 +28,18 @@ pub fn review(schemas: &[(&Compiled, &Value)], request: &Request<'_>) -> Review 
             object = set;
         }
     }
-    let mut blocked: Vec<Fault> = Vec::new();
+    let mut blocked: Vec<FieldError> = Vec::new();
     for (schema, facts) in schemas {
         let found = schema.found(&Request { object: &object, facts, ..*request });
         if schema.default_on.contains(&request.operation) {
-            blocked.extend(found.iter().filter(|found| found.blocks).map(|found| found.fault.clone()));
+            blocked.extend(found.iter().filter(|found| found.blocks).map(|found| found.error.clone()));
         }
         let Answer { errors, warnings } = schema.answer(found);
         answer.errors.extend(errors);
         answer.warnings.extend(warnings);
     }
-    let refused: Vec<Fault> = blocked.into_iter().filter(|fault| answer.errors.contains(fault)).collect();
+    let refused: Vec<FieldError> =
+        blocked.into_iter().filter(|error| answer.errors.contains(error)).collect();
     if refused.is_empty() {
         return Review { object: Some(object), answer };
     }

@@ -64,7 +64,7 @@ fn updated(schema: &Compiled, old: Value, new: Value) -> Review {
 fn errors(review: &Review) -> Vec<String> {
     let kinds = review.answer.errors.iter();
     kinds
-        .map(|fault| format!("{} {}", fault.field, fault.kind.as_str().trim_start_matches("FieldValue")))
+        .map(|error| format!("{} {}", error.field, error.kind.as_str().trim_start_matches("FieldValue")))
         .collect()
 }
 

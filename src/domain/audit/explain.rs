@@ -9,13 +9,13 @@ use crate::domain::object::{IGNORE_ANNOTATION, Object};
 use crate::domain::ownership::{is_named, owners};
 use crate::domain::path::{Path, Trail};
 use crate::domain::plan::{
-    Change, Foretold, Held, HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, foretell,
-    hidden,
+    Change, Held, HiddenFields, Hold, Ownership, Plan, Prediction, Record, Skip, Strategy, Terms, hidden,
+    predict,
 };
 
 /// What is known of one default of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct DefaultExplanation {
     /// Where it applies.
     pub path: Path,
     /// What is known of it.
@@ -51,12 +51,12 @@ pub fn explain(
     rules: &Rules<'_>,
     missing: &[Missing],
     exact: bool,
-) -> Vec<Account> {
+) -> Vec<DefaultExplanation> {
     let mut filled = Vec::new();
     crd.compiled().filled(object.json(), &mut |at: &Trail<'_>, _: &_| filled.push(at.to_path()));
-    let foretold = foretell(object, crd, rules.terms, &rules.record.of_cleared(), rules.changes);
-    let intention = Intention { object, crd, rules, foretold: &foretold };
-    let account = |path: Path| {
+    let prediction = predict(object, crd, rules.terms, &rules.record.of_cleared(), rules.changes);
+    let action = OperatorAction { object, crd, rules, prediction: &prediction };
+    let explanation = |path: Path| {
         let found =
             missing.iter().find(|missing| missing.path.contains(&path) || path.contains(&missing.path));
         // A part that is missing below a place that is there says nothing of the place.
@@ -71,27 +71,28 @@ pub fn explain(
         };
         let owners = owners_of(object, crd, &path);
         let reason = match state {
-            State::Stored if let Some(reason) = intention.of_old_value(&path) => reason,
+            State::Stored if let Some(reason) = action.of_old_value(&path) => reason,
             State::Stored if !is_default => {
                 "the value differs from the default, so somebody wrote it".to_owned()
             }
             State::Stored if exact => "etcd holds it".to_owned(),
             State::Stored => "the object was written after the schema had the default".to_owned(),
-            _ => intention.of_missing(state, !owners.is_empty()),
+            _ => action.of_missing(state, !owners.is_empty()),
         };
-        Account { path, state, origin, owners, reason }
+        DefaultExplanation { path, state, origin, owners, reason }
     };
-    let mut accounts: Vec<Account> = places(object.json(), crd).into_iter().map(account).collect();
-    let is_told = |path: &Path| accounts.iter().any(|account| account.path == *path);
-    let gone: Vec<Path> = foretold.moved.iter().filter(|path| !is_told(path)).cloned().collect();
-    accounts.extend(gone.into_iter().map(|path| Account {
-        reason: intention.of_old_value(&path).unwrap_or_default(),
+    let mut explanations: Vec<DefaultExplanation> =
+        places(object.json(), crd).into_iter().map(explanation).collect();
+    let is_told = |path: &Path| explanations.iter().any(|explanation| explanation.path == *path);
+    let gone: Vec<Path> = prediction.moved.iter().filter(|path| !is_told(path)).cloned().collect();
+    explanations.extend(gone.into_iter().map(|path| DefaultExplanation {
+        reason: action.of_old_value(&path).unwrap_or_default(),
         owners: owners_of(object, crd, &path),
         state: State::Stored,
         origin: "object",
         path,
     }));
-    accounts
+    explanations
 }
 
 fn owners_of(object: &Object, crd: &Crd, path: &Path) -> Vec<String> {
@@ -102,18 +103,18 @@ fn owners_of(object: &Object, crd: &Crd, path: &Path) -> Vec<String> {
 }
 
 /// What Etch does with an object, and with one default of it.
-struct Intention<'a> {
+struct OperatorAction<'a> {
     object: &'a Object,
     crd: &'a Crd,
     rules: &'a Rules<'a>,
-    foretold: &'a Foretold,
+    prediction: &'a Prediction,
 }
 
-impl Intention<'_> {
+impl OperatorAction<'_> {
     /// What Etch does about a value that is what its default gave before; none where it is not.
     fn of_old_value(&self, path: &Path) -> Option<String> {
         let known = "the value is what the default was before it changed";
-        if self.foretold.moved.contains(path) {
+        if self.prediction.moved.contains(path) {
             let is_gone = self
                 .rules
                 .changes
@@ -125,7 +126,7 @@ impl Intention<'_> {
                 Some(idle) => format!("{known}, and nobody owns it; Etch does not write: {idle}"),
             });
         }
-        self.foretold.kept.contains(path).then(|| match self.foretold.held() {
+        self.prediction.kept.contains(path).then(|| match self.prediction.held() {
             Some(held) => format!("{known}; Etch keeps it: {}", why_held(held)),
             None => format!("{known}; Etch keeps it"),
         })
@@ -143,7 +144,7 @@ impl Intention<'_> {
     }
 
     fn of_object(&self) -> String {
-        let write = match (&self.foretold.plan, self.rules.idle) {
+        let write = match (&self.prediction.plan, self.rules.idle) {
             (Plan::Skip(Skip::Terminating), _) => {
                 return "Etch skips the object: it is being deleted".to_owned();
             }

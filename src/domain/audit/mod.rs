@@ -14,7 +14,7 @@ use std::fmt;
 use crate::domain::path::Path;
 
 pub use exact::{Exact, Unreadable, by_bytes};
-pub use explain::{Account, Rules, explain};
+pub use explain::{DefaultExplanation, Rules, explain};
 pub use places::places;
 pub use totals::Totals;
 pub use view::{Evidence, by_view, schema_time};

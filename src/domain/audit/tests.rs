@@ -7,7 +7,7 @@ use crate::domain::crd::Crd;
 use crate::domain::decode::Decoder;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::plan::{Change, HiddenFields, Ownership, Past, Record, Skip, Terms, changes};
+use crate::domain::plan::{Change, HiddenFields, OldDefault, Ownership, Record, Skip, Terms, changes};
 
 const CHANGED: &str = "2026-01-01T12:00:00Z";
 
@@ -184,8 +184,11 @@ fn explained(
     missing: &[Missing],
 ) -> Vec<String> {
     let rules = Rules { terms, record: &Record::default(), changes, idle };
-    let accounts = explain(object, crd, &rules, missing, false);
-    accounts.iter().map(|account| format!("{} {}: {}", account.path, account.state, account.reason)).collect()
+    let explanations = explain(object, crd, &rules, missing, false);
+    explanations
+        .iter()
+        .map(|explanation| format!("{} {}: {}", explanation.path, explanation.state, explanation.reason))
+        .collect()
 }
 
 #[test]
@@ -222,7 +225,7 @@ fn what_is_done_depends_on_the_policy() {
 fn an_old_default_is_explained_where_it_follows_and_where_it_stays() {
     let crd = one_version();
     let path: Path = ".spec.a".parse().expect("a path");
-    let past = [Past { path: path.clone(), values: vec![json!(7).into()] }];
+    let past = [OldDefault { path: path.clone(), values: vec![json!(7).into()] }];
     let free = object(json!({ "a": 7 }), json!({ "f:l": {} }), "2026-02-01T00:00:00Z");
     let owned = object(json!({ "a": 7 }), json!({ "f:a": {} }), "2026-02-01T00:00:00Z");
     let followed = changes(&past, &crd, std::slice::from_ref(&path));
@@ -245,7 +248,7 @@ fn an_old_default_is_explained_where_it_follows_and_where_it_stays() {
         said(&free, &[], None),
         ".spec.a stored: the value differs from the default, so somebody wrote it"
     );
-    let past = [Past { path: ".spec.gone".parse().expect("a path"), values: vec![json!(7).into()] }];
+    let past = [OldDefault { path: ".spec.gone".parse().expect("a path"), values: vec![json!(7).into()] }];
     let gone = changes(&past, &crd, &[".spec.gone".parse().expect("a path")]);
     let object = object(json!({ "a": 2, "gone": 7 }), json!({ "f:l": {} }), "2026-02-01T00:00:00Z");
     assert!(

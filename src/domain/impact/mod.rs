@@ -17,14 +17,14 @@ use crate::domain::finding::Finding;
 use crate::domain::json::{Json, copy};
 use crate::domain::object::Object;
 use crate::domain::path::Path;
-use crate::domain::plan::{Change, Foretold, Held, Record, Terms, foretell, has_gap};
+use crate::domain::plan::{Change, Held, Prediction, Record, Terms, has_gap, predict};
 use crate::domain::validate::Validator;
 use difference::{Difference, difference};
 
 pub use kind::Kind;
 pub use schemas::{Changed, SchemaChanges, compare};
 pub use stored::presumed;
-pub use tally::{Counted, Counts, Place, Tally, Word, by_word};
+pub use tally::{Counted, Counts, EffectKind, Place, Tally, by_effect};
 
 /// An upgrade from one state of a CRD to another, made ready for looking at many objects.
 #[derive(Debug)]
@@ -263,9 +263,9 @@ impl<'a> Upgrade<'a> {
     }
 
     /// What the operator does with an object after the upgrade; none where it writes to none.
-    fn written(&self, after: Json) -> Option<Foretold> {
+    fn written(&self, after: Json) -> Option<Prediction> {
         let has_work = self.new.compiled().has_defaults() || !self.changes.is_empty();
-        let written = || foretell(&after.into(), self.new, &self.terms, &Record::default(), &self.changes);
+        let written = || predict(&after.into(), self.new, &self.terms, &Record::default(), &self.changes);
         (self.writes && has_work).then(written)
     }
 

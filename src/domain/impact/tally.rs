@@ -23,7 +23,7 @@ pub struct Tally {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// What happens.
-    pub word: Word,
+    pub effect: EffectKind,
     /// Where, or what is wrong; without values, and without keys of maps.
     pub text: String,
     /// The sort of effect that this is.
@@ -32,7 +32,7 @@ pub struct Place {
 
 /// What is reported of a place, the mildest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Word {
+pub enum EffectKind {
     /// A value comes.
     Appears,
     /// A value that was never stored becomes another.
@@ -125,7 +125,7 @@ impl Tally {
     }
 }
 
-impl Word {
+impl EffectKind {
     /// The word for it in reports.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -151,23 +151,27 @@ impl Word {
 }
 
 /// The places of an effect by what happens there, the mildest first.
-pub fn by_word(effect: &Effect) -> [(Word, &[Path]); 5] {
-    let hidden = if effect.dropped { Word::Dropped } else { Word::Hidden };
+pub fn by_effect(effect: &Effect) -> [(EffectKind, &[Path]); 5] {
+    let hidden = if effect.dropped { EffectKind::Dropped } else { EffectKind::Hidden };
     [
-        (Word::Appears, &effect.appears),
-        (Word::Changes, &effect.changes),
-        (Word::Follows, &effect.follows),
-        (Word::Disappears, &effect.disappears),
+        (EffectKind::Appears, &effect.appears),
+        (EffectKind::Changes, &effect.changes),
+        (EffectKind::Follows, &effect.follows),
+        (EffectKind::Disappears, &effect.disappears),
         (hidden, &effect.hidden),
     ]
 }
 
 /// The places of an effect, each once: their number does not grow with the items and keys that an object has.
 fn places(effect: &Effect) -> BTreeSet<Place> {
-    let of = |word: Word, path: &Path| Place { word, text: path.to_schema().to_string(), kind: word.kind() };
-    let mut places: BTreeSet<Place> = by_word(effect)
+    let of = |effect: EffectKind, path: &Path| Place {
+        effect,
+        text: path.to_schema().to_string(),
+        kind: effect.kind(),
+    };
+    let mut places: BTreeSet<Place> = by_effect(effect)
         .into_iter()
-        .flat_map(|(word, paths)| paths.iter().map(move |path| of(word, path)))
+        .flat_map(|(effect, paths)| paths.iter().map(move |path| of(effect, path)))
         .collect();
     places.extend(effect.problems.iter().map(|problem| {
         let kind = if problem.is_known() { Kind::Known } else { Kind::Problem };
@@ -177,7 +181,7 @@ fn places(effect: &Effect) -> BTreeSet<Place> {
             }
             other => other,
         };
-        Place { word: Word::Problem, text: problem.to_string(), kind }
+        Place { effect: EffectKind::Problem, text: problem.to_string(), kind }
     }));
     places
 }

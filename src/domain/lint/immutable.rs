@@ -46,7 +46,7 @@ fn held_at(site: &Site<'_>, default: &Value) -> Option<String> {
     loop {
         let holds = |rule: &str| {
             compared(rule).iter().any(|compared| names.starts_with(compared))
-                && !lets_go(rule, &names, site.schema, default)
+                && !allows_change_from_default(rule, &names, site.schema, default)
         };
         if at.schema.rules.iter().any(|rule| holds(&rule.rule)) {
             return Some(at.path().to_string());
@@ -65,7 +65,7 @@ fn held_at(site: &Site<'_>, default: &Value) -> Option<String> {
 /// for a field that begins as `Inactive`.
 ///
 /// It is tried out on an object with this field alone. A rule that asks for another one does not compile there, and holds.
-fn lets_go(rule: &str, names: &[&str], field: &Schema, default: &Value) -> bool {
+fn allows_change_from_default(rule: &str, names: &[&str], field: &Schema, default: &Value) -> bool {
     let others = others(field, default);
     if others.is_empty() {
         return false;
@@ -150,30 +150,39 @@ mod tests {
 
     #[test]
     fn a_rule_that_lets_go_of_the_default_bans_nothing() {
-        let lets_go = |rule: &str, field: Value| {
+        let allows_change_from_default = |rule: &str, field: Value| {
             let default = field["default"].clone();
             let field = Schema::parse(&field).expect("a schema");
             [
-                lets_go(rule, &[], &field, &default),
-                lets_go(&rule.replace("elf", "elf.a"), &["a"], &field, &default),
+                allows_change_from_default(rule, &[], &field, &default),
+                allows_change_from_default(&rule.replace("elf", "elf.a"), &["a"], &field, &default),
             ]
         };
         let state =
             |default: &str| json!({"type": "string", "enum": ["Active", "Inactive"], "default": default});
         let once_active = "oldSelf != 'Active' || self == oldSelf";
-        assert_eq!(lets_go(once_active, state("Inactive")), [true; 2]);
-        assert_eq!(lets_go(once_active, state("Active")), [false; 2]);
-        assert_eq!(lets_go("self == oldSelf", state("Inactive")), [false; 2]);
+        assert_eq!(allows_change_from_default(once_active, state("Inactive")), [true; 2]);
+        assert_eq!(allows_change_from_default(once_active, state("Active")), [false; 2]);
+        assert_eq!(allows_change_from_default("self == oldSelf", state("Inactive")), [false; 2]);
         let text = || json!({"type": "string", "default": ""});
-        assert_eq!(lets_go("oldSelf == '' || self == oldSelf", text()), [true; 2]);
-        assert_eq!(lets_go("oldSelf == 'x' || self == oldSelf", text()), [false; 2]);
+        assert_eq!(allows_change_from_default("oldSelf == '' || self == oldSelf", text()), [true; 2]);
+        assert_eq!(allows_change_from_default("oldSelf == 'x' || self == oldSelf", text()), [false; 2]);
         let number = || json!({"type": "integer", "default": 0});
-        assert_eq!(lets_go("oldSelf == 0 || self == oldSelf", number()), [true; 2]);
-        assert_eq!(lets_go("oldSelf == self", json!({"type": "boolean", "default": true})), [false; 2]);
-        assert_eq!(lets_go("self == oldSelf || true", json!({"type": "object", "default": {}})), [false; 2]);
+        assert_eq!(allows_change_from_default("oldSelf == 0 || self == oldSelf", number()), [true; 2]);
+        assert_eq!(
+            allows_change_from_default("oldSelf == self", json!({"type": "boolean", "default": true})),
+            [false; 2]
+        );
+        assert_eq!(
+            allows_change_from_default("self == oldSelf || true", json!({"type": "object", "default": {}})),
+            [false; 2]
+        );
         let field = Schema::parse(&text()).expect("a schema");
         let elsewhere = "self.a == oldSelf.a || oldSelf.b";
-        assert!(!super::lets_go(elsewhere, &["a"], &field, &json!("")), "it asks for another field");
+        assert!(
+            !super::allows_change_from_default(elsewhere, &["a"], &field, &json!("")),
+            "it asks for another field"
+        );
     }
 
     #[test]

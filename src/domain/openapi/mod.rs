@@ -5,9 +5,9 @@
 //! (`SetDefaults_Deployment` and the like) are not in them, so an object that is read with the help of a document may lack
 //! defaults that the server's own answer has; it never has others.
 
-mod account;
 mod changes;
 mod named;
+mod published;
 mod publishing;
 mod read;
 mod structural;
@@ -20,9 +20,9 @@ use serde_json::{Map, Value};
 
 use super::json::Json;
 
-pub use account::{Published, Reach};
 pub use changes::{Changes, DefaultChange, changes};
 pub use named::{NameError, Named, named};
+pub use published::{AppliesWhen, PublishedDefault};
 pub use publishing::{Unpublished, Why, unpublished};
 
 /// One published document: the types of a group and version, and all that these refer to.

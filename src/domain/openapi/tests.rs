@@ -164,13 +164,13 @@ fn each_default_says_when_it_applies() {
     let lines = |place: &[&str]| -> Vec<String> {
         let place: Vec<String> = place.iter().map(ToString::to_string).collect();
         let published = document.published(&root(), &place).expect("a sound document");
-        let line = |Published { path, default, reach, definition }: Published| {
-            let reach = match reach {
-                Reach::Always => "always".to_owned(),
-                Reach::Given(path) => path.to_string(),
-                Reach::Null => "null".to_owned(),
+        let line = |PublishedDefault { path, default, applies_when, definition }: PublishedDefault| {
+            let applies_when = match applies_when {
+                AppliesWhen::Always => "always".to_owned(),
+                AppliesWhen::Given(path) => path.to_string(),
+                AppliesWhen::Null => "null".to_owned(),
             };
-            format!("{path} {} {reach} {definition}", *default)
+            format!("{path} {} {applies_when} {definition}", *default)
         };
         published.into_iter().map(line).collect()
     };

@@ -43,8 +43,8 @@ pub(super) struct Breach {
 
 /// What storing the defaults at the `missing` places of an object would break; none where nothing.
 pub(super) fn breach(object: &Json, crd: &Crd, missing: &[Path]) -> Option<Breach> {
-    let guard = crd.guard();
-    if !missing.iter().any(|path| guard.reaches(path)) {
+    let breakable = crd.breakable_scopes();
+    if !missing.iter().any(|path| breakable.covers(path)) {
         return None;
     }
     let mut with = object.clone();
@@ -53,7 +53,7 @@ pub(super) fn breach(object: &Json, crd: &Crd, missing: &[Path]) -> Option<Breac
     if found.is_empty() {
         return None;
     }
-    let candidates: Vec<&Path> = missing.iter().filter(|path| guard.reaches(path)).collect();
+    let candidates: Vec<&Path> = missing.iter().filter(|path| breakable.covers(path)).collect();
     let mut is_new = vec![false; found.len()];
     let mut involved = Vec::new();
     let mut budget = ASKING_BUDGET;
@@ -104,7 +104,7 @@ pub(super) fn broken_by_change(before: &Json, after: &Json, crd: &Crd) -> Vec<Br
 
 fn judged(object: &Json, crd: &Crd, budget: &mut i64) -> Vec<Finding> {
     let schema = &crd.storage().schema;
-    let mut found = crd.guard().prepared(schema).unchanged(schema, object, budget);
+    let mut found = crd.breakable_scopes().prepared(schema).unchanged(schema, object, budget);
     // What could not be checked is nobody's fault.
     found.retain(|finding| finding.kind != Kind::Internal);
     found

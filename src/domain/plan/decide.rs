@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     Held, HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, Write, body, breach, hidden,
-    misfit, own, rewrite,
+    misfit, owned_apply, rewrite,
 };
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
@@ -162,7 +162,7 @@ fn apply(object: &Object, crd: &Crd, terms: &Terms, record: &Record, missing: Ve
     let prove = record.versions_disagree || has_gap(object, crd);
     let body = match terms.ownership {
         Ownership::None => body::identity(object, crd),
-        Ownership::Own => own::body(object, crd, missing.iter()),
+        Ownership::Own => owned_apply::body(object, crd, missing.iter()),
     };
     Write { strategy: Strategy::Apply, body, prove, missing, doubtful: Vec::new() }
 }

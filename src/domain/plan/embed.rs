@@ -129,7 +129,7 @@ fn place(object: &Value, pointer: &str) -> Path {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Outcome, PatchKind, Performing, Step as Next, Terms};
+    use super::super::{Outcome, PatchKind, Step as Next, Terms, WriteMachine};
     use super::*;
     use crate::domain::admission::patch;
     use crate::domain::crd::sample::{things, with_spec};
@@ -229,29 +229,27 @@ mod tests {
     }
 
     #[test]
-    fn a_write_is_rehearsed_and_what_it_leaves_of_ours_is_removed() {
+    fn a_dry_run_comes_before_a_write_and_what_it_leaves_of_ours_is_removed() {
         let own = json!({ "f:ext": { "f:a": {} } });
         let object = object(json!({ "ext": { "a": 1 } }), own.clone());
         let (crd, terms) = (crd(), Terms::default());
         let Embedding::Write(write) = planned(&object, json!({ "ext": { "a": 1, "b": 1 } })) else {
             panic!("no write")
         };
-        let (mut performing, first) = Performing::begin(&crd, &object, &write, &terms);
-        assert_eq!(first.kind, PatchKind::Rehearsal);
-        let Next::Send(second) = performing.answered(answer("7", own.clone(), true)) else {
-            panic!("no write")
-        };
+        let (mut machine, first) = WriteMachine::begin(&crd, &object, &write, &terms);
+        assert_eq!(first.kind, PatchKind::DryRun);
+        let Next::Send(second) = machine.answered(answer("7", own.clone(), true)) else { panic!("no write") };
         assert_eq!((second.kind, &second.body), (PatchKind::Json, &write.body));
-        let Next::Send(third) = performing.answered(answer("8", own.clone(), true)) else {
+        let Next::Send(third) = machine.answered(answer("8", own.clone(), true)) else {
             panic!("no release")
         };
         assert_eq!(third.body[4]["op"], "remove");
-        let Next::Done(outcome) = performing.answered(answer("9", own, false)) else { panic!("no end") };
+        let Next::Done(outcome) = machine.answered(answer("9", own, false)) else { panic!("no end") };
         assert!(matches!(outcome, Outcome::Written { resource_version } if resource_version == "9"));
     }
 
     #[test]
-    fn a_rehearsal_that_costs_an_owner_a_field_ends_it() {
+    fn a_dry_run_that_costs_an_owner_a_field_ends_it() {
         let own = json!({ "f:ext": { "f:a": {} } });
         let object = object(json!({ "ext": { "a": 1 } }), own);
         let (crd, terms) = (crd(), Terms::default());
@@ -259,10 +257,8 @@ mod tests {
             panic!("no write")
         };
         for theirs in [json!({}), json!({ "f:ext": { "f:a": {}, "f:b": {} } })] {
-            let (mut performing, _) = Performing::begin(&crd, &object, &write, &terms);
-            let Next::Done(outcome) = performing.answered(answer("7", theirs, true)) else {
-                panic!("no end")
-            };
+            let (mut machine, _) = WriteMachine::begin(&crd, &object, &write, &terms);
+            let Next::Done(outcome) = machine.answered(answer("7", theirs, true)) else { panic!("no end") };
             assert!(matches!(outcome, Outcome::Harmful { managers } if managers == ["author"]));
         }
     }

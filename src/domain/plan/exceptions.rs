@@ -4,14 +4,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::domain::filter::{Filter, hash};
+use crate::domain::bloom_filter::{BloomFilter, hash};
 
 /// Objects that were not processed, by the hashes of their uids; cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exceptions {
     hashes: Arc<HashSet<u64>>,
     /// More of them, as a report keeps them.
-    filters: Arc<Vec<Filter>>,
+    filters: Arc<Vec<BloomFilter>>,
 }
 
 impl Exceptions {
@@ -21,7 +21,7 @@ impl Exceptions {
     }
 
     /// Those in one of these sets.
-    pub fn of_filters(filters: Vec<Filter>) -> Self {
+    pub fn of_filters(filters: Vec<BloomFilter>) -> Self {
         Self { hashes: Arc::default(), filters: Arc::new(filters) }
     }
 

@@ -4,20 +4,20 @@
 mod body;
 mod breach;
 mod decide;
-mod doubt;
 mod embed;
 mod exceptions;
 mod follow;
-mod foretell;
 mod hidden;
+mod lag_check;
 mod likely;
 mod misfit;
 mod outcome;
-mod own;
-mod performing;
+mod owned_apply;
 mod pin;
+mod prediction;
 mod proof;
 mod rewrite;
+mod write_machine;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,20 +33,20 @@ use crate::domain::words::words;
 
 pub use breach::Broken;
 pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten, skip, unproved, writes_store};
-pub use doubt::doubting;
 pub use embed::{Embedding, Withheld, embed, harmed};
 pub use exceptions::Exceptions;
 pub use follow::{
-    Change, Following, Past, changes, follow, has_followed, is_followable, past, past_of, shows_past,
+    Change, Following, OldDefault, changes, follow, has_followed, is_followable, past, past_of, shows_past,
 };
-pub use foretell::{Foretold, foretell};
 pub use hidden::hidden;
+pub use lag_check::with_lag_check;
 pub use likely::{Likely, Since, likely};
 pub use outcome::{Outcome, Rejection, RejectionKind};
-pub use performing::{PatchKind, Performing, Request, Step};
 pub use pin::pinned;
+pub use prediction::{Prediction, predict};
 pub use proof::proof;
 pub use rewrite::release;
+pub use write_machine::{PatchKind, Request, Step, WriteMachine};
 
 /// What to do about one object.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,7 +107,7 @@ pub struct Write {
     pub prove: bool,
     /// The places whose default is missing in etcd, or may be: the topmost ones, in the object's own terms.
     pub missing: Vec<Path>,
-    /// The places whose value only a dry run can show to be stored; see [`doubting`].
+    /// The places whose value only a dry run can show to be stored; see [`with_lag_check`].
     pub doubtful: Vec<Path>,
 }
 

@@ -70,7 +70,7 @@ pub fn pinned(write: Write, object: &Object, crd: &Crd, terms: &Terms, changes: 
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Past, changes};
+    use super::super::{OldDefault, changes};
     use super::*;
     use crate::domain::crd::sample::{things, with_spec};
 
@@ -93,7 +93,7 @@ mod tests {
 
     fn was(value: i64) -> Vec<Change> {
         let path = ".spec.size".parse().expect("a path");
-        changes(&[Past { path, values: vec![json!(value).into()] }], &crd(), &[])
+        changes(&[OldDefault { path, values: vec![json!(value).into()] }], &crd(), &[])
     }
 
     fn write(strategy: Strategy, body: Value) -> Write {
@@ -161,7 +161,7 @@ mod tests {
         let mut object = object(5).json().clone();
         object["metadata"]["managedFields"][0]["apiVersion"] = json!("example.com/v0");
         let path = ".spec.size".parse().expect("a path");
-        let changes = changes(&[Past { path, values: vec![json!(1).into()] }], &crd, &[]);
+        let changes = changes(&[OldDefault { path, values: vec![json!(1).into()] }], &crd, &[]);
         let terms = Terms::default();
         let pinned = pinned(write(Strategy::Apply, json!({})), &object.into(), &crd, &terms, &changes);
         assert_eq!((pinned.strategy, pinned.prove), (Strategy::Rewrite, true));

@@ -1,7 +1,7 @@
 //! The write that proves another: a repeat that must change nothing (law 5).
 //! It must not store what the first write did not.
 
-use super::{Strategy, Write, body, own};
+use super::{Strategy, Write, body, owned_apply};
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::ownership::owners;
@@ -16,7 +16,7 @@ pub fn proof(object: &Object, crd: &Crd, write: &Write) -> Write {
     let (strategy, body) = match owners(object).next() {
         None => (Strategy::Merge, body::merge(object)),
         Some(_) if write.strategy == Strategy::Merge => (Strategy::Merge, body::merge(object)),
-        Some(_) => (Strategy::Apply, own::body(object, crd, asked.iter())),
+        Some(_) => (Strategy::Apply, owned_apply::body(object, crd, asked.iter())),
     };
     Write { strategy, body, prove: false, missing: write.missing.clone(), doubtful: Vec::new() }
 }

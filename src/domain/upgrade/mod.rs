@@ -8,10 +8,10 @@
 //! 2. What could not be found out is a warning, and refuses nothing.
 //! 3. A refusal names the digest that lets exactly this upgrade through.
 
+mod decision;
 mod digest;
-mod faults;
-mod look;
-mod ruling;
+mod findings;
+mod new_violations;
 #[cfg(test)]
 mod tests;
 
@@ -19,17 +19,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use decision::{GuardDecision, decide};
 pub use digest::digest;
-pub use faults::{Faults, faults};
-pub use look::{Extent, Findings, Look};
-pub use ruling::{Ruling, rule};
+pub use findings::{Extent, Findings, FindingsBuilder};
+pub use new_violations::{NewViolations, new_violations};
 
 /// The annotation on a CRD that lets one upgrade through: the digest of the new schemas.
 pub const ALLOW_ANNOTATION: &str = "etch-operator.io/allow-upgrade";
 
 /// What becomes of the request that upgrades a CRD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Guarding {
+pub enum GuardMode {
     /// Nothing: Etch does not look at it.
     Off,
     /// Its author is warned of what it does to objects.

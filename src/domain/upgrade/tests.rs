@@ -26,7 +26,7 @@ struct Case {
     /// Whether an object could be touched at all.
     #[serde(default = "yes")]
     matters: bool,
-    /// The look was cut short, and there are so many.
+    /// The check was cut short, and there are so many.
     cut: Option<u64>,
     #[serde(default)]
     harm: bool,
@@ -70,19 +70,19 @@ fn check(case: &Case) {
     assert_eq!(matters(&old, &new), case.matters, "{name}");
     let (before, after) = (Crd::read(&old).expect("the old CRD"), Crd::read(&new).expect("the new CRD"));
     let upgrade = Upgrade::new(&before, &after);
-    let (mut look, mut harmed) = (Look::new(Terms::default()), 0);
+    let (mut builder, mut harmed) = (FindingsBuilder::new(Terms::default()), 0);
     for object in case.objects.iter().map(object) {
         let effect = upgrade.object(&object);
         harmed += u64::from(effect.kinds().iter().any(|kind| matches!(kind, Kind::Change | Kind::Loss)));
-        look.add(&object, &before, effect);
+        builder.add(&object, &before, effect);
     }
-    assert_eq!(look.objects(), case.objects.len() as u64, "{name}");
-    let faults = faults((&old, Some(&before)), (&new, Some(&after)));
+    assert_eq!(builder.objects(), case.objects.len() as u64, "{name}");
+    let violations = new_violations((&old, Some(&before)), (&new, Some(&after)));
     let extent = match case.cut {
         Some(of) => Extent::Part { why: "cut short".to_owned(), of: Some(of) },
         None => Extent::Whole,
     };
-    let findings = look.findings(&faults, &extent);
+    let findings = builder.findings(&violations, &extent);
     assert_eq!(findings.does_harm, case.harm, "{name}");
     assert!(findings.does_harm || harmed == 0, "{name}: what impact finds is found");
     laws(case, &findings, &digest(&new));
@@ -90,19 +90,19 @@ fn check(case: &Case) {
 
 fn laws(case: &Case, findings: &Findings, digest: &str) {
     let name = &case.name;
-    let ruling = |guarding, allowed| rule("tabs.example.com", guarding, findings, digest, allowed);
-    let warned = ruling(Guarding::Warn, None);
+    let decision = |guard_mode, allowed| decide("tabs.example.com", guard_mode, findings, digest, allowed);
+    let warned = decision(GuardMode::Warn, None);
     assert_eq!((&warned.refusal, &warned.warnings), (&None, &case.warnings), "{name}");
     assert!(
         warned.warnings.iter().all(|warning| warning.len() <= 256 && !warning.contains("canary")),
         "{name}"
     );
     assert!(case.matters || warned.warnings.is_empty(), "{name}: what does not matter is not warned of");
-    assert_eq!(ruling(Guarding::Off, None), Ruling::default(), "{name}");
-    assert_eq!(ruling(Guarding::Deny, Some(digest)), warned, "{name}: exactly this upgrade");
-    let refused = ruling(Guarding::Deny, None);
+    assert_eq!(decision(GuardMode::Off, None), GuardDecision::default(), "{name}");
+    assert_eq!(decision(GuardMode::Deny, Some(digest)), warned, "{name}: exactly this upgrade");
+    let refused = decision(GuardMode::Deny, None);
     assert_eq!(refused.refusal.is_some(), case.harm, "{name}");
-    assert_eq!(ruling(Guarding::Deny, Some("another")), refused, "{name}");
+    assert_eq!(decision(GuardMode::Deny, Some("another")), refused, "{name}");
     let Some(refusal) = refused.refusal else {
         assert_eq!(refused.warnings, warned.warnings, "{name}");
         return;
@@ -196,9 +196,9 @@ fn many_places_are_counted_not_listed() {
     let (before, after) = (Crd::read(&old).expect("a CRD"), Crd::read(&new).expect("a CRD"));
     let spec: serde_json::Map<_, _> = (0..30).map(|n| (format!("f{n:02}"), json!(1))).collect();
     let object = object(&InShort { name: "a".to_owned(), spec: spec.into(), owns: Value::Null });
-    let mut look = Look::new(Terms::default());
-    look.add(&object, &before, Upgrade::new(&before, &after).object(&object));
-    let lines = look.findings(&Faults::default(), &Extent::Whole).lines;
+    let mut builder = FindingsBuilder::new(Terms::default());
+    builder.add(&object, &before, Upgrade::new(&before, &after).object(&object));
+    let lines = builder.findings(&NewViolations::default(), &Extent::Whole).lines;
     assert_eq!(lines.len(), 10);
     assert_eq!(lines[9], "and 21 more places; `etch impact -f FILE --live` lists all");
 }

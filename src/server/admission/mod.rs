@@ -2,7 +2,7 @@
 //! It must not read a cluster: schemas, facts, what exists and the judge are given to it.
 //!
 //! ```text
-//! listen (TLS, connections) -> router (size, time, concurrency) -> review (pure) <- serving (schemas and facts)
+//! listen (TLS, connections) -> router (size, time, concurrency) -> review (pure) <- served_schemas (schemas and facts)
 //!                                                               -> upgrades      <- who judges them
 //! ```
 
@@ -12,13 +12,13 @@ mod references;
 mod refusal;
 mod review;
 mod router;
-mod serving;
+mod served_schemas;
 mod upgrades;
 
 pub use certificates::{Authority, Certificates, Presented, trusted, validity};
 pub use listen::serve;
 pub use references::{Found, Reference, References};
 pub use review::{Asked, Malformed, Phase, Reviewed, review};
-pub use router::Desk;
-pub use serving::{Schemas, Served, Serving};
+pub use router::AdmissionHandler;
+pub use served_schemas::{Schemas, Served, ServedSchemas};
 pub use upgrades::{Update, Upgrades};

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::admission::Fault;
+use crate::domain::admission::FieldError;
 
 /// The object that is refused.
 #[derive(Clone, Copy, Debug)]
@@ -18,10 +18,10 @@ pub(super) struct About<'r> {
 }
 
 /// What the API server itself answers to an object that is invalid.
-pub(super) fn refusal(about: About<'_>, errors: &[Fault]) -> Value {
+pub(super) fn refusal(about: About<'_>, errors: &[FieldError]) -> Value {
     let About { group, kind, name } = about;
     let listed: Vec<String> =
-        errors.iter().map(|fault| format!("{}: {}", fault.field, body(fault))).collect();
+        errors.iter().map(|error| format!("{}: {}", error.field, body(error))).collect();
     let listed = match &listed[..] {
         [one] => one.clone(),
         all => format!("[{}]", all.join(", ")),
@@ -29,7 +29,7 @@ pub(super) fn refusal(about: About<'_>, errors: &[Fault]) -> Value {
     let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
     let causes = errors
         .iter()
-        .map(|fault| json!({ "reason": fault.kind.as_str(), "message": body(fault), "field": fault.field }));
+        .map(|error| json!({ "reason": error.kind.as_str(), "message": body(error), "field": error.field }));
     json!({
         "apiVersion": "v1",
         "kind": "Status",
@@ -43,9 +43,9 @@ pub(super) fn refusal(about: About<'_>, errors: &[Fault]) -> Value {
 }
 
 /// An error without its field.
-fn body(fault: &Fault) -> String {
-    let kind = fault.kind.problem();
-    match &*fault.detail {
+fn body(error: &FieldError) -> String {
+    let kind = error.kind.problem();
+    match &*error.detail {
         "" => kind.to_owned(),
         // Details of schemas are in the server's words, which may begin so.
         detail if detail.starts_with(kind) => detail.to_owned(),

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::refusal::{About, refusal};
-use super::serving::Served;
+use super::served_schemas::Served;
 use crate::domain::admission::{Answer, Change, Lookup, Named, Operation, Request, patch, shortened};
 use crate::domain::json::{Json, copy};
 

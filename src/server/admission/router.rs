@@ -21,7 +21,7 @@ use tower::{BoxError, ServiceBuilder};
 
 use super::references::{Reference, References};
 use super::review::{Asked, Malformed, Phase, Reviewed, review};
-use super::serving::{Served, Serving};
+use super::served_schemas::{Served, ServedSchemas};
 use super::upgrades::{self, Upgrades};
 use crate::domain::admission::Lookup;
 use crate::domain::json::Json;
@@ -48,8 +48,8 @@ const GUARD: &str = "/guard";
 
 /// What answers requests; cheap to clone.
 #[derive(Clone)]
-pub struct Desk {
-    serving: Serving,
+pub struct AdmissionHandler {
+    serving: ServedSchemas,
     references: References,
     upgrades: Upgrades,
     metrics: Arc<Metrics>,
@@ -71,8 +71,8 @@ struct Answered {
     reviewed: Reviewed,
 }
 
-/// What came of a first look at a request.
-enum Looked {
+/// What came of the first review of a request.
+enum FirstReview {
     /// Its answer.
     Answered(Answered),
     /// It cannot be answered before more is known.
@@ -81,9 +81,9 @@ enum Looked {
     Malformed(Malformed),
 }
 
-impl Desk {
+impl AdmissionHandler {
     /// Answers by what is served, and counts.
-    pub fn new(serving: Serving, references: References, metrics: Arc<Metrics>) -> Self {
+    pub fn new(serving: ServedSchemas, references: References, metrics: Arc<Metrics>) -> Self {
         let room = Arc::new(Semaphore::new(LARGEST_SUM / 1024));
         let processors = available_parallelism().map_or(1, NonZero::get);
         let evaluations = Arc::new(Semaphore::new(processors * EVALUATED_PER_PROCESSOR));
@@ -105,11 +105,11 @@ impl Desk {
             .layer(GlobalConcurrencyLimitLayer::new(MOST))
             .timeout(PATIENCE);
         let all = |phase: Phase| {
-            post(move |State(desk): State<Self>, request: Request| desk.answer(phase, None, request))
+            post(move |State(handler): State<Self>, request: Request| handler.answer(phase, None, request))
         };
         let one = |phase: Phase| {
-            post(move |State(desk): State<Self>, Path(name): Path<String>, request: Request| {
-                desk.answer(phase, Some(name), request)
+            post(move |State(handler): State<Self>, Path(name): Path<String>, request: Request| {
+                handler.answer(phase, Some(name), request)
             })
         };
         Router::new()
@@ -117,7 +117,7 @@ impl Desk {
             .route("/validate", all(Phase::Validate))
             .route("/mutate/{name}", one(Phase::Mutate))
             .route("/validate/{name}", one(Phase::Validate))
-            .route("/guard", post(|State(desk): State<Self>, request: Request| desk.guard(request)))
+            .route("/guard", post(|State(handler): State<Self>, request: Request| handler.guard(request)))
             .layer(limits)
             .with_state(self)
     }
@@ -125,25 +125,25 @@ impl Desk {
     async fn answer(self, phase: Phase, name: Option<String>, request: Request) -> Response {
         let begun = Instant::now();
         let Some(Taken { body, room }) = self.take(request).await else { return self.too_large() };
-        let (desk, schema) = (self.clone(), name.clone());
-        let look = move || {
+        let (handler, schema) = (self.clone(), name.clone());
+        let first = move || {
             let asked = match Asked::parse(&body) {
                 Ok(asked) => asked,
-                Err(malformed) => return Looked::Malformed(malformed),
+                Err(malformed) => return FirstReview::Malformed(malformed),
             };
-            let (answered, unknown) = desk.look(phase, schema.as_deref(), &asked);
+            let (answered, unknown) = handler.try_review(phase, schema.as_deref(), &asked);
             match unknown.is_empty() {
-                true => Looked::Answered(answered),
-                false => Looked::Wanting { asked, unknown, room },
+                true => FirstReview::Answered(answered),
+                false => FirstReview::Wanting { asked, unknown, room },
             }
         };
-        let answered = match self.evaluated(look).await {
-            Ok(Looked::Answered(answered)) => answered,
-            Ok(Looked::Wanting { asked, unknown, room }) => {
+        let answered = match self.evaluated(first).await {
+            Ok(FirstReview::Answered(answered)) => answered,
+            Ok(FirstReview::Wanting { asked, unknown, room }) => {
                 self.references.find(unknown).await;
-                let (desk, schema) = (self.clone(), name.clone());
+                let (handler, schema) = (self.clone(), name.clone());
                 let again = move || {
-                    let (answered, _) = desk.look(phase, schema.as_deref(), &asked);
+                    let (answered, _) = handler.try_review(phase, schema.as_deref(), &asked);
                     drop(room);
                     answered
                 };
@@ -152,7 +152,7 @@ impl Desk {
                     Err(_) => return self.failed(),
                 }
             }
-            Ok(Looked::Malformed(malformed)) => return self.malformed(malformed),
+            Ok(FirstReview::Malformed(malformed)) => return self.malformed(malformed),
             Err(_) => return self.failed(),
         };
         let schema = match name {
@@ -177,8 +177,8 @@ impl Desk {
             Ok(Err(malformed)) => return self.malformed(malformed),
             Err(_) => return self.failed(),
         };
-        let ruling = self.upgrades.judge(update, begun + LOOK).await;
-        let answered = Answered::new(&asked, upgrades::answer(&asked, &ruling));
+        let decision = self.upgrades.judge(update, begun + LOOK).await;
+        let answered = Answered::new(&asked, upgrades::answer(&asked, &decision));
         drop(room);
         self.answered(GUARD, answered, begun)
     }
@@ -223,7 +223,7 @@ impl Desk {
 
     /// The answer, and what has to be found out before it counts. A schema that is not served, since it has gone or is not
     /// known yet, has nothing against a request.
-    fn look(&self, phase: Phase, name: Option<&str>, asked: &Asked) -> (Answered, Vec<Reference>) {
+    fn try_review(&self, phase: Phase, name: Option<&str>, asked: &Asked) -> (Answered, Vec<Reference>) {
         let serving = self.serving.now();
         let is_meant = |schema: &str| name.is_none_or(|name| name == schema);
         let schemas: Vec<(&str, &Served)> = serving
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
     use crate::domain::admission::Compiled;
 
-    fn desk() -> Desk {
+    fn handler() -> AdmissionHandler {
         let declaration = json!({
             "targets": [{ "version": "v1", "resource": "things", "path": ".spec" }],
             "references": [{ "path": ".secret", "resource": "secrets", "message": "it is not there" }],
@@ -307,15 +307,15 @@ mod tests {
         let schema = Compiled::new(&serde_json::from_value(declaration).expect("a declaration"));
         let served =
             Served { schema: Arc::new(schema.expect("it compiles")), facts: json!({}), missing: Vec::new() };
-        let serving = Serving::default();
+        let serving = ServedSchemas::default();
         serving.set([("one".to_owned(), served)].into());
         let references = References::new(|reference| async move { Some(reference.name == "there") }.boxed());
-        Desk::new(serving, references, Arc::default())
+        AdmissionHandler::new(serving, references, Arc::default())
     }
 
-    async fn post(desk: &Desk, path: &str, body: String) -> (StatusCode, String) {
+    async fn post(handler: &AdmissionHandler, path: &str, body: String) -> (StatusCode, String) {
         let request = Request::post(path).body(Body::from(body)).expect("a request");
-        let response = desk.clone().router().oneshot(request).await.expect("an answer");
+        let response = handler.clone().router().oneshot(request).await.expect("an answer");
         let status = response.status();
         let body = response.into_body().collect().await.expect("a body").to_bytes();
         (status, String::from_utf8(body.to_vec()).expect("text"))
@@ -335,7 +335,7 @@ mod tests {
 
     #[tokio::test]
     async fn references_are_looked_up_by_validation() {
-        let desk = desk();
+        let handler = handler();
         for (path, secret, expected) in [
             ("/validate/one", "gone", json!(["spec.secret: it is not there"])),
             ("/validate", "gone", json!(["spec.secret: it is not there"])),
@@ -343,12 +343,12 @@ mod tests {
             ("/mutate/one", "gone", Value::Null),
             ("/validate/other", "gone", Value::Null),
         ] {
-            let (status, answer) = post(&desk, path, body(secret)).await;
+            let (status, answer) = post(&handler, path, body(secret)).await;
             assert_eq!(status, StatusCode::OK);
             let answer: Value = serde_json::from_str(&answer).expect("JSON");
             assert_eq!(answer["response"]["warnings"], expected, "{path} {secret}");
         }
-        let shown = desk.metrics.text();
+        let shown = handler.metrics.text();
         assert!(
             shown.contains(
                 r#"etch_admission_reviews_total{schema="one",operation="CREATE",outcome="Warned"} 1"#
@@ -359,18 +359,19 @@ mod tests {
 
     #[tokio::test]
     async fn what_cannot_be_answered_is_refused_in_a_line() {
-        let desk = desk();
-        let (status, line) = post(&desk, "/validate/one", "{}".to_owned()).await;
+        let handler = handler();
+        let (status, line) = post(&handler, "/validate/one", "{}".to_owned()).await;
         assert_eq!(
             (status, &*line),
             (StatusCode::BAD_REQUEST, "the body is not an AdmissionReview of admission.k8s.io/v1\n")
         );
-        let (status, _) = post(&desk, "/mutate", " ".repeat(LARGEST + 1)).await;
+        let (status, _) = post(&handler, "/mutate", " ".repeat(LARGEST + 1)).await;
         assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
         let declared = Request::post("/mutate").header("content-length", LARGEST + 1);
-        let response = desk.clone().router().oneshot(declared.body(Body::empty()).expect("a request")).await;
+        let response =
+            handler.clone().router().oneshot(declared.body(Body::empty()).expect("a request")).await;
         assert_eq!(response.expect("an answer").status(), StatusCode::PAYLOAD_TOO_LARGE);
-        assert_eq!(post(&desk, "/nothing", String::new()).await.0, StatusCode::NOT_FOUND);
+        assert_eq!(post(&handler, "/nothing", String::new()).await.0, StatusCode::NOT_FOUND);
     }
 
     /// A request whose body never comes.
@@ -381,8 +382,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn requests_are_bounded_in_time_and_number() {
-        let desk = desk();
-        let router = desk.clone().router();
+        let handler = handler();
+        let router = handler.clone().router();
         let mut waiting = tokio::task::JoinSet::new();
         for _ in 0..MOST {
             waiting.spawn(router.clone().oneshot(endless()));
@@ -399,19 +400,22 @@ mod tests {
             assert_eq!(late.status(), StatusCode::GATEWAY_TIMEOUT);
         }
         assert_eq!(begun.elapsed().as_secs(), PATIENCE.as_secs(), "on a clock that stands still");
-        assert_eq!(desk.room.available_permits(), LARGEST_SUM / 1024, "nothing is left behind");
-        let (status, _) = post(&desk, "/validate/one", body("there")).await;
+        assert_eq!(handler.room.available_permits(), LARGEST_SUM / 1024, "nothing is left behind");
+        let (status, _) = post(&handler, "/validate/one", body("there")).await;
         assert_eq!(status, StatusCode::OK);
     }
 
     #[tokio::test]
     async fn an_answer_does_not_depend_on_the_dry_run() {
-        let desk = desk();
+        let handler = handler();
         let asked = body("gone");
         let mut dry: Value = serde_json::from_str(&asked).expect("JSON");
         dry["request"]["dryRun"] = json!(true);
         for path in ["/mutate/one", "/validate/one"] {
-            assert_eq!(post(&desk, path, asked.clone()).await, post(&desk, path, dry.to_string()).await);
+            assert_eq!(
+                post(&handler, path, asked.clone()).await,
+                post(&handler, path, dry.to_string()).await
+            );
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::review::{Asked, Reviewed, enveloped};
 use crate::domain::admission::Operation;
 use crate::domain::json::{Json, copy};
-use crate::domain::upgrade::{Ruling, matters};
+use crate::domain::upgrade::{GuardDecision, matters};
 
 /// Etch's own CRDs: what would keep it from coming up must not depend on it.
 const OWN: &str = "etch-operator.io";
@@ -24,7 +24,7 @@ pub struct Update {
     pub new: Json,
 }
 
-type Judge = dyn Fn(Update, Instant) -> BoxFuture<'static, Ruling> + Send + Sync;
+type Judge = dyn Fn(Update, Instant) -> BoxFuture<'static, GuardDecision> + Send + Sync;
 
 /// Who judges updates; nobody by default, and then all of them pass.
 #[derive(Clone, Default)]
@@ -33,15 +33,15 @@ pub struct Upgrades(Option<Arc<Judge>>);
 impl Upgrades {
     /// Asks this, with the moment at which the answer has to be there.
     pub fn new(
-        judge: impl Fn(Update, Instant) -> BoxFuture<'static, Ruling> + Send + Sync + 'static,
+        judge: impl Fn(Update, Instant) -> BoxFuture<'static, GuardDecision> + Send + Sync + 'static,
     ) -> Self {
         Self(Some(Arc::new(judge)))
     }
 
-    pub(super) async fn judge(&self, update: Option<Update>, until: Instant) -> Ruling {
+    pub(super) async fn judge(&self, update: Option<Update>, until: Instant) -> GuardDecision {
         match (&self.0, update) {
             (Some(judge), Some(update)) => judge(update, until).await,
-            _ => Ruling::default(),
+            _ => GuardDecision::default(),
         }
     }
 }
@@ -61,8 +61,8 @@ pub(super) fn update(asked: &Asked) -> Option<Update> {
 }
 
 /// The answer in the form that the API server reads.
-pub(super) fn answer(asked: &Asked, ruling: &Ruling) -> (Json, Reviewed) {
-    let Ruling { refusal, warnings } = ruling;
+pub(super) fn answer(asked: &Asked, decision: &GuardDecision) -> (Json, Reviewed) {
+    let GuardDecision { refusal, warnings } = decision;
     let mut response = json!({ "uid": asked.text("/uid"), "allowed": refusal.is_none() });
     if let Some(message) = refusal {
         response["status"] = status(message);
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn a_refusal_has_the_words_and_the_code() {
-        let ruling = Ruling { refusal: Some("no".to_owned()), warnings: Vec::new() };
-        let (answer, reviewed) = answer(&asked(|_| ()), &ruling);
+        let decision = GuardDecision { refusal: Some("no".to_owned()), warnings: Vec::new() };
+        let (answer, reviewed) = answer(&asked(|_| ()), &decision);
         assert_eq!(reviewed, Reviewed::Denied);
         let response = &answer["response"];
         assert_eq!((&response["uid"], &response["allowed"]), (&json!("7"), &json!(false)));

@@ -7,7 +7,7 @@ mod fill;
 mod find;
 pub mod meta;
 mod nulls;
-mod own;
+mod prune_defaults;
 mod read;
 mod tree;
 
@@ -15,7 +15,7 @@ pub use added::added;
 pub use digest::Digest;
 pub(crate) use fill::fill;
 pub(crate) use find::{Below, filled, gaps, places};
-pub(crate) use own::{Standing, pruned};
+pub(crate) use prune_defaults::{Standing, pruned};
 pub use read::{ReadError, read};
 pub(crate) use tree::Node;
 

@@ -11,7 +11,7 @@ use crate::demo::cast::{ACTORS, Role};
 use crate::demo::claims::{Claim, named, not_held, not_whole, other_generation, other_owners, written_since};
 use crate::demo::layout::table;
 use crate::demo::screen::Screen;
-use crate::demo::stage::{Rehearsal, Stage};
+use crate::demo::stage::{ActorApply, Stage};
 use crate::demo::view::{Snapshot, View};
 use crate::operator::Operator;
 
@@ -93,14 +93,14 @@ async fn free_to_apply(stage: &Stage, view: &View, seen: &Snapshot) -> Result<Cl
         actor.manager,
         named(value),
     );
-    let owner = Rehearsal { actor, manager: actor.manager, document: actor.manifest()? };
+    let owner = ActorApply { actor, manager: actor.manager, document: actor.manifest()? };
     let mut document = json!({"apiVersion": view.shown["apiVersion"], "kind": view.shown["kind"]});
     field.set(&mut document, value.cloned().unwrap_or_default());
-    let anyone = Rehearsal { actor, manager: "anyone", document };
+    let anyone = ActorApply { actor, manager: "anyone", document };
     let mut problem = None;
-    for rehearsal in [owner, anyone] {
-        let refused = stage.rehearse(&rehearsal).await?.ok().err();
-        problem = problem.or(refused.map(|error| format!("as {}: {error}", rehearsal.manager)));
+    for apply in [owner, anyone] {
+        let refused = stage.dry_run(&apply).await?.ok().err();
+        problem = problem.or(refused.map(|error| format!("as {}: {error}", apply.manager)));
     }
     Ok(Claim::that(text, problem))
 }

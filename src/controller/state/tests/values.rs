@@ -17,7 +17,7 @@ use crate::domain::json::Json;
 use crate::domain::object::{IGNORE_ANNOTATION, Object};
 use crate::domain::object_state::{ObjectState, Skipped};
 use crate::domain::path::Path;
-use crate::domain::plan::{Outcome, Performing, Plan, Record, Step, Terms, decide, unproved};
+use crate::domain::plan::{Outcome, Plan, Record, Step, Terms, WriteMachine, decide, unproved};
 use crate::domain::refusal::Refusal;
 use crate::domain::schema::Pool;
 
@@ -88,8 +88,8 @@ impl ValueCase {
                 let answer = self.answer.as_ref().expect("an answer to the write");
                 let code = answer["code"].as_u64().and_then(|code| u16::try_from(code).ok());
                 let refusal = Refusal::read(code.expect("a code"), None, answer.to_string().as_bytes());
-                let (mut performing, _) = Performing::begin(crd, object, &write, &terms);
-                let step = performing.refused(refusal);
+                let (mut machine, _) = WriteMachine::begin(crd, object, &write, &terms);
+                let step = machine.refused(refusal);
                 let Step::Done(Outcome::Rejected(rejection)) = step else {
                     panic!("{}: {step:?}", self.name)
                 };

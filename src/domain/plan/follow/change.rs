@@ -14,7 +14,7 @@ const REMEMBERED: usize = 8;
 
 /// What a default gave before, at one place of the schema.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Past {
+pub struct OldDefault {
     /// Where it stands or stood.
     pub path: Path,
     /// What was filled in there, the latest first.
@@ -57,10 +57,10 @@ impl Change {
 ///
 /// Where they were, nothing older is left to be moved. Where not, objects may hold values of either: other writers store what
 /// the server shows, whether Etch has settled or not.
-pub fn past(defaults: Vec<Past>, is_finished: bool, older: Vec<Past>) -> Vec<Past> {
+pub fn past(defaults: Vec<OldDefault>, is_finished: bool, older: Vec<OldDefault>) -> Vec<OldDefault> {
     let mut all: BTreeMap<Path, Vec<Json>> = BTreeMap::new();
     let older = older.into_iter().filter(|_| !is_finished);
-    for Past { path, values } in defaults.into_iter().chain(older) {
+    for OldDefault { path, values } in defaults.into_iter().chain(older) {
         let known = all.entry(path).or_default();
         for value in values {
             if known.len() < REMEMBERED && !known.iter().any(|other| same(other, &value)) {
@@ -68,22 +68,22 @@ pub fn past(defaults: Vec<Past>, is_finished: bool, older: Vec<Past>) -> Vec<Pas
             }
         }
     }
-    all.into_iter().map(|(path, values)| Past { path, values }).collect()
+    all.into_iter().map(|(path, values)| OldDefault { path, values }).collect()
 }
 
 /// What the defaults of a CRD give, as the past of those that come after them.
-pub fn past_of(crd: &Crd) -> Vec<Past> {
-    given(crd.compiled()).into_iter().map(|(path, value)| Past { path, values: vec![value] }).collect()
+pub fn past_of(crd: &Crd) -> Vec<OldDefault> {
+    given(crd.compiled()).into_iter().map(|(path, value)| OldDefault { path, values: vec![value] }).collect()
 }
 
 /// The defaults that are no longer what they were, in the order of their paths. `follow` are the paths that a policy names.
 ///
 /// A default is compared as it is filled in, with those below it. One that is itself invalid is not followed.
-pub fn changes(past: &[Past], crd: &Crd, follow: &[Path]) -> Vec<Change> {
+pub fn changes(past: &[OldDefault], crd: &Crd, follow: &[Path]) -> Vec<Change> {
     let mut present = given(crd.compiled());
     let mut changes: Vec<Change> = past
         .iter()
-        .filter_map(|Past { path, values }| {
+        .filter_map(|OldDefault { path, values }| {
             let present = present.remove(path);
             let past: Vec<Json> =
                 values.iter().filter(|value| present.as_ref() != Some(*value)).cloned().collect();

@@ -2,8 +2,8 @@
 //! It must not move what anybody may own: where that is not known, the value is kept.
 
 mod change;
-mod free;
 mod places;
+mod unowned;
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::domain::object::Object;
 use crate::domain::path::{Path, Step};
 use crate::domain::without::remove;
 
-pub use change::{Change, Past, changes, is_followable, past, past_of};
+pub use change::{Change, OldDefault, changes, is_followable, past, past_of};
 
 /// The most values that one write moves: a server takes a JSON patch of 10,000 operations, and an object is looked at again
 /// after each write.
@@ -54,7 +54,7 @@ pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> 
         return Following::default();
     }
     found.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let mut free = free::Free::of(object, crd);
+    let mut unowned = unowned::Unowned::of(object, crd);
     let mut moves: Vec<(Path, Option<&Json>)> = Vec::new();
     let mut kept = BTreeSet::new();
     for (place, change) in found {
@@ -62,7 +62,7 @@ pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> 
         if is_moved_already {
             continue;
         }
-        if change.is_followed() && moves.len() < MOST && free.has(&place) {
+        if change.is_followed() && moves.len() < MOST && unowned.has(&place) {
             moves.push((place, change.present()));
         } else {
             kept.insert(place);
@@ -151,7 +151,7 @@ fn plan(object: &Object, crd: &Crd, terms: &Terms, moves: &[(Path, Option<&Json>
 fn broken(object: &Object, crd: &Crd, moves: &[(Path, Option<&Json>)]) -> Vec<Broken> {
     // What a default that is gone leaves behind is for no scope of the present defaults to tell.
     let is_reached =
-        |(place, present): &(Path, Option<&Json>)| present.is_none() || crd.guard().reaches(place);
+        |(place, present): &(Path, Option<&Json>)| present.is_none() || crd.breakable_scopes().covers(place);
     if !moves.iter().any(is_reached) {
         return Vec::new();
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::plan::{Change, HiddenFields, Ownership, Past, Record, Terms, changes};
+use crate::domain::plan::{Change, HiddenFields, OldDefault, Ownership, Record, Terms, changes};
 
 /// One CRD and what is decided about its objects.
 #[derive(Deserialize)]
@@ -164,10 +164,10 @@ impl File {
 
     pub(super) fn changes(&self, crd: &Crd) -> Vec<Change> {
         let path = |text: &String| text.parse().expect("a path");
-        let past: Vec<Past> = self
+        let past: Vec<OldDefault> = self
             .past
             .iter()
-            .map(|(text, values)| Past {
+            .map(|(text, values)| OldDefault {
                 path: path(text),
                 values: values.iter().cloned().map(Json::from).collect(),
             })

@@ -7,7 +7,7 @@ use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::plan::{
-    Outcome, PatchKind, Performing, Plan, Record, Step, Strategy, Terms, changes, decide, follow, past_of,
+    Outcome, PatchKind, Plan, Record, Step, Strategy, Terms, WriteMachine, changes, decide, follow, past_of,
 };
 
 /// As many as the server keeps (fact W20).
@@ -22,16 +22,16 @@ fn a_rewrite_that_makes_the_server_gather_the_oldest_loses_nobody() {
     };
     assert_eq!(write.strategy, Strategy::Rewrite);
     let terms = Terms::default();
-    let (mut performing, ahead) = Performing::begin(&crd, &object, &write, &terms);
+    let (mut machine, ahead) = WriteMachine::begin(&crd, &object, &write, &terms);
     assert_eq!(ahead.kind, PatchKind::Apply);
-    performing.answered(with_revision(object.clone(), "11"));
+    machine.answered(with_revision(object.clone(), "11"));
     let mut after = with_revision(gathered("v1", Some("blue")), "12");
-    let released = performing.answered(after.clone());
+    let released = machine.answered(after.clone());
     assert!(matches!(released, Step::Send(_)), "{released:?}");
     without_ours(&mut after);
-    let proof = performing.answered(with_revision(after.clone(), "13"));
+    let proof = machine.answered(with_revision(after.clone(), "13"));
     assert!(matches!(proof, Step::Send(_)), "{proof:?}");
-    let done = performing.answered(with_revision(after, "13"));
+    let done = machine.answered(with_revision(after, "13"));
     assert!(matches!(done, Step::Done(Outcome::Written { .. })), "{done:?}");
 }
 
@@ -44,11 +44,11 @@ fn a_followed_default_that_makes_the_server_gather_the_oldest_loses_nobody() {
     let Some(Plan::Write(write)) = follow(&object, &new, &terms, &changes).plan else {
         panic!("nothing to move")
     };
-    let (mut performing, _) = Performing::begin(&new, &object, &write, &terms);
+    let (mut machine, _) = WriteMachine::begin(&new, &object, &write, &terms);
     let mut after = with_revision(gathered("v1", Some("blue")), "11");
-    performing.answered(after.clone());
+    machine.answered(after.clone());
     without_ours(&mut after);
-    let done = performing.answered(with_revision(after, "12"));
+    let done = machine.answered(with_revision(after, "12"));
     assert!(matches!(done, Step::Done(Outcome::Followed(_))), "{done:?}");
 }
 

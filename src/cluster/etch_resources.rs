@@ -1,0 +1,214 @@
+//! What Etch itself publishes in the cluster: the conditions on CRDs, the reports, and the status of policies.
+//! It must not name a field of anybody else's: what it applies here is forced.
+
+use http::Method;
+use kube::Resource as _;
+use serde_json::{Value, json};
+
+use super::call::{forced, get, send};
+use super::crds::{METADATA, answered_with};
+use super::{CallError, Cluster};
+use crate::api::{DefaultsPolicy, DefaultsPolicyStatus, DefaultsReport, DefaultsReportStatus, GROUP};
+use crate::domain::condition::Condition;
+use crate::domain::crd::Resource;
+use crate::domain::json::Json;
+use crate::domain::object::Object;
+
+impl Cluster {
+    /// Puts our conditions, all of them, on a CRD; an empty list takes them away.
+    ///
+    /// The uid makes sure that it is the CRD that was judged.
+    ///
+    /// # Errors
+    /// See [`CallError`]. 404 and 409 may mean that the CRD is gone or was created again.
+    pub async fn set_conditions(
+        &self,
+        name: &str,
+        uid: &str,
+        conditions: &[Condition],
+    ) -> Result<(), CallError> {
+        match self.apply_conditions(name, uid, conditions).await {
+            // Servers before 1.35 do not know the generation in a CRD's condition, and refuse to apply what they do not know.
+            Err(CallError::Refused(refusal)) if refusal.mentions("field not declared in schema") => {
+                let without: Vec<Condition> = conditions
+                    .iter()
+                    .map(|condition| Condition { observed_generation: None, ..condition.clone() })
+                    .collect();
+                self.apply_conditions(name, uid, &without).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn apply_conditions(
+        &self,
+        name: &str,
+        uid: &str,
+        conditions: &[Condition],
+    ) -> Result<(), CallError> {
+        let body = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": name, "uid": uid },
+            "status": { "conditions": conditions },
+        });
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}/status");
+        self.apply(&path, body).await
+    }
+
+    /// The report on a CRD; none if there is none yet, or it is about an earlier CRD of that name. It has no status while that is
+    /// still an earlier CRD's.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn report(&self, crd: &str, uid: &str) -> Result<Option<DefaultsReport>, CallError> {
+        match self.call(get(&report_path(crd))).await {
+            Ok(body) => {
+                let mut report: DefaultsReport =
+                    serde_json::from_slice(&body).map_err(CallError::malformed)?;
+                // Reports of releases that did not set it have none.
+                report.status = report.status.filter(|status| ["", uid].contains(&status.crd_uid.as_str()));
+                Ok(Some(report).filter(|report| report.spec.crd_uid == uid))
+            }
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Creates the report on a CRD, or makes one that is left from an earlier CRD of that name this one's.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn open_report(&self, crd: &str, uid: &str) -> Result<(), CallError> {
+        let owner = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "name": crd,
+            "uid": uid,
+        });
+        let body = json!({
+            "apiVersion": DefaultsReport::api_version(&()),
+            "kind": DefaultsReport::kind(&()),
+            "metadata": { "name": crd, "ownerReferences": [owner] },
+            "spec": { "crd": crd, "crdUid": uid },
+        });
+        // An apply creates what is not there.
+        self.apply(&report_path(crd), body).await.map_err(CallError::of_own_resource)
+    }
+
+    /// Replaces the status of the report on a CRD.
+    ///
+    /// # Errors
+    /// See [`CallError`]; 404 where there is no report yet.
+    pub async fn set_report(&self, crd: &str, status: &DefaultsReportStatus) -> Result<(), CallError> {
+        let body = json!({
+            "apiVersion": DefaultsReport::api_version(&()),
+            "kind": DefaultsReport::kind(&()),
+            "metadata": { "name": crd },
+            "status": status,
+        });
+        self.apply(&format!("{}/status", report_path(crd)), body).await
+    }
+
+    /// All reports; none where their CRD is gone.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn all_reports(&self) -> Result<Vec<Object>, CallError> {
+        self.all_of(&reports()).await.map(Option::unwrap_or_default)
+    }
+
+    /// All policies; `None` where their CRD is not installed.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn all_policies(&self) -> Result<Option<Vec<Object>>, CallError> {
+        self.all_of(&policies()).await
+    }
+
+    /// All objects of a resource; `None` where there is no such resource.
+    async fn all_of(&self, resource: &Resource) -> Result<Option<Vec<Object>>, CallError> {
+        let (mut found, mut next) = (Vec::new(), None);
+        loop {
+            let page = match self.page(resource, next.as_deref()).await {
+                Err(error) if error.code() == Some(404) => return Ok(None),
+                page => page?,
+            };
+            found.extend(page.objects);
+            next = page.next;
+            if next.is_none() {
+                return Ok(Some(found));
+            }
+        }
+    }
+
+    /// Deletes a report, if it is still this one. The operator has no permission for that, and no need of it.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn delete_report(&self, name: &str, uid: &str) -> Result<(), CallError> {
+        let body = json!({ "preconditions": { "uid": uid } });
+        match self.call(send(Method::DELETE, &report_path(name), Json::from(body).to_vec())).await {
+            Err(error) if error.code() == Some(404) => Ok(()),
+            answer => answer.map(drop),
+        }
+    }
+
+    /// Replaces the status of a policy. The uid makes sure that it is the policy that was read.
+    ///
+    /// # Errors
+    /// See [`CallError`]. 404 and 409 may mean that the policy is gone or was created again.
+    pub async fn set_policy_status(
+        &self,
+        name: &str,
+        uid: &str,
+        status: &DefaultsPolicyStatus,
+    ) -> Result<(), CallError> {
+        let body = json!({
+            "apiVersion": DefaultsPolicy::api_version(&()),
+            "kind": DefaultsPolicy::kind(&()),
+            "metadata": { "name": name, "uid": uid },
+            "status": status,
+        });
+        self.apply(&format!("/apis/{GROUP}/v1alpha1/defaultspolicies/{name}/status"), body).await
+    }
+
+    /// Applies what only Etch has a say in. Forced: whoever replaces all conditions of a CRD comes to own ours as well, and an
+    /// apply that is not forced is refused from then on. Nobody reads the answer, and that of a large CRD is as large.
+    pub(super) async fn apply(&self, path: &str, body: Value) -> Result<(), CallError> {
+        let request = answered_with(forced(path, Json::from(body).to_vec()), METADATA);
+        self.call(request).await.map(drop)
+    }
+}
+
+/// Where policies are.
+pub fn policies() -> Resource {
+    Resource {
+        group: GROUP.to_owned(),
+        version: "v1alpha1".to_owned(),
+        plural: "defaultspolicies".to_owned(),
+    }
+}
+
+/// Where EmbeddedSchemas are.
+pub fn embedded_schemas() -> Resource {
+    Resource { group: GROUP.to_owned(), version: "v1alpha1".to_owned(), plural: "embeddedschemas".to_owned() }
+}
+
+/// Where reports are.
+pub fn reports() -> Resource {
+    Resource { group: GROUP.to_owned(), version: "v1alpha1".to_owned(), plural: "defaultsreports".to_owned() }
+}
+
+/// Where CRDs are.
+pub fn crds() -> Resource {
+    Resource {
+        group: "apiextensions.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        plural: "customresourcedefinitions".to_owned(),
+    }
+}
+
+fn report_path(name: &str) -> String {
+    format!("/apis/{GROUP}/v1alpha1/defaultsreports/{name}")
+}

@@ -1,0 +1,181 @@
+//! How many objects are asked for at a time: as many as there is room for, by what was seen of their size.
+//! It must not make anybody wait: who finds hardly any room gets pages of one object.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Form;
+use crate::domain::crd::Resource;
+
+/// The most objects per page of a list, as client-go's pager has it.
+pub const PAGE_SIZE: u32 = 500;
+/// Objects on the first page of a resource of which nothing has been read: they may be of 1.5 MB each.
+const FIRST_PAGE: u32 = 25;
+/// How large one of them is taken to be, in bytes, until the page is there.
+const USUAL: usize = 64 << 10;
+/// How large a page is to be, in bytes…
+const PAGE_BYTES: usize = 2 << 20;
+/// …and all pages that are held at the same time: hundreds of CRDs may wait for their writes, each with a page in hand.
+const ROOM: usize = 16 << 20;
+/// No page takes more than this part of the room that is left, so that some is left for the next one.
+const SHARE: usize = 4;
+/// How much larger than the page before one may be: the objects on it may be larger, too.
+const GROWTH: u32 = 4;
+
+/// What all pages share.
+#[derive(Debug, Default)]
+pub(super) struct PageBudget(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Bytes of the pages that are held, and of those that were asked for as far as one can tell.
+    taken: usize,
+    seen: HashMap<(Resource, Form), Seen>,
+}
+
+/// What was seen of a resource in one form.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// How many objects may be asked for, where there is room.
+    limit: u32,
+    /// How large one was on the last page, and the largest page, in bytes.
+    each: usize,
+    largest: usize,
+}
+
+/// The room that one page takes until this is dropped.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    budget: Arc<PageBudget>,
+    of: (Resource, Form),
+    bytes: usize,
+    /// How many objects were asked for.
+    pub(super) limit: u32,
+}
+
+impl PageBudget {
+    /// Takes the room for a page that is about to be asked for.
+    pub(super) fn reserve(self: &Arc<Self>, resource: &Resource, form: Form) -> Reservation {
+        let of = (resource.clone(), form);
+        let mut state = self.lock();
+        let Seen { limit, each, largest } = state.seen.get(&of).copied().unwrap_or(Seen {
+            limit: FIRST_PAGE,
+            each: USUAL,
+            largest: FIRST_PAGE as usize * USUAL,
+        });
+        let fitting = ROOM.saturating_sub(state.taken) / SHARE / each.max(1);
+        let limit = limit.min(u32::try_from(fitting).unwrap_or(PAGE_SIZE)).max(1);
+        let bytes = largest.min(limit as usize * each);
+        state.taken += bytes;
+        drop(state);
+        Reservation { budget: self.clone(), of, bytes, limit }
+    }
+
+    /// Whether at least half of the room is free.
+    pub(super) fn is_half_free(&self) -> bool {
+        self.lock().taken <= ROOM / 2
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Numbers that may be off by one page are better than none.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reservation {
+    /// Takes in how large the page is that has come.
+    pub(super) fn set_actual_size(&mut self, objects: usize, bytes: usize) {
+        let mut state = self.budget.lock();
+        state.taken = state.taken - self.bytes + bytes;
+        self.bytes = bytes;
+        if objects == 0 {
+            return;
+        }
+        let each = (bytes / objects).max(1);
+        let before = state.seen.get(&self.of).copied();
+        let proven = before.map_or(0, |before| before.limit).max(self.limit.saturating_mul(GROWTH));
+        let fitting = u32::try_from(PAGE_BYTES / each).unwrap_or(PAGE_SIZE);
+        let limit = fitting.min(proven).clamp(1, PAGE_SIZE);
+        let largest = before.map_or(0, |before| before.largest).max(bytes);
+        state.seen.insert(self.of.clone(), Seen { limit, each, largest });
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.budget.lock().taken -= self.bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(name: impl ToString) -> Resource {
+        Resource { group: "example.com".to_owned(), version: "v1".to_owned(), plural: name.to_string() }
+    }
+
+    /// A page of a resource that has `objects` of `each` bytes.
+    fn page(
+        budget: &Arc<PageBudget>,
+        name: impl ToString,
+        objects: usize,
+        each: usize,
+    ) -> (usize, Reservation) {
+        let mut reservation = budget.reserve(&resource(name), Form::Whole);
+        let objects = objects.min(reservation.limit as usize);
+        reservation.set_actual_size(objects, objects * each);
+        (objects, reservation)
+    }
+
+    #[test]
+    fn pages_of_any_number_of_resources_are_bounded_together() {
+        let budget = Arc::new(PageBudget::default());
+        let held: Vec<_> = (0..500).map(|name| page(&budget, name, 1_000, 8 << 10)).collect();
+        assert!(budget.lock().taken <= ROOM + 500 * (8 << 10), "{} bytes", budget.lock().taken);
+        assert_eq!((held[0].0, held[499].0), (25, 1));
+        drop(held);
+        assert_eq!(budget.lock().taken, 0);
+        assert_eq!(page(&budget, 499, 1_000, 8 << 10).0, 4);
+    }
+
+    #[test]
+    fn small_lists_of_hundreds_of_resources_are_held_whole() {
+        let budget = Arc::new(PageBudget::default());
+        let held: Vec<_> = (0..500).map(|name| page(&budget, name, 20, 1_100)).collect();
+        assert!(held.iter().all(|(objects, _)| *objects == 20));
+    }
+
+    #[test]
+    fn a_page_that_was_small_for_lack_of_room_makes_none_smaller_that_follows() {
+        let budget = Arc::new(PageBudget::default());
+        let sizes = (0..5).map(|_| page(&budget, "things", 1_000, 1_000).0);
+        assert_eq!(sizes.collect::<Vec<_>>(), [25, 100, 400, 500, 500]);
+        let others: Vec<_> = (0..500).map(|name| page(&budget, name, 1_000, 100 << 10)).collect();
+        assert_eq!(page(&budget, "things", 1_000, 1_000).0, 1);
+        drop(others);
+        assert_eq!(page(&budget, "things", 1_000, 1_000).0, 500);
+    }
+
+    #[test]
+    fn there_is_room_ahead_while_half_of_it_is_free() {
+        let budget = Arc::new(PageBudget::default());
+        let mut held = Vec::new();
+        while budget.is_half_free() {
+            held.push(page(&budget, "things", 1_000, 100 << 10));
+        }
+        let taken = budget.lock().taken;
+        assert!(taken > ROOM / 2 && taken <= ROOM / 2 + (3 << 20), "{taken} bytes");
+        held.pop();
+        assert!(budget.is_half_free());
+    }
+
+    #[test]
+    fn what_was_asked_for_and_never_came_takes_no_room() {
+        let budget = Arc::new(PageBudget::default());
+        let asked: Vec<_> = (0..4).map(|name| budget.reserve(&resource(name), Form::Whole)).collect();
+        assert_eq!(budget.lock().taken, 4 * 25 * USUAL);
+        drop(asked);
+        assert_eq!(budget.lock().taken, 0);
+    }
+}

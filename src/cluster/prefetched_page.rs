@@ -1,0 +1,59 @@
+//! A page of a list that was asked for, while what came before it is processed.
+//! It must not wait for whoever asked.
+
+use tokio::task::JoinHandle;
+use tracing::Instrument as _;
+
+use super::{CallError, Cluster, Form, RawPage, Scope};
+use crate::domain::crd::Resource;
+
+/// A page that is on its way; its request ends with it.
+#[derive(Debug)]
+pub struct PrefetchedPage(JoinHandle<Result<RawPage, CallError>>);
+
+impl PrefetchedPage {
+    /// Begins what reads the page.
+    pub(super) fn read_by(
+        reading: impl Future<Output = Result<RawPage, CallError>> + Send + 'static,
+    ) -> Self {
+        Self(tokio::spawn(reading.in_current_span()))
+    }
+
+    /// Waits for the page; to be asked no more once it has come. This future may be dropped at any time.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn page(&mut self) -> Result<RawPage, CallError> {
+        let page = (&mut self.0).await;
+        // A task that is never cancelled fails only by a panic, which goes on here.
+        page.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+    }
+}
+
+impl Drop for PrefetchedPage {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Cluster {
+    /// Asks for a page, as [`Self::raw_page`] does, without waiting for it.
+    pub fn prefetch(
+        &self,
+        resource: &Resource,
+        scope: &Scope,
+        form: Form,
+        after: Option<&str>,
+    ) -> PrefetchedPage {
+        let (cluster, resource, scope) = (self.clone(), resource.clone(), scope.clone());
+        let after = after.map(str::to_owned);
+        PrefetchedPage::read_by(
+            async move { cluster.raw_page(&resource, &scope, form, after.as_deref()).await },
+        )
+    }
+
+    /// Whether a page may be asked for while another one is held: the pages that nobody can do without come first.
+    pub fn can_prefetch(&self) -> bool {
+        self.page_budget.is_half_free()
+    }
+}

@@ -1,0 +1,133 @@
+//! Watches that follow each other: what happens to a resource from a version on, until only a new list can help.
+//! It must not list, and must not keep objects.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tokio::time::Instant;
+
+use super::{Backoff, CallError, Change, Cluster, Watch};
+use crate::domain::crd::Resource;
+use crate::domain::object::Object;
+
+/// A watch that ends sooner than this was closed at once (fact K2), whatever it delivered until then.
+const AT_ONCE: Duration = Duration::from_secs(1);
+/// After a failure, a watch that stands this long works again, even if nothing has happened since.
+const STEADY: Duration = Duration::from_secs(10);
+
+/// What happens to the objects of one resource.
+pub struct ResumingWatch {
+    cluster: Cluster,
+    resource: Resource,
+    /// The resource version up to which everything was delivered.
+    from: String,
+    backoff: Backoff,
+    state: State,
+    /// Whether the last watch failed, and none has worked since.
+    fails: bool,
+}
+
+/// What the watch brings.
+#[derive(Debug)]
+pub enum WatchUpdate {
+    /// An object was created.
+    Created(Object),
+    /// An object was changed.
+    Applied(Object),
+    /// An object was deleted; its last state.
+    Deleted(Object),
+    /// A watch failed. Another follows by itself after this wait.
+    Failed(CallError, Duration),
+    /// After a failure, a watch works again, and nothing has happened in between. Any other item implies that.
+    Resumed,
+}
+
+enum State {
+    Closed { until: Instant },
+    Opening(BoxFuture<'static, Result<Watch, CallError>>),
+    Open { watch: Watch, since: Instant },
+}
+
+impl ResumingWatch {
+    /// Follows the objects of `resource` from a resource version on.
+    pub fn new(cluster: Cluster, resource: Resource, from: String) -> Self {
+        Self {
+            cluster,
+            resource,
+            from,
+            backoff: Backoff::new(Duration::from_millis(500), Duration::from_secs(30)),
+            state: State::Closed { until: Instant::now() },
+            fails: false,
+        }
+    }
+
+    /// The next update. This future may be dropped at any time: nothing is lost by it, nor asked for twice.
+    ///
+    /// # Errors
+    /// Only where the resource version is too old: everything has to be listed again.
+    pub async fn next(&mut self) -> Result<WatchUpdate, CallError> {
+        loop {
+            let ended = match &mut self.state {
+                State::Closed { until } => {
+                    tokio::time::sleep_until(*until).await;
+                    self.state = State::Opening(self.open());
+                    continue;
+                }
+                State::Opening(opening) => match opening.await {
+                    Ok(watch) => {
+                        self.backoff.works();
+                        self.state = State::Open { watch, since: Instant::now() };
+                        continue;
+                    }
+                    Err(error) => error,
+                },
+                State::Open { watch, since } => {
+                    match next(watch, self.fails.then(|| *since + STEADY)).await {
+                        None => {
+                            self.fails = false;
+                            return Ok(WatchUpdate::Resumed);
+                        }
+                        Some(Ok(Some(change))) => {
+                            change.resource_version().clone_into(&mut self.from);
+                            let failed = std::mem::take(&mut self.fails);
+                            return Ok(match change {
+                                Change::Created(object) => WatchUpdate::Created(object),
+                                Change::Applied(object) => WatchUpdate::Applied(object),
+                                Change::Deleted(object) => WatchUpdate::Deleted(object),
+                                Change::Bookmark(_) if failed => WatchUpdate::Resumed,
+                                Change::Bookmark(_) => continue,
+                            });
+                        }
+                        Some(Ok(None)) if since.elapsed() >= AT_ONCE => {
+                            self.state = State::Opening(self.open());
+                            continue;
+                        }
+                        Some(Ok(None)) => CallError::ClosedAtOnce,
+                        Some(Err(error)) => error,
+                    }
+                }
+            };
+            return self.failed(ended);
+        }
+    }
+
+    fn failed(&mut self, error: CallError) -> Result<WatchUpdate, CallError> {
+        let wait = self.backoff.failed(error.retry_after());
+        self.fails = true;
+        self.state = State::Closed { until: Instant::now() + wait };
+        if error.is_expired() { Err(error) } else { Ok(WatchUpdate::Failed(error, wait)) }
+    }
+
+    fn open(&self) -> BoxFuture<'static, Result<Watch, CallError>> {
+        let (cluster, resource, from) = (self.cluster.clone(), self.resource.clone(), self.from.clone());
+        Box::pin(async move { cluster.watch(&resource, &from).await })
+    }
+}
+
+/// The next change; none where there is none until then.
+async fn next(watch: &mut Watch, until: Option<Instant>) -> Option<Result<Option<Change>, CallError>> {
+    match until {
+        Some(until) => tokio::time::timeout_at(until, watch.next()).await.ok(),
+        None => Some(watch.next().await),
+    }
+}

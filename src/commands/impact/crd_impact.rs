@@ -1,0 +1,102 @@
+//! What is reported of one CRD: its schemas, the numbers of its objects, and the objects by name.
+//! It must not print.
+
+use std::collections::BTreeSet;
+
+use etch::cluster::etcd::decode;
+use etch::domain::crd::Crd;
+use etch::domain::impact::{Counted, Effect, Kind, Problem, SchemaChanges, Tally, Upgrade, compare};
+use etch::domain::lint::Finding;
+use etch::domain::object::{Identity, Object};
+use etch::domain::plan::Skip;
+use etch::domain::schema::Schema;
+
+use crate::commands::policy::Rules;
+use crate::commands::sample::Sample;
+
+/// What is reported of one CRD.
+pub(super) struct CrdImpact {
+    pub(super) crd: String,
+    pub(super) old_version: Option<String>,
+    pub(super) new_version: String,
+    pub(super) schemas: SchemaChanges,
+    /// How the operator treats the objects.
+    pub(super) rules: Rules,
+    /// What the API server refuses the upgrade for.
+    pub(super) refusals: Vec<Finding>,
+    /// Whether the cluster has the CRD, as far as it was asked.
+    pub(super) in_cluster: bool,
+    pub(super) tally: Tally,
+    pub(super) details: Sample<Detail>,
+    kinds: BTreeSet<Kind>,
+}
+
+/// An object to which something happens.
+pub(super) struct Detail {
+    pub(super) effect: Effect,
+    /// Whether that is known, and not presumed from the owners.
+    pub(super) exact: bool,
+    pub(super) skipped: Option<Skip>,
+}
+
+impl CrdImpact {
+    pub(super) fn new(name: &str, old: Option<&Crd>, new: &Crd, limit: Option<usize>, rules: Rules) -> Self {
+        let nothing = Schema::default();
+        let old_schema = old.map_or(&nothing, |old| &old.storage().schema);
+        let schemas = compare(old_schema, &new.storage().schema);
+        Self {
+            crd: name.to_owned(),
+            old_version: old.map(|old| old.storage().name.clone()),
+            new_version: new.storage().name.clone(),
+            kinds: schemas.kinds(),
+            schemas,
+            tally: Tally::new(rules.terms()),
+            rules,
+            refusals: Vec::new(),
+            in_cluster: true,
+            details: Sample::new(limit),
+        }
+    }
+
+    /// Notes what the API server refuses the upgrade for.
+    pub(super) fn refuse(&mut self, refusals: Vec<Finding>) {
+        if !refusals.is_empty() {
+            self.kinds.insert(Kind::Problem);
+        }
+        self.refusals = refusals;
+    }
+
+    /// Adds what happens to an object of which etcd holds this.
+    pub(super) fn look(&mut self, upgrade: &Upgrade<'_>, old: &Crd, identity: Identity, value: &[u8]) {
+        let wrong = |problem| Effect { problems: vec![problem], ..Effect::default() };
+        let looked = match decode(value) {
+            Ok(stored) => upgrade.stored(stored).map_err(Problem::Unreadable),
+            Err(opaque) => Err(Problem::Opaque { why: opaque.to_string() }),
+        };
+        match looked {
+            Ok((object, effect)) => self.add(identity, effect, true, Some((&object, old))),
+            Err(problem) => self.add(identity, wrong(problem), true, None),
+        }
+    }
+
+    /// Adds what happens to an object, which comes as it is read before the upgrade where it can be read.
+    pub(super) fn add(
+        &mut self,
+        identity: Identity,
+        mut effect: Effect,
+        exact: bool,
+        read: Option<(&Object, &Crd)>,
+    ) {
+        let Counted { skipped, .. } = self.tally.add(&mut effect, read);
+        if effect.is_none() {
+            return;
+        }
+        self.kinds.extend(effect.kinds());
+        self.details.add(identity, Detail { effect, exact, skipped });
+    }
+
+    /// The sorts of everything that happens, to the schema and to objects.
+    pub(super) fn kinds(&self) -> &BTreeSet<Kind> {
+        &self.kinds
+    }
+}

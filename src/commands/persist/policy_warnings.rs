@@ -1,0 +1,103 @@
+//! Where a pass by hand differs from what the policies of the cluster allow.
+//! It must not prevent it.
+
+use std::collections::BTreeMap;
+
+use etch::api::Mode;
+use etch::domain::plan::{Ownership, Terms};
+
+use crate::commands::policy::{Rules, first};
+
+/// What the policies of the cluster say against writing to the objects of a CRD on these terms.
+pub(super) fn conflicts(rules: &Rules, terms: &Terms) -> Vec<String> {
+    let settings = match rules {
+        Rules::Assumed => return Vec::new(),
+        Rules::Unselected => return vec!["no DefaultsPolicy selects it".to_owned()],
+        Rules::Governed(settings) => settings,
+    };
+    let policy = &settings.policy;
+    let mut said = Vec::new();
+    match settings.mode {
+        Mode::Ignore => said.push(format!("DefaultsPolicy {policy} has mode: Ignore")),
+        Mode::Audit => said.push(format!("DefaultsPolicy {policy} has mode: Audit")),
+        Mode::Persist => {}
+    }
+    said.extend(settings.pause.as_ref().map(|pause| format!("{pause} has paused writes")));
+    // Where the operator writes nothing, it does not undo anything either.
+    if said.is_empty() {
+        match (settings.terms.ownership, terms.ownership) {
+            (Ownership::Own, Ownership::None) => said.push(format!(
+                "DefaultsPolicy {policy} has ownership: Own, so the operator takes back the fields that this releases"
+            )),
+            (Ownership::None, Ownership::Own) => said.push(format!(
+                "DefaultsPolicy {policy} has ownership: None, so the operator releases the fields that this takes"
+            )),
+            _ => {}
+        }
+    }
+    said
+}
+
+/// One warning for each thing that is said, with the first CRDs that it is said of.
+pub(super) fn warnings<'a>(all: impl IntoIterator<Item = (&'a str, &'a [String])>) -> Vec<String> {
+    let mut by_text: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (crd, said) in all {
+        for text in said {
+            by_text.entry(text).or_default().push(crd);
+        }
+    }
+    by_text.into_iter().map(|(text, crds)| format!("{}: {text}", first(&crds))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use etch::api::{Policies, assign};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn said(policies: &[(&str, Value)], ownership: Ownership) -> Vec<String> {
+        let policies = policies.iter().map(|(name, spec)| {
+            let spec = serde_json::from_value(spec.clone()).expect("a policy");
+            ((*name).to_owned(), spec)
+        });
+        let labels = BTreeMap::from([("tier".to_owned(), "gold".to_owned())]);
+        let policies: Policies = policies.collect();
+        let assigned = assign(&policies, "things.example.com", "example.com", &labels, Duration::ZERO);
+        let rules = assigned.map_or(Rules::Unselected, |assigned| Rules::Governed(assigned.settings));
+        conflicts(&rules, &Terms { ownership, ..Terms::default() })
+    }
+
+    #[test]
+    fn what_a_policy_keeps_from_being_written_is_said() {
+        let all = ("default", json!({}));
+        let gold =
+            |mode: &str| ("gold", json!({ "selector": { "matchLabels": { "tier": "gold" } }, "mode": mode }));
+        let none: [&str; 0] = [];
+        assert_eq!(conflicts(&Rules::Assumed, &Terms::default()), none);
+        assert_eq!(said(&[], Ownership::Own), ["no DefaultsPolicy selects it"]);
+        assert_eq!(said(std::slice::from_ref(&all), Ownership::None), none);
+        assert_eq!(said(&[all.clone(), gold("Persist")], Ownership::None), none);
+        assert_eq!(
+            said(&[all.clone(), gold("Ignore")], Ownership::Own),
+            ["DefaultsPolicy gold has mode: Ignore"]
+        );
+        assert_eq!(said(&[all, gold("Audit")], Ownership::None), ["DefaultsPolicy gold has mode: Audit"]);
+        let other = ("default", json!({ "selector": { "groups": ["other.io"] } }));
+        assert_eq!(said(&[other], Ownership::None), ["no DefaultsPolicy selects it"]);
+        let paused = ("default", json!({ "paused": true }));
+        assert_eq!(said(&[paused], Ownership::None), ["DefaultsPolicy default (paused) has paused writes"]);
+        let own = ("default", json!({ "ownership": "Own" }));
+        assert!(said(&[own], Ownership::None)[0].contains("takes back the fields that this releases"));
+    }
+
+    #[test]
+    fn the_same_is_said_once_with_the_first_crds() {
+        let (a, b) = (vec!["no".to_owned()], vec!["no".to_owned(), "never".to_owned()]);
+        let all = [("one", &a), ("two", &b), ("three", &a), ("four", &a), ("five", &a)];
+        let all = all.iter().map(|(name, said)| (*name, said.as_slice()));
+        assert_eq!(warnings(all), ["two: never", "one, two, three and 2 more: no"]);
+    }
+}

@@ -1,0 +1,95 @@
+//! Which policy governs a CRD, for whoever answers about CRDs on this replica.
+//! It must not change anything: the operator keeps the index.
+
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLockReadGuard};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::broadcast;
+
+use super::context::SharedIndex;
+use super::index::{Change, Index};
+use crate::api::{Mode, Settings};
+use crate::domain::upgrade::GuardMode;
+
+/// The operator's index of policies; cheap to clone.
+#[derive(Clone)]
+pub struct PolicyLookup {
+    index: SharedIndex,
+    changes: broadcast::Sender<Change>,
+    settle: Duration,
+}
+
+/// What the policies say for one CRD.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GoverningPolicy {
+    /// The settings of the policy that governs it.
+    pub settings: Settings,
+    /// What that policy asks for when the CRD is upgraded.
+    pub guard_mode: GuardMode,
+}
+
+impl PolicyLookup {
+    pub(super) fn new(index: SharedIndex, changes: broadcast::Sender<Change>, settle: Duration) -> Self {
+        Self { index, changes, settle }
+    }
+
+    /// What the policies say for a CRD as this document has it, labels included; none if no policy selects it.
+    pub fn of(&self, crd: &Value) -> Option<GoverningPolicy> {
+        let metadata = &crd["metadata"];
+        let labels = metadata["labels"].as_object().into_iter().flatten();
+        let labels: BTreeMap<String, String> =
+            labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
+        let (settings, guard_mode) =
+            self.index().guarded(metadata["name"].as_str()?, &labels, self.settle)?;
+        Some(GoverningPolicy { settings, guard_mode })
+    }
+
+    /// Why nothing may be written to the objects of a CRD as this document has it, in a word and a sentence; none if they may be
+    /// written, as where no policy says anything about it.
+    pub(super) fn withheld(&self, crd: &Value) -> Option<(&'static str, String)> {
+        if !self.index().is_complete() {
+            return Some(("Incomplete", "the policies are not known yet".to_owned()));
+        }
+        let Some(GoverningPolicy { settings, .. }) = self.of(crd) else {
+            let pause = self.index().pause_all()?;
+            return Some(("Paused", format!("writes are paused by {pause}")));
+        };
+        let Settings { policy, mode, pause, .. } = settings;
+        match (mode, pause) {
+            (_, Some(pause)) => Some(("Paused", format!("writes are paused by {pause}"))),
+            (Mode::Persist, None) => None,
+            (Mode::Audit, None) => Some(("AuditOnly", format!("DefaultsPolicy {policy} has mode: Audit"))),
+            (Mode::Ignore, None) => Some(("Ignored", format!("DefaultsPolicy {policy} has mode: Ignore"))),
+        }
+    }
+
+    /// Whether any policy asks for upgrades to be checked; none while policies are not known.
+    pub(super) fn asks_for_guard(&self) -> Option<bool> {
+        self.index().asks_for_guard()
+    }
+
+    fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What happens from now on.
+    pub(super) fn changes(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
+    }
+}
+
+/// Waits until policies may say something else; for ever where nobody asks for that.
+pub(super) async fn changed(changes: &mut Option<broadcast::Receiver<Change>>) {
+    if let Some(changes) = changes {
+        loop {
+            match changes.recv().await {
+                Ok(Change::All) | Err(broadcast::error::RecvError::Lagged(_)) => return,
+                Ok(_) => {}
+                Err(broadcast::error::RecvError::Closed) => break,
+            }
+        }
+    }
+    std::future::pending().await
+}

@@ -1,0 +1,111 @@
+//! Watches that fail for long: what is said of objects of which nobody hears any more.
+
+use std::time::Duration;
+
+use super::pass_status::set_default;
+use super::server::{Answer, Request};
+use super::world::{CRDS, POLICIES, THINGS, World, is_about_objects, operate, thing};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+const CRD: &str = "things.example.com";
+/// The ways in which a watch fails.
+const ANSWERS: [fn() -> Answer; 6] = [
+    || Answer::status(503, "ServiceUnavailable", "no"),
+    || Answer::status(429, "TooManyRequests", "no").with_header("retry-after", "5"),
+    || Answer::events([]),
+    || Answer::text(200, "no JSON\n"),
+    || Answer::broken([]),
+    || Answer::Refuse,
+];
+
+fn is_watch(request: &Request) -> bool {
+    request.is_watch() && is_about_objects(request)
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_watches_fail_nothing_is_known_and_that_is_said() {
+    for answer in ANSWERS {
+        let world = World::with(&["a"]);
+        let (cluster, _) = world.serve();
+        let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+        tokio::time::sleep(MINUTE).await;
+        assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "{}", world.persisted());
+        world.fails(move |request| is_watch(request).then(answer));
+        world.end_watches();
+        tokio::time::sleep(MINUTE / 2).await;
+        assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "a short gap is none");
+        tokio::time::sleep(MINUTE).await;
+        let said = world.persisted();
+        assert!(said.starts_with("Unknown WatchFailing: "), "{said}");
+        // A phantom that nobody hears of.
+        world.put(THINGS, thing("unheard"));
+        tokio::time::sleep(HOUR).await;
+        assert_eq!(world.persisted(), said);
+        world.heals();
+        tokio::time::sleep(10 * MINUTE).await;
+        assert!(world.persisted().starts_with("True AllPersisted: 2 of 2"), "{}", world.persisted());
+        operator.await.expect("it ends by itself");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_in_good_order_every_few_seconds_is_no_failure() {
+    let world = World::with(&["a"]);
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    for _ in 0..200 {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        world.end_watches();
+    }
+    assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "{}", world.persisted());
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_no_change_of_crds_or_policies_is_noticed_nothing_is_known_of_any_object() {
+    for (kind, answer) in ANSWERS.into_iter().flat_map(|answer| [(CRDS, answer), (POLICIES, answer)]) {
+        let world = World::with(&["a"]);
+        let (cluster, _) = world.serve();
+        let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+        tokio::time::sleep(MINUTE).await;
+        assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "{}", world.persisted());
+        world.fails(move |request| (request.is_watch() && request.path.ends_with(kind)).then(answer));
+        world.end_watches();
+        tokio::time::sleep(MINUTE / 2).await;
+        assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "a short gap is none");
+        tokio::time::sleep(MINUTE).await;
+        let said = world.persisted();
+        let kinds = if kind == CRDS { "CRDs" } else { "policies" };
+        let expected = format!("Unknown WatchFailing: the watch of {kinds} has failed since ");
+        assert!(said.starts_with(&expected), "{kind}: {said}");
+        // Objects are watched all the same, and a verification changes nothing about it.
+        world.put(THINGS, thing("new"));
+        tokio::time::sleep(HOUR).await;
+        let said = world.persisted();
+        assert!(said.starts_with(&expected), "{said}");
+        world.heals();
+        tokio::time::sleep(2 * MINUTE).await;
+        assert!(world.persisted().starts_with("True AllPersisted: 2 of 2"), "{}", world.persisted());
+        operator.await.expect("it ends by itself");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crd_that_changes_while_nobody_hears_of_it_is_not_said_to_be_stored() {
+    let world = World::with(&["a"]);
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(MINUTE).await;
+    world.fails(|request| (request.is_watch() && request.path.ends_with(CRDS)).then(|| Answer::events([])));
+    world.end_watches();
+    tokio::time::sleep(MINUTE / 2).await;
+    set_default(&world, 2, Some(5));
+    tokio::time::sleep(2 * MINUTE).await;
+    assert!(world.persisted().starts_with("Unknown WatchFailing"), "{}", world.persisted());
+    world.heals();
+    tokio::time::sleep(2 * MINUTE).await;
+    assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
+    assert_eq!(world.report(CRD).expect("a report")["status"]["generation"], 2);
+    operator.await.expect("it ends by itself");
+}
