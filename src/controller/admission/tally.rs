@@ -150,7 +150,7 @@ impl Persist {
         };
         let (reason, message) = match stop {
             Some(Stop { reason, message }) => (reason, format!("{counted}; {message}")),
-            None if !is_complete => (INCOMPLETE, format!("{counted} of those that were looked at")),
+            None if !is_complete => (INCOMPLETE, format!("{counted} of the checked objects")),
             None if stored < objects && !is_storing => {
                 (SETTLING, format!("{counted}; the others follow some seconds after the last change"))
             }

@@ -151,7 +151,7 @@ fn read(update: &Update) -> Result<Crds, &'static str> {
     let Update { old, new } = update;
     let (before, after) = (Crd::read(old).ok(), Crd::read(new).ok());
     let violations = new_violations((old, before.as_ref()), (new, after.as_ref()));
-    let (Some(before), Some(after)) = (before, after) else { return Err("the CRD cannot be read") };
+    let (Some(before), Some(after)) = (before, after) else { return Err("cannot read the CRD") };
     let is_deep = |version: &Version| version.schema.depth() > DEEPEST;
     if before.versions().iter().chain(after.versions()).any(is_deep) {
         return Err("the schema is nested too deep");

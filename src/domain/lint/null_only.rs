@@ -30,7 +30,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             if let Some(default) = site.default().filter(|default| !is_zero(default))
                 && !site.schema.nullable
             {
-                let message = format!("the default {} applies only where {of} is null", shown(default));
+                let message = format!("the default {} applies only if {of} is null", shown(default));
                 report.add(&version.name, site.path(), message);
             }
         });

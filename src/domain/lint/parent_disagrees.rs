@@ -52,7 +52,7 @@ impl Compare<'_, '_> {
                     (Some(value), Some(own)) if !agree(value, own, property) => {
                         let (top, own, value) = (&self.top, shown(own), shown(value));
                         let message =
-                            format!("the default is {own}, but {value} where {top} is left out altogether");
+                            format!("the default is {own}, but {value} if {top} is absent");
                         self.report.add(self.version, here.clone(), message);
                     }
                     (None, own) if requires(schema, name) => {

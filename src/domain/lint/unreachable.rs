@@ -15,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH005",
     name: "unreachable-default",
     severity: Severity::Info,
-    summary: "a default applies only where an optional object above it is given",
+    summary: "a default applies only if an optional object above it is present",
     help: "\
 The server fills in a default only if the object that contains it exists. If that object is optional and has no default itself,
 users who omit it get none of the defaults below it. For a Go field that is not a pointer, KEP-1929 (Non-pointer structs) has
@@ -39,7 +39,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         });
         for (path, (default, parent)) in waiting {
             let message = format!(
-                "the default {default} applies only where {parent} is given, which is optional and has no default"
+                "the default {default} applies only if {parent} is present, which is optional and has no default"
             );
             report.add(&version.name, path, message);
         }

@@ -47,7 +47,7 @@ const EXPRESSIONS: [&str; 7] = [
 /// What no generation of the operator can read.
 pub(super) fn unreadable(spec: &Value, found: &mut Vec<Finding>) {
     if !spec.is_object() {
-        found.push(at(&MALFORMED, "spec", "has to be an object"));
+        found.push(at(&MALFORMED, "spec", "must be an object"));
         return;
     }
     // Field by field, since the first error of the whole has no place.

@@ -26,7 +26,7 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
         report.field(
             &RULE,
             site,
-            "omitempty does not omit a struct: clients in Go send {} where it is unset",
+            "omitempty does not omit a struct: Go clients send {} if it is not set",
         );
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
     }
     if let Some(value) = site.value().filter(|value| !is_zero(value)) {
         let message = format!(
-            "the default is {}, but clients in Go send the zero value where they leave the field unset: it has no omitempty",
+            "the default is {}, but Go clients send the zero value if they do not set the field: it has no omitempty",
             shown(&value)
         );
         report.field(&RULE, site, message);

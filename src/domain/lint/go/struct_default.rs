@@ -31,7 +31,7 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
         && value.as_object().is_some_and(|fields| !fields.is_empty())
     {
         let message =
-            format!("the default is {}, but clients in Go send {{}} where nothing is set", shown(&value));
+            format!("the default is {}, but Go clients send {{}} if nothing is set", shown(&value));
         report.field(&RULE, site, message);
     }
 }
