@@ -234,6 +234,11 @@ impl Types {
         if known.is_empty() {
             return format!("the cluster publishes no schema of {name}");
         }
-        format!("no schema for {} of {}; there are schemas for {}{more}", name.kind, name.api_version, known.join(", "))
+        format!(
+            "no schema for {} of {}; there are schemas for {}{more}",
+            name.kind,
+            name.api_version,
+            known.join(", ")
+        )
     }
 }

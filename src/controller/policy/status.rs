@@ -323,11 +323,11 @@ mod tests {
             |policies: &_, name: &str| said(&only(policies, name, &["things.x.io", "a.y.io"]), "Paused");
         assert_eq!(
             paused(&policies, "default"),
-            "True Paused: nothing is written to the objects of 1 CRD: writes are paused by DefaultsPolicy default (paused)"
+            "True Paused: Etch does not write the objects of 1 CRD: writes are paused by DefaultsPolicy default (paused)"
         );
         assert_eq!(paused(&policies, "own"), "False NotPaused: ");
         let all = "True PauseAll: Etch writes no objects of any CRD until pauseAll is false";
-        let others = "True PauseAll: nothing is written to the objects of 1 CRD: writes are paused by DefaultsPolicy switch (pauseAll)";
+        let others = "True PauseAll: Etch does not write the objects of 1 CRD: writes are paused by DefaultsPolicy switch (pauseAll)";
         // It counts although the rest cannot be read.
         for spec in [
             r#"{"selector": {"groups": ["z.io"]}, "pauseAll": true}"#,

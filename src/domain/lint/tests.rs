@@ -94,7 +94,7 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             ),
         ),
         (
-            "ETCH011 .spec.a anyOf[0].default has no effect and is refused",
+            "ETCH011 .spec.a anyOf[0].default has no effect, and the server refuses it",
             object(json!({"a": {"type": "integer", "anyOf": [{"default": 1}]}})),
             object(json!({"a": {"type": "integer", "default": 1, "anyOf": [{"minimum": 1}]}})),
         ),

@@ -77,7 +77,8 @@ pub(super) fn skipped(tally: &Tally, why: Skip) -> Vec<String> {
         let named = tally.skipped().named(why).filter(|(_, skipped)| skipped.lacks);
         let named: Vec<String> = named.map(|(identity, _)| identity.to_string()).collect();
         let named = first(&named, lacking);
-        sentences.push(format!("{lacking} {what}, etcd may lack their defaults ({named})"));
+        let their = if lacking == 1 { "its" } else { "their" };
+        sentences.push(format!("{lacking} {what}, etcd may lack {their} defaults ({named})"));
     }
     if count > lacking {
         sentences.push(format!("{} {what}, no default missing", count - lacking));

@@ -18,8 +18,8 @@ pub(super) const UNKNOWN: Rule = Rule {
 The CRD of the target, which is among the files, does not have the version or the path. The API server removes fields
 that a schema does not have, so there is never an extension at such a path, and Etch never judges anything.
 
-Targets whose CRD is not among the files are not checked. API servers never send requests about objects of Etch's own group and
-of admissionregistration.k8s.io.",
+Targets whose CRD is not among the files are not checked. API servers never send requests about objects of Etch's own
+group and of admissionregistration.k8s.io.",
     check: None,
 };
 

@@ -23,10 +23,6 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
     let is_struct = matches!(site.resolved.shape, Shape::Struct(_)) && !site.resolved.is_pointer;
     let omits = site.field.tag.as_ref().is_some_and(|tag| tag.omitempty && !tag.omitzero);
     if is_struct && omits && !site.is_spec_or_status() && site.field.json_name() != Some("metadata") {
-        report.field(
-            &RULE,
-            site,
-            "omitempty does not omit a struct: Go clients send {} if it is not set",
-        );
+        report.field(&RULE, site, "omitempty does not omit a struct: Go clients send {} if it is not set");
     }
 }
