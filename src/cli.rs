@@ -24,7 +24,7 @@ use crate::commands::version::Version;
 
 /// Store the defaults of Kubernetes CRDs in etcd
 ///
-/// Exit status: 0 if all is well, 1 if something was found, 2 if the command failed.
+/// Exit status: 0 if there are no findings, 1 if there are findings, 2 if the command failed.
 #[derive(Debug, Parser)]
 #[command(name = "etch", version, propagate_version = true, max_term_width = 100)]
 pub(crate) struct Cli {

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         Ok(outcome) => outcome.into(),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) if is_logged => {
-            tracing::error!(error = error_text(&error), "etch cannot go on");
+            tracing::error!(error = error_text(&error), "etch failed");
             ExitCode::from(FAILURE)
         }
         Err(error) => match error.downcast_ref::<Failures>() {

@@ -20,9 +20,9 @@ use crate::domain::words::words;
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    /// Objects processed, by what became of them.
+    /// Objects processed, by outcome.
     objects: Family<ObjectLabels, Counter>,
-    /// Writes to objects, by what came of them.
+    /// Writes to objects, by outcome.
     writes: Family<WriteLabels, Counter>,
     /// Requests to the API server, by verb and outcome.
     pub requests: Family<RequestLabels, Counter>,
@@ -34,7 +34,7 @@ pub struct Metrics {
     states: Family<StateLabels, Gauge>,
     /// The reasons that `states` shows, so that there is one for each CRD.
     reasons: Mutex<BTreeMap<String, &'static str>>,
-    /// CRDs to whose objects nothing is written, since a policy has paused it.
+    /// CRDs whose objects Etch does not write because a policy has paused writes.
     pub paused: Gauge,
     /// Writes under way.
     pub in_flight: Gauge,
@@ -239,8 +239,8 @@ impl Metrics {
             certificate_failures,
         } = self;
         let mut registry = Registry::with_prefix("etch");
-        registry.register("objects", "Objects processed, by what became of them", objects.clone());
-        registry.register("writes", "Writes to objects, by what came of them", writes.clone());
+        registry.register("objects", "Objects processed, by outcome", objects.clone());
+        registry.register("writes", "Writes to objects, by outcome", writes.clone());
         registry.register("requests", "Requests to the API server, by verb and outcome", requests.clone());
         registry.register_with_unit(
             "pass_duration",
@@ -250,21 +250,21 @@ impl Metrics {
         );
         registry.register(
             "phantom_objects",
-            "Objects of a CRD that do not hold their defaults in etcd, or may not",
+            "Objects of a CRD whose defaults etcd lacks or may lack",
             phantom.clone(),
         );
         registry.register(
             "crd_state",
-            "1 for the reason that the condition DefaultsPersisted of a CRD gives",
+            "1 for the reason of the condition DefaultsPersisted of a CRD",
             states.clone(),
         );
         registry.register(
             "paused",
-            "CRDs to whose objects nothing is written, since a policy has paused it",
+            "CRDs whose objects Etch does not write because a policy has paused writes",
             paused.clone(),
         );
-        registry.register("writes_in_flight", "Writes to objects under way", in_flight.clone());
-        registry.register("leader", "Whether this process is at work: 1 or 0", leader.clone());
+        registry.register("writes_in_flight", "Writes to objects in flight", in_flight.clone());
+        registry.register("leader", "Whether this replica leads: 1 or 0", leader.clone());
         registry.register(
             "admission_reviews",
             "Admission requests, by schema, operation and outcome",
@@ -278,17 +278,17 @@ impl Metrics {
         );
         registry.register_with_unit(
             "admission_certificate_expiry_timestamp",
-            "When the certificate for admission expires, since 1970; 0 where there is none",
+            "When the admission certificate expires, since 1970; 0 if there is none",
             Unit::Seconds,
             certificate_expiry.clone(),
         );
         registry.register(
             "admission_certificate_failures",
-            "How often the certificate for admission could not be used, or not be written",
+            "How often Etch could not use or write the admission certificate",
             certificate_failures.clone(),
         );
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "Which Etch this is", build);
+        registry.register("build", "The version of Etch", build);
         registry
     }
 

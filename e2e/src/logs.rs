@@ -119,10 +119,10 @@ mod tests {
 
     #[test]
     fn a_log_is_read_strictly() {
-        let good = r#"{"level":"INFO","fields":{"message":"pass ends","objects":600,"wait":1.5,"owner":null},"spans":[{"crd":"a","name":"b"}]}"#;
+        let good = r#"{"level":"INFO","fields":{"message":"pass ended","objects":600,"wait":1.5,"owner":null},"spans":[{"crd":"a","name":"b"}]}"#;
         assert_eq!(
             messages(&parse(good).expect("it is good")),
-            BTreeMap::from([("pass ends".to_owned(), 1)])
+            BTreeMap::from([("pass ended".to_owned(), 1)])
         );
         for bad in [
             r#"{"span":{"name":"widgets.example.com","name":"crd"}}"#,

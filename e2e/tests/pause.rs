@@ -184,7 +184,7 @@ async fn slow_down(cluster: &Cluster, webhook: &Webhook) -> Result<()> {
 
 async fn policies_show_it(scene: &Scene) -> Result<()> {
     for (policy, message) in [
-        ("own", "nothing is written to the objects of any CRD until pauseAll is false"),
+        ("own", "Etch writes no objects of any CRD until pauseAll is false"),
         ("default", "writes are paused by DefaultsPolicy own (pauseAll)"),
     ] {
         let path = format!("/apis/etch-operator.io/v1alpha1/defaultspolicies/{policy}");

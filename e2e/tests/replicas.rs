@@ -158,7 +158,7 @@ impl Story {
             let replica = replica.context("a replica")?;
             // One that was started just now does not hear signals yet.
             eventually(GUARD, "it has begun", async || {
-                Ok(replica.log()?.contains("etch starts").then_some(()))
+                Ok(replica.log()?.contains("etch started").then_some(()))
             })
             .await?;
             replica.stop().await?;

@@ -31,12 +31,18 @@ async fn what_is_said_is_true() -> Result<()> {
 
 async fn bad_policies_are_refused(cluster: &Cluster) -> Result<()> {
     let cases = [
-        (json!({ "settle": "soon" }), "settle is a time such as 10s"),
-        (json!({ "settle": "" }), "settle is a time such as 10s"),
-        (json!({ "selector": { "names": ["crontabs"] } }), "names are names of CRDs"),
+        (json!({ "settle": "soon" }), "settle must be a time such as 10s"),
+        (json!({ "settle": "" }), "settle must be a time such as 10s"),
+        (json!({ "selector": { "names": ["crontabs"] } }), "names must be names of CRDs"),
         (json!({ "selector": { "names": [""] } }), "spec.selector.names[0]"),
-        (json!({ "selector": { "groups": ["Stable.Example.com"] } }), "groups are API groups in lower case"),
-        (json!({ "selector": { "groups": ["*.io"], "exclude": ["a b.io"] } }), "exclude takes names of CRDs"),
+        (
+            json!({ "selector": { "groups": ["Stable.Example.com"] } }),
+            "groups must be API groups in lower case",
+        ),
+        (
+            json!({ "selector": { "groups": ["*.io"], "exclude": ["a b.io"] } }),
+            "exclude must be names of CRDs",
+        ),
         (
             json!({ "selector": { "names": ["a.x.io"], "exclude": ["a.x.io"] } }),
             "both in names and in exclude",

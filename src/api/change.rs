@@ -12,7 +12,7 @@ use crate::domain::path::Path;
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": r#"self.path.matches('^([.]([^.{}"\\[\\]]+|"[^"]+")([\\[][\\]]|[{][}])*)*[.]([^.{}"\\[\\]]+|"[^"]+")$')"#,
-        "message": "path is the place of a field in the schema such as .spec.image, .spec.ports[].protocol or .spec.pools{}.size",
+        "message": "path must be a field of the schema such as .spec.image, .spec.ports[].protocol or .spec.pools{}.size",
         "fieldPath": ".path",
     },
     {
@@ -22,11 +22,11 @@ use crate::domain::path::Path;
     },
 ]))]
 pub struct ChangeRule {
-    /// The default's place in the schema: `.spec.foo[].bar{}.baz`, `[]` being any item of a list, `{}` any value of a map.
+    /// The default's path in the schema: `.spec.foo[].bar{}.baz`, where `[]` is any list item and `{}` any map value.
     #[schemars(length(min = 2, max = 1024))]
     pub path: String,
-    /// `Keep`: stored values stay, as for every default without a rule. `Follow`: values that are the old default and that
-    /// nobody owns change to the new default, or are removed with it.
+    /// `Keep`: stored values stay, as for every default that is not listed. `Follow`: Etch changes values that are the old default
+    /// and that nobody owns to the new default, or removes them with it.
     pub action: ChangeAction,
 }
 

@@ -17,8 +17,8 @@ const RENEWED: SignedDuration = SignedDuration::from_hours(1);
 /// The reason of `DefaultsPersisted` while defaults are about to be stored.
 pub(crate) const SETTLING: &str = "Settling";
 
-/// Says what an API that other resources embed as a raw extension sets and asks for: its defaults and rules, which the API
-/// server neither knows nor checks.
+/// Declares an API that other resources embed as a raw extension: its types, defaults and rules, which the API server neither
+/// knows nor validates.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "etch-operator.io",
@@ -39,46 +39,46 @@ pub(crate) const SETTLING: &str = "Settling";
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 pub struct EmbeddedSchemaSpec {
-    /// What is declared.
+    /// The declaration of the embedded API.
     #[serde(flatten)]
     pub declaration: Declaration,
 }
 
-/// What has become of an `EmbeddedSchema`.
+/// The status of an `EmbeddedSchema`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EmbeddedSchemaStatus {
-    /// The generation of the schema that this is about.
+    /// The generation of the schema that this status is for.
     #[serde(default)]
     pub observed_generation: i64,
-    /// `FactsKnown`, `Ready` and `Serving`, and `DefaultsPersisted` where defaults of existing objects are to be stored.
+    /// `FactsKnown`, `Ready` and `Serving`, and `DefaultsPersisted` with `existing: Persist`.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// What it means for the objects that exist.
+    /// What the schema means for existing objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub existing: Option<ExistingObjects>,
 }
 
-/// What a schema means for the objects that exist, judged as if each were created when they were checked.
+/// What a schema means for existing objects. Etch judges each object as if somebody created it at the time of the check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExistingObjects {
-    /// The generation of the schema that they were judged by.
+    /// The generation of the schema by which Etch judged them.
     #[serde(default)]
     pub observed_generation: i64,
-    /// When they were checked. A check that finds the same renews it once an hour at most.
+    /// When Etch checked them. A check with the same result renews it once an hour at most.
     pub last_looked: Option<Time>,
-    /// Whether all of them were checked.
+    /// Whether Etch checked all of them.
     #[serde(default)]
     pub complete: bool,
-    /// Why not all of them were.
+    /// Why Etch did not check all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// How many objects the schema applies to. Those that are being deleted do not count.
     #[serde(default)]
     pub objects: u64,
-    /// How many of them would be refused with `enforcement: Deny`.
+    /// How many of them `enforcement: Deny` would refuse.
     #[serde(default)]
     pub denied: u64,
     /// The first 10 of them.
@@ -90,12 +90,12 @@ pub struct ExistingObjects {
     /// The first 10 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_defaulted: Vec<ObjectName>,
-    /// What became of their defaults, where the schema asks for them to be stored.
+    /// Whether Etch has stored their defaults, with `existing: Persist`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persisted: Option<PersistedDefaults>,
 }
 
-/// What became of the defaults that existing objects lacked.
+/// Whether Etch has stored the defaults that existing objects lack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PersistedDefaults {
@@ -108,13 +108,13 @@ pub struct PersistedDefaults {
     /// How many objects hold all defaults of the schema.
     #[serde(default)]
     pub stored: u64,
-    /// How many objects are not written because that would do harm.
+    /// How many objects Etch holds because a write would do harm.
     #[serde(default)]
     pub held: u64,
     /// The first 10 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_held: Vec<ObjectTrouble>,
-    /// How many objects the API server or admission has refused.
+    /// How many objects the API server or admission rejected.
     #[serde(default)]
     pub rejected: u64,
     /// The first 10 of them.
@@ -122,16 +122,16 @@ pub struct PersistedDefaults {
     pub first_rejected: Vec<ObjectTrouble>,
 }
 
-/// One object, and why its defaults are not stored.
+/// One object, and why Etch has not stored its defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectTrouble {
-    /// Which object.
+    /// The object.
     #[serde(flatten)]
     pub object: ObjectName,
-    /// Why, in one word.
+    /// The reason, in one word.
     pub reason: String,
-    /// Why, in a sentence without values.
+    /// The reason, in a sentence without values.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }

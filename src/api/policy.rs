@@ -72,31 +72,31 @@ pub struct DefaultsPolicySpec {
     /// What Etch does with objects that have fields which the schema no longer has: `Hold` (the default) does not write them,
     /// `Drop` writes them and destroys these fields.
     pub hidden_fields: Option<HiddenFields>,
-    /// How long to wait after a schema changed before objects are written, such as `10s` or `24h`. If not set, the operator's
+    /// How long to wait after a schema change before writing objects, such as `10s` or `24h`. If not set, the operator's
     /// `--settle` applies.
     #[schemars(
         length(max = 32),
         extend("x-kubernetes-validations" = [{
             "rule": "self.matches('^([0-9]{1,5}(ms|s|m|h|d))+$')",
-            "message": "settle is a time such as 10s, 30m, 24h or 1d12h",
+            "message": "settle must be a time such as 10s, 30m, 24h or 1d12h",
         }])
     )]
     pub settle: Option<String>,
     /// At most this many writes per second for each CRD of this policy.
     #[schemars(range(min = 1))]
     pub max_writes_per_second: Option<u32>,
-    /// Stop a CRD's pass after this many objects were rejected.
+    /// Stop a CRD's pass after this many rejected objects.
     #[schemars(range(min = 1))]
     pub stop_after_rejected: Option<u32>,
     /// Pause writes to the objects of the CRDs that this policy governs. Writes go on for CRDs that a more specific policy
     /// governs; `pauseAll` pauses those too.
     pub paused: Option<bool>,
-    /// Pause all writes to objects, whichever policy governs their CRD. It works on any policy, whatever that selects.
+    /// Pause all writes to objects, whichever policy governs their CRD. The field works on any policy, whatever it selects.
     pub pause_all: Option<bool>,
-    /// What Etch does when one of these CRDs is upgraded, where admission is installed: `Warn` (the default) warns whoever
-    /// applies the upgrade of values that change or vanish, of fields that become hidden, and of objects that become invalid;
-    /// `Deny` refuses such an upgrade, unless the CRD's annotation `etch-operator.io/allow-upgrade` has the digest that the refusal
-    /// names; `"Off"`, in quotes, does nothing, and is the default with `mode: Ignore`.
+    /// What Etch does when somebody upgrades one of these CRDs, if admission is installed: `Warn` (the default) warns about values
+    /// that change or disappear, fields that become hidden, and objects that become invalid; `Deny` refuses such an upgrade,
+    /// unless the CRD's annotation `etch-operator.io/allow-upgrade` has the digest that the refusal names; `"Off"`, in quotes,
+    /// does nothing, and is the default with `mode: Ignore`.
     pub guard: Option<GuardMode>,
     /// What happens to stored values when their default changes or is removed. Values of defaults that are not listed stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -110,12 +110,12 @@ pub struct DefaultsPolicySpec {
 /// What Etch does with the objects of a CRD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Mode {
-    /// Defaults are stored.
+    /// Store defaults.
     #[default]
     Persist,
-    /// Objects are checked and reported, and not written.
+    /// Check and report objects, but do not write them.
     Audit,
-    /// Objects are not checked.
+    /// Do not check objects.
     Ignore,
 }
 
@@ -189,23 +189,23 @@ impl Settings {
     }
 }
 
-/// What a policy does now.
+/// The status of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultsPolicyStatus {
     /// The generation of the policy that this status is for.
     #[serde(default)]
     pub observed_generation: i64,
-    /// What Etch does with the objects of its CRDs, with the default where the spec has no `mode`.
+    /// What Etch does with the objects of its CRDs; the default if the spec has no `mode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// How many CRDs it governs. Of those, only CRDs with defaults have reports.
+    /// How many CRDs the policy governs. Only CRDs with defaults have reports.
     #[serde(default)]
     pub crds: u64,
     /// The first of them, by name.
     #[serde(default)]
     pub names: Vec<String>,
-    /// Other policies that select a CRD as specifically as this one.
+    /// Other policies that select the same CRDs and are equally specific.
     #[serde(default)]
     pub conflicts: Vec<PolicyConflict>,
     /// `Ready`: this version can read the policy, and its selector matches a CRD. `Conflicting`: there are `conflicts`. `Paused`:
@@ -216,7 +216,7 @@ pub struct DefaultsPolicyStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// Two policies that select a CRD as specifically as each other. The first by name wins.
+/// Two equally specific policies that select the same CRDs. The first by name governs them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyConflict {

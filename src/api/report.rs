@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::change::ChangeAction;
 
-/// Reports what Etch did for the objects of one CRD. It is named like the CRD and is deleted with it.
+/// Reports what Etch did for the objects of one CRD. It has the name of the CRD and is deleted with it.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "etch-operator.io",
@@ -44,88 +44,87 @@ use super::change::ChangeAction;
 pub struct DefaultsReportSpec {
     /// The CRD's name.
     pub crd: String,
-    /// The CRD's uid: a CRD that is created again starts afresh.
+    /// The CRD's uid: a CRD that somebody creates again starts with a new report.
     pub crd_uid: String,
 }
 
-/// What was seen and done.
+/// What Etch found and did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultsReportStatus {
     /// The reason of the CRD's `DefaultsPersisted` condition.
     #[serde(default)]
     pub state: String,
-    /// The `DefaultsPolicy` that the CRD falls under.
+    /// The `DefaultsPolicy` that governs the CRD.
     #[serde(default)]
     pub policy: String,
-    /// The uid of the CRD that this is about. A status may be left from an earlier CRD of the name while `spec.crdUid` names the
-    /// one there is.
+    /// The uid of the CRD that this status is for. It may be that of an earlier CRD with this name, while `spec.crdUid` names the
+    /// current one.
     #[serde(default)]
     pub crd_uid: String,
-    /// The CRD's generation that this is about.
+    /// The CRD's generation that this status is for.
     #[serde(default)]
     pub generation: i64,
     /// The CRD's storage version.
     #[serde(default)]
     pub storage_version: String,
-    /// The digest of the effective defaults that this is about.
+    /// The digest of the effective defaults that this status is for.
     #[serde(default)]
     pub digest: String,
-    /// When these defaults were first seen; they are stored `settle` later.
+    /// When Etch first saw these defaults; it stores them `settle` later.
     pub first_seen: Option<Time>,
-    /// From when on objects are written; set while the schema is given time to settle.
+    /// When Etch starts to write objects; set while it waits for the schema to settle.
     pub settles_at: Option<Time>,
-    /// When what was written since the pass is verified once more: an API server that lags behind a change of the schema stores
-    /// objects without the new defaults, and nothing shows it. Not set once that is done.
+    /// When Etch verifies again what was written since the pass: an API server that lags behind a schema change stores objects
+    /// without the new defaults, and no read shows it. Not set after that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify_at: Option<Time>,
-    /// When the pass over the objects began.
+    /// When the pass over the objects started.
     pub started: Option<Time>,
-    /// When it ended; not set while it is under way.
+    /// When the pass ended; not set while it runs.
     pub finished: Option<Time>,
-    /// The resource version up to which every object was processed, apart from those listed below.
+    /// The resource version up to which Etch has processed every object, except those listed below.
     pub through: Option<String>,
-    /// While a pass is under way: the object, as `namespace/name`, up to which every one was processed; of those after it,
-    /// `through` says only that what was written later holds its defaults.
+    /// While a pass runs: the object, as `namespace/name`, up to which Etch has processed every object. For the objects after it,
+    /// `through` means only that those written later hold their defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upto: Option<String>,
-    /// The objects that `through` says nothing of. The lists below name the first of them only.
+    /// The objects that `through` does not cover. The lists below name only the first of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exceptions: Option<Exceptions>,
-    /// How many objects there were, and what became of them.
+    /// How many objects there were, by result.
     #[serde(default)]
     pub counts: Counts,
-    /// The defaults of the storage version, in the order of their paths: as many as fit.
+    /// The defaults of the storage version, ordered by path: as many as fit.
     #[serde(default)]
     pub defaults: Vec<DefaultPath>,
     /// How many more defaults there are than `defaults` lists.
     #[serde(default)]
     pub more_defaults: u64,
-    /// Objects that were not written because it would do harm: the first 50 of `counts.held`.
+    /// Objects that Etch holds because a write would do harm: the first 50 of `counts.held`.
     #[serde(default)]
     pub held: Vec<ObjectProblem>,
-    /// Objects whose write was rejected: the first 50 of `counts.rejected`.
+    /// Objects whose writes the API server or admission rejected: the first 50 of `counts.rejected`.
     #[serde(default)]
     pub rejected: Vec<ObjectProblem>,
-    /// Objects that are left alone because their annotation asks for it: the first 50 of `counts.ignored`.
+    /// Objects that Etch skips because of their annotation: the first 50 of `counts.ignored`.
     #[serde(default)]
     pub ignored: Vec<ObjectProblem>,
-    /// Objects that are left alone because they are being deleted: the first 50 of `counts.terminating`.
+    /// Objects that Etch skips because they are being deleted: the first 50 of `counts.terminating`.
     #[serde(default)]
     pub terminating: Vec<ObjectProblem>,
-    /// Fields that the schema no longer knows and that writes have dropped, as the policy says: the first 50, in order. Whether
-    /// etcd held them in each of these objects nobody knows: they are those that managedFields or the last applied document
-    /// named.
+    /// Fields that the schema no longer has and that writes dropped, as the policy allows: the first 50, in order. Etch does not
+    /// know whether etcd held them in each of these objects: managedFields or the last-applied annotation named them.
     #[serde(default)]
     pub dropped: Vec<DroppedField>,
-    /// Objects that are known to be without fields that managedFields or the last applied document still name, for Etch has
-    /// written them without: as many as are remembered.
+    /// Objects that no longer have fields which managedFields or the last-applied annotation still name, because Etch has written
+    /// them without these fields: as many as fit.
     #[serde(default)]
     pub cleared: Vec<ClearedObject>,
-    /// The defaults that have changed or gone since the pass before, and what became of their old values.
+    /// The defaults that have changed or disappeared since the previous pass, and how many objects keep or follow them.
     #[serde(default)]
     pub changed: Vec<ChangedDefault>,
-    /// What the schema gave before, newest first; at most three.
+    /// The defaults of earlier schemas, newest first; at most three.
     #[serde(default)]
     pub previous: Vec<PreviousDefaults>,
 }
@@ -135,56 +134,54 @@ pub struct DefaultsReportStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Exceptions {
-    /// The uids of those that are held, rejected or unknown.
+    /// The uids of objects that are held, rejected or unknown.
     #[schemars(with = "String")]
     pub uids: ByteString,
-    /// Those that were rejected, by uid, a slash and resource version: as they are, they would be rejected again.
+    /// Rejected objects, by uid, a slash and resource version: until they change, they would be rejected again.
     #[schemars(with = "String")]
     pub rejected: ByteString,
 }
 
-/// How many objects there were, and what became of them.
+/// How many objects there were, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
-    /// Objects that were processed.
+    /// Processed objects.
     #[serde(default)]
     pub objects: u64,
-    /// Objects whose defaults a write of Etch has stored.
+    /// Objects whose defaults Etch has stored with a write.
     #[serde(default)]
     pub written: u64,
-    /// Objects that had nothing missing.
+    /// Objects that lacked no default.
     #[serde(default)]
     pub already_stored: u64,
-    /// Objects that would be written if the policy allowed it. To know for certain one would have to write, so this is an
-    /// estimate: a default counts as stored where an owner names it, or where the object was last written after the
-    /// schema had it.
+    /// Objects that Etch would write if the policy allowed it. This is an estimate, because only a write shows it for certain: a
+    /// default counts as stored if an owner names it, or if the object was last written after the schema had it.
     #[serde(default)]
     pub due: u64,
-    /// Objects that were not written because it would do harm.
+    /// Objects that Etch holds because a write would do harm.
     #[serde(default)]
     pub held: u64,
-    /// Objects whose write was rejected.
+    /// Objects whose writes the API server or admission rejected.
     #[serde(default)]
     pub rejected: u64,
-    /// Objects whose annotation `etch-operator.io/ignore` asks for them to be left alone: they are not stored, as far as is
-    /// known.
+    /// Objects that Etch skips because of their annotation `etch-operator.io/ignore`: etcd may lack their defaults.
     #[serde(default)]
     pub ignored: u64,
-    /// Objects that are being deleted: they are left alone, and not stored, as far as is known.
+    /// Objects that Etch skips because they are being deleted: etcd may lack their defaults.
     #[serde(default)]
     pub terminating: u64,
-    /// Objects that changed and have not been processed since.
+    /// Objects that changed and that Etch has not processed since.
     #[serde(default)]
     pub unknown: u64,
-    /// Objects that a write has rid of fields that the schema no longer knows, as the policy says, since there is this report.
+    /// Objects in which a write dropped fields that the schema no longer has, as the policy allows, since this report was created.
     #[serde(default)]
     pub dropped: u64,
-    /// Objects in which a value has followed a changed default. Those in which one would are due.
+    /// Objects in which a value has followed a changed default. Objects in which one would follow are due.
     #[serde(default)]
     pub followed: u64,
-    /// Objects that keep a value which a changed default gave before: somebody owns it or may, or the policy does not ask to
-    /// follow.
+    /// Objects that keep the previous value of a changed default: somebody owns it or may own it, or the policy does not have
+    /// `Follow`.
     #[serde(default)]
     pub kept: u64,
 }
@@ -193,45 +190,45 @@ pub struct Counts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultPath {
-    /// Its place in the schema: `.spec.ports[].protocol`.
+    /// Its path in the schema: `.spec.ports[].protocol`.
     pub path: String,
-    /// What is filled in there, the defaults below it included, as JSON. It is the schema's, and no object's, value; left
-    /// out where it is long.
+    /// The value that the API server fills in there, including the defaults below it, as JSON. It comes from the schema, not from
+    /// an object; omitted if it is long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// The CRD's resource version at which this default was first seen here: what was written later holds it.
+    /// The CRD's resource version at which Etch first saw this default: objects written later hold it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// How many objects it was missing in.
+    /// How many objects lacked it.
     #[serde(default)]
     pub objects: u64,
 }
 
-/// What an earlier schema gave.
+/// The defaults of an earlier schema.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PreviousDefaults {
     /// The digest of these defaults.
     #[serde(default)]
     pub digest: String,
-    /// The CRD's storage version then.
+    /// The CRD's storage version at that time.
     #[serde(default)]
     pub storage_version: String,
     /// The last generation of the CRD that had them.
     #[serde(default)]
     pub generation: i64,
-    /// When they were first seen.
+    /// When Etch first saw them.
     pub first_seen: Option<Time>,
     /// When the pass that stored them ended; not set if none did.
     pub finished: Option<Time>,
-    /// When what was written since was to be verified once more; not set if it was.
+    /// When Etch had to verify again what was written since; not set if it did.
     pub verify_at: Option<Time>,
-    /// The resource version up to which every object was processed, apart from `exceptions`.
+    /// The resource version up to which Etch had processed every object, except `exceptions`.
     pub through: Option<String>,
-    /// The uids of the objects that were held or rejected then.
+    /// The uids of the objects that were held or rejected at that time.
     #[serde(default)]
     pub exceptions: Vec<String>,
-    /// Their places and values: as many as fit.
+    /// Their paths and values: as many as fit.
     #[serde(default)]
     pub defaults: Vec<DefaultValue>,
     /// How many more there were than `defaults` lists.
@@ -239,18 +236,18 @@ pub struct PreviousDefaults {
     pub more_defaults: u64,
 }
 
-/// A field that the schema no longer knows.
+/// A field that the schema no longer has.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DroppedField {
-    /// Its place, as in a schema.
+    /// Its path in the schema.
     pub path: String,
-    /// How many objects it was dropped from.
+    /// How many objects Etch dropped it from.
     #[serde(default)]
     pub objects: u64,
 }
 
-/// An object that is known to be without some fields.
+/// An object that no longer has some fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClearedObject {
@@ -261,24 +258,24 @@ pub struct ClearedObject {
     pub name: String,
     /// The uid.
     pub uid: String,
-    /// The fields, as places in a schema.
+    /// The fields, as schema paths.
     #[serde(default)]
     pub paths: Vec<String>,
 }
 
-/// A default that is no longer what it was.
+/// A default that has changed or disappeared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangedDefault {
-    /// Its place in the schema.
+    /// Its path in the schema.
     pub path: String,
-    /// Whether values are to follow it, by the policy that is in force.
+    /// Whether values follow it, according to the policy that governs the CRD.
     #[serde(default)]
     pub action: ChangeAction,
     /// In how many objects a value has followed it.
     #[serde(default)]
     pub followed: u64,
-    /// How many objects keep what it gave before.
+    /// How many objects keep its previous value.
     #[serde(default)]
     pub kept: u64,
 }
@@ -287,14 +284,14 @@ pub struct ChangedDefault {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultValue {
-    /// Its place in the schema.
+    /// Its path in the schema.
     pub path: String,
-    /// What was filled in there, as JSON; left out where it was long.
+    /// The value that the API server filled in there, as JSON; omitted if it was long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
-/// One object, and why its defaults are not stored.
+/// One object, and why Etch has not stored its defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectProblem {
@@ -305,12 +302,12 @@ pub struct ObjectProblem {
     pub name: String,
     /// The uid.
     pub uid: String,
-    /// Why, in one word.
+    /// The reason, in one word.
     pub reason: String,
-    /// Why, in a sentence without values.
+    /// The reason, in a sentence without values.
     #[serde(default)]
     pub message: String,
-    /// The fields that it is about: the first of them.
+    /// The first fields that the reason is about.
     #[serde(default)]
     pub paths: Vec<String>,
     /// How many more fields there are than `paths` lists.

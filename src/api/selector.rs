@@ -6,23 +6,23 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Selects CRDs. Everything that is given must match.
+/// Selects CRDs. All fields that are set must match.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "!has(self.groups) || self.groups.all(p, p.matches('^[a-z0-9.*-]+$'))",
-        "message": "groups are API groups in lower case such as cert-manager.io or *.example.com; * alone stands for all",
+        "message": "groups must be API groups in lower case, such as cert-manager.io or *.example.com; * alone matches all",
         "fieldPath": ".groups",
     },
     {
         "rule": "!has(self.names) || self.names.all(p, p.matches('^[a-z0-9.*-]+$') && (p.contains('.') || p.contains('*')))",
-        "message": "names are names of CRDs, which end in their group: certificates.cert-manager.io, or certificates.*",
+        "message": "names must be names of CRDs, which end in their group: certificates.cert-manager.io, or certificates.*",
         "fieldPath": ".names",
     },
     {
         "rule": "!has(self.exclude) || self.exclude.all(p, p.matches('^[a-z0-9.*-]+$') && (p.contains('.') || p.contains('*')))",
-        "message": "exclude takes names of CRDs, which end in their group: certificates.cert-manager.io, or certificates.*",
+        "message": "exclude must be names of CRDs, which end in their group: certificates.cert-manager.io, or certificates.*",
         "fieldPath": ".exclude",
     },
     {
@@ -31,18 +31,18 @@ use serde::{Deserialize, Serialize};
     },
 ]))]
 pub struct CrdSelector {
-    /// API groups, `*` standing for any run of characters. All groups if empty.
+    /// API groups; `*` matches any characters. All groups if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 253)))]
     pub groups: Vec<String>,
-    /// CRD names (`crontabs.stable.example.com`), `*` standing for any run of characters. All names if empty.
+    /// CRD names (`crontabs.stable.example.com`); `*` matches any characters. All names if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 253)))]
     pub names: Vec<String>,
-    /// Labels that the CRD must carry.
+    /// Labels that the CRD must have.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,
-    /// CRD names that are left out even if they are selected, `*` standing for any run of characters.
+    /// CRD names to exclude even if the policy selects them; `*` matches any characters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 253)))]
     pub exclude: Vec<String>,

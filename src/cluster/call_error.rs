@@ -19,7 +19,7 @@ pub enum CallError {
     #[error("{0} did not answer within {secs} s", secs = .1.as_secs())]
     TimedOut(Server, Duration),
     /// The connection failed, for this cause. The request may have been carried out.
-    #[error("{0} cannot be reached: {1}")]
+    #[error("cannot reach {0}: {1}")]
     Connection(Server, String),
     /// The connection broke in the middle of an answer, for this cause.
     #[error("the answer of {0} broke off: {1}")]
@@ -28,7 +28,7 @@ pub enum CallError {
     #[error("Etch's CRDs are not installed: `etch crds | kubectl apply -f -`")]
     NotInstalled,
     /// An answer that is not what the API promises; its place only, for serde's own texts quote what they found.
-    #[error("the answer of the API server is not understood at line {line}, column {column}")]
+    #[error("cannot parse the answer of the API server at line {line}, column {column}")]
     Malformed {
         /// Counted from one; zero where the answer as a whole is meant.
         line: usize,
@@ -36,7 +36,7 @@ pub enum CallError {
         column: usize,
     },
     /// A watch that the server ended as soon as it had begun (fact K2).
-    #[error("the API server closed the watch as soon as it had begun")]
+    #[error("the API server closed the watch as soon as it opened")]
     ClosedAtOnce,
 }
 
@@ -138,7 +138,7 @@ mod tests {
         let server = Server::at("https://127.0.0.1:6443/");
         assert_eq!(
             CallError::Connection(server.clone(), cause(&refused)).to_string(),
-            "the API server https://127.0.0.1:6443 cannot be reached: connection refused"
+            "cannot reach the API server https://127.0.0.1:6443: connection refused"
         );
         assert_eq!(
             CallError::TimedOut(server, Duration::from_secs(65)).to_string(),

@@ -28,7 +28,7 @@ pub enum ConnectError {
     #[error("no cluster: {}; set KUBECONFIG or --kubeconfig, or run inside a cluster", kubeconfig(.0))]
     Infer(Box<kube::config::InferConfigError>),
     /// A context that the kubeconfig does not have, or that is incomplete.
-    #[error("the kubeconfig context {context:?} cannot be used: {source}")]
+    #[error("cannot use the kubeconfig context {context:?}: {source}")]
     Context {
         /// The context as it was named.
         context: String,
@@ -37,7 +37,7 @@ pub enum ConnectError {
         source: Box<kube::config::KubeconfigError>,
     },
     /// A kubeconfig file that was named and cannot be read.
-    #[error("the kubeconfig {} cannot be used: {source}", path.display())]
+    #[error("cannot use the kubeconfig {}: {source}", path.display())]
     Kubeconfig {
         /// The file as it was named.
         path: PathBuf,
@@ -52,7 +52,7 @@ pub enum ConnectError {
         server: String,
     },
     /// Credentials or certificates that cannot be used.
-    #[error("the credentials cannot be used: {0}")]
+    #[error("cannot use the credentials: {0}")]
     Client(#[source] Box<kube::Error>),
 }
 

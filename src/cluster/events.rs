@@ -97,7 +97,7 @@ impl Events {
     /// Tells an event. Where too many wait already, it is dropped.
     pub fn publish(&self, event: Event) {
         if self.0.try_send(event).is_err() {
-            debug!("an event is dropped");
+            debug!("dropped an event");
         }
     }
 }
@@ -109,7 +109,7 @@ impl Dispatch {
             let sent = tokio::time::timeout(PATIENCE, self.send(&event)).await;
             match sent.unwrap_or_else(|_| Err(self.cluster.timed_out(PATIENCE))) {
                 Ok(()) => self.failing = false,
-                Err(error) if self.failing => debug!(%error, "an event cannot be sent"),
+                Err(error) if self.failing => debug!(%error, "cannot send an event"),
                 Err(error) => {
                     warn!(%error, "cannot send events; conditions and reports show the same");
                     self.failing = true;

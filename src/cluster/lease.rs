@@ -80,12 +80,12 @@ impl Lease {
             }
             match taken {
                 Ok(Ok(true)) => {
-                    info!(identity = self.identity, "this is the leader");
+                    info!(identity = self.identity, "acquired the lease; leading");
                     return;
                 }
                 Ok(Ok(false)) => {}
-                Ok(Err(error)) => warn!(%error, "the lease cannot be taken"),
-                Err(_) => warn!("the lease cannot be taken: no answer"),
+                Ok(Err(error)) => warn!(%error, "cannot acquire the lease"),
+                Err(_) => warn!("cannot acquire the lease: no answer"),
             }
             tokio::time::sleep(self.until_run_out().map_or(PERIOD, |left| left.min(PERIOD))).await;
         }
@@ -107,14 +107,14 @@ impl Lease {
             match timeout(PATIENCE.min(left), self.take()).await {
                 Ok(Ok(true)) => renewed = began,
                 Ok(Ok(false)) => {
-                    warn!("the lease is another's");
+                    warn!("lost the lease: another replica holds it");
                     return;
                 }
-                Ok(Err(error)) => debug!(%error, "the lease cannot be renewed"),
-                Err(_) => debug!("the lease cannot be renewed: no answer"),
+                Ok(Err(error)) => debug!(%error, "cannot renew the lease"),
+                Err(_) => debug!("cannot renew the lease: no answer"),
             }
             if renewed.elapsed() >= DEADLINE {
-                warn!("the lease could not be renewed in time");
+                warn!("could not renew the lease in time");
                 return;
             }
         }
@@ -131,10 +131,10 @@ impl Lease {
             self.write(&lease, "", 1, micro_time()).await.map(|()| true)
         };
         match timeout(PATIENCE, given_up).await {
-            Ok(Ok(true)) => info!("the lease is given up"),
+            Ok(Ok(true)) => info!("released the lease"),
             Ok(Ok(false)) => {}
-            Ok(Err(error)) => warn!(%error, "the lease cannot be given up"),
-            Err(_) => warn!("the lease cannot be given up: no answer"),
+            Ok(Err(error)) => warn!(%error, "cannot release the lease"),
+            Err(_) => warn!("cannot release the lease: no answer"),
         }
     }
 
@@ -144,7 +144,7 @@ impl Lease {
         let renewed = lease.as_ref().and_then(|lease| lease["spec"]["renewTime"].as_str());
         if !self.renewals.is_empty() && !self.renewals.iter().any(|renewal| Some(renewal.as_str()) == renewed)
         {
-            info!("the lease is not as it was renewed last: etcd may have been restored");
+            info!("the lease differs from our last renewal: etcd may have been restored");
             self.set_back.send_replace(());
         }
         let Some(lease) = lease else {

@@ -72,12 +72,12 @@ impl Cluster {
                 match self.rules().await {
                     Ok(rules) => {
                         if known.as_ref().is_some_and(|known| *known != rules) {
-                            debug!("the permissions have changed");
+                            debug!("the permissions changed");
                             listeners.send_replace(());
                         }
                         known = Some(rules);
                     }
-                    Err(error) => debug!(%error, "the permissions cannot be read"),
+                    Err(error) => debug!(%error, "cannot read the permissions"),
                 }
                 tokio::time::sleep(AT_LEAST).await;
             }

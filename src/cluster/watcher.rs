@@ -152,14 +152,19 @@ impl<K, F: Fn() -> BoxStream<'static, watcher::Result<Event<K>>>> RetryingWatche
             let is_over = error.as_ref().is_none_or(is_expired_at_start);
             let error = error.map(|error| to_call_error(error, &self.server));
             let wait = self.backoff.failed(error.as_ref().and_then(CallError::retry_after));
-            let why = error.as_ref().map_or("a list is not answered".to_owned(), ToString::to_string);
+            let why =
+                error.as_ref().map_or("the API server did not answer a list".to_owned(), ToString::to_string);
             self.health.failed(&why);
             match &error {
                 Some(error) => {
                     warn!(watch = self.kind, %error, retry_in_seconds = wait.as_secs_f64(), "watch failed")
                 }
                 None => {
-                    warn!(watch = self.kind, retry_in_seconds = wait.as_secs_f64(), "no answer to a list")
+                    warn!(
+                        watch = self.kind,
+                        retry_in_seconds = wait.as_secs_f64(),
+                        "the API server did not answer a list"
+                    )
                 }
             }
             sleep(wait).await;
@@ -235,7 +240,7 @@ impl Paced {
         let mut last = self.last();
         let Some(Opened { at, backoff }) = &mut *last else { return Duration::ZERO };
         if at.elapsed() < AT_ONCE {
-            self.health.failed("it is closed as soon as it is open");
+            self.health.failed("the API server closed it as soon as it opened");
             return backoff.failed(None);
         }
         backoff.succeeded();

@@ -13,14 +13,14 @@ use crate::commands::outcome::Outcome;
 
 /// Remove Etch's conditions from CRDs, its reports, and its webhooks
 ///
-/// Use it to uninstall Etch: stop the operator first, or it sets them again. Objects do not change: the defaults that they
-/// store stay.
+/// Use this command to uninstall Etch. Stop the operator first, or it creates them again. Objects do not change: they keep
+/// their stored defaults.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch clean --dry-run
   etch clean")]
 pub(crate) struct Clean {
-    /// Show what would be removed, and remove nothing
+    /// Show what the command would remove, and remove nothing
     #[arg(long)]
     dry_run: bool,
 }

@@ -33,11 +33,10 @@ use crate::commands::outcome::Outcome;
 /// Explain each default of one object, or of a published type
 ///
 /// Show where each value comes from, who owns it, whether etcd holds it, and why Etch stores it or not. Without access to etcd
-/// the state can be unknown: it is then `possible`.
+/// the state may be unknown: the command then shows `possible`.
 ///
 /// With --openapi or --live, show the defaults that an API server publishes for a type, built-in or not, and when each of them
-/// applies.
-/// Those that the server sets in Go code are in no document.
+/// applies. The server does not publish defaults that it sets in Go code.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch explain certificates my-cert -n web
@@ -50,17 +49,16 @@ use crate::commands::outcome::Outcome;
 Exit status: 0 if all defaults are stored, 1 if some are not or may not be, 2 if the command failed.")]
 pub(crate) struct Explain {
     /// The type, named as for kubectl: plural, singular, short name, kind, or plural.group; or TYPE/NAME. With --openapi or
-    /// --live it may go on with fields, as in deployment.spec.template
+    /// --live you can append fields, as in deployment.spec.template
     #[arg(value_name = "TYPE")]
     kind: String,
     /// The object's name, unless given as TYPE/NAME
     #[arg(value_name = "NAME", conflicts_with_all = ["openapi", "live"])]
     name: Option<String>,
-    /// Explain the type by an OpenAPI v3 document of an API server: a file, a folder, or - for standard input. May be given
-    /// several times
+    /// Explain the type by an OpenAPI v3 document of an API server: a file, a folder, or - for standard input. Repeatable
     #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "etcd_endpoints", "etcd_snapshot"])]
     openapi: Vec<PathBuf>,
-    /// Explain the type by what the cluster publishes
+    /// Explain the type by the documents that the cluster publishes
     #[arg(long, conflicts_with_all = ["openapi", "files", "etcd_endpoints", "etcd_snapshot"])]
     live: bool,
     /// Output format
@@ -91,7 +89,7 @@ impl Explain {
         let object = cluster
             .object_named(&crd.resource(), namespace, name)
             .await?
-            .with_context(|| format!("there is no {} {name:?}{}", crd.kind(), within(namespace)))?;
+            .with_context(|| format!("{} {name:?} not found{}", crd.kind(), within(namespace)))?;
         let policies = match policies {
             Some(policies) => policies,
             None => Known::of(&cluster).await?,
@@ -127,7 +125,7 @@ impl Explain {
     }
 
     async fn explain_type(&self, global: &Global, out: &mut dyn Write) -> anyhow::Result<()> {
-        global.has_no_scope("a type is in no namespace")?;
+        global.has_no_scope("a type has no namespace")?;
         if let Some((kind, _)) = self.kind.split_once('/') {
             let flag = if self.live { "--live" } else { "--openapi" };
             bail!("{flag} explains types: give {kind} without a name");

@@ -26,9 +26,9 @@ use crate::commands::outcome::Outcome;
 
 /// Print objects as the API server reads them
 ///
-/// Drop unknown fields and nulls, and fill in defaults, by the schema of the version in the object's apiVersion; nothing is
-/// converted. Built-in types get their published defaults only: those that the server sets in Go code, such as a Deployment's
-/// replicas, are in no document.
+/// Drop unknown fields and nulls, and fill in defaults, by the schema of the version in the object's apiVersion, without
+/// conversion. Built-in types get only their published defaults: the server does not publish those that it sets in Go code, such
+/// as a Deployment's replicas.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch fill --crd crds.yaml object.yaml
@@ -41,16 +41,16 @@ pub(crate) struct Fill {
     /// The objects: files, folders, or - for standard input
     #[arg(value_name = "OBJECT", required = true)]
     objects: Vec<PathBuf>,
-    /// A file or folder with CRDs; may be given several times
+    /// A file or folder with CRDs; repeatable
     #[arg(long, value_name = "FILE", required_unless_present_any = ["openapi", "live"])]
     crd: Vec<PathBuf>,
-    /// A file or folder with OpenAPI v3 documents of an API server; may be given several times
+    /// A file or folder with OpenAPI v3 documents of an API server; repeatable
     #[arg(long, value_name = "FILE")]
     openapi: Vec<PathBuf>,
-    /// Use what the cluster publishes for types that are in no file
+    /// For types that are in no file, use the documents that the cluster publishes
     #[arg(long)]
     live: bool,
-    /// Mark the values that came from the schema, and list the dropped fields. In JSON, print {object, defaults, dropped}
+    /// Mark the values that come from the schema, and list the dropped fields. In JSON, print {object, defaults, dropped}
     #[arg(long)]
     show_defaults: bool,
     /// Output format
@@ -234,6 +234,11 @@ impl Types {
         if known.is_empty() {
             return format!("the cluster publishes no schema of {name}");
         }
-        format!("no schema of {} of {}: given are {}{more}", name.kind, name.api_version, known.join(", "))
+        format!(
+            "no schema for {} of {}; there are schemas for {}{more}",
+            name.kind,
+            name.api_version,
+            known.join(", ")
+        )
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Global {
     /// All namespaces: the default, except for `explain`, which uses the namespace of the context
     #[arg(short = 'A', long, global = true)]
     all_namespaces: bool,
-    /// When to use colours; NO_COLOR turns them off
+    /// When to use colors; NO_COLOR disables them
     #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
     color: ColorChoice,
     /// Log format
@@ -39,7 +39,7 @@ pub(crate) struct Global {
 pub(crate) enum LogFormat {
     /// For people
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 
@@ -58,10 +58,10 @@ pub(crate) enum Output {
 /// How Kubernetes objects are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// A YAML document each, for kubectl and people
+    /// One YAML document per object, for kubectl and people
     #[default]
     Yaml,
-    /// One object, or a List of several
+    /// One object, or a List if there are several
     Json,
 }
 

@@ -31,15 +31,15 @@ use super::{none_of, one_stdin, openapi, scope};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
-/// Show what an upgrade of CRDs changes
+/// Show what a CRD upgrade changes
 ///
 /// Compare the defaults and fields of the storage versions, and show for each object which values appear, which change or
 /// disappear because etcd never held them, which are hidden because the new schema does not have them, and what becomes
 /// invalid. What Etch does after the upgrade depends on the DefaultsPolicy that governs the CRD.
 ///
 /// With access to etcd, or to a snapshot of it, every answer is exact. Without it, managedFields decide: a default without an
-/// owner counts as not stored, unless the object was written after the CRD last changed. Objects from files count as stored
-/// as they are.
+/// owner counts as not stored, unless somebody wrote the object after the CRD last changed. Objects from files count as stored as
+/// they are.
 ///
 /// With --openapi, compare the defaults that two releases of Kubernetes or of an aggregated API publish for their types.
 #[derive(Args, Debug)]
@@ -51,7 +51,7 @@ use crate::commands::outcome::Outcome;
   etch impact -f new.yaml --etcd-snapshot backup.db
   etch impact --openapi v1.36/ --openapi v1.37/
 
-Exit status: 0 if nothing happens that --fail-on names, 1 if something does, 2 if the command failed.")]
+Exit status: 0 if the upgrade does nothing that --fail-on names, 1 if it does, 2 if the command failed.")]
 pub(crate) struct Impact {
     /// The CRDs after the upgrade: files, folders, or - for standard input
     #[arg(short = 'f', long = "filename", value_name = "NEW", required_unless_present = "openapi")]
@@ -65,11 +65,11 @@ pub(crate) struct Impact {
     /// Check all objects in the cluster
     #[arg(long)]
     live: bool,
-    /// What makes the exit status 1
+    /// The changes that set the exit status to 1
     #[arg(long, value_name = "WHAT", value_enum, ignore_case = true, default_value_t)]
     fail_on: FailOn,
-    /// Compare what API servers publish instead: the OpenAPI v3 documents before and after, each a file or folder; given once,
-    /// those after, and the cluster has those before
+    /// Compare the OpenAPI v3 documents of API servers instead: those before and after, each a file or folder. If set once, these
+    /// are the documents after, and the cluster has those before
     #[arg(
         long,
         value_name = "FILE",
@@ -229,7 +229,7 @@ impl Impact {
 
     /// Compares what two releases publish.
     async fn published(&self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
-        global.has_no_scope("published types are in no namespace")?;
+        global.has_no_scope("published types have no namespace")?;
         one_stdin(&self.openapi)?;
         let read = |path: &PathBuf| openapi::of_files(std::slice::from_ref(path), &mut io::stdin().lock());
         let (old, new) = match self.openapi.as_slice() {

@@ -42,7 +42,7 @@ pub(crate) fn asynchronous() -> io::Result<tokio::runtime::Runtime> {
 /// The names of the CRDs that were typed, each once, or of all where none was.
 pub(crate) async fn crds_named(cluster: &Cluster, typed: &[String]) -> Result<Vec<String>> {
     if typed.is_empty() {
-        return cluster.crd_names().await.context("the CRDs cannot be listed");
+        return cluster.crd_names().await.context("cannot list the CRDs");
     }
     let mut names = Vec::new();
     for typed in typed {

@@ -30,8 +30,7 @@ pub(crate) type Labels = BTreeMap<String, String>;
 /// Which policies to decide under.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PolicyArg {
-    /// Decide under the DefaultsPolicies in this file or folder, or - for standard input, instead of those of the cluster.
-    /// May be given several times
+    /// Use the DefaultsPolicies in this file or folder, or - for standard input, instead of those of the cluster. Repeatable
     #[arg(long = "policy", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 }
@@ -80,7 +79,7 @@ impl Known {
             }
             Ok(None) => Unread::NotInstalled,
             Err(error) if error.code() == Some(403) => Unread::Refused(error.to_string()),
-            Err(error) => return Err(error).context("DefaultsPolicies cannot be read"),
+            Err(error) => return Err(error).context("cannot read DefaultsPolicies"),
         };
         Ok(Self { policies: None, unread: Some(unread) })
     }
@@ -96,7 +95,7 @@ impl Known {
             None => return Ok(()),
             Some(Unread::NotInstalled) => "Etch's CRDs are not installed".to_owned(),
             Some(Unread::Refused(error)) => {
-                format!("DefaultsPolicies cannot be read: {}", report::plain(error))
+                format!("cannot read DefaultsPolicies: {}", report::plain(error))
             }
         };
         writeln!(io::stderr(), "note: {why}; assuming a policy without settings (see --policy)")

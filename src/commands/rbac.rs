@@ -20,12 +20,12 @@ use super::{each, none_of};
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 
-/// Print the ClusterRole that Etch needs for the objects of CRDs, and for what EmbeddedSchemas name
+/// Print the ClusterRole that Etch needs for CRDs and EmbeddedSchemas
 ///
-/// The rules allow exactly what Etch needs: get, list, watch and patch on these resources. For EmbeddedSchemas that is list on
-/// their targets, get and patch too with `existing: Persist`, and list and watch of the objects that facts are taken from;
-/// references are for you to grant. A label adds the
-/// rules to the ClusterRole etch-custom-resources, which the installation binds to Etch.
+/// The rules allow exactly what Etch needs: get, list, watch and patch on the custom resources of CRDs. For EmbeddedSchemas they
+/// allow list on the targets, also get and patch with `existing: Persist`, and list and watch of the objects that facts read.
+/// Grant access to references yourself. A label adds the rules to the ClusterRole etch-custom-resources, which the installation
+/// binds to Etch.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch rbac | kubectl apply -f -
@@ -37,13 +37,13 @@ pub(crate) struct Rbac {
     /// Files or folders with CRDs or EmbeddedSchemas, or - for standard input [default: those of the cluster]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The CRDs and EmbeddedSchemas of the cluster, as without files
+    /// Use the CRDs and EmbeddedSchemas of the cluster, as without files
     #[arg(long, conflicts_with = "files")]
     live: bool,
-    /// Only the CRDs that this DefaultsPolicy selects, and no EmbeddedSchema: a file, or the name of one in the cluster
+    /// Use only the CRDs that this DefaultsPolicy selects, and no EmbeddedSchema: a file, or the name of a policy in the cluster
     #[arg(long, value_name = "FILE|NAME")]
     policy: Option<String>,
-    /// Leave out the permission to write: enough for reports
+    /// Omit the permission to write, which reports do not need
     #[arg(long)]
     read_only: bool,
     /// The name of the ClusterRole

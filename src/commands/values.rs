@@ -8,10 +8,10 @@ use etch::cluster::PaceMode;
 /// How much of the API server writes may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PaceArg {
-    /// So little that other clients hardly notice: fewer writes at once as soon as they take longer than alone
+    /// Yield to other clients: send fewer writes at once as soon as writes take longer than alone
     #[default]
     Gentle,
-    /// As much as there is: fewer writes at once only when the server refuses some
+    /// Use the full capacity: send fewer writes at once only when the server refuses some
     Fast,
 }
 

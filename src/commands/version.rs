@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::commands::global::Output;
 use crate::commands::outcome::Outcome;
 
-/// Print the version, and the supported versions of Kubernetes
+/// Print the version, and the supported Kubernetes versions
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch version

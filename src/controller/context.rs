@@ -96,7 +96,12 @@ impl Context {
         let assignment = index.assignment(name, self.options.settle);
         if let Some(assignment) = assignment.as_ref().filter(|assignment| !assignment.ties.is_empty()) {
             let (policy, ties) = (&assignment.settings.policy, assignment.ties.join(", "));
-            warn!(crd = name, policy, ties, "several policies select this CRD as specifically");
+            warn!(
+                crd = name,
+                policy,
+                ties,
+                "several equally specific policies select this CRD; the first by name governs it"
+            );
         }
         Some(Target {
             uid: known.uid.clone(),

@@ -19,13 +19,13 @@ pub(in crate::controller) enum TaskError {
     Interrupted(#[from] SweepError),
     #[error("too many pending objects to track; rescanning")]
     Incomplete,
-    #[error("more objects failed than are tracked by name; rescanning")]
+    #[error("more objects failed than Etch tracks by name; rescanning")]
     Overflow,
-    #[error("the CRD has no defaults any more, and no object waits for what they left behind")]
+    #[error("the CRD no longer has defaults, and no object waits for a write because of the old ones")]
     NothingLeft,
-    #[error("verifying once more what was written since the schema changed")]
+    #[error("verifying again the objects written since the schema changed")]
     Verify,
-    #[error("{0}, as after a restore of etcd; verifying every object")]
+    #[error("etcd may have been restored: {0}; verifying every object")]
     Restored(Sign),
     #[error("the watch ended: {0}")]
     Watch(CallError),
@@ -36,9 +36,9 @@ pub(in crate::controller) enum TaskError {
 /// What shows that the cluster is not what it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::controller) enum Sign {
-    #[error("the report is not the one that was written last")]
+    #[error("the DefaultsReport is not the one that Etch wrote last")]
     Report,
-    #[error("the resource version of the objects has fallen")]
+    #[error("the resource version of the objects is lower than before")]
     Revision,
 }
 
@@ -88,15 +88,14 @@ impl TaskError {
             Self::Overflow | Self::NothingLeft | Self::Verify => None,
             Self::Watch(error) if error.is_expired() => None,
             failed if failed.is_failed_conversion() => {
-                let message = "objects cannot be read at the storage version: the conversion webhook does not answer, or fails";
+                let message = "cannot read objects at the storage version: the conversion webhook fails or does not answer";
                 status(Reason::ConversionFailed, message.to_owned())
             }
             Self::Interrupted(SweepError::List(CallError::Refused(refusal)))
             | Self::Watch(CallError::Refused(refusal))
                 if refusal.is_of_lost_version() =>
             {
-                let message =
-                    "objects cannot be read: etcd holds some at a version that the CRD no longer has";
+                let message = "cannot read objects: etcd holds some at a version that the CRD no longer has";
                 status(Reason::ConversionFailed, message.to_owned())
             }
             Self::Incomplete | Self::Restored(_) => status(Reason::InProgress, self.to_string()),

@@ -164,7 +164,7 @@ impl Operator {
         });
         tokio::select! {
             // Not kube-runtime's graceful shutdown: whoever loses the Lease must not finish a write that is under way.
-            () = over => info!("stopping to reconcile"),
+            () = over => info!("stopped reconciling"),
             () = controller => {}
             () = dispatch.run() => {}
             () = policy::write_statuses(cluster.clone(), statuses) => {}
@@ -189,7 +189,7 @@ fn report_failure(watches: &[(&str, WatchHealth)], failure: &watch::Sender<Optio
         (None, Some((kind, (long, why)))) => {
             let since = now().checked_sub(long).unwrap_or_else(|_| now());
             *reported = Some(format!(
-                "changes of {kind} have not been noticed since {since:.0}, for the watch fails: {why}"
+                "the watch of {kind} has failed since {since:.0}, so Etch misses changes: {why}"
             ));
             true
         }

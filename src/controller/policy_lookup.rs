@@ -60,12 +60,8 @@ impl PolicyLookup {
         match (mode, pause) {
             (_, Some(pause)) => Some(("Paused", format!("writes are paused by {pause}"))),
             (Mode::Persist, None) => None,
-            (Mode::Audit, None) => {
-                Some(("AuditOnly", format!("DefaultsPolicy {policy} asks for reports only (mode: Audit)")))
-            }
-            (Mode::Ignore, None) => {
-                Some(("Ignored", format!("DefaultsPolicy {policy} asks for nothing (mode: Ignore)")))
-            }
+            (Mode::Audit, None) => Some(("AuditOnly", format!("DefaultsPolicy {policy} has mode: Audit"))),
+            (Mode::Ignore, None) => Some(("Ignored", format!("DefaultsPolicy {policy} has mode: Ignore"))),
         }
     }
 

@@ -104,10 +104,13 @@ pub(in crate::controller) fn conclude(
         }
         Ok(Outcome::OwnersLost { managers }) => fail(write, &format!("owners lost: {}", managers.join(", "))),
         Ok(Outcome::Harmful { managers }) => {
-            write.record("reason", format!("it would change what others own: {}", managers.join(", ")));
+            write.record(
+                "reason",
+                format!("the write would change fields of other owners: {}", managers.join(", ")),
+            );
         }
         Ok(Outcome::NeedsRewrite) => {
-            write.record("reason", "the owners have to be rewritten");
+            write.record("reason", "the write must rewrite the owners");
         }
         Ok(
             Outcome::Written { .. }

@@ -171,8 +171,8 @@ impl Skipped {
             Skip::Terminating => "it is being deleted".to_owned(),
         };
         let message = match self.lacks {
-            true => format!("{why}; its defaults are not stored, as far as is known"),
-            false => format!("{why}; it lacks no default"),
+            true => format!("{why}; etcd may lack its defaults"),
+            false => format!("{why}; no default missing"),
         };
         Problem { reason: self.kind().as_str(), message, paths: Vec::new() }
     }
@@ -182,12 +182,12 @@ impl Skipped {
 fn harm(held: &Held) -> String {
     match held.reason {
         Hold::HiddenFields => {
-            "managedFields (or last-applied) still name these fields, which the schema no longer knows, so etcd may hold them; \
+            "managedFields (or last-applied) still name these fields, which the schema no longer has, so etcd may hold them; \
              a write would destroy them"
                 .to_owned()
         }
         Hold::Misfit => {
-            "these values have another type than the schema says, or are list items without a key; a write would remove \
+            "these values have another type than the schema, or are list items without a key; a write would remove \
              entries of managedFields"
                 .to_owned()
         }

@@ -49,21 +49,21 @@ impl Readiness {
     /// What is not known yet, in a line; none if it is ready.
     pub fn lacks(&self) -> Option<&'static str> {
         if self.ending.load(Ordering::Relaxed) {
-            return Some("the process ends\n");
+            return Some("the process is shutting down\n");
         }
         if !self.lease.load(Ordering::Relaxed) {
-            return Some("it is not known yet who holds the Lease\n");
+            return Some("the holder of the Lease is not known yet\n");
         }
         if !self.crds.load(Ordering::Relaxed) {
-            return Some("the CRDs have not been listed yet\n");
+            return Some("Etch has not listed the CRDs yet\n");
         }
         if !self.admission.load(Ordering::Relaxed) {
             return None;
         }
         if !self.schemas.load(Ordering::Relaxed) {
-            return Some("the EmbeddedSchemas have not been listed yet\n");
+            return Some("Etch has not listed the EmbeddedSchemas yet\n");
         }
-        (!self.certificate.load(Ordering::Relaxed)).then_some("there is no certificate for admission yet\n")
+        (!self.certificate.load(Ordering::Relaxed)).then_some("there is no admission certificate yet\n")
     }
 }
 

@@ -48,7 +48,7 @@ pub enum EmbeddedError {
         problems: Vec<Problem>,
     },
     /// There is none.
-    #[error("no EmbeddedSchema is in these files")]
+    #[error("these files contain no EmbeddedSchema")]
     None,
 }
 

@@ -49,7 +49,7 @@ pub enum Reason {
     #[error("is nested more than {} levels deep", super::budget::DEPTH)]
     TooDeep,
     /// A file where a CRD was asked for, and none is there.
-    #[error("no CustomResourceDefinition: found {found}")]
+    #[error("contains no CustomResourceDefinition: found {found}")]
     NoCrd {
         /// What is there.
         found: String,
@@ -61,7 +61,7 @@ pub enum Reason {
     #[error("CustomResourceDefinition: {0}")]
     Crd(#[source] CrdError),
     /// A document that is no Kubernetes object.
-    #[error("no Kubernetes object: {missing} is missing")]
+    #[error("is not a Kubernetes object: {missing} is missing")]
     NoObject {
         /// The field.
         missing: &'static str,
@@ -70,7 +70,7 @@ pub enum Reason {
     #[error("{0}")]
     OpenApi(#[source] OpenApiError),
     /// OpenAPI without a type that API servers have objects of.
-    #[error("no OpenAPI v3 document with types is in it")]
+    #[error("it contains no OpenAPI v3 document with types")]
     NoType,
     /// A declaration that is no Go.
     #[error("line {line}: {problem}")]
@@ -81,9 +81,9 @@ pub enum Reason {
         problem: String,
     },
     /// A folder without any Go file that may hold types.
-    #[error("no Go file with types is in this folder; append /... for those below it")]
+    #[error("this folder contains no Go file with types; append /... to include the folders below it")]
     NoGo,
     /// A folder without any file of YAML or JSON.
-    #[error("no .yaml, .yml or .json file is in this folder")]
+    #[error("this folder contains no .yaml, .yml or .json file")]
     Empty,
 }

@@ -56,7 +56,7 @@ fn what_cannot_be_read_is_named() {
         ("{\"a\":", "error: stdin: is not JSON: EOF while parsing a value at line 1 column 5"),
         ("? [a]\n: 1\n", "error: stdin: line 1: a key is not a scalar"),
         ("a: .nan\n", "error: stdin: line 1: a number that is not finite has no form in JSON"),
-        ("a: &x [*x]\n", "error: stdin: line 1: an alias inside of what it stands for"),
+        ("a: &x [*x]\n", "error: stdin: line 1: an alias inside the value that it refers to"),
         (
             "a: 1\n---\nb: !!binary aGk=\n",
             "stdin: {\"a\":1}\nerror: stdin, document 2: line 3: !!binary has no form in JSON; write the text itself",
@@ -115,7 +115,7 @@ fn folders_are_walked_in_order_and_links_to_them_are_not() -> io::Result<()> {
     let [a, c, looped, empty, none] = seen.as_slice() else { panic!("{seen:?}") };
     assert_eq!([a.as_str(), c.as_str()], ["/b/a.json", "/c.yaml"]);
     assert!(looped.starts_with("/loop.yaml: cannot be read: "), "{looped}");
-    assert_eq!(empty, "/empty: no .yaml, .yml or .json file is in this folder");
+    assert_eq!(empty, "/empty: this folder contains no .yaml, .yml or .json file");
     assert!(none.starts_with("/none: cannot be read: No such file"), "{none}");
     Ok(())
 }
@@ -126,7 +126,7 @@ fn documents_become_crds_and_objects() {
     let error = |text: &str| of(text).crd().expect_err("no CRD").to_string();
     assert_eq!(
         error("kind: Deployment\napiVersion: apps/v1"),
-        "stdin: no CustomResourceDefinition: found Deployment of apps/v1"
+        "stdin: contains no CustomResourceDefinition: found Deployment of apps/v1"
     );
     assert!(
         error("kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1beta1").contains("v1beta1")
@@ -136,5 +136,5 @@ fn documents_become_crds_and_objects() {
             .contains("spec is missing")
     );
     let lacking = of("kind: K\napiVersion: g/v1\nmetadata: {}").into_object().expect_err("no name");
-    assert_eq!(lacking.to_string(), "stdin: no Kubernetes object: metadata.name is missing");
+    assert_eq!(lacking.to_string(), "stdin: is not a Kubernetes object: metadata.name is missing");
 }

@@ -111,7 +111,7 @@ impl Composer<'_, '_> {
             }
             Event::Alias(anchor) => {
                 let Some((value, cost)) = self.anchors.get(&anchor) else {
-                    return Err(Failure::Wrong("an alias inside of what it stands for".to_owned()));
+                    return Err(Failure::Wrong("an alias inside the value that it refers to".to_owned()));
                 };
                 let left = self.budget.left();
                 self.budget.take(*cost)?;

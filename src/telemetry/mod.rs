@@ -46,7 +46,7 @@ impl Telemetry {
         };
         start(layer, format, Level::INFO);
         if let Some(error) = error {
-            tracing::warn!(error = format!("{error:#}"), "no traces are exported");
+            tracing::warn!(error = format!("{error:#}"), "not exporting traces");
         }
         Self { traces }
     }
@@ -56,9 +56,7 @@ impl Telemetry {
     pub(crate) fn begin_operator(format: LogFormat) -> Self {
         start(None, format, Level::INFO);
         if let Some(name) = ENDPOINTS.into_iter().find(|name| variable(name).is_some()) {
-            tracing::warn!(
-                "no traces are exported: {name} is set, but this is built without the feature otlp"
-            );
+            tracing::warn!("not exporting traces: {name} is set, but this build lacks the feature otlp");
         }
         Self {}
     }

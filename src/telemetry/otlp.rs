@@ -51,7 +51,7 @@ impl Traces {
         let provider = self.provider;
         thread::spawn(move || done.send(provider.shutdown_with_timeout(PATIENCE_AT_THE_END)));
         if !matches!(ended.recv_timeout(PATIENCE_AT_THE_END), Ok(Ok(()))) {
-            debug!("the last traces were not exported");
+            debug!("could not export the last traces");
         }
         // A name that is still being looked up is not waited for.
         self.runtime.shutdown_background();
@@ -74,7 +74,7 @@ pub(super) fn from_environment() -> anyhow::Result<Option<(Boxed<Registry>, Trac
         match variable(name).as_deref() {
             Some("http/protobuf") => break,
             None => {}
-            Some(_) => bail!("{name} asks for a protocol other than http/protobuf"),
+            Some(_) => bail!("{name} requires a protocol other than http/protobuf"),
         }
     }
     let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("traces").enable_all().build();
@@ -82,13 +82,15 @@ pub(super) fn from_environment() -> anyhow::Result<Option<(Boxed<Registry>, Trac
     let builder = SpanExporter::builder().with_http();
     let builder = if endpoint.starts_with("https:") {
         let roots = HttpsConnectorBuilder::new().with_native_roots();
-        let roots = roots.context("https needs certificates to trust; SSL_CERT_FILE can name them")?;
+        let roots =
+            roots.context("https needs CA certificates; set SSL_CERT_FILE to a file that contains them")?;
         builder.with_http_client(Client::new(&runtime, roots.https_only().enable_http1().build()))
     } else {
         builder.with_http_client(Client::new(&runtime, HttpConnector::new()))
     };
     // The error would quote the endpoint, in which there may be a password.
-    let exporter = builder.build().map_err(|_| anyhow::anyhow!("{name} or its companions cannot be used"))?;
+    let exporter =
+        builder.build().map_err(|_| anyhow::anyhow!("cannot use {name} and the related variables"))?;
     let provider =
         SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource()).build();
     let layer = tracing_opentelemetry::layer()
@@ -142,10 +144,10 @@ impl<C: Connect + Clone + Debug + Send + Sync + 'static> Client<C> {
     fn log_change(&self, failure: Option<String>) {
         match (failure, &self.failing) {
             (Some(error), failing) if !failing.swap(true, Ordering::Relaxed) => {
-                warn!(error, "traces cannot be exported; the operator goes on without");
+                warn!(error, "cannot export traces; continuing without them");
             }
-            (Some(error), _) => debug!(error, "traces cannot be exported"),
-            (None, failing) if failing.swap(false, Ordering::Relaxed) => info!("traces are exported again"),
+            (Some(error), _) => debug!(error, "cannot export traces"),
+            (None, failing) if failing.swap(false, Ordering::Relaxed) => info!("exporting traces again"),
             (None, _) => {}
         }
     }

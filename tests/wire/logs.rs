@@ -116,25 +116,25 @@ async fn every_line_is_read_strictly_and_numbers_are_numbers() {
     let lines = super::log_lines::parse(&logs.text()).expect("every line can be read");
     let messages = super::log_lines::messages(&lines);
     for message in [
-        "pass begins",
-        "pass ends",
+        "pass started",
+        "pass ended",
         "stored defaults",
         "followed changed defaults",
         "write rejected",
         "deciding again",
         "cannot read again",
-        "given up for now",
+        "postponed the object",
         "skipped",
         "held",
-        "beginning again",
+        "restarting the CRD task",
         "waiting for the permission",
-        "the watch broke",
+        "the watch failed",
         "watch failed",
-        "several policies select this CRD as specifically",
+        "several equally specific policies select this CRD; the first by name governs it",
         "cannot read this policy; it selects nothing",
-        "the status of a policy cannot be written",
+        "cannot write the status of a policy",
         "cannot send events; conditions and reports show the same",
-        "stopping to reconcile",
+        "stopped reconciling",
         "close",
     ] {
         assert!(messages.contains_key(message), "nothing logged {message:?}: {messages:#?}");
@@ -143,12 +143,16 @@ async fn every_line_is_read_strictly_and_numbers_are_numbers() {
         let mut found = lines.iter().filter(|line| line["fields"]["message"] == message);
         found.next().expect("one of them").clone()
     };
-    let end = of("pass ends");
+    let end = of("pass ended");
     for count in ["objects", "written", "already_stored", "due", "held", "rejected", "unknown", "asked"] {
         assert!(end["fields"][count].is_u64(), "{count}: {end}");
     }
     assert_eq!(end["spans"][0], json!({ "name": "reconcile", "crd": "things.example.com" }));
-    assert!(of("beginning again")["fields"]["retry_in_seconds"].is_f64(), "{}", of("beginning again"));
-    let tie = of("several policies select this CRD as specifically");
+    assert!(
+        of("restarting the CRD task")["fields"]["retry_in_seconds"].is_f64(),
+        "{}",
+        of("restarting the CRD task")
+    );
+    let tie = of("several equally specific policies select this CRD; the first by name governs it");
     assert_eq!(tie["fields"]["ties"], "tied, tied-too", "{tie}");
 }

@@ -229,7 +229,7 @@ async fn a_list_that_fails_is_repeated_ever_more_seldom_and_reported() {
         let lists = log.count(|request| request.is_list() && is_about_objects(request));
         assert!((15..=45).contains(&lists), "{lists} lists in an hour");
         let said = world.persisted();
-        assert!(said.starts_with("False InProgress: the objects cannot be listed"), "{said}");
+        assert!(said.starts_with("False InProgress: cannot list the objects"), "{said}");
         world.heals();
         world.operate(MINUTE).await;
         assert!(world.is_persisted("a"));

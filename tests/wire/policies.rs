@@ -50,7 +50,7 @@ async fn a_policy_is_ready_as_soon_as_it_selects_something() {
     let world = World::with(&["a"]);
     set_policy(&world, 2, json!({ "selector": { "names": ["things.exmaple.com"] } }));
     world.operate(MINUTE).await;
-    let none = "False NothingSelected: the selector matches no CRD of the cluster";
+    let none = "False NothingSelected: the selector matches no CRD in the cluster";
     assert_eq!(said(&world, "default", "Ready"), none);
     set_policy(&world, 3, json!({ "selector": { "names": ["things.example.com"] } }));
     world.operate(MINUTE).await;

@@ -60,10 +60,10 @@ async fn every_verb_is_asked_about_by_itself() {
 #[tokio::test(start_paused = true)]
 async fn what_went_wrong_is_told_apart_and_holds_no_text_of_the_answer() {
     let cases: [(Script, &str); 6] = [
-        (|| Answer::Refuse, "the API server cannot be reached: connection refused"),
+        (|| Answer::Refuse, "cannot reach the API server: connection refused"),
         (|| Answer::broken(["{\"hunter2\""]), "the answer of the API server broke off"),
-        (|| Answer::text(200, "{\"hunter2\": hunter2}"), "the answer of the API server is not understood"),
-        (|| Answer::text(200, ""), "the answer of the API server is not understood"),
+        (|| Answer::text(200, "{\"hunter2\": hunter2}"), "cannot parse the answer of the API server"),
+        (|| Answer::text(200, ""), "cannot parse the answer of the API server"),
         (|| Answer::status(403, "hunter2", "hunter2"), "the API server answered 403"),
         (|| Answer::text(502, "<html>hunter2</html>"), "the API server answered 502"),
     ];

@@ -55,8 +55,8 @@ async fn what_is_skipped_is_counted_and_named_apart_and_stays_so_while_it_is_wat
     tokio::time::sleep(SOON).await;
     assert_eq!(
         world.persisted(),
-        "True AllPersisted: 2 of 4 objects store their defaults; 1 ignored by annotation, not stored as far as is known (ns/i); \
-         1 being deleted, not stored as far as is known (ns/t)"
+        "True AllPersisted: 2 of 4 objects store their defaults; 1 ignored by annotation, etcd may lack its defaults (ns/i); \
+         1 being deleted, etcd may lack its defaults (ns/t)"
     );
     assert_eq!(numbers(&world, &told()), json!([4, 2, 1, 1, 2]));
     let report = status(&world);
@@ -111,7 +111,7 @@ async fn a_restart_says_nothing_new_of_what_is_skipped_unless_it_changed() {
     let log = world.operate(SOON).await;
     assert_eq!(log.count(is_write), 0);
     assert_eq!(names(&status(&world)["ignored"]), ["a"]);
-    assert!(world.persisted().contains("1 ignored by annotation, not stored as far as is known (ns/a)"));
+    assert!(world.persisted().contains("1 ignored by annotation, etcd may lack its defaults (ns/a)"));
     // What is not there any more is not counted any more, in either place.
     world.remove(THINGS, "a");
     world.operate(SOON).await;

@@ -145,8 +145,7 @@ async fn deny_names_the_digest_that_lets_the_upgrade_through() {
     assert_eq!((&refused["allowed"], &refused["status"]["code"]), (&json!(false), &json!(403)));
     let digest = digest(&upgrade()["object"]);
     let expected = format!(
-        "the upgrade of {NAME} does harm to objects:\n- 2 of 2 objects: .spec.size changes: ns/a, ns/b\nTo let exactly \
-         this upgrade through, set the annotation {ALLOW_ANNOTATION}: {digest}"
+        "upgrading {NAME} would harm objects:\n- 2 of 2 objects: .spec.size changes: ns/a, ns/b\nTo allow exactly this upgrade, set the annotation {ALLOW_ANNOTATION}: {digest}"
     );
     assert_eq!(refused["status"]["message"], expected);
     let annotated = |default: u64| {
@@ -201,7 +200,7 @@ async fn what_is_not_known_in_time_is_not_waited_for() {
     let message = refused["status"]["message"].as_str().expect("a refusal");
     assert!(message.contains("that were checked: .spec.size changes: ns/a, ns/b"), "{message}");
     assert!(message.contains("\n- not fully checked, "), "{message}");
-    assert!(message.contains(" of about 40 objects: there was no more time; "), "{message}");
+    assert!(message.contains(" of about 40 objects: the time limit expired; "), "{message}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -224,7 +223,7 @@ async fn what_cannot_be_looked_at_is_a_warning_and_refuses_nothing() {
     tokio::time::advance(Duration::from_millis(1_600)).await;
     let answer = asking.await.expect("no panic");
     let warning = answer["warnings"][0].as_str().expect("a warning");
-    assert!(warning.contains("not fully checked, 0 objects: there was no more time"), "{warning}");
+    assert!(warning.contains("not fully checked, 0 objects: the time limit expired"), "{warning}");
     assert_eq!(answer["allowed"], true);
 }
 

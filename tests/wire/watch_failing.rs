@@ -114,7 +114,7 @@ async fn while_no_change_of_crds_or_policies_is_noticed_nothing_is_known_of_any_
         tokio::time::sleep(MINUTE).await;
         let said = world.persisted();
         let kinds = if kind == CRDS { "CRDs" } else { "policies" };
-        let expected = format!("Unknown WatchFailing: changes of {kinds} have not been noticed since ");
+        let expected = format!("Unknown WatchFailing: the watch of {kinds} has failed since ");
         assert!(said.starts_with(&expected), "{kind}: {said}");
         // Objects are watched all the same, and a verification changes nothing about it.
         world.put(THINGS, thing("new"));

@@ -252,7 +252,7 @@ async fn every_refusal_has_its_outcome() {
         (Answer::text(422, another_uid.to_string()), "Conflict"),
         (forbidden("create"), "Gone"),
         (forbidden("patch"), "Forbidden { verb: Patch }"),
-        (Answer::status(422, "Invalid", quoting), "Invalid: it is not valid with its defaults"),
+        (Answer::status(422, "Invalid", quoting), "Invalid: the object is invalid with its defaults"),
         (Answer::status(500, "InternalError", quoting), "failed: the API server answered 500 InternalError"),
         (
             Answer::status(
@@ -260,23 +260,23 @@ async fn every_refusal_has_its_outcome() {
                 "InternalError",
                 "Internal error occurred: failed calling webhook \"w\": no route",
             ),
-            "Unavailable: webhook w could not be asked",
+            "Unavailable: the API server could not call webhook w",
         ),
         (
             Answer::status(429, "TooManyRequests", "later"),
             "failed: the API server answered 429 TooManyRequests",
         ),
         (Answer::status(401, "Unauthorized", "who"), "failed: the API server answered 401 Unauthorized"),
-        (Answer::text(413, "too large"), "TooLarge: it is too large with its defaults"),
+        (Answer::text(413, "too large"), "TooLarge: the object exceeds the size limit with its defaults"),
         (
             Answer::status(415, "UnsupportedMediaType", "no"),
             "Other: the API server answered 415 UnsupportedMediaType",
         ),
         (Answer::status(504, "Timeout", "no"), "failed: the API server answered 504 Timeout"),
         (Answer::broken(["{\"metadata\": "]), "failed: the answer of the API server broke off"),
-        (Answer::text(200, "{\"metadata\": "), "failed: the answer of the API server is not understood"),
-        (Answer::text(200, "{}"), "failed: the answer of the API server is not understood"),
-        (Answer::json(thing("another", 11)), "failed: the answer of the API server is not understood"),
+        (Answer::text(200, "{\"metadata\": "), "failed: cannot parse the answer of the API server"),
+        (Answer::text(200, "{}"), "failed: cannot parse the answer of the API server"),
+        (Answer::json(thing("another", 11)), "failed: cannot parse the answer of the API server"),
     ];
     for (answer, expected) in cases {
         let (outcome, _) = perform(shown(), Record::default(), [answer]).await;

@@ -119,7 +119,7 @@ async fn another_certificate_is_served(stage: &Stage, operator: &Operator) -> Re
     eventually(GUARD, "the broken file is mentioned", async || {
         dry(cluster, &machine("x", good())).await?.ok()?;
         let text = operator.log()?;
-        Ok(text.contains("the certificate for admission cannot be used").then_some(()))
+        Ok(text.contains("cannot use the new admission certificate").then_some(()))
     })
     .await?;
     every_field_is_named(cluster).await?;
@@ -140,7 +140,7 @@ async fn a_wrong_certificate_fails_nothing(stage: &Stage) -> Result<()> {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(vec!["127.0.0.1".to_owned()])?;
     fs::write(stage.serving.certificates.join("tls.key"), signing_key.serialize_pem())?;
     fs::write(stage.serving.certificates.join("tls.crt"), cert.pem())?;
-    let served = "a certificate for admission is served";
+    let served = "loaded the admission certificate";
     let before = fs::read_to_string(stage.scene.log_path())?.matches(served).count();
     // What connections there were knew the one before.
     let operator = stage.operator()?;

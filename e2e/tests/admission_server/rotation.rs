@@ -59,7 +59,7 @@ async fn certificates_are_renewed_under_load_and_no_request_fails() -> Result<()
 
     let log = operator.log()?;
     operator.stop().await?;
-    let served = log.matches("a certificate for admission is served").count();
+    let served = log.matches("loaded the admission certificate").count();
     ensure!(served >= 5, "{served} certificates were served");
     for key in ["tls.key", "ca.key"] {
         let pem = String::from_utf8(held(&first, key)?)?;

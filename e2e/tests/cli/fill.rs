@@ -146,7 +146,7 @@ kind: CronTab\nmetadata: {name: d}\n";
     let expected = "\
 error: stdin: crontabs.stable.example.com has no version v2; it has v1
 error: stdin, document 2: no schema of Secret of v1: given are CronTab of stable.example.com
-error: stdin, document 4: no Kubernetes object: apiVersion is missing
+error: stdin, document 4: is not a Kubernetes object: apiVersion is missing
 ";
     ensure!(ended.code == Some(2) && ended.err == expected, "{ended:?}");
     ensure!(ended.out.contains("name: c\n") && ended.out.contains("replicas: 1\n"), "{ended:?}");

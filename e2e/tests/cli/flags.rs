@@ -32,7 +32,7 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
     Some(match takes {
         "crds" => &[
             ("missing.yaml", "missing.yaml: cannot be read: No such file"),
-            ("deployment.yaml", "no CustomResourceDefinition: found Deployment of apps/v1"),
+            ("deployment.yaml", "contains no CustomResourceDefinition: found Deployment of apps/v1"),
             ("nonsense.yaml", "nonsense.yaml: is not text in UTF-8"),
             ("", ""),
         ],
@@ -40,7 +40,7 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
             ("missing", "missing: cannot be read: No such file"),
             ("missing/...", "missing/...: cannot be read: No such file"),
             ("crds.yaml", "crds.yaml: cannot be read: Not a directory"),
-            (".", "no Go file with types is in this folder"),
+            (".", "this folder contains no Go file with types"),
             ("", ""),
         ],
         "objects" => &[
@@ -262,7 +262,9 @@ fn no_cluster_is_told_in_one_line() -> Result<()> {
         let ended = etch_in(folder.path(), &line, &[])?;
         is_one_line(&line, &ended)?;
         ensure!(
-            ended.err.contains("cannot be reached: connection refused") && ended.out.is_empty(),
+            ended.err.contains("cannot reach the API server")
+                && ended.err.contains("connection refused")
+                && ended.out.is_empty(),
             "{line:?}: {ended:?}"
         );
     }

@@ -55,7 +55,7 @@ fn go_types_are_checked_in_every_form_and_held_against_their_crd() -> Result<()>
     let expected = serde_json::json!({
         "code": "ETCH101", "rule": "go-unset-scalar", "severity": "warning", "crd": "", "version": "",
         "path": "CronTabSpec.Replicas", "file": text(&source), "line": 5, "package": "example.com/crontabs/api/v1",
-        "message": "the default is 1, but clients in Go send the zero value where they leave the field unset: it has no omitempty",
+        "message": "the default is 1, but Go clients send the zero value if they do not set the field: it has no omitempty",
     });
     ensure!(*of_go[0] == expected, "{json:#}");
     let expected = serde_json::json!({

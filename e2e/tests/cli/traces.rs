@@ -13,7 +13,7 @@ fn who_asks_for_traces_that_are_not_built_in_is_told() -> Result<()> {
         let mut command = Command::new(binary()?);
         command.arg("run").env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);
         let ended = run(command, b"")?;
-        let told = "OTEL_EXPORTER_OTLP_ENDPOINT is set, but this is built without the feature otlp";
+        let told = "OTEL_EXPORTER_OTLP_ENDPOINT is set, but this build lacks the feature otlp";
         assert_eq!((ended.code, ended.err.contains(told)), (Some(2), is_told), "{}", ended.err);
     }
     Ok(())

@@ -24,7 +24,7 @@ fn a_server_that_cannot_be_reached_is_named_with_the_cause() -> Result<()> {
              contexts: [{{name: c, context: {{cluster: c, user: c}}}}], users: [{{name: c, user: {{}}}}]}}"
         ),
     )?;
-    let told = format!("the API server {server} cannot be reached: connection refused");
+    let told = format!("cannot reach the API server {server}: connection refused");
     for arguments in [&["audit"][..], &["rbac", "--live"], &["clean"], &["explain", "things", "a"]] {
         let mut all = vec!["--kubeconfig", text(&kubeconfig)];
         all.extend(arguments);
@@ -44,7 +44,7 @@ fn an_operator_that_cannot_begin_says_so_in_the_form_that_its_log_has() -> Resul
     assert_eq!(ended.code, Some(2), "{}", ended.err);
     let lines = logs::parse(&ended.err)?;
     let last = lines.last().context("a line")?;
-    assert_eq!((&last["level"], &last["fields"]["message"]), (&"ERROR".into(), &"etch cannot go on".into()));
+    assert_eq!((&last["level"], &last["fields"]["message"]), (&"ERROR".into(), &"etch failed".into()));
     assert!(last["fields"]["error"].as_str().unwrap_or_default().starts_with("no cluster"), "{last}");
     Ok(())
 }

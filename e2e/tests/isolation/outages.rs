@@ -46,7 +46,7 @@ async fn webhook_down(stage: &Stage, name: &'static str) -> Result<()> {
     ensure!(condition.message.contains("default/widget-"), "{condition:?}");
     let rejected = widgets.reported("ObjectsRejected").await?["rejected"].clone();
     ensure!(rejected.as_array().is_some_and(|all| all.len() == 20), "{rejected}");
-    ensure!(rejected[0]["message"] == "webhook away.example.com could not be asked", "{rejected}");
+    ensure!(rejected[0]["message"] == "the API server could not call webhook away.example.com", "{rejected}");
     ensure!(!widgets.is_stored(&names[0]).await?);
     few_requests(&widgets).await?;
 

@@ -45,8 +45,8 @@ async fn what_is_skipped_is_never_said_to_be_stored(scene: &Scene) -> Result<()>
     ensure!(
         said.status == "True"
             && said.message
-                == "1 of 4 objects stores its defaults; 2 ignored by annotation, not stored as far as is known (default/a, \
-                    default/b); 1 being deleted, not stored as far as is known (default/t)",
+                == "1 of 4 objects stores its defaults; 2 ignored by annotation, etcd may lack their defaults (default/a, \
+                    default/b); 1 being deleted, etcd may lack its defaults (default/t)",
         "{}",
         said.message
     );
@@ -148,7 +148,7 @@ async fn what_is_freed_is_stored_when_it_is_said_to_be(scene: &Scene) -> Result<
     both["spec"]["versions"][0]["served"] = json!(false);
     cluster.apply_crd(&both).await?;
     let said = cluster.persisted(FREES, "AllPersisted", SOON).await?;
-    ensure!(said.message.contains("1 ignored by annotation, not stored"), "{}", said.message);
+    ensure!(said.message.contains("1 ignored by annotation, etcd may lack"), "{}", said.message);
     let raw = async || cluster.raw(GROUP, "frees", Some("default"), "f").await;
     ensure!(raw().await?["spec"]["color"].is_null(), "it is left alone");
 
@@ -183,7 +183,7 @@ async fn what_was_dropped_is_known_to_be_gone(scene: &Scene) -> Result<()> {
     let said = cluster.persisted(DROPS, "HiddenFields", SOON).await?;
     ensure!(
         said.message.contains(
-            "2 held: managedFields (or last-applied) name fields that the schema no longer knows: \
+            "2 held: a write would destroy fields that etcd may still hold and the schema no longer has: \
              .spec.legacy (default/d1, default/d2)"
         ),
         "{}",

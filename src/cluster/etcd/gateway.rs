@@ -63,7 +63,7 @@ pub struct After {
 #[non_exhaustive]
 pub enum EtcdError {
     /// An endpoint, a certificate or a key that cannot be used.
-    #[error("the etcd endpoint {endpoint} cannot be used with these certificates: {cause}")]
+    #[error("cannot use the etcd endpoint {endpoint} with these certificates: {cause}")]
     Target {
         /// The endpoint.
         endpoint: String,
@@ -95,7 +95,7 @@ pub enum EtcdError {
         code: u16,
     },
     /// The revision of the first page is gone: etcd was compacted meanwhile.
-    #[error("etcd was compacted while it was read; run the command again")]
+    #[error("etcd was compacted during the read; run the command again")]
     Compacted,
     /// It has nothing of an API server's.
     #[error("etcd has no keys under {0}; set --etcd-prefix to the prefix of the API server's keys")]
@@ -294,7 +294,7 @@ fn lowest(error: &(dyn std::error::Error + 'static)) -> String {
 fn advice(endpoint: &str, cause: &str) -> &'static str {
     let is_tls = endpoint.starts_with("https:");
     if cause.contains("invalid peer certificate") {
-        "; --etcd-cacert names the authority that has signed its certificate"
+        "; set --etcd-cacert to the CA that signed its certificate"
     } else if ["refused", "timed out", "deadline", "dns", "unreachable"]
         .iter()
         .any(|word| cause.contains(word))
@@ -302,18 +302,18 @@ fn advice(endpoint: &str, cause: &str) -> &'static str {
         ""
     } else if is_tls {
         // It ends a handshake that it does not like as it pleases: with an alert, or without a word.
-        "; it may want another client certificate, see --etcd-cert and --etcd-key"
+        "; it may require another client certificate, see --etcd-cert and --etcd-key"
     } else {
-        "; it may want https"
+        "; it may require https"
     }
 }
 
 /// What may be wrong where etcd answers with this status.
 fn hint(endpoint: &str, code: u16) -> &'static str {
     match code {
-        404 => ": it serves no JSON gateway, see etcd's --enable-grpc-gateway",
-        401 | 403 => ": it wants another client certificate",
-        400 if endpoint.starts_with("http:") => ": it may want https",
+        404 => ": it does not serve the JSON gateway, see etcd's --enable-grpc-gateway",
+        401 | 403 => ": it requires another client certificate",
+        400 if endpoint.starts_with("http:") => ": it may require https",
         _ => "",
     }
 }
@@ -362,7 +362,7 @@ mod tests {
             ("https://e:1", "invalid peer certificate: UnknownIssuer", "--etcd-cacert"),
             ("https://e:1", "received fatal alert: CertificateRequired", "--etcd-cert and"),
             ("https://e:1", "Connection reset by peer", "--etcd-cert and"),
-            ("http://e:1", "connection closed before message completed", "it may want https"),
+            ("http://e:1", "connection closed before message completed", "it may require https"),
         ] {
             let told = told(endpoint, cause);
             assert!(told.contains(endpoint) && told.contains(cause) && told.contains(hint), "{told}");
@@ -371,7 +371,7 @@ mod tests {
         assert!(refused.ends_with("(os error 111)"), "{refused}");
         let silent =
             EtcdError::TimedOut { endpoint: "https://e:1".to_owned(), limit: CHECK_DEADLINE }.to_string();
-        assert!(silent.contains("within 20 s; it may want another client certificate"), "{silent}");
+        assert!(silent.contains("within 20 s; it may require another client certificate"), "{silent}");
     }
 
     #[test]

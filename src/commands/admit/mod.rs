@@ -20,12 +20,12 @@ use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 use requests::{Asked, Asking};
 
-/// Print what EmbeddedSchemas answer to a request
+/// Print the answer of EmbeddedSchemas to a request
 ///
 /// The answer is {allowed, object, errors, warnings}: the object with its defaults, every error with its field, and the
-/// warnings. `object` is null where an extension is missing or of the wrong types, so that it can have no defaults. An
-/// update is judged as if all of it were new; with --ratchet as the operator does it, by what it changes. Exit status: 0 where
-/// the request is allowed, 1 where it is denied, 2 where the command failed.
+/// warnings. `object` is null if an extension is missing or has wrong types, so that it can have no defaults. The command judges
+/// an update as if the whole object were new; with --ratchet it judges it by what it changes, as the operator does. Exit status: 0
+/// if the request is allowed, 1 if it is denied, 2 if the command failed.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch admit --schema aws.yaml --facts facts.json machine.yaml
@@ -36,29 +36,29 @@ pub(crate) struct Admit {
     /// The object: a file, or - for standard input
     #[arg(value_name = "OBJECT")]
     object: Option<PathBuf>,
-    /// Files or folders with EmbeddedSchemas; may be given more than once
+    /// Files or folders with EmbeddedSchemas; repeatable
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     schema: Vec<PathBuf>,
-    /// What is known of the cluster: a file with a map of facts by name, in JSON or YAML
+    /// The facts about the cluster: a file with a map of facts by name, in JSON or YAML
     #[arg(long, value_name = "FILE")]
     facts: Option<PathBuf>,
-    /// The Secrets that exist, as NAME or NAMESPACE/NAME; without this none is looked for
+    /// The Secrets that exist, as NAME or NAMESPACE/NAME; without this flag no reference is checked
     #[arg(long, value_name = "NAME", value_delimiter = ',', num_args = 0..=1, default_missing_value = "")]
     secrets: Option<Vec<String>>,
-    /// What the request does; UPDATE where there is an --old, CREATE otherwise
+    /// The operation of the request [default: UPDATE with --old, CREATE otherwise]
     #[arg(long, value_enum, ignore_case = true)]
     operation: Option<Does>,
     /// The object before an update
     #[arg(long, value_name = "FILE")]
     old: Option<PathBuf>,
-    /// Judge updates by what they change, where the schema says so
+    /// Judge updates by what they change, if the schema enables it
     #[arg(long)]
     ratchet: bool,
-    /// Many requests, one JSON object a line: {object, oldObject, operation, facts, secrets}, or an AdmissionReview. Each
-    /// is answered by a line
+    /// Many requests, one JSON object per line: {object, oldObject, operation, facts, secrets}, or an AdmissionReview. The command
+    /// prints one line for each
     #[arg(long, value_name = "FILE", conflicts_with_all = ["object", "old"])]
     requests: Option<PathBuf>,
-    /// How to print the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
@@ -66,9 +66,9 @@ pub(crate) struct Admit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "UPPER")]
 enum Does {
-    /// It creates the object
+    /// Create the object
     Create,
-    /// It changes the object
+    /// Change the object
     Update,
 }
 
@@ -93,14 +93,14 @@ impl Admit {
         match (&self.requests, &self.object) {
             (Some(path), _) => many(&asking, path, out),
             (None, Some(path)) => self.one(&asking, path, out),
-            (None, None) => bail!("name an OBJECT, or a file of --requests"),
+            (None, None) => bail!("provide an OBJECT, or a file with --requests"),
         }
     }
 
     fn one(&self, asking: &Asking, path: &Path, out: &mut dyn Write) -> Result<Outcome> {
         let old = self.old.as_deref().map(object).transpose()?;
         if old.is_some() && self.operation == Some(Does::Create) {
-            bail!("--old is for an UPDATE");
+            bail!("--old needs --operation UPDATE");
         }
         let answer = asking.answer(Asked::new(object(path)?, old))?;
         match self.output {
@@ -153,14 +153,14 @@ fn document(path: &Path, what: &str) -> Result<Option<Json>> {
 
 fn object(path: &Path) -> Result<Json> {
     let found = document(path, "object")?.filter(|json| json.get("kind").is_some_and(Value::is_string));
-    found.with_context(|| format!("{}: is no Kubernetes object", path.display()))
+    found.with_context(|| format!("{}: not a Kubernetes object", path.display()))
 }
 
 fn facts(path: &Path) -> Result<Map<String, Value>> {
     match document(path, "map of facts")?.map(Json::into_inner) {
         None => Ok(Map::new()),
         Some(Value::Object(facts)) => Ok(facts),
-        Some(_) => bail!("{}: is no map of facts", path.display()),
+        Some(_) => bail!("{}: not a map of facts", path.display()),
     }
 }
 

@@ -35,7 +35,9 @@ impl Asked {
 
     /// Reads a line.
     pub(super) fn parse(line: &[u8]) -> Result<Self> {
-        let Value::Object(mut fields) = Json::parse(line)?.into_inner() else { bail!("is no JSON object") };
+        let Value::Object(mut fields) = Json::parse(line)?.into_inner() else {
+            bail!("is not a JSON object")
+        };
         let mut facts = Map::new();
         let mut secrets = None;
         if let Some(Value::Object(request)) = fields.remove("request") {
@@ -45,11 +47,11 @@ impl Asked {
             facts = match fields.remove("facts") {
                 Some(Value::Object(facts)) => facts,
                 Some(Value::Null) | None => Map::new(),
-                Some(_) => bail!("facts is no map"),
+                Some(_) => bail!("facts is not a map"),
             };
             secrets = match fields.remove("secrets") {
                 Some(Value::Null) | None => None,
-                Some(names) => Some(serde_json::from_value(names).context("secrets is no list of names")?),
+                Some(names) => Some(serde_json::from_value(names).context("secrets is not a list of names")?),
             };
         }
         let operation = match fields.remove("operation") {
@@ -109,7 +111,10 @@ impl Asking {
             let (facts, missing) = schema.facts(&known);
             if schema.is_for(&Request { facts: &facts, ..request }) {
                 if !missing.is_empty() {
-                    bail!("{name} needs the facts {}; name them in a file of --facts", missing.join(", "));
+                    bail!(
+                        "{name} needs the facts {}; provide a file with them in --facts",
+                        missing.join(", ")
+                    );
                 }
                 schemas.push((schema, facts));
             }

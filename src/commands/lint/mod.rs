@@ -26,10 +26,10 @@ use crate::commands::outcome::Outcome;
 /// The releases whose answers are known, as they are typed.
 const RELEASES: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
 
-/// Check CRDs and EmbeddedSchemas for what is refused, and for defaults that are wrong or surprising
+/// Check CRDs and EmbeddedSchemas for errors, and for defaults that are wrong or surprising
 ///
-/// Exit status: 0 if there are only infos, 1 if there are warnings or errors, 2 if something cannot be read; the rest is
-/// checked all the same.
+/// Exit status: 0 if there are only infos, 1 if there are warnings or errors, 2 if the command cannot read something; it still
+/// checks the rest.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch lint crds.yaml
@@ -49,23 +49,23 @@ pub(crate) struct Lint {
     /// Check the CRDs and EmbeddedSchemas in the cluster
     #[arg(long)]
     live: bool,
-    /// The CRDs before, to check the others as updates of them: files, folders, or - for standard input
+    /// The existing CRDs, to check the new ones as updates of them: files, folders, or - for standard input
     #[arg(long, value_name = "OLD", conflicts_with_all = ["live", "explain"])]
     old: Vec<PathBuf>,
-    /// Check the Go types of these packages, such as ./api/... with all below, and hold them against the CRDs
+    /// Check the Go types of these packages, such as ./api/... with all packages below it, and compare them with the CRDs
     #[arg(long, value_name = "PACKAGES", conflicts_with_all = ["live", "explain"])]
     go: Vec<PathBuf>,
-    /// Check the types in OpenAPI v3 documents of an API server, built-in ones too: FILE names the documents, --live takes those of
-    /// the cluster
+    /// Check the types in OpenAPI v3 documents of an API server, including built-in ones: FILE names the documents, --live uses
+    /// those of the cluster
     #[arg(long, conflicts_with_all = ["old", "go", "kubernetes", "explain"])]
     openapi: bool,
-    /// A release of Kubernetes, such as 1.36; may be given several times [default: all supported releases]
+    /// A Kubernetes release, such as 1.36; repeatable [default: all supported releases]
     #[arg(long, value_name = "RELEASE", value_parser = PossibleValuesParser::new(RELEASES).try_map(release))]
     kubernetes: Vec<Release>,
     /// The lowest severity to show and count [default: warning in tables, else info]
     #[arg(long, value_enum)]
     severity: Option<Level>,
-    /// Skip this rule, by code or name; may be given several times
+    /// Skip this rule, by code or name; repeatable
     #[arg(long, value_name = "CODE", value_parser = rule)]
     allow: Vec<&'static Rule>,
     /// Explain a rule, by code or name, and check nothing; `all` lists the rules

@@ -56,7 +56,7 @@ impl Persist {
         }
         // Where nothing else can be read either, the error shows it.
         if let Some(error) = unread.filter(|_| chosen.iter().any(|chosen| chosen.resource.is_some())) {
-            writeln!(io::stderr(), "note: DefaultsPolicies cannot be read: {}", report::plain(&error))?;
+            writeln!(io::stderr(), "note: cannot read DefaultsPolicies: {}", report::plain(&error))?;
         }
         Ok(chosen)
     }

@@ -35,14 +35,14 @@ use crate::commands::values::{PaceArg, in_flight};
 
 /// Store the defaults of existing objects, once
 ///
-/// Make one pass, by the same rules as the operator: no existing value changes, no object is created, no field changes its
-/// owner, and objects that a write would harm are held and listed. An interrupted pass can be resumed.
+/// Run one pass by the same rules as the operator: change no existing value, create no object, change the owner of no field,
+/// and hold and list objects that a write would harm. You can resume an interrupted pass.
 ///
 /// The pass covers all namespaces unless --namespace names one; the namespace of the context does not count. On a terminal, a
 /// pass over all CRDs asks for confirmation.
 ///
-/// A pass without --ownership Own releases the fields that an earlier pass with it made fields of the manager `etch`: the
-/// values stay, and nobody owns them.
+/// A pass without --ownership Own releases the fields that the manager `etch` owns because of an earlier pass with it: the values
+/// stay, and nobody owns them.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch persist --dry-run
@@ -54,29 +54,29 @@ pub(crate) struct Persist {
     /// The CRDs to process, named as for kubectl [default: all that have defaults]
     #[arg(value_name = "CRD")]
     crds: Vec<String>,
-    /// Show what would be done to each object, and write nothing
+    /// Show what a pass would do to each object, and write nothing
     #[arg(long)]
     dry_run: bool,
     /// Do not ask for confirmation before processing all CRDs
     #[arg(short, long)]
     yes: bool,
-    /// Resume after this object of the first CRD: NAMESPACE/NAME, or NAME for a cluster-scoped one. It and all objects before
-    /// it are not checked
+    /// Resume after this object of the first CRD: NAMESPACE/NAME, or NAME for a cluster-scoped one. Do not check this object or
+    /// those before it
     #[arg(long, value_name = "OBJECT", requires = "crds")]
     after: Option<String>,
-    /// Who owns the defaults that are stored
+    /// Who owns the stored defaults
     #[arg(long, value_enum, ignore_case = true, default_value_t)]
     ownership: OwnershipArg,
-    /// What to do with objects that have fields that only etcd holds
+    /// What to do with objects that have fields only in etcd
     #[arg(long, value_enum, ignore_case = true, default_value_t)]
     hidden_fields: HiddenFieldsArg,
-    /// How many writes may be in flight at once
+    /// The maximum number of writes in flight
     #[arg(long, value_name = "NUMBER", default_value_t = MAX_IN_FLIGHT, value_parser = in_flight)]
     max_in_flight: usize,
-    /// How many writes may start per second [default: no limit]
+    /// The maximum number of writes per second [default: no limit]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     max_writes_per_second: Option<u32>,
-    /// How much of the API server writes may take
+    /// How to share the API server with other clients
     #[arg(long, value_enum, default_value_t)]
     pace: PaceArg,
     #[command(flatten)]
@@ -89,7 +89,7 @@ pub(crate) struct Persist {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 enum OwnershipArg {
-    /// Nobody; fields that the manager `etch` owns are released
+    /// Nobody; release fields that the manager `etch` owns
     #[default]
     None,
     /// The manager `etch`

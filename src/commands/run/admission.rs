@@ -29,10 +29,10 @@ const LINGER: Duration = Duration::from_secs(5);
 
 #[derive(Args, Debug)]
 pub(super) struct AdmissionFlags {
-    /// Where admission requests are answered, by EmbeddedSchemas and about upgrades of CRDs, over HTTPS [default: nowhere]
+    /// The address to serve admission on over HTTPS, for EmbeddedSchemas and CRD upgrades [default: none]
     #[arg(long, env = "ETCH_ADMISSION_LISTEN", value_name = "ADDRESS")]
     admission_listen: Option<SocketAddr>,
-    /// The folder with the certificate for admission: tls.crt, tls.key, and maybe ca.crt
+    /// The folder with the admission certificate: tls.crt, tls.key, and optionally ca.crt
     #[arg(
         long,
         env = "ETCH_ADMISSION_CERTIFICATES",
@@ -40,7 +40,7 @@ pub(super) struct AdmissionFlags {
         default_value = "/etc/etch/admission"
     )]
     admission_certificates: PathBuf,
-    /// The Secret in Etch's own namespace with certificates that Etch makes and renews itself
+    /// The Secret in Etch's own namespace in which Etch issues and renews certificates itself
     #[arg(
         long,
         env = "ETCH_ADMISSION_CERTIFICATES_SECRET",
@@ -48,7 +48,7 @@ pub(super) struct AdmissionFlags {
         conflicts_with = "admission_certificates"
     )]
     admission_certificates_secret: Option<String>,
-    /// How long a certificate is valid that Etch makes itself; it is renewed after two thirds
+    /// The lifetime of certificates that Etch issues itself; Etch renews them after two thirds of it
     #[arg(
         long,
         env = "ETCH_ADMISSION_CERTIFICATE_LIFETIME",
@@ -57,10 +57,10 @@ pub(super) struct AdmissionFlags {
         value_parser = lifetime
     )]
     admission_certificate_lifetime: Duration,
-    /// Who tells the API server which authority has signed the certificate
+    /// Who writes the CA of the certificate into the webhooks
     #[arg(long, env = "ETCH_ADMISSION_INJECT", value_enum, default_value_t)]
     admission_inject: Inject,
-    /// Where API servers reach the admission server, if not through its Service
+    /// The URL at which API servers reach the admission server, instead of its Service
     #[arg(long, env = "ETCH_ADMISSION_URL", value_name = "URL")]
     admission_url: Option<String>,
 }
@@ -99,7 +99,7 @@ impl AdmissionFlags {
         if let Some(url) = &self.admission_url
             && !url.starts_with("https://")
         {
-            bail!("--admission-url {url:?}: is no URL that begins with https://");
+            bail!("--admission-url {url:?}: must be a URL that begins with https://");
         }
         let self_managed = self.self_managed(namespace)?;
         ready.serves_admission();
@@ -108,7 +108,7 @@ impl AdmissionFlags {
         let tls = certificates.tls()?;
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("--admission-listen {address}"))?;
-        info!(listening = %listener.local_addr()?, "admission is served");
+        info!(listening = %listener.local_addr()?, "serving admission");
         let serving = ServedSchemas::default();
         let endpoint = Endpoint {
             namespace: namespace.to_owned(),
@@ -158,11 +158,11 @@ impl AdmissionFlags {
     fn self_managed(&self, namespace: &str) -> anyhow::Result<Option<SelfManaged>> {
         let Some(secret) = self.admission_certificates_secret.clone() else { return Ok(None) };
         if secret.is_empty() {
-            bail!("--admission-certificates-secret: is no name of a Secret");
+            bail!("--admission-certificates-secret: must be the name of a Secret");
         }
         if !matches!(self.admission_inject, Inject::None) {
             bail!(
-                "--admission-inject: with --admission-certificates-secret nobody injects an authority but Etch"
+                "--admission-inject: with --admission-certificates-secret only Etch itself may inject the CA"
             );
         }
         let host = match &self.admission_url {

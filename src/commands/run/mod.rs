@@ -26,16 +26,16 @@ use dedicated_runtime::{DedicatedRuntime, hold};
 /// Run the operator: watch CRDs, and store their defaults
 #[derive(Args, Debug)]
 pub(crate) struct Run {
-    /// How long to wait after a schema changed before objects are written
+    /// How long to wait after a schema change before writing objects
     #[arg(long, env = "ETCH_SETTLE", value_name = "TIME", default_value = "10s", value_parser = duration)]
     settle: Duration,
-    /// How many writes may be in flight at once
+    /// The maximum number of writes in flight
     #[arg(long, env = "ETCH_MAX_IN_FLIGHT", value_name = "NUMBER", default_value_t = MAX_IN_FLIGHT, value_parser = in_flight)]
     max_in_flight: usize,
-    /// How many writes may start per second [default: no limit]
+    /// The maximum number of writes per second [default: no limit]
     #[arg(long, env = "ETCH_MAX_WRITES_PER_SECOND", value_parser = clap::value_parser!(u32).range(1..))]
     max_writes_per_second: Option<u32>,
-    /// How much of the API server writes may take
+    /// How to share the API server with other clients
     #[arg(long, env = "ETCH_PACE", value_enum, default_value_t)]
     pace: PaceArg,
     /// Elect a leader, so that only one replica writes
@@ -79,7 +79,7 @@ impl Run {
         let listening = listener.local_addr()?;
         let ready = Arc::new(Readiness::default());
         dedicated.serve(listener, cluster.metrics().clone(), ready.clone())?;
-        info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch starts");
+        info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch started");
         let operator = Operator::start(cluster.clone(), options, ready.clone());
         let policies = operator.policy_lookup();
         let rate = self.max_writes_per_second;

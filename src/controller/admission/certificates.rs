@@ -225,7 +225,7 @@ impl CertificateRenewer {
             None => self.cluster.create_secret(namespace, secret, &data).await?,
             Some(version) => self.cluster.write_secret(namespace, secret, &version, &data).await?,
         }
-        info!(secret, namespace, made = ?decision.step, "certificates for admission written");
+        info!(secret, namespace, made = ?decision.step, "wrote the certificates for admission");
         Ok(WRITTEN)
     }
 
@@ -234,7 +234,7 @@ impl CertificateRenewer {
         match failure {
             // Somebody else was first: the watch shows what they wrote.
             Failure::Call(error) if error.code() == Some(409) => {
-                debug!(secret, namespace, "certificates for admission were written by another");
+                debug!(secret, namespace, "another replica wrote the certificates for admission");
                 backoff.failed(None)
             }
             failure => {
@@ -245,7 +245,7 @@ impl CertificateRenewer {
                 let wait = backoff.failed(asked);
                 self.cluster.metrics().certificate_failures.inc();
                 let retry_in_seconds = wait.as_secs_f64();
-                warn!(secret, namespace, error = %failure, retry_in_seconds, "certificates for admission cannot be written");
+                warn!(secret, namespace, error = %failure, retry_in_seconds, "cannot write the certificates for admission");
                 wait
             }
         }

@@ -179,7 +179,7 @@ impl ExistingChecker {
                 known.iter().filter(|schema| of(schema).contains(&resource)).cloned().collect();
             let judges = Arc::new(judges);
             if let Err(why) = self.check_resource(&resource, &judges, &mut tallies).await {
-                debug!(%resource, why, "existing objects cannot be looked at");
+                debug!(%resource, why, "cannot check existing objects");
                 for schema in judges.iter() {
                     if let Some(tally) = tallies.get_mut(&*schema.name) {
                         tally.unseen(&why);
@@ -211,7 +211,7 @@ impl ExistingChecker {
                 // Rules may cost some time: nothing else waits for that. It fails only by a panic, which was logged.
                 spawn_blocking(move || judge(page, &resource, &judges, &endpoint)).await
             };
-            for Judged { object, name, found } in judged.map_err(|_| "the look failed".to_owned())? {
+            for Judged { object, name, found } in judged.map_err(|_| "the check failed".to_owned())? {
                 for (schema, found) in judges.iter().zip(found) {
                     let Some(found) = found else { continue };
                     let kept = match found.gains_defaults && stores(schema, tallies) {

@@ -166,7 +166,7 @@ impl Admission {
                 Err(error) => {
                     let wait = backoff.failed(error.retry_after());
                     let retry_in_seconds = wait.as_secs_f64();
-                    warn!(%error, retry_in_seconds, "webhooks or statuses of EmbeddedSchemas cannot be written");
+                    warn!(%error, retry_in_seconds, "cannot write webhooks or statuses of EmbeddedSchemas");
                     wait
                 }
             };

@@ -73,21 +73,21 @@ impl Store {
         let name = format!("{}.{}", resource.plural, resource.group);
         let read = self.cluster.crd(&name).await.map_err(|error| Stop {
             reason: "Incomplete",
-            message: format!("the CRD {name} cannot be read: {error}"),
+            message: format!("cannot read the CRD {name}: {error}"),
         })?;
         let Some(document) = read else {
             return Err(unsupported(format!(
-                "{name} is no custom resource, so nothing is stored in its objects"
+                "{name} is not a custom resource, so Etch stores nothing in its objects"
             )));
         };
         let metadata = &document["metadata"];
         let about = json!({ "metadata": { "name": name, "labels": copy(&metadata["labels"]) } });
         let read = spawn_blocking(move || Crd::read(&document)).await;
-        let Ok(Ok(crd)) = read else { return Err(unsupported(format!("the CRD {name} cannot be read"))) };
+        let Ok(Ok(crd)) = read else { return Err(unsupported(format!("cannot read the CRD {name}"))) };
         if crd.is_shadowed() || crd.storage().name != resource.version || !crd.storage().served {
             let version = &crd.storage().name;
             return Err(unsupported(format!(
-                "{resource} is not the version that {name} is stored at: {version}"
+                "{resource} is not at the storage version of {name}: {version}"
             )));
         }
         let writer = Writer { store: self, resource: resource.clone(), crd, about };
@@ -201,7 +201,7 @@ impl Writer<'_> {
                 Ok(Some(Kept::Stored))
             }
             Some(false) if is_ours => {
-                let message = "admission takes the defaults away again on each write".to_owned();
+                let message = "admission removes the defaults again on each write".to_owned();
                 Ok(Some(Kept::Rejected(message)))
             }
             Some(false) => Ok(None),
@@ -229,8 +229,9 @@ fn owners_lost(object: &Object, managers: &[String]) -> Stop {
     let owners = managers.join(", ");
     error!(object = %object.identity(), owners, "owners lost");
     let object = object.identity();
-    let message =
-        format!("a write made the API server change what {owners} owns of {object}; nothing more is written");
+    let message = format!(
+        "a write to {object} made the API server change fields of the owners {owners}; Etch writes nothing more"
+    );
     Stop { reason: "OwnersLost", message }
 }
 

@@ -40,7 +40,7 @@ impl Unserved {
 
     /// The replica that is to write them has no certificate.
     pub(super) fn without_certificate() -> Self {
-        let message = "the replica that leads has no certificate for admission yet";
+        let message = "the leader has no admission certificate yet";
         Self { all: Some(("NoCertificate", message.to_owned())), ..Self::default() }
     }
 
@@ -51,8 +51,7 @@ impl Unserved {
 
     fn of(&self, name: &str) -> Option<(&'static str, String)> {
         let refused = self.refused.get(name).map(|field| {
-            let message =
-                format!("the API server does not take the webhook of this schema: {field} is invalid");
+            let message = format!("the API server refuses the webhook of this schema: {field} is invalid");
             ("WebhookRefused", message)
         });
         self.all.clone().or(refused)
@@ -77,29 +76,29 @@ fn status(
     now: Timestamp,
 ) -> EmbeddedSchemaStatus {
     let ready = match &schema.problems[..] {
-        [] => ("True", "Compiled", "the schema can be served".to_owned()),
+        [] => ("True", "Compiled", "Etch can serve the schema".to_owned()),
         problems => ("False", "Invalid", listed(problems)),
     };
     let generation = schema.generation;
     let serving = match (&schema.good, unserved) {
-        (None, _) => ("False", "NotServed", "no generation of the schema can be served".to_owned()),
+        (None, _) => ("False", "NotServed", "Etch cannot serve any generation of the schema".to_owned()),
         (Some(_), Some((reason, message))) => ("False", reason, message),
         (Some(good), None) if good.generation == generation || schema.problems.is_empty() => {
-            ("True", "Served", "requests are answered by this generation".to_owned())
+            ("True", "Served", "Etch answers requests by this generation".to_owned())
         }
         (Some(good), None) => {
             let message = format!(
-                "requests are answered by generation {}, the last one that can be served",
+                "Etch answers requests by generation {}, the last one that it can serve",
                 good.generation
             );
             ("True", "LastGoodServed", message)
         }
     };
     let facts = match missing {
-        None => ("Unknown", "NotServed", "facts are read for what is served".to_owned()),
+        None => ("Unknown", "NotServed", "Etch reads facts only for a schema that it serves".to_owned()),
         Some([]) => ("True", "AllKnown", "every fact has a value".to_owned()),
         Some(names) => {
-            let message = format!("the schema is not applied: no value for {}", names.join(", "));
+            let message = format!("Etch does not apply the schema: no value for {}", names.join(", "));
             ("False", "FactsMissing", message)
         }
     };

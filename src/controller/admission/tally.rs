@@ -74,8 +74,7 @@ impl Tally {
     pub(super) fn new(persist: bool, is_storing: bool, is_restricted: bool) -> Self {
         let stop = is_restricted.then(|| Stop {
             reason: "NotSupported",
-            message: "webhooks.matchConditions and webhooks.namespaceSelector cannot be applied to objects that exist, so \
-                      nothing is stored"
+            message: "Etch cannot evaluate webhooks.matchConditions and webhooks.namespaceSelector for existing objects, so it stores nothing"
                 .to_owned(),
         });
         let persist = persist.then(|| Persist { is_storing, stop, ..Persist::default() });
@@ -151,11 +150,11 @@ impl Persist {
         };
         let (reason, message) = match stop {
             Some(Stop { reason, message }) => (reason, format!("{counted}; {message}")),
-            None if !is_complete => (INCOMPLETE, format!("{counted} of those that were looked at")),
+            None if !is_complete => (INCOMPLETE, format!("{counted} of the checked objects")),
             None if stored < objects && !is_storing => {
                 (SETTLING, format!("{counted}; the others follow some seconds after the last change"))
             }
-            None if unknown > 0 => (INCOMPLETE, format!("{counted}; of {unknown} it is not known")),
+            None if unknown > 0 => (INCOMPLETE, format!("{counted}; {unknown} unknown")),
             None if rejected.count > 0 => (
                 "ObjectsRejected",
                 format!("{counted}; {} rejected: {}", rejected.count, first(&rejected.first)),
@@ -181,13 +180,13 @@ impl Persist {
 fn sentence(why: Withheld) -> &'static str {
     match why {
         Withheld::HiddenFields => {
-            "etcd may hold fields that the CRD's schema no longer knows, and a write would destroy them"
+            "etcd may hold fields that the CRD's schema no longer has, and a write would destroy them"
         }
         Withheld::Misfit => {
             "a field has another type than the CRD's schema, so a write would clear managedFields"
         }
         Withheld::Owned => {
-            "somebody owns the value that a default would replace, or the whole list that it would stand in"
+            "somebody owns the value that a default would replace, or the whole list that would contain it"
         }
         Withheld::InvalidDefaults => {
             "with its defaults the object would break a rule that it does not break without them"

@@ -83,7 +83,7 @@ impl UpgradeGuard {
 
     /// What the upgrade does, and the digest of its schemas, which is empty where there was no time to find out anything.
     async fn check(&self, update: Update, settings: Settings, until: Instant) -> (Findings, String) {
-        let late = || (unknown("there was no time for it"), String::new());
+        let late = || (unknown("no time was left to check it"), String::new());
         let Ok(Ok(place)) = timeout_at(until, self.places.clone().acquire_owned()).await else {
             return (unknown("too many upgrades at once"), String::new());
         };
@@ -135,9 +135,9 @@ impl UpgradeGuard {
         });
         let why = match checked.await {
             Ok(Ok(true)) => None,
-            Ok(Ok(false)) => Some("the look failed".to_owned()),
+            Ok(Ok(false)) => Some("the check failed".to_owned()),
             Ok(Err(error)) => Some(unreadable(&error, &name)),
-            Err(_) => Some("there was no more time".to_owned()),
+            Err(_) => Some("the time limit expired".to_owned()),
         };
         stop.0.store(true, Ordering::Relaxed);
         let progress = lock(&progress);
@@ -151,7 +151,7 @@ fn read(update: &Update) -> Result<Crds, &'static str> {
     let Update { old, new } = update;
     let (before, after) = (Crd::read(old).ok(), Crd::read(new).ok());
     let violations = new_violations((old, before.as_ref()), (new, after.as_ref()));
-    let (Some(before), Some(after)) = (before, after) else { return Err("the CRD cannot be read") };
+    let (Some(before), Some(after)) = (before, after) else { return Err("cannot read the CRD") };
     let is_deep = |version: &Version| version.schema.depth() > DEEPEST;
     if before.versions().iter().chain(after.versions()).any(is_deep) {
         return Err("the schema is nested too deep");

@@ -51,7 +51,7 @@ pub(super) async fn write(
             if let Some(field) = named.remove(GUARD) {
                 warn!(
                     field,
-                    "the API server does not take the webhook for upgrades of CRDs; they are not guarded"
+                    "the API server refuses the webhook for upgrades of CRDs, so Etch does not guard them"
                 );
                 guards = false;
             }

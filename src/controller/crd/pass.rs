@@ -127,13 +127,13 @@ impl CrdTask {
         checkpoint: &mut Checkpoint,
         report: Option<&DefaultsReportStatus>,
     ) -> Result<PassState, TaskError> {
-        info!(digest = %self.crd.compiled().digest(), "pass begins");
+        info!(digest = %self.crd.compiled().digest(), "pass started");
         let began = Instant::now();
         let report = report.filter(|report| is_finished(report, &self.crd));
         let may_lag = self.writes() && open.state.verify_at().is_some();
         let verifies = may_lag && self.is_verification_due();
         if verifies {
-            info!("verifying what was written since the schema changed");
+            info!("verifying the objects written since the schema changed");
             open.changes.servers_have_caught_up();
         }
         let times =
@@ -308,6 +308,6 @@ fn log_end(counts: Counts, asked: u64) {
         ignored = counts.ignored,
         terminating = counts.terminating,
         asked,
-        "pass ends"
+        "pass ended"
     );
 }

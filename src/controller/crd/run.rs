@@ -60,7 +60,7 @@ impl CrdTask {
         let known = self.status_writer.report().cloned();
         let report = self.status_writer.read_report().await?;
         if known.is_some() && !self.status_writer.is_ours(known.as_ref(), report.as_ref()) {
-            info!(reason = %TaskError::Restored(Sign::Report), "what is on record does not count");
+            info!(reason = %TaskError::Restored(Sign::Report), "ignoring the recorded pass");
             (self.checkpoint, self.is_restored) = (None, true);
             self.verification = Verification::Unknown;
         }
@@ -139,7 +139,7 @@ impl CrdTask {
             TaskError::Interrupted(SweepError::Stop(StopReason::Pause)) => {
                 // What follows a changed default is counted anew from the report.
                 self.open = None;
-                info!(reason = %error, "beginning again");
+                info!(reason = %error, "restarting the CRD task");
                 return Next::Wait(Duration::ZERO);
             }
             TaskError::Restored(_) => {
@@ -152,7 +152,7 @@ impl CrdTask {
             TaskError::Overflow | TaskError::NothingLeft | TaskError::Verify => Next::Wait(Duration::ZERO),
         };
         if let Next::Wait(wait) = &next {
-            info!(reason = %error, retry_in_seconds = spans::seconds(*wait), "beginning again");
+            info!(reason = %error, retry_in_seconds = spans::seconds(*wait), "restarting the CRD task");
         }
         self.report_error(error).await;
         next
@@ -265,7 +265,7 @@ impl CrdTask {
         match self.check_permissions().await {
             Ok(()) => self.missing = None,
             Err(TaskError::Forbidden(found)) => self.missing = Some(found),
-            Err(error) => debug!(%error, "the permissions are not known"),
+            Err(error) => debug!(%error, "cannot read the permissions"),
         }
         let pause = self.settings.pause.as_ref().filter(|_| self.settings.mode == Mode::Persist);
         self.status_writer

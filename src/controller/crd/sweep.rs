@@ -87,7 +87,7 @@ pub(in crate::controller) struct ProblemVersions {
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// The list could not be read.
-    #[error("the objects cannot be listed: {0}")]
+    #[error("cannot list the objects: {0}")]
     List(#[from] CallError),
     /// See [`StopReason`].
     #[error(transparent)]

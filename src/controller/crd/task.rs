@@ -59,7 +59,7 @@ pub(in crate::controller) struct CrdTask {
     pub(in crate::controller) permissions: Permissions,
     /// What is known of the objects, from before the last pass ended.
     pub(in crate::controller) checkpoint: Option<Checkpoint>,
-    /// Whether the report is not the one that was written last: until a pass begins it is no source of a checkpoint.
+    /// Whether the DefaultsReport is not the one that Etch wrote last: until a pass begins it is no source of a checkpoint.
     pub(in crate::controller) is_restored: bool,
     pub(in crate::controller) backoff: Backoff,
     /// When the schema will have stood long enough.

@@ -76,7 +76,7 @@ impl CrdTask {
                     }
                     WatchUpdate::Failed(error, _) if is_lasting(&error) => return Err(TaskError::Watch(error)),
                     WatchUpdate::Failed(error, again_in) => {
-                        debug!(%error, retry_in_seconds = seconds(again_in), "the watch broke");
+                        debug!(%error, retry_in_seconds = seconds(again_in), "the watch failed");
                     },
                     WatchUpdate::Resumed => debug!("the watch works again"),
                 },
@@ -251,9 +251,7 @@ impl WatchOutage {
     /// What has been reported and holds.
     fn reported(&self) -> Option<String> {
         self.since.as_ref().filter(|_| self.is_reported).map(|(_, since, why)| {
-            format!(
-                "changes of the objects have not been noticed since {since:.0}, for the watch fails: {why}"
-            )
+            format!("the watch of the objects has failed since {since:.0}, so Etch misses changes: {why}")
         })
     }
 }

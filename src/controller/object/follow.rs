@@ -41,7 +41,7 @@ impl<'a> FollowChanges<'a> {
     }
 
     /// What to do next, where `plan` is what is to be done apart from changed defaults: to follow comes first, save where
-    /// the owners have to be rewritten. An audit does not follow, and counts what would.
+    /// the write must rewrite the owners. An audit does not follow, and counts what would.
     pub(in crate::controller) fn plan(
         &mut self,
         plan: Plan,

@@ -78,14 +78,14 @@ pub enum StopReason {
     #[error("a permission is missing: {0}")]
     Forbidden(MissingPermissions),
     /// A policy has paused writes, or has taken its pause back. Writes that had begun have ended.
-    #[error("a pause of writes has begun, changed or ended")]
+    #[error("a policy paused or resumed writes")]
     Pause,
     /// It was cancelled. Writes that had begun have ended.
     #[error("interrupted")]
     Ended,
     /// A write made the server forget owners.
     #[error(
-        "a write made the API server forget the owners {managers:?} of {object}; nothing more is written"
+        "a write to {object} made the API server drop the field owners {managers:?}; Etch writes nothing more"
     )]
     OwnersLost {
         /// Which object.
@@ -290,7 +290,7 @@ impl ObjectReconciler<'_> {
                 matches!(state, ObjectState::Rejected(_)).then(|| object.resource_version().to_owned());
             return Ok(Reconciled { state, missing, left_at });
         }
-        debug!(object = %object.identity(), "given up for now");
+        debug!(object = %object.identity(), "postponed the object");
         Ok(Reconciled::of(ObjectState::Unknown, missing))
     }
 
@@ -332,7 +332,7 @@ impl ObjectReconciler<'_> {
         };
         if dropped && !at_risk.is_empty() {
             let paths: Vec<_> = at_risk.iter().map(|path| path.without_keys().to_string()).collect();
-            info!(object = %object.identity(), paths = paths.join(" "), "dropped fields that the schema no longer knows");
+            info!(object = %object.identity(), paths = paths.join(" "), "dropped fields that the schema no longer has");
         }
         self.dropped.clear(&object.identity(), at_risk, dropped);
     }

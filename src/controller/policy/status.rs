@@ -135,20 +135,18 @@ fn status(
         (Some(_), 0) if selects > 0 => {
             ("True", "Outranked", "other policies govern every CRD that this one selects".to_owned())
         }
-        (Some(_), 0) => ("False", "NothingSelected", "the selector matches no CRD of the cluster".to_owned()),
+        (Some(_), 0) => ("False", "NothingSelected", "the selector matches no CRD in the cluster".to_owned()),
         (Some(_), _) => ("True", "InForce", format!("this policy governs {}", crds(count))),
     };
     let paused = match pause(readable, name) {
         None => ("False", "NotPaused", String::new()),
-        Some(_) if policy.pause_all => (
-            "True",
-            "PauseAll",
-            "nothing is written to the objects of any CRD until pauseAll is false".to_owned(),
-        ),
+        Some(_) if policy.pause_all => {
+            ("True", "PauseAll", "Etch writes no objects of any CRD until pauseAll is false".to_owned())
+        }
         Some(pause) => {
             let reason = if pause.pause_all.is_empty() { "Paused" } else { "PauseAll" };
             let objects = format!("the objects of {}", crds(count));
-            ("True", reason, format!("nothing is written to {objects}: writes are paused by {pause}"))
+            ("True", reason, format!("Etch does not write {objects}: writes are paused by {pause}"))
         }
     };
     let unknown: Vec<String> = part.unknown.iter().map(|path| (*path).to_owned()).collect();
@@ -161,7 +159,7 @@ fn status(
         [first, rest @ ..] => {
             let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
             let message = format!(
-                "{first}{more} selects CRDs as specifically as this policy; the first by name wins: see conflicts"
+                "{first}{more} and this policy select CRDs and are equally specific; the first by name governs them: see conflicts"
             );
             ("True", "Tie", message)
         }
@@ -312,7 +310,7 @@ mod tests {
         let ready = |name: &str| said(&only(&policies, name, &["things.x.io"]), "Ready");
         assert_eq!(ready("default"), "True Outranked: other policies govern every CRD that this one selects");
         assert_eq!(ready("own"), "True InForce: this policy governs 1 CRD");
-        assert_eq!(ready("typo"), "False NothingSelected: the selector matches no CRD of the cluster");
+        assert_eq!(ready("typo"), "False NothingSelected: the selector matches no CRD in the cluster");
     }
 
     #[test]
@@ -325,11 +323,11 @@ mod tests {
             |policies: &_, name: &str| said(&only(policies, name, &["things.x.io", "a.y.io"]), "Paused");
         assert_eq!(
             paused(&policies, "default"),
-            "True Paused: nothing is written to the objects of 1 CRD: writes are paused by DefaultsPolicy default (paused)"
+            "True Paused: Etch does not write the objects of 1 CRD: writes are paused by DefaultsPolicy default (paused)"
         );
         assert_eq!(paused(&policies, "own"), "False NotPaused: ");
-        let all = "True PauseAll: nothing is written to the objects of any CRD until pauseAll is false";
-        let others = "True PauseAll: nothing is written to the objects of 1 CRD: writes are paused by DefaultsPolicy switch (pauseAll)";
+        let all = "True PauseAll: Etch writes no objects of any CRD until pauseAll is false";
+        let others = "True PauseAll: Etch does not write the objects of 1 CRD: writes are paused by DefaultsPolicy switch (pauseAll)";
         // It counts although the rest cannot be read.
         for spec in [
             r#"{"selector": {"groups": ["z.io"]}, "pauseAll": true}"#,

@@ -55,12 +55,12 @@ pub(in crate::controller) async fn write_statuses(
                 // If it is still wanted then, somebody else has replaced it.
                 Ok(()) => later = later.into_iter().chain([note(&mut written, wanted)]).min(),
                 // One that is gone is not wanted any more as soon as its watch reports it.
-                Err(error) if error.code() == Some(404) => debug!(policy = name, "it is gone"),
+                Err(error) if error.code() == Some(404) => debug!(policy = name, "the policy is gone"),
                 Err(error) => failed = Some((name, error)),
             }
         }
         if let Some((policy, error)) = failed {
-            warn!(policy, %error, "the status of a policy cannot be written");
+            warn!(policy, %error, "cannot write the status of a policy");
             tokio::time::sleep(backoff.failed(error.retry_after())).await;
             continue;
         }

@@ -127,13 +127,13 @@ pub(in crate::controller) fn about_drops(
         warning: true,
         reason: "HiddenFieldsDropped".to_owned(),
         action: "PersistDefaults",
-        note: list(&news, "dropped fields that the schema no longer knows (hiddenFields: Drop)"),
+        note: list(&news, "dropped fields that the schema no longer has (hiddenFields: Drop)"),
     })
 }
 
 fn event(objects: &ObjectKind, problem: &ObjectProblem) -> Event {
     let ObjectProblem { namespace, name, uid, reason, message, paths, more_paths } = problem;
-    let mut note = format!("its defaults are not stored: {message}");
+    let mut note = format!("Etch did not store its defaults: {message}");
     if !paths.is_empty() {
         note.push_str(&format!(": {}", first(paths, paths.len() as u64 + more_paths)));
     }
@@ -255,7 +255,7 @@ mod tests {
         let now = report(&[(".spec.legacy", 3), (".spec.old", 1)]);
         let note =
             |before: Option<&DefaultsReportStatus>| about_drops(&crd(), before, &now).map(|event| event.note);
-        let all = "dropped fields that the schema no longer knows (hiddenFields: Drop): 3 objects: .spec.legacy, \
+        let all = "dropped fields that the schema no longer has (hiddenFields: Drop): 3 objects: .spec.legacy, \
                    1 object: .spec.old";
         assert_eq!(note(None).as_deref(), Some(all));
         let more = note(Some(&report(&[(".spec.legacy", 1), (".spec.old", 1)]))).expect("news");
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(published(None).len(), 3);
         assert_eq!(published(Some(&now)), []);
         let event = &about_objects(&ObjectKind::from(&crd), Some(&before), &now)[0];
-        assert_eq!(event.note, "its defaults are not stored: no: .spec.a");
+        assert_eq!(event.note, "Etch did not store its defaults: no: .spec.a");
         assert_eq!(
             (event.regarding.api_version.as_str(), event.action),
             ("example.com/v1", "PersistDefaults")

@@ -286,7 +286,7 @@ impl StatusWriter {
                     return;
                 }
                 Err(error) => {
-                    warn!(%error, "the report cannot be written");
+                    warn!(%error, "cannot write the report");
                     tokio::time::sleep(backoff.failed(error.retry_after())).await;
                 }
             }
@@ -309,7 +309,7 @@ impl StatusWriter {
     async fn write(&mut self, status: &mut DefaultsReportStatus, is_new: bool) -> Result<(), CallError> {
         let Subject { name, uid, generation, .. } = &self.subject;
         if is_new && status.through.is_some() && !self.cluster.has_generation(name, uid, *generation).await? {
-            debug!("the CRD has changed: the report is no record");
+            debug!("the CRD has changed: the report is not a record of it");
             (status.through, status.upto) = (None, None);
         }
         if !self.opened {
@@ -333,7 +333,7 @@ impl StatusWriter {
                     return;
                 }
                 Err(error) => {
-                    warn!(%error, "the conditions cannot be written");
+                    warn!(%error, "cannot write the conditions");
                     tokio::time::sleep(backoff.failed(error.retry_after())).await;
                 }
             }

@@ -265,15 +265,18 @@ impl<'d> Compiler<'d> {
                     self.expression(&at, source, scope, Wanted::Any).map(Taken::Expression)
                 }
                 (Some(_), Some(_)) => {
-                    self.fail(&at, "has to have a path or an expression, and not both");
+                    self.fail(&at, "must have either a path or an expression");
                     None
                 }
                 (None, None) => None,
             };
             if fact.constant.is_some() == fact.object.is_some() {
-                self.fail(&at, "has to have a constant or an object, and not both");
+                self.fail(&at, "must have either a constant or an object");
             } else if fact.object.is_some() != (fact.path.is_some() || fact.expression.is_some()) {
-                self.fail(&at, "has to have a path or an expression with its object, and none without");
+                self.fail(
+                    &at,
+                    "must have a path or an expression if it has an object, and neither otherwise",
+                );
             }
             Some(CompiledFact { declared: fact.clone(), taken })
         })
@@ -282,7 +285,7 @@ impl<'d> Compiler<'d> {
     fn resources(&mut self, at: &str, named: &[String]) {
         for resource in named {
             if !self.resources.contains(&resource.as_str()) {
-                self.fail(format!("{at}.resources"), format!("{resource} is the resource of no target"));
+                self.fail(format!("{at}.resources"), format!("no target has the resource {resource}"));
             }
         }
     }
@@ -294,7 +297,7 @@ impl<'d> Compiler<'d> {
         let about = declared.scope.unwrap_or_default();
         let missing = declared.missing.unwrap_or_default();
         if fields.is_empty() && missing != Missing::Merge {
-            self.fail(format!("{at}.path"), "has to end with a name, unless its value is merged");
+            self.fail(format!("{at}.path"), "must end with a name, unless its value is merged");
         }
         let lists = declared.path.rfind("[*]").map(|end| &declared.path[..end + 3]);
         let scope = self.scope_of(about, lists.map(|text| (text, &items)));

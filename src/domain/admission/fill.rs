@@ -154,7 +154,7 @@ impl Filling<'_, '_> {
                             .chain(default.fields.iter().cloned().map(Step::Field))
                             .collect();
                         let path = super::place::written(&path);
-                        self.warnings.push(format!("{path}: its default cannot be computed: {failure}"));
+                        self.warnings.push(format!("{path}: cannot compute its default: {failure}"));
                     }
                 }
             }

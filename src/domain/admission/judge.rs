@@ -174,7 +174,7 @@ impl Inspection<'_, '_> {
         let field = required.field.clone().unwrap_or_else(|| {
             path.reported_as.clone().unwrap_or_else(|| path.path.trim_start_matches('.').to_owned())
         });
-        let detail = required.message.as_deref().unwrap_or("it has to be set");
+        let detail = required.message.as_deref().unwrap_or("it must be set");
         let error = FieldError { field, kind: Kind::Required, detail: detail.to_owned() };
         self.found.push(Found {
             error,
@@ -228,13 +228,7 @@ impl Inspection<'_, '_> {
         prune(&mut pruned, &extension.schema, true, &mut |at| unknown.push(at.to_path()));
         for path in unknown {
             let field = join(&place.written, &written(path.steps()));
-            self.report(
-                Source::Unknown,
-                severity,
-                Kind::Invalid,
-                field,
-                "the schema does not know this field",
-            );
+            self.report(Source::Unknown, severity, Kind::Invalid, field, "the schema has no such field");
         }
         misfits
     }
@@ -290,10 +284,9 @@ impl Inspection<'_, '_> {
         let (kind, detail) = match self.run.holds(&rule.rule, &values) {
             Ok(true) => return,
             Ok(false) => (rule.kind, self.message(rule, &values)),
-            Err(failure) => (
-                Kind::Invalid,
-                format!("the rule cannot be evaluated: {failure}: {}", rule.declared.rule.trim()),
-            ),
+            Err(failure) => {
+                (Kind::Invalid, format!("cannot evaluate the rule: {failure}: {}", rule.declared.rule.trim()))
+            }
         };
         let field = place.field(rule.declared.field.as_deref(), at);
         self.found.push(Found {

@@ -65,7 +65,7 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Evaluation(error) => error.fmt(f),
-            Self::OutOfBudget => f.write_str("the expressions of the schema cost more than they may"),
+            Self::OutOfBudget => f.write_str("the expressions of the schema exceed the cost limit"),
         }
     }
 }

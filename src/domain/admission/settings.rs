@@ -5,29 +5,29 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How the API server asks about a schema's targets.
+/// How the API server calls the webhooks for a schema's targets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhooks {
-    /// What becomes of a request whose defaults nobody sets, since no replica answers: `Ignore` (the default) or `Fail`.
+    /// What happens to a request whose defaults are not set because no replica answers: `Ignore` (the default) or `Fail`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutation_failure_policy: Option<FailurePolicy>,
-    /// What becomes of a request that nobody judges, since no replica answers: `Ignore` (the default) or `Fail`.
+    /// What happens to a request that is not judged because no replica answers: `Ignore` (the default) or `Fail`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_failure_policy: Option<FailurePolicy>,
-    /// CEL that the API server runs before it asks; a request for which one of them is false is not asked about.
+    /// CEL that the API server evaluates before it calls the webhook. It does not call the webhook if one of them is false.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 64),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub match_conditions: Vec<MatchCondition>,
-    /// Only namespaces with such labels. `kube-system` and Etch's own namespace are left out in any case.
+    /// Only namespaces with these labels. `kube-system` and Etch's own namespace are always excluded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<LabelSelector>,
 }
 
-/// What the API server does where a webhook does not answer.
+/// What the API server does if a webhook does not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FailurePolicy {
     /// The request passes.

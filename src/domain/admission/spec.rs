@@ -7,45 +7,45 @@ use serde_json::Value;
 
 use super::settings::Webhooks;
 
-/// Where an extension stands, what it needs and what it must be.
+/// The places of an extension, the facts that it needs, and its types, defaults and rules.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Declaration {
-    /// Where the extension stands: one entry for each resource that holds it.
+    /// The places of the extension: one entry for each resource that holds it.
     #[schemars(length(min = 1, max = 50))]
     pub targets: Vec<Target>,
-    /// What expressions may know of the cluster, by name.
+    /// Values from the cluster that expressions can use, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 50),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub facts: Vec<Fact>,
-    /// When the schema applies: CEL over `object`, `oldObject` (null on CREATE), `facts`, and, where there is an extension,
-    /// `extension` (its `apiVersion`, `kind` and all else, as it is). Always, if this is not set.
+    /// When the schema applies: CEL over `object`, `oldObject` (null on CREATE), `facts`, and, if there is an extension,
+    /// `extension` (its `apiVersion`, `kind` and all other fields, unchanged). Always, if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10_000))]
     pub when: Option<String>,
-    /// What the extension is: types, restrictions, defaults and rules in the dialect of a CRD.
+    /// The schema of the extension: types, restrictions, defaults and rules, in the schema language of CRDs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<ExtensionSchema>,
-    /// What is done about fields of the extension that the schema does not know: `Keep` (the default), `Warn`, `Deny` or
+    /// What Etch does with fields of the extension that the schema does not have: `Keep` (the default), `Warn`, `Deny` or
     /// `Prune`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown_fields: Option<UnknownFields>,
-    /// Refuse objects that lack the extension. Without this they pass.
+    /// Refuse objects that lack the extension. If not set, they pass.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<Required>,
-    /// The operations on which defaults are set: `[CREATE]` if this is empty.
+    /// The operations on which Etch sets defaults: `[CREATE]` if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2), extend("x-kubernetes-list-type" = "set"))]
     pub default_on: Vec<Operation>,
-    /// Defaults that a schema cannot state, in the order in which they are set; after those of the schema. Each sees what the
-    /// ones before it have set. None changes a value that is there.
+    /// Defaults that a schema cannot express. Etch sets them in this order, after those of the schema. Each default sees the
+    /// values that the ones before it have set. None changes a value that is present.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200))]
     pub defaults: Vec<DefaultValue>,
-    /// Rules that a schema cannot state.
+    /// Rules that a schema cannot express.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 500))]
     pub rules: Vec<Rule>,
@@ -53,24 +53,24 @@ pub struct Declaration {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub references: Vec<Reference>,
-    /// Whether updates are judged by what they change: `Enabled` (the default) or `Disabled`. Where enabled, an update that
-    /// leaves the extension as it is, that only removes finalizers, or that is about an object which is being deleted passes,
-    /// and a fault that the old object had already is a warning.
+    /// Whether Etch judges updates by what they change: `Enabled` (the default) or `Disabled`. If enabled, an update that
+    /// does not change the extension, that only removes finalizers, or that is for an object which is being deleted passes,
+    /// and a violation that the old object already had is a warning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratcheting: Option<Ratcheting>,
-    /// What a fault does: `Warn` (the default) or `Deny`.
+    /// What a violation causes: `Warn` (the default) or `Deny`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<Enforcement>,
-    /// What is done about defaults that objects lack which are there already: nothing (`LeaveAlone`, the default), or they are
-    /// stored (`Persist`).
+    /// What Etch does with defaults that existing objects lack: nothing (`LeaveAlone`, the default), or it stores them
+    /// (`Persist`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub existing: Option<OnExisting>,
-    /// How the API server asks about the targets.
+    /// How the API server calls the webhooks for the targets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhooks: Option<Webhooks>,
 }
 
-/// A resource, and where in its objects the extension stands.
+/// A resource, and the place of the extension in its objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Target {
@@ -84,50 +84,50 @@ pub struct Target {
     /// The resource in plural, such as `machines`.
     #[schemars(length(min = 1, max = 63))]
     pub resource: String,
-    /// The kind, where the plural is not the usual one. It is used for files, which have no resource.
+    /// The kind, if the plural is not the usual one. Etch uses it for files, which do not name a resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub kind: Option<String>,
-    /// Where the extension stands, such as `.spec.template.spec.providerSpec.value`. `[*]` goes through every item of a list or
-    /// value of a map; a name with a dot stands in double quotes.
+    /// The path of the extension, such as `.spec.template.spec.providerSpec.value`. `[*]` goes through every item of a list
+    /// or value of a map; put a name with a dot in double quotes.
     #[schemars(length(min = 1, max = 1_000))]
     pub path: String,
-    /// What errors write in place of the path; the path itself if this is not set.
+    /// What errors show in place of the path; the path itself if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1_000))]
     pub reported_as: Option<String>,
 }
 
-/// A named value from the cluster. The value is `constant`, or what `path` or `expression` take from `object`; `fallback`
-/// where that gives nothing. A fact without any value prevents the schema from being applied.
+/// A named value from the cluster. The value is `constant`, or what `path` or `expression` read from `object`, or `fallback`
+/// if that gives nothing. If a fact has no value, Etch does not apply the schema.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Fact {
-    /// The name: expressions say `facts.NAME`.
+    /// The name: expressions use `facts.NAME`.
     #[schemars(length(min = 1, max = 63), regex(pattern = "^[a-zA-Z][a-zA-Z0-9]*$"))]
     pub name: String,
-    /// A value that is always the same.
+    /// A constant value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything")]
     pub constant: Option<Value>,
-    /// The object that the value is taken from. The operator may read this one object and watches it.
+    /// The object that contains the value. The operator needs permission to read this one object, and watches it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<FactObject>,
-    /// Where in that object the value stands, such as `.status.infrastructureName`.
+    /// The path of the value in that object, such as `.status.infrastructureName`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1_000))]
     pub path: Option<String>,
-    /// CEL over `object`, in place of a path. An optional without a value is none.
+    /// CEL over `object`, instead of a path. An optional without a value counts as no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub expression: Option<String>,
-    /// The value where there is none.
+    /// The value if the object gives none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything")]
     pub fallback: Option<Value>,
 }
 
-/// One object of the cluster.
+/// One object in the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FactObject {
@@ -141,7 +141,7 @@ pub struct FactObject {
     /// The resource in plural, such as `infrastructures`.
     #[schemars(length(min = 1, max = 63))]
     pub resource: String,
-    /// The namespace; none for resources without.
+    /// The namespace; not set for cluster-scoped resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub namespace: Option<String>,
@@ -153,53 +153,53 @@ pub struct FactObject {
 /// The schema of an extension.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExtensionSchema {
-    /// A structural schema, as in a CRD. A null in the extension counts as absent unless its field is nullable, and as an item of
-    /// a list as the empty value of its type, which is how typed clients read it.
+    /// A structural schema, as in a CRD. A null in the extension counts as absent unless its field is nullable; a null list
+    /// item counts as the empty value of its type. Typed clients read it the same way.
     #[serde(rename = "openAPIV3Schema")]
     #[schemars(schema_with = "any_object")]
     pub open_api_v3_schema: Value,
 }
 
-/// What is done about fields that a schema does not know.
+/// What Etch does with fields that a schema does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum UnknownFields {
     /// Nothing.
     #[default]
     Keep,
-    /// Each gets a warning.
+    /// Warn about each.
     Warn,
-    /// Each is an error.
+    /// Report each as an error.
     Deny,
-    /// They are removed where defaults are set.
+    /// Remove them when Etch sets defaults.
     Prune,
 }
 
-/// What an object without the extension is answered.
+/// The answer to an object without the extension.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Required {
-    /// The field of the error; that of the extension if this is not set.
+    /// The field of the error; that of the extension if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1_000))]
     pub field: Option<String>,
-    /// The text of the error.
+    /// The message of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2_000))]
     pub message: Option<String>,
 }
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Operation {
-    /// It creates an object.
+    /// Create an object.
     #[default]
     Create,
-    /// It changes one.
+    /// Change an object.
     Update,
 }
 
-/// What an expression is about.
+/// What an expression applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Scope {
     /// Each extension of an object: it is `self`.
@@ -209,29 +209,29 @@ pub enum Scope {
     Object,
 }
 
-/// A default that is computed.
+/// A computed default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultValue {
-    /// Where the value is set: below the extension, or below the object for the scope `Object`; `.` is the whole. What is missing
-    /// on the way is made, but for items of lists: `[*]` goes through those that are there, and is `item` in expressions.
+    /// The path to set: below the extension, or below the object with the scope `Object`; `.` is the whole. Etch creates
+    /// missing objects on the path, but no list items: `[*]` goes through existing items, and is `item` in expressions.
     #[schemars(length(min = 1, max = 1_000))]
     pub path: String,
     /// The value: CEL over `self`, `item`, `index`, `object`, `oldObject` and `facts`. Null, and an optional without a value,
     /// set nothing.
     #[schemars(length(min = 1, max = 10_000))]
     pub value: String,
-    /// When it is set: CEL over the same. Always, if this is not set.
+    /// When Etch sets it: CEL over the same variables. Always, if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10_000))]
     pub when: Option<String>,
-    /// Which values count as missing: `Absent` ones (the default), `Empty` ones, or those of each field, with `Merge`.
+    /// Which values count as missing: `Absent` ones (the default), `Empty` ones, or, with `Merge`, those of each field.
     #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
     pub missing: Option<Missing>,
-    /// What it is about: the `Extension` (the default) or the `Object`.
+    /// What the default applies to: the `Extension` (the default) or the `Object`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
-    /// Only for these of the targets' resources, in plural. For all, if this is empty.
+    /// Apply it only to these of the targets' resources, in plural. To all, if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50), extend("x-kubernetes-list-type" = "set"))]
     pub resources: Vec<String>,
@@ -240,44 +240,44 @@ pub struct DefaultValue {
 /// Which values a default may fill in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Missing {
-    /// Where there is no value, or null.
+    /// If there is no value, or null.
     #[default]
     Absent,
-    /// Also where it is `""`, `0`, `false`, `[]`, or an object with nothing but such values. An empty default is not set.
+    /// Also if it is `""`, `0`, `false`, `[]`, or an object with only such values. Etch does not set an empty default.
     Empty,
-    /// The value is an object, and each of its fields is set where the field is absent or empty.
+    /// The value is an object, and Etch sets each of its fields that is absent or empty.
     Merge,
 }
 
-/// A rule, and what is answered where it does not hold.
+/// A rule, and the answer if it fails.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rule {
     /// CEL over `self`, `oldSelf`, `object`, `oldObject`, `facts`, and with `forEach` `item` and `index`. A rule that names
-    /// `oldSelf` or `oldObject` is about a change, and does not apply where there is no old value.
+    /// `oldSelf` or `oldObject` is about a change, and does not apply if there is no old value.
     #[schemars(length(min = 1, max = 10_000))]
     pub rule: String,
-    /// The text of the error.
+    /// The message of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2_000))]
     pub message: Option<String>,
-    /// CEL for the text of the error, over what the rule may name. `message` is used where it fails.
+    /// CEL for the message of the error, over the same variables as the rule. If it fails, Etch uses `message`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10_000))]
     pub message_expression: Option<String>,
-    /// The field of the error. With a leading dot it is below the extension, or the object, as errors write it; otherwise it is
-    /// written as it is. Each `[*]` becomes an index of `forEach`, in their order. It need not exist in any schema. The place that
-    /// the rule is about, if this is not set.
+    /// The field of the error. With a leading dot it is below the extension, or the object, as errors show it; otherwise
+    /// Etch shows it as written. Each `[*]` becomes an index of `forEach`, in their order. It need not exist in any schema.
+    /// The default is the path that the rule is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1_000))]
     pub field: Option<String>,
-    /// The type of the error; `Invalid` if this is not set.
+    /// The type of the error; `Invalid` if not set.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub fault: Option<FaultType>,
     /// Whether it is an error (`Deny`, the default) or a warning (`Warn`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
-    /// The operations that it is for; all, if this is empty.
+    /// The operations that the rule applies to; all, if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2), extend("x-kubernetes-list-type" = "set"))]
     pub operations: Vec<Operation>,
@@ -285,14 +285,14 @@ pub struct Rule {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1_000))]
     pub for_each: Option<String>,
-    /// Of the rules of a group the first that does not hold speaks, in their order, and the rest are not run.
+    /// Of the rules of a group, Etch reports only the first that fails, in their order, and does not run the rest.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub group: Option<String>,
-    /// What it is about: the `Extension` (the default) or the `Object`.
+    /// What the rule applies to: the `Extension` (the default) or the `Object`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
-    /// Only for these of the targets' resources, in plural. For all, if this is empty.
+    /// Apply it only to these of the targets' resources, in plural. To all, if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50), extend("x-kubernetes-list-type" = "set"))]
     pub resources: Vec<String>,
@@ -310,13 +310,13 @@ pub enum FaultType {
     Forbidden,
     /// A value is not one of a list.
     NotSupported,
-    /// There are too many.
+    /// A list has too many items.
     TooMany,
-    /// A value is there twice.
+    /// A value is duplicated.
     Duplicate,
 }
 
-/// What comes of a rule that does not hold.
+/// The result of a rule that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Severity {
     /// An error.
@@ -326,34 +326,34 @@ pub enum Severity {
     Warn,
 }
 
-/// An object that should exist, by a name in the extension. Only whether it exists is asked, never what it holds.
+/// An object that should exist, by a name in the extension. Etch checks only whether it exists, and never reads its content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reference {
-    /// Where the name stands in the extension; may hold `[*]`. Absent and empty names are not looked up.
+    /// The path of the name in the extension; may contain `[*]`. Etch does not look up absent and empty names.
     #[schemars(length(min = 1, max = 1_000))]
     pub path: String,
     /// The API group of the object; empty for the core group.
     #[serde(default)]
     #[schemars(length(max = 253))]
     pub group: String,
-    /// The version of the object; `v1` if this is not set.
+    /// The version of the object; `v1` if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub version: Option<String>,
     /// The resource in plural, such as `secrets`.
     #[schemars(length(min = 1, max = 63))]
     pub resource: String,
-    /// CEL for the namespace, over `self`, `object` and `facts`; that of the object itself if this is not set. Nothing is looked
-    /// up in an empty one.
+    /// CEL for the namespace, over `self`, `object` and `facts`; that of the object itself if not set. Etch does not look up
+    /// anything in an empty one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10_000))]
     pub namespace: Option<String>,
-    /// The field of the answer, as in rules; the path if this is not set.
+    /// The field of the message, as in rules; the path if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1_000))]
     pub field: Option<String>,
-    /// The text of the answer.
+    /// The message.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2_000))]
     pub message: Option<String>,
@@ -362,30 +362,30 @@ pub struct Reference {
     pub severity: Option<Severity>,
 }
 
-/// Whether updates are judged by what they change.
+/// Whether Etch judges updates by what they change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Ratcheting {
-    /// They are.
+    /// Judge updates by what they change.
     #[default]
     Enabled,
-    /// Each is judged as if all of it were new.
+    /// Judge each update as if the whole object were new.
     Disabled,
 }
 
-/// What is done about defaults that existing objects lack.
+/// What Etch does with defaults that existing objects lack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OnExisting {
     /// Nothing.
     #[default]
     LeaveAlone,
-    /// They are stored.
+    /// Store them.
     Persist,
 }
 
-/// What a fault does to a request.
+/// What a violation causes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Enforcement {
-    /// The request passes, and its author is warned.
+    /// The request passes with a warning.
     #[default]
     Warn,
     /// The request is refused.

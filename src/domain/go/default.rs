@@ -69,7 +69,7 @@ fn json(text: &str) -> Result<Json, Unreadable> {
         return Err(Unreadable("it has no value".to_owned()));
     }
     match Json::parse(text.as_bytes()) {
-        Ok(json) if json.is_null() => Err(Unreadable("null is no default".to_owned())),
+        Ok(json) if json.is_null() => Err(Unreadable("null is not a default".to_owned())),
         Ok(json) => Ok(json),
         Err(_) => Err(Unreadable(format!("{} is not JSON", cut(text)))),
     }

@@ -15,14 +15,14 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH013",
     name: "default-breaks-parent-rule",
     severity: Severity::Warning,
-    summary: "defaults that are filled in together break a rule of the object around them",
+    summary: "defaults together break a rule of the object that contains them",
     help: "\
-The server validates each default by itself, and never the object that they make together. Where that object breaks a rule
-(x-kubernetes-validations, oneOf, not, maxProperties), an object that says nothing is refused, and so is, after an upgrade
-that adds such a default, the next write to objects that were fine.
+The server validates each default by itself, and never the object that they form together. If that object breaks a rule
+(x-kubernetes-validations, oneOf, not, maxProperties), the server refuses an object that sets nothing. After an upgrade that
+adds such a default, it also refuses the next write to objects that were valid.
 
-Choose defaults that go together, or have the rule look at what a user can change. Not reported are rules that ask for a
-field without a default or for the name of a reference, unless the object itself comes by default.",
+Choose defaults that satisfy the rule together, or write the rule about fields that users can change. Not reported are rules
+that require a field without a default or the name of a reference, unless the object itself is a default.",
     check: Some(check),
 };
 

@@ -8,12 +8,12 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH011",
     name: "clause-default",
     severity: Severity::Error,
-    summary: "a default stands inside of allOf, anyOf, oneOf or not",
+    summary: "a default is inside allOf, anyOf, oneOf or not",
     help: "\
-The clauses of a structural schema restrict values and describe none, so the server refuses a default in them. In a CRD
-that was stored before it has no effect.
+The clauses of a structural schema restrict values and do not describe any, so the server refuses a default in them. In a CRD
+that was stored before, such a default has no effect.
 
-Move the default to the same place outside of the clause.",
+Move the default to the same field outside the clause.",
     check: Some(check),
 };
 
@@ -27,7 +27,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
                 let clause = field.rfind("openAPIV3Schema").map_or("", |start| &field[start..]);
                 let start = CLAUSES.iter().filter_map(|clause_name| clause.find(clause_name)).min();
                 let inside = start.map_or(clause, |start| &clause[start + 1..]);
-                report.add(version, path, format!("{inside} has no effect and is refused"));
+                report.add(version, path, format!("{inside} has no effect, and the server refuses it"));
             }
         }
     }

@@ -17,11 +17,11 @@ pub(super) const RULE: Rule = Rule {
     summary: "a field that a validation rule compares with its old value has a default",
     help: "\
 A rule with `oldSelf` sees the old object with its defaults filled in. Objects that are older than the default seem to have
-had it all along: their users can never set another value, and once the default changes, every write of such a user is a
+always had it: their users can never set another value, and once the default changes, every write by such a user is a
 forbidden change.
 
-Leave the default out and let the controller choose, or let the rule pass where the old value is the default. Such rules are
-not reported.",
+Remove the default and let the controller choose the value, or let the rule pass if the old value is the default. Such rules
+are not reported.",
     check: Some(check),
 };
 

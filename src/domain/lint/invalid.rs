@@ -11,11 +11,11 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Error,
     summary: "a default breaks its own schema",
     help: "\
-The server validates every default against the schema of its place when the CRD is written, and refuses the CRD where one
-does not fit: wrong type, outside of an enum or a range, without a required field, against a validation rule.
+When somebody writes the CRD, the server validates every default against the schema of its field, and refuses the CRD if one
+does not match: wrong type, outside an enum or a range, without a required field, against a validation rule.
 
-A default for an object has to hold its required fields itself: their own defaults are not filled in before it is
-validated.",
+A default for an object must contain its required fields itself: the server does not fill in their own defaults before it
+validates it.",
     check: Some(check),
 };
 

@@ -10,10 +10,10 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Error,
     summary: "a default under a map is invalid or has unknown fields, and the server does not notice",
     help: "\
-When a CRD is written, the server validates its defaults, save those below additionalProperties. It fills them in all the
-same, and then refuses every object that got one. Unknown fields of such a default are dropped without a word.
+When somebody writes a CRD, the server validates its defaults, except those below additionalProperties. It still fills them
+in, and then refuses every object that gets one. It drops unknown fields of such a default silently.
 
-Make the default fit its schema, as anywhere else.",
+Make the default match its schema, as anywhere else.",
     check: Some(check),
 };
 
@@ -21,7 +21,8 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for version in &subject.versions {
         for finding in &version.default_findings().beyond_server {
             let message = if unpruned::is_about(finding) {
-                "the default has fields that the schema does not know; they are dropped silently".to_owned()
+                "the default has fields that the schema does not have; the server drops them silently"
+                    .to_owned()
             } else {
                 format!(
                     "{}; the server accepts it, and refuses the objects that get it",

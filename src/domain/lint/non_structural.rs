@@ -13,11 +13,11 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Error,
     summary: "the schema is not structural",
     help: "\
-A structural schema says of every place what type it has, and says so outside of allOf, anyOf, oneOf and not. The server
-refuses a CRD of apiextensions.k8s.io/v1 without one. It still serves CRDs that were stored before, with the condition
+A structural schema defines the type of every field, outside allOf, anyOf, oneOf and not. The server refuses a CRD of
+apiextensions.k8s.io/v1 without one. It still serves CRDs that were stored before, with the condition
 NonStructuralSchema, and neither prunes nor fills in anything for them: no default of such a schema has any effect.
 
-Give every place a type, and move types, properties and defaults out of the clauses.",
+Give every field a type, and move types, properties and defaults out of the clauses.",
     check: Some(check),
 };
 

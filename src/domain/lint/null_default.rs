@@ -11,13 +11,13 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH016",
     name: "null-default",
     severity: Severity::Warning,
-    summary: "a default is null, which is no default",
+    summary: "a default is null, which does not count as a default",
     help: "\
-The server drops `default: null` when it reads a CRD: the field has no default, and what is stored does not even show it.
-Null means devoid of value (KEP-1929, Changes to CRD Normalization): of a field that is not nullable it is removed, and a
-nullable one is better left out.
+The server drops `default: null` when it reads a CRD: the field has no default, and the stored CRD does not even show it.
+Null means the absence of a value (KEP-1929, Changes to CRD Normalization): the server removes it from a field that is not
+nullable, and a nullable field is better absent.
 
-Remove the default. Where a program must see a null, have users write it, and make the field nullable.",
+Remove the default. If a program must see a null, have users write it, and make the field nullable.",
     check: Some(check),
 };
 
@@ -26,7 +26,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         let document = subject.version_index(&version.name).map(|index| &subject.spec["versions"][index]);
         if let Some(schema) = document.and_then(|document| document["schema"].get("openAPIV3Schema")) {
             each_null(schema, &mut Path::root(), &mut |path| {
-                report.add(&version.name, path.clone(), "the default is null; the server takes it for none");
+                report.add(&version.name, path.clone(), "the default is null; the server ignores it");
             });
         }
     }

@@ -11,11 +11,11 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Info,
     summary: "a default of a list's items or a map's values, which replaces nulls only",
     help: "\
-A list has no absent items and a map no absent values. The only thing that such a default replaces is a null that somebody
-writes: `[null, foo]` becomes `[apple, foo]` (KEP-1929, Lists and String Maps). It does not fill an absent or empty list.
+A list has no absent items and a map no absent values. Such a default replaces only a null that somebody writes: `[null,
+foo]` becomes `[apple, foo]` (KEP-1929, Lists and String Maps). It does not fill an absent or empty list.
 
-If the list should not be empty, give the list itself a default. Remove the default if no client writes nulls. Not reported
-are defaults that are a zero value, as generators write them, and nullable items, which ETCH010 is about.",
+If the list should not be empty, give the list itself a default. Remove the default if no client writes nulls. Not
+reported are defaults that are a zero value, as generators write them, and nullable items, which ETCH010 is about.",
     check: Some(check),
 };
 
@@ -30,7 +30,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             if let Some(default) = site.default().filter(|default| !is_zero(default))
                 && !site.schema.nullable
             {
-                let message = format!("the default {} applies only where {of} is null", shown(default));
+                let message = format!("the default {} applies only if {of} is null", shown(default));
                 report.add(&version.name, site.path(), message);
             }
         });

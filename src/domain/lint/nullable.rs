@@ -10,11 +10,11 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a nullable field has a default",
     help: "\
-Of a field that is not nullable, a null is dropped, and the default filled in. Of a nullable one it is a value and stays
+If a field is not nullable, the server drops a null and fills in the default. If it is nullable, null is a value and stays
 (KEP-1929, Changes to CRD Normalization): an object with the field set to null does not get the default. Clients that write
-null where they mean nothing, as some Go types do, never see it.
+null for an unset field, as some Go types do, never get it.
 
-Take `nullable` away, or handle null where the field is used.",
+Remove `nullable`, or handle null where the field is used.",
     check: Some(check),
 };
 

@@ -15,11 +15,11 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "the default of an object disagrees with its fields' defaults, or lacks a required field",
     help: "\
-Where an object is left out, it is filled in with its own default; where it is given, each missing field is filled in with
-the field's default. If the two differ, writing `{}` or setting any other field changes the value of a third one.
+If an object is absent, the server fills in its own default; if it is present, the server fills in each missing field
+with the field's default. If the two differ, writing `{}` or setting any other field changes the value of a third one.
 
-Say each default once: give the object `default: {}` and leave the rest to its fields. A required field is the exception:
-the object's default has to hold it.",
+Define each default once: give the object `default: {}` and leave the rest to its fields. A required field is the
+exception: the object's default must contain it.",
     check: Some(check),
 };
 
@@ -51,8 +51,7 @@ impl Compare<'_, '_> {
                 match (fields.get(name), property.default.as_deref()) {
                     (Some(value), Some(own)) if !agree(value, own, property) => {
                         let (top, own, value) = (&self.top, shown(own), shown(value));
-                        let message =
-                            format!("the default is {own}, but {value} where {top} is left out altogether");
+                        let message = format!("the default is {own}, but {value} if {top} is absent");
                         self.report.add(self.version, here.clone(), message);
                     }
                     (None, own) if requires(schema, name) => {

@@ -18,18 +18,19 @@ pub(super) const RULE: Rule = Rule {
     name: "refused",
     severity: Severity::Error,
     summary: "the API server refuses the CRD",
-    help: "The API server validates a CRD as a whole: names and groups, versions, the schema's keywords and list types, its
+    help: "\
+The API server validates a CRD as a whole: names and groups, versions, the schema's keywords and list types, its
 structure and defaults, whether validation rules compile and what they may cost, printer columns, selectable
-fields, scale paths and conversion. Each finding is one of its errors, with its field, kind and words.
+fields, scale paths and conversion. Each finding is one of its errors, with its field, type and message.
 
-Without --old the CRD is judged as one that is created. With --old it is judged as an update: faults that the old
-CRD has may stay where the server lets them. A CRD of a cluster is judged as an update that changes nothing.
+Without --old, the CRD is validated as a new one. With --old, it is validated as an update: violations that the old
+CRD has may stay if the server allows it. A CRD of a cluster is validated as an update that changes nothing.
 
-Fields are the server's: what all versions have in common it reports once, as spec.validation,
+Field names are the server's: it reports what all versions share once, as spec.validation,
 spec.subresources, spec.additionalPrinterColumns and spec.selectableFields.
 
-Releases of Kubernetes differ a little. All supported ones are asked, or those of --kubernetes; a finding that not
-all of them have names those that do.",
+Kubernetes releases differ slightly. This rule checks all supported ones, or those of --kubernetes; a finding that does not
+apply to all of them names those to which it applies.",
     check: None,
 };
 

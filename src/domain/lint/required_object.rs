@@ -15,12 +15,12 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Info,
     summary: "a required object may be empty and has no default",
     help: "\
-Clients in Go send an object whose field is no pointer even where nothing is set, as `{}`, and its fields get their
-defaults. Users who write YAML and leave it out are refused instead. KEP-1929 (Changes to kubebuilder/default-gen, and
-Non-pointer structs) therefore gives such a field `default: {}`.
+Go clients send an object whose field is not a pointer even if nothing in it is set, as `{}`, and its fields get their
+defaults. The server refuses it from users who write YAML and omit it. So KEP-1929 (Changes to kubebuilder/default-gen, and
+Non-pointer structs) gives such a field `default: {}`.
 
-Give the object `default: {}` and take it out of `required`. Reported are objects that are valid with nothing but the
-defaults of their fields; not `.spec`, which every object has, nor `.status`, which a controller writes.",
+Give the object `default: {}` and remove it from `required`. Reported are objects that are valid with only the defaults of
+their fields; not `.spec`, which every object has, nor `.status`, which a controller writes.",
     check: Some(check),
 };
 

@@ -37,7 +37,7 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             object(json!({"a": {"type": "integer", "default": 1}})),
         ),
         (
-            "ETCH003 .spec.a the default has fields that the schema does not know",
+            "ETCH003 .spec.a the default has fields that the schema does not have",
             object(json!({"a": {"type": "object", "default": {"x": 1}}})),
             object(
                 json!({"a": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "default": {"x": 1}}}),
@@ -54,14 +54,14 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             ),
         ),
         (
-            "ETCH005 .spec.a.b the default 1 applies only where .spec.a is given, which is optional and has no default",
+            "ETCH005 .spec.a.b the default 1 applies only if .spec.a is present, which is optional and has no default",
             object(json!({"a": object(json!({"b": {"type": "integer", "default": 1}}))})),
             object(
                 json!({"a": {"type": "object", "default": {}, "properties": {"b": {"type": "integer", "default": 1}}}}),
             ),
         ),
         (
-            "ETCH006 .spec.a.b the default is 1, but 2 where .spec.a is left out altogether",
+            "ETCH006 .spec.a.b the default is 1, but 2 if .spec.a is absent",
             object(
                 json!({"a": {"type": "object", "default": {"b": 2}, "properties": {"b": {"type": "integer", "default": 1}}}}),
             ),
@@ -94,7 +94,7 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             ),
         ),
         (
-            "ETCH011 .spec.a anyOf[0].default has no effect and is refused",
+            "ETCH011 .spec.a anyOf[0].default has no effect, and the server refuses it",
             object(json!({"a": {"type": "integer", "anyOf": [{"default": 1}]}})),
             object(json!({"a": {"type": "integer", "default": 1, "anyOf": [{"minimum": 1}]}})),
         ),
@@ -118,7 +118,7 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
                 "properties": {"a": {"type": "string", "default": "x"}, "b": {"type": "string"}}}),
         ),
         (
-            "ETCH016 .spec.l[].a the default is null; the server takes it for none",
+            "ETCH016 .spec.l[].a the default is null; the server ignores it",
             object(
                 json!({"l": {"type": "array", "items": object(json!({"a": {"type": "string", "default": null}}))}}),
             ),
@@ -139,14 +139,14 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             ),
         ),
         (
-            "ETCH018 .spec.l[] the default \"apple\" applies only where an item of the list is null",
+            "ETCH018 .spec.l[] the default \"apple\" applies only if an item of the list is null",
             object(json!({"l": {"type": "array", "items": {"type": "string", "default": "apple"}}})),
             object(
                 json!({"l": {"type": "array", "default": ["apple"], "items": {"type": "string", "default": ""}}}),
             ),
         ),
         (
-            "ETCH018 .spec.m{} the default \"banana\" applies only where a value of the map is null",
+            "ETCH018 .spec.m{} the default \"banana\" applies only if a value of the map is null",
             object(
                 json!({"m": {"type": "object", "additionalProperties": {"type": "string", "default": "banana"}}}),
             ),

@@ -8,12 +8,12 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH003",
     name: "unpruned-default",
     severity: Severity::Error,
-    summary: "a default has fields that the schema does not know",
+    summary: "a default has fields that the schema does not have",
     help: "\
-Fields that a schema does not know are dropped from objects, and so they would be from the default. The server refuses the
-CRD.
+The server drops fields that a schema does not have from objects, and would drop them from the default. So it refuses
+the CRD.
 
-Declare the fields, take them out of the default, or allow them with x-kubernetes-preserve-unknown-fields.",
+Declare the fields, remove them from the default, or allow them with x-kubernetes-preserve-unknown-fields.",
     check: Some(check),
 };
 
@@ -23,7 +23,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             report.add(
                 &version.name,
                 finding.default_site(),
-                "the default has fields that the schema does not know",
+                "the default has fields that the schema does not have",
             );
         }
     }

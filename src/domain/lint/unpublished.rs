@@ -12,13 +12,14 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Info,
     summary: "the API server does not publish a default as the schema has it",
     help: "\
-The server publishes the schemas of CRDs as OpenAPI v3, for kubectl explain, generators of clients and whatever else reads
-/openapi/v3. It fills in by the CRD all the same; what they see may lack a default. Nothing is published of a schema that is
-not structural, and the server's own schema in place of `apiVersion`, `kind` and `metadata`, of embedded resources too.
-OpenAPI v2 has no defaults at all, of no type.
+The server publishes the schemas of CRDs as OpenAPI v3, for kubectl explain, client generators and other readers of
+/openapi/v3. It fills in defaults by the CRD itself; what these readers see may lack a default. The server publishes nothing
+of a schema that is not structural, and replaces `apiVersion`, `kind` and `metadata` with its own schema, also in embedded
+resources. OpenAPI v2 has no defaults for any type.
 
-Make the schema structural. What is published of embedded resources cannot be changed: write the default into the
-description. A server that has not caught up with a CRD has it, too, for some seconds. It is found with --live only.",
+Make the schema structural. You cannot change what the server publishes of embedded resources: mention the default in the
+description. A server that has not yet processed a changed CRD also causes this finding for some seconds. Only --live reports
+it.",
     check: None,
 };
 

@@ -14,11 +14,11 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a default is a version or an image",
     help: "\
-Such a default changes with nearly every release. Objects in which it was never stored change with it the moment the new CRD
-is applied, before the new controller runs; objects in which it was stored keep the old version for ever, and look as if
-their user had asked for it.
+Such a default changes with nearly every release. Objects that never stored it change as soon as somebody applies the new
+CRD, before the new controller runs; objects that stored it keep the old version for ever, and look as if their user had
+chosen it.
 
-Leave the field empty and let the controller choose, and show what was chosen in the status. Not reported are fields with an
+Leave the field empty and let the controller choose, and show its choice in the status. Not reported are fields with an
 enum.",
     check: Some(check),
 };

@@ -47,19 +47,19 @@ pub struct TypeName {
 #[non_exhaustive]
 pub enum OpenApiError {
     /// Not OpenAPI v3.
-    #[error("no OpenAPI v3 document: {0}")]
+    #[error("not an OpenAPI v3 document: {0}")]
     Malformed(&'static str),
-    /// A reference that leads nowhere in this document.
-    #[error("$ref {0:?} leads nowhere in this document")]
+    /// A reference that does not resolve in this document.
+    #[error("$ref {0:?} does not resolve in this document")]
     Dangling(String),
     /// References that come back to where they started.
-    #[error("$ref {0:?} leads back to itself")]
+    #[error("$ref {0:?} is circular")]
     Circular(String),
     /// Defaults that would be filled in without end.
-    #[error("the defaults of {0:?} bring more of it without end")]
+    #[error("the defaults of {0:?} contain it again without end")]
     Endless(String),
     /// A type with more places than any real one.
-    #[error("it has too many places, or is nested too deeply")]
+    #[error("it has too many fields, or is nested too deeply")]
     TooLarge,
 }
 

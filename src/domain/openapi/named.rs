@@ -25,7 +25,7 @@ pub struct Named<'d> {
 #[non_exhaustive]
 pub enum NameError {
     /// No document has a type of this name.
-    #[error("no document has a type {name:?}: given are {}", listed(known))]
+    #[error("no document contains a type {name:?}; they contain {}", listed(known))]
     Unknown {
         /// The text.
         name: String,
@@ -190,7 +190,7 @@ mod tests {
         for (typed, expected) in [
             (
                 "secret",
-                "no document has a type \"secret\": given are Event of events.k8s.io/v1, Event of v1,",
+                "no document contains a type \"secret\"; they contain Event of events.k8s.io/v1, Event of v1,",
             ),
             ("event", "\"event\" may be any of Event.v1, Event.v1.events.k8s.io; say which"),
             ("service.spec.port", "Service of v1 has no field .spec.port"),

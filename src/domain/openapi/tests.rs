@@ -80,14 +80,14 @@ fn broken_documents_are_told() {
         schemas["More"] = more;
         filled(schemas, json!({"a": {}})).expect_err("broken").to_string()
     };
-    assert!(root_with(reference("None"), Value::Null).contains("leads nowhere"));
-    assert!(root_with(reference("More"), reference("More")).contains("leads back to itself"));
+    assert!(root_with(reference("None"), Value::Null).contains("does not resolve"));
+    assert!(root_with(reference("More"), reference("More")).contains("is circular"));
     let endless = json!({"properties": {"b": {"allOf": [reference("More")], "default": {}}}});
     assert!(root_with(reference("More"), endless).contains("without end"));
     for (document, hint) in [
         (json!({"swagger": "2.0"}), "OpenAPI v2"),
         (json!({"paths": {"api/v1": {}}}), "lists other documents"),
-        (json!({"kind": "Deployment"}), "no OpenAPI v3"),
+        (json!({"kind": "Deployment"}), "not an OpenAPI v3"),
     ] {
         let error = Document::read(document.into()).expect_err("no document").to_string();
         assert!(error.contains(hint), "{error}");

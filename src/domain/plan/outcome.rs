@@ -102,15 +102,14 @@ impl RejectionKind {
 impl Rejection {
     /// Of an object that each write changes again.
     pub fn mutated() -> Self {
-        let message = "admission changes it on each write, so that it cannot be proved that its defaults are stored; let the \
-                       webhook or policy leave an object alone that it has nothing to change in"
+        let message = "admission changes the object on each write, so Etch cannot prove that its defaults are stored; make the webhook or policy idempotent"
             .to_owned();
         Self { kind: RejectionKind::Mutated, message, fields: Vec::new() }
     }
 
     /// Of an object whose defaults are gone after each write.
     pub fn stripped() -> Self {
-        let message = "admission changes it on each write: it takes the defaults away again".to_owned();
+        let message = "admission removes the defaults from the object on each write".to_owned();
         Self { kind: RejectionKind::Mutated, message, fields: Vec::new() }
     }
 
@@ -183,18 +182,18 @@ fn rejected(kind: RejectionKind, refusal: &Refusal) -> Outcome {
     let admission = refusal.refused_by().map_or("an admission plugin".to_owned(), |by| by.to_string());
     let message = match kind {
         RejectionKind::Unavailable if refusal.is_failed_webhook() => {
-            format!("{admission} could not be asked")
+            format!("the API server could not call {admission}")
         }
-        RejectionKind::Unavailable => "the conversion webhook could not be asked".to_owned(),
+        RejectionKind::Unavailable => "the API server could not call the conversion webhook".to_owned(),
         RejectionKind::Admission => format!("{admission} refused it"),
-        RejectionKind::Invalid => "it is not valid with its defaults".to_owned(),
-        RejectionKind::TooLarge => "it is too large with its defaults".to_owned(),
+        RejectionKind::Invalid => "the object is invalid with its defaults".to_owned(),
+        RejectionKind::TooLarge => "the object exceeds the size limit with its defaults".to_owned(),
         RejectionKind::Owners => {
             "the API server cannot read its managedFields, and refuses every server-side apply; correct them"
                 .to_owned()
         }
         RejectionKind::Other if refusal.is_of_lost_version() => {
-            "etcd holds it at a version that the CRD no longer has".to_owned()
+            "etcd holds the object at a version that the CRD no longer has".to_owned()
         }
         RejectionKind::Mutated | RejectionKind::Forbidden | RejectionKind::Other => {
             format!("the API server answered {refusal}")
@@ -247,9 +246,9 @@ mod tests {
             (
                 500,
                 "etcdserver: request is too large".to_owned(),
-                "TooLarge: it is too large with its defaults",
+                "TooLarge: the object exceeds the size limit with its defaults",
             ),
-            (422, "spec.a: Invalid value: 1".to_owned(), "Invalid: it is not valid with its defaults"),
+            (422, "spec.a: Invalid value: 1".to_owned(), "Invalid: the object is invalid with its defaults"),
             (
                 422,
                 "x \"a\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding 'b' denied request: no"
@@ -269,22 +268,22 @@ mod tests {
             (
                 500,
                 "failed to create typed live object (a; g): .spec.x: expected".to_owned(),
-                "Invalid: it is not valid with its defaults",
+                "Invalid: the object is invalid with its defaults",
             ),
             (
                 500,
                 "Internal error occurred: failed calling webhook \"w\": connection refused".to_owned(),
-                "Unavailable: webhook w could not be asked",
+                "Unavailable: the API server could not call webhook w",
             ),
             (
                 500,
                 "conversion webhook for g/v1, Kind=K failed: Post: refused".to_owned(),
-                "Unavailable: the conversion webhook could not be asked",
+                "Unavailable: the API server could not call the conversion webhook",
             ),
             (
                 500,
                 "request to convert CR from an invalid group/version: g/v0".to_owned(),
-                "Other: etcd holds it at a version that the CRD no longer has",
+                "Other: etcd holds the object at a version that the CRD no longer has",
             ),
             (
                 500,

@@ -27,7 +27,7 @@ pub fn decide(
         GuardMode::Deny if findings.does_harm && allowed.map(str::trim) != Some(digest) => {
             let listed: String = all().map(|line| format!("\n- {line}")).collect();
             let refusal = format!(
-                "the upgrade of {crd} does harm to objects:{listed}\nTo let exactly this upgrade through, set the \
+                "upgrading {crd} would harm objects:{listed}\nTo allow exactly this upgrade, set the \
                  annotation {ALLOW_ANNOTATION}: {digest}"
             );
             GuardDecision { refusal: Some(refusal), warnings: Vec::new() }

@@ -157,7 +157,7 @@ impl Certificates {
         if (&files.certificate, &files.key) != (&last.certificate, &last.key) {
             *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
             self.metrics.certificate_expiry.set(validity.until.as_second());
-            info!(expires = %validity.until, "a certificate for admission is served");
+            info!(expires = %validity.until, "loaded the admission certificate");
         }
         self.name_authority(files.authority.clone());
         *last = files;
@@ -192,7 +192,7 @@ impl Certificates {
         self.metrics.certificate_failures.inc();
         let text = error.to_string();
         if failed.as_ref() != Some(&text) {
-            warn!(%place, error = text, "the certificate for admission cannot be used; the last one stays");
+            warn!(%place, error = text, "cannot use the new admission certificate; keeping the previous one");
             *failed = Some(text);
         }
     }

@@ -58,7 +58,7 @@ pub async fn serve(
             Ok((stream, _)) => {
                 // An answer must not wait for the client's acknowledgement of the one before.
                 if let Err(error) = stream.set_nodelay(true) {
-                    debug!(%error, "small packets of a connection for admission are gathered");
+                    debug!(%error, "cannot set TCP_NODELAY on an admission connection");
                 }
                 let (acceptor, router, watcher) = (acceptor.clone(), router.clone(), graceful.watcher());
                 connections.spawn(async move {
@@ -67,14 +67,14 @@ pub async fn serve(
                 });
             }
             Err(error) => {
-                warn!(%error, "a connection for admission cannot be accepted");
+                warn!(%error, "cannot accept an admission connection");
                 sleep(AFTER_FAILURE).await;
             }
         }
     }
     drop(listener);
     if timeout(DRAIN, graceful.shutdown()).await.is_err() {
-        warn!("some admission requests were not answered before the end");
+        warn!("shutdown left admission requests unanswered");
     }
 }
 
@@ -97,6 +97,6 @@ async fn converse(stream: TcpStream, acceptor: &TlsAcceptor, router: Router, wat
         .max_concurrent_streams(STREAMS);
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     if let Err(error) = watcher.watch(connection).await {
-        debug!(error, "a connection for admission broke off");
+        debug!(error, "an admission connection failed");
     }
 }

@@ -158,7 +158,7 @@ pub fn review(
             known.push(*served);
         } else if served.schema.is_for(&Request { facts: &served.facts, ..request }) {
             let missing = served.missing.join(", ");
-            said.warnings.push(format!("EmbeddedSchema {name} is not applied: no value for {missing}"));
+            said.warnings.push(format!("Etch does not apply EmbeddedSchema {name}: no value for {missing}"));
         }
     }
     match phase {
@@ -361,7 +361,7 @@ mod tests {
         let bad = asked("CREATE", json!({}), Value::Null);
         let (answer, reviewed) = response(Phase::Validate, &schema, &bad);
         assert_eq!(reviewed, Reviewed::Warned);
-        assert_eq!(answer["warnings"], json!(["EmbeddedSchema one is not applied: no value for id"]));
+        assert_eq!(answer["warnings"], json!(["Etch does not apply EmbeddedSchema one: no value for id"]));
     }
 
     #[test]

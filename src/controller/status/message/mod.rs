@@ -124,7 +124,7 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
     let stored = counts.written + counts.already_stored;
     let mut sentences = vec![stored_of(stored, counts.objects)];
     if counts.due > 0 {
-        let why = pause.as_deref().unwrap_or("the policy asks for an audit only");
+        let why = pause.as_deref().unwrap_or("the policy has mode: Audit");
         let due: Vec<String> = tally.due().map(ToString::to_string).collect();
         sentences.push(list(&due, &format!("{} would be written, but {why}", counts.due)));
     } else {

@@ -25,10 +25,12 @@ pub(super) fn held(tally: &Tally, reason: Hold) -> Option<String> {
     let places = few_places(&places(tally, |held| held.reason == reason));
     let why = match reason {
         Hold::HiddenFields => {
-            format!("managedFields (or last-applied) name fields that the schema no longer knows: {places}")
+            format!(
+                "a write would destroy fields that etcd may still hold and the schema no longer has: {places}"
+            )
         }
         Hold::Misfit => {
-            format!("values of another type than the schema's, or items without a key, at {places}")
+            format!("{places}: a value has another type than the schema, or a list item has no key")
         }
         Hold::InvalidDefaults => {
             let them = if number == 1 { "it" } else { "them" };
@@ -75,10 +77,11 @@ pub(super) fn skipped(tally: &Tally, why: Skip) -> Vec<String> {
         let named = tally.skipped().named(why).filter(|(_, skipped)| skipped.lacks);
         let named: Vec<String> = named.map(|(identity, _)| identity.to_string()).collect();
         let named = first(&named, lacking);
-        sentences.push(format!("{lacking} {what}, not stored as far as is known ({named})"));
+        let their = if lacking == 1 { "its" } else { "their" };
+        sentences.push(format!("{lacking} {what}, etcd may lack {their} defaults ({named})"));
     }
     if count > lacking {
-        sentences.push(format!("{} {what}, lacking no default", count - lacking));
+        sentences.push(format!("{} {what}, no default missing", count - lacking));
     }
     sentences
 }

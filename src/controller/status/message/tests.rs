@@ -64,8 +64,7 @@ fn what_managed_fields_only_suggest_is_said_as_a_suggestion_with_the_fields() {
         status(vec![("a", held(&[".spec.legacy"])), ("b", held(&[".spec.legacy", ".spec.old"])), ("c", ObjectState::Stored)]),
         (
             Some(false),
-            "HiddenFields: 1 of 3 objects stores its defaults; 2 held: managedFields (or last-applied) name fields that \
-             the schema no longer knows: .spec.legacy, .spec.old (default/a, default/b)"
+            "HiddenFields: 1 of 3 objects stores its defaults; 2 held: a write would destroy fields that etcd may still hold and the schema no longer has: .spec.legacy, .spec.old (default/a, default/b)"
                 .to_owned()
         )
     );
@@ -78,15 +77,14 @@ fn who_is_ignored_or_being_deleted_is_named_and_not_said_to_be_stored() {
         status(vec![("a", ignored()), ("b", ignored()), ("c", ObjectState::Stored)]),
         (
             Some(true),
-            "AllPersisted: 1 of 3 objects stores its defaults; 2 ignored by annotation, not stored as far as is known \
+            "AllPersisted: 1 of 3 objects stores its defaults; 2 ignored by annotation, etcd may lack their defaults \
              (default/a, default/b)"
                 .to_owned()
         )
     );
     assert_eq!(
         status(vec![("a", skipped(Skip::Terminating, true)), ("b", skipped(Skip::Ignored, false))]).1,
-        "AllPersisted: 0 of 2 objects store their defaults; 1 ignored by annotation, lacking no default; 1 being deleted, \
-         not stored as far as is known (default/a)"
+        "AllPersisted: 0 of 2 objects store their defaults; 1 ignored by annotation, no default missing; 1 being deleted, etcd may lack its defaults (default/a)"
     );
     let names: Vec<String> = (0..9).map(|index| format!("o{index}")).collect();
     let many = status(names.iter().map(|name| (name.as_str(), ignored())).collect()).1;

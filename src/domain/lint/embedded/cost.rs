@@ -9,15 +9,16 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH208",
     name: "embedded-expression-cost",
     severity: Severity::Info,
-    summary: "an expression may cost more than all of a request may together",
+    summary: "an expression may exceed the cost limit for a whole request",
     help: "\
-The estimate is the API server's own for rules: by the limits on lengths and numbers of items, what an expression costs at most.
-An expression counts as often as `[*]` lets it be evaluated. What has no limit, in the schema or in `object` and `facts`, is
-taken to have 2,000 characters or items: going through such a list once is no finding, going through it for each of its items
-is one.
+The estimate is the API server's own for rules: the highest cost of an expression within the limits on lengths and
+numbers of items. An expression counts as often as `[*]` lets it run. What has no limit, in the schema or in `object`
+and `facts`, counts as 2,000 characters or items: one loop over such a list is not a finding, a loop inside another one
+is.
 
-Etch serves such an expression, and stops it at run time: an object that is that large is refused with the reason. Set
-maxItems, maxLength and maxProperties where it looks. Of lists in `object` the finding is good to know, and no mistake.",
+Etch serves such an expression, and stops it at run time: it refuses an object that is that large, with the reason. Set
+maxItems, maxLength and maxProperties on the values that it reads. For lists in `object` the finding is information, not
+a mistake.",
     check: None,
 };
 
@@ -32,7 +33,7 @@ pub(super) fn check(compiled: &Compiled, found: &mut Vec<Finding>) {
             factor if factor > FACTORS => format!("more than {FACTORS} times"),
             factor => format!("up to {factor} times"),
         };
-        let message = format!("may cost {factor} what all expressions of a request may together");
+        let message = format!("may cost {factor} the limit for all expressions of a request together");
         found.push(at(&RULE, field, message));
     }
 }

@@ -12,11 +12,11 @@ pub(super) const MALFORMED: Rule = Rule {
     severity: Severity::Error,
     summary: "an EmbeddedSchema cannot be served",
     help: "\
-A field of the EmbeddedSchema is unknown or malformed: a path that cannot be read, a fact without a value, a schema
+A field of the EmbeddedSchema is unknown or malformed: a path that cannot be parsed, a fact without a value, a schema
 that is not structural or has an invalid default, a resource that no target has. The operator goes on serving the last
 generation that it can serve, and reports Ready=False.
 
-Correct the field that is named.",
+Correct the field that the finding names.",
     check: None,
 };
 
@@ -26,10 +26,10 @@ pub(super) const EXPRESSION: Rule = Rule {
     severity: Severity::Error,
     summary: "an expression of an EmbeddedSchema does not compile",
     help: "\
-An expression names what does not exist, mixes types, or is no CEL. The fields of `self` and `item` are those of the
-schema, and `facts` has the declared facts and no others, so a mistyped name is found here, before any request.
+An expression uses a name that does not exist, mixes types, or is not CEL. The fields of `self` and `item` are those of the
+schema, and `facts` has only the declared facts, so this rule finds a mistyped name before any request.
 
-The functions are those of a CRD's rules in Kubernetes 1.37. Nothing is served by such a generation.",
+The functions are those of CRD validation rules in Kubernetes 1.37. Etch does not serve such a generation.",
     check: None,
 };
 
@@ -47,7 +47,7 @@ const EXPRESSIONS: [&str; 7] = [
 /// What no generation of the operator can read.
 pub(super) fn unreadable(spec: &Value, found: &mut Vec<Finding>) {
     if !spec.is_object() {
-        found.push(at(&MALFORMED, "spec", "has to be an object"));
+        found.push(at(&MALFORMED, "spec", "must be an object"));
         return;
     }
     // Field by field, since the first error of the whole has no place.

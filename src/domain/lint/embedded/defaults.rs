@@ -8,11 +8,11 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH206",
     name: "embedded-default-breaks",
     severity: Severity::Warning,
-    summary: "what an empty extension gets by default breaks a rule or the schema",
+    summary: "the defaults of an empty extension break a rule or the schema",
     help: "\
-The defaults are set in an extension that is empty, with the constants and fallbacks of facts. What is wrong with it then, and
-not without the defaults, is their doing: whoever leaves the field out is refused for a value that nobody wrote. Defaults
-that need a fact of the cluster, or another field, are not set here, and not checked.
+The rule sets the defaults in an empty extension, with the constants and fallbacks of facts. If the result is invalid,
+and the extension without the defaults is not, the defaults are the cause: users who omit the field are refused for a
+value that nobody wrote. The rule does not set or check defaults that need a fact of the cluster, or another field.
 
 Correct the default, or the rule.",
     check: None,

@@ -13,12 +13,11 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a path of a default, rule or reference is not in the schema",
     help: "\
-Expressions are checked against the schema of the extension; the paths of `defaults`, of `forEach` and of `references` are
-taken as they are, for a schema need not describe everything. Where it describes the object around a field and not the
-field, that is mostly a mistyped name: the default is set where nobody reads it, the rule never runs, and the
-reference is never looked up.
+Expressions are checked against the schema of the extension. The paths of `defaults`, `forEach` and `references` are
+not, because a schema need not describe everything. If it describes an object and not the field in it, the name is
+usually mistyped: the default is set where nobody reads it, the rule never runs, and the reference is never looked up.
 
-Declare the field, or correct the path. `field` of a rule is not checked: it may name what is in no schema.",
+Declare the field, or correct the path. `field` of a rule is not checked: it may name a field that is in no schema.",
     check: None,
 };
 

@@ -15,13 +15,14 @@ pub(super) const COST: Rule = Rule {
     code: "ETCH207",
     name: "embedded-cost",
     severity: Severity::Warning,
-    summary: "a validation rule of the schema may cost more than a CRD's may",
+    summary: "a validation rule of the schema may exceed the cost limit of a CRD",
     help: "\
-The estimate is the API server's own, for a CRD with this schema: by the limits on lengths and numbers of items, what a rule
-of `x-kubernetes-validations` costs at most. An API server refuses a CRD with such a rule. Etch serves it, and stops it at
-run time, as it stops the expressions of a request together: then the request is refused with the reason.
+The estimate is the API server's own, for a CRD with this schema: the highest cost of a rule of
+`x-kubernetes-validations` within the limits on lengths and numbers of items. An API server refuses a CRD with such a
+rule. Etch serves it, and stops it at run time, as it stops the expressions of a request together: then it refuses the
+request with the reason.
 
-Set maxItems, maxLength and maxProperties where the rule looks.",
+Set maxItems, maxLength and maxProperties on the values that the rule reads.",
     check: None,
 };
 

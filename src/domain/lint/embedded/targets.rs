@@ -16,10 +16,10 @@ pub(super) const UNKNOWN: Rule = Rule {
     summary: "a target does not exist in its CRD",
     help: "\
 The CRD of the target, which is among the files, does not have the version or the path. The API server removes fields
-that a schema does not know, so there never is an extension at such a path, and nothing is ever judged.
+that a schema does not have, so there is never an extension at such a path, and Etch never judges anything.
 
-Targets whose CRD is not among the files are not checked. API servers never ask about objects of Etch's own group and of
-admissionregistration.k8s.io.",
+Targets whose CRD is not among the files are not checked. API servers never send requests about objects of Etch's own
+group and of admissionregistration.k8s.io.",
     check: None,
 };
 
@@ -29,10 +29,10 @@ pub(super) const TWICE: Rule = Rule {
     severity: Severity::Error,
     summary: "two targets are the same version of the same resource",
     help: "\
-Of two targets with the same group, version and resource only the first is looked at: the extension at the path of the
-second is never judged.
+Of two targets with the same group, version and resource Etch uses only the first: it never judges the extension at the path
+of the second.
 
-Write a path with [*] where the objects hold several extensions, or a second EmbeddedSchema.",
+Write a path with [*] if the objects hold several extensions, or a second EmbeddedSchema.",
     check: None,
 };
 

@@ -49,7 +49,7 @@ fn target(path: &str) -> Value {
 fn every_rule_finds_what_is_planted_and_nothing_else() {
     let cases = [
         (
-            "ETCH201 spec.facts[0] has to have a constant or an object, and not both",
+            "ETCH201 spec.facts[0] must have either a constant or an object",
             json!({ "facts": [{ "name": "id" }] }),
             json!({ "facts": [{ "name": "id", "constant": 1 }] }),
         ),

@@ -18,11 +18,11 @@ pub(super) const LACKS: Rule = Rule {
     severity: Severity::Warning,
     summary: "a field in Go has a default that the generated CRD lacks",
     help: "\
-The server fills in what the CRD says, so the default never applies. Either the CRD is older than the type, or the
-generator does not read the marker: controller-gen reads `+kubebuilder:default` and `+default` of fields, but not
-`+default=ref(…)`, nor `+k8s:default`, nor markers of types.
+The server fills in the defaults of the CRD, so the default of the type never applies. Either the CRD is older than the type,
+or the generator does not read the marker: controller-gen reads `+kubebuilder:default` and `+default` on fields, but not
+`+default=ref(…)`, `+k8s:default`, or markers on types.
 
-Generate the CRD anew, or write `+kubebuilder:default` on the field. Fields that the CRD does not have at all are not
+Generate the CRD again, or write `+kubebuilder:default` on the field. Fields that the CRD does not have at all are not
 reported.",
     check: None,
 };
@@ -33,10 +33,10 @@ pub(super) const UNMARKED: Rule = Rule {
     severity: Severity::Warning,
     summary: "a generated CRD has a default for which the field in Go has no marker",
     help: "\
-The next time the CRD is generated, the default is gone. Either the CRD is older than the type, or something adds the
-default behind the generator, and readers of the Go type do not learn of it.
+The next time somebody generates the CRD, the default is gone. Either the CRD is older than the type, or something adds the
+default after the generator, and readers of the Go type do not see it.
 
-Add a marker to the field, or generate the CRD anew.",
+Add a marker to the field, or generate the CRD again.",
     check: None,
 };
 
@@ -46,10 +46,10 @@ pub(super) const DIFFERS: Rule = Rule {
     severity: Severity::Warning,
     summary: "a generated CRD has another default than the field in Go",
     help: "\
-The server fills in what the CRD says; programs and documentation that go by the Go type expect something else. Most
+The server fills in the defaults of the CRD; programs and documentation that use the Go type expect something else. Most
 likely the CRD is older than the type.
 
-Generate the CRD anew, or correct the marker.",
+Generate the CRD again, or correct the marker.",
     check: None,
 };
 

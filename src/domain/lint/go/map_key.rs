@@ -10,12 +10,12 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Error,
     summary: "a key of a list of type map in Go is not a field, or is neither required nor has a default",
     help: "\
-The keys of a list of type map say which item is which. An item without one has no identity, and server-side apply
-cannot merge it: associative keys have to be required or defaulted (KEP-1929, Motivation). The server refuses a new CRD
-in which one is neither.
+The keys of a list of type map identify its items. An item without a key has no identity, and server-side apply cannot merge
+it: associative keys must be required or defaulted (KEP-1929, Motivation). The server refuses a new CRD with a key that is
+neither.
 
-Take `omitempty` and `+optional` away from the key, mark it `+required`, or give it a default. Items that are declared
-in packages that are not read cannot be checked.",
+Remove `omitempty` and `+optional` from the key, mark it `+required`, or give it a default. Items declared in packages
+that are not read cannot be checked.",
     check: None,
 };
 
@@ -41,7 +41,7 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
     let Shape::Struct(item) = site.packages.resolve(site.package, items).shape else { return };
     for key in keys {
         let message = match item.field(site.packages, key) {
-            (None, true) => format!("the key {key} is no field of the list's items"),
+            (None, true) => format!("the key {key} is not a field of the list's items"),
             (Some((package, field)), _) if !field.is_required(package) => {
                 let resolved = site.packages.resolve(package, &field.kind);
                 if effective(site.packages, package, field, &resolved).is_some() {

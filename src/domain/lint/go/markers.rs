@@ -14,11 +14,11 @@ pub(super) const UNREADABLE: Rule = Rule {
     severity: Severity::Error,
     summary: "a marker of a default cannot be read",
     help: "\
-`+default=` and `+k8s:default=` take JSON in one line (KEP-1929, Marker format), or `ref(Name)` for a constant. A text
-needs double quotes. `+kubebuilder:default=` takes controller-gen's own syntax: texts may go without quotes, lists are
-written in braces. Generators fail on what they cannot read, or leave the default out.
+`+default=` and `+k8s:default=` take JSON in one line (KEP-1929, Marker format), or `ref(Name)` for a constant. A string
+needs double quotes. `+kubebuilder:default=` takes controller-gen's own syntax: strings may omit the quotes, and lists are
+in braces. Generators fail on a value that they cannot read, or omit the default.
 
-Write the value as the marker has it: `+default=\"a\"`, `+default=[\"a\"]`, `+kubebuilder:default={\"a\"}`.",
+Write the value in the syntax of the marker: `+default=\"a\"`, `+default=[\"a\"]`, `+kubebuilder:default={\"a\"}`.",
     check: None,
 };
 
@@ -28,8 +28,8 @@ pub(super) const MISFIT: Rule = Rule {
     severity: Severity::Error,
     summary: "a default does not fit the Go type of its field",
     help: "\
-The server refuses a CRD whose default is not of the field's type; for a built-in type the program that reads it fails.
-A frequent cause is `+kubebuilder:default=[]`, which controller-gen reads as a text: its lists are written in braces.
+The server refuses a CRD whose default does not have the type of its field; for a built-in type the program that reads it
+fails. A frequent cause is `+kubebuilder:default=[]`, which controller-gen reads as a string: its lists are in braces.
 
 Write a value of the field's type: an empty list is `+kubebuilder:default={}` there, and `+default=[]` elsewhere.",
     check: None,
@@ -41,8 +41,8 @@ pub(super) const DISAGREE: Rule = Rule {
     severity: Severity::Warning,
     summary: "two markers give the same field different defaults",
     help: "\
-Each generator reads markers of its own, so the schema and the defaulting functions differ; where controller-gen reads
-both `+default` and `+kubebuilder:default`, the latter wins. KEP-1929 (Summary) means `+default` to serve both.
+Each generator reads its own markers, so the schema and the defaulting functions differ; if controller-gen reads both
+`+default` and `+kubebuilder:default`, the latter wins. KEP-1929 (Summary) intends `+default` to serve both.
 
 Write one marker, or the same value in both.",
     check: None,

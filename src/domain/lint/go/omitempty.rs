@@ -10,11 +10,11 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a struct field in Go has omitempty and no pointer",
     help: "\
-Go's encoder leaves out no struct: the field is written as `{}`, with or without omitempty. The schema that is generated
-makes it optional, so users of YAML leave it out, while clients in Go send an object that has to be complete and gets
-the defaults of its fields. KEP-1929 (Changes to kubebuilder/default-gen) forbids omitempty on such fields.
+Go's encoder never omits a struct: it writes the field as `{}`, with or without omitempty. The generated schema makes the
+field optional, so users of YAML omit it, while Go clients send an object that must be complete and gets the defaults of its
+fields. KEP-1929 (Changes to kubebuilder/default-gen) forbids omitempty on such fields.
 
-Make the field a pointer or, from Go 1.24 on, use `omitzero`, if it may be absent; or remove omitempty and give it
+If the field may be absent, make it a pointer or, from Go 1.24 on, use `omitzero`; or remove omitempty and give it
 `default: {}`. Not reported are metadata, and spec and status of whole objects, which every client sends.",
     check: None,
 };
@@ -23,10 +23,6 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
     let is_struct = matches!(site.resolved.shape, Shape::Struct(_)) && !site.resolved.is_pointer;
     let omits = site.field.tag.as_ref().is_some_and(|tag| tag.omitempty && !tag.omitzero);
     if is_struct && omits && !site.is_spec_or_status() && site.field.json_name() != Some("metadata") {
-        report.field(
-            &RULE,
-            site,
-            "omitempty does not omit a struct: clients in Go send {} where it is unset",
-        );
+        report.field(&RULE, site, "omitempty does not omit a struct: Go clients send {} if it is not set");
     }
 }

@@ -11,11 +11,11 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a scalar field in Go has a default other than its zero value, and neither a pointer nor omitempty",
     help: "\
-Go writes such a field always: unset as its zero value. A CRD's default does not replace a value that is there, so
-clients in Go never get the default, and users of YAML do; for built-in types the default replaces a zero that was
-meant. KEP-1929 (Non-pointer scalar fields) requires omitempty unless the default is the zero value.
+Go always writes such a field: an unset one as its zero value. A CRD's default does not replace a value that is present, so
+Go clients never get the default, and users of YAML do; for built-in types the default replaces a zero that somebody set on
+purpose. KEP-1929 (Non-pointer scalar fields) requires omitempty unless the default is the zero value.
 
-Add `omitempty` to the json tag. Where the zero value must be possible beside the default, make the field a pointer.",
+Add `omitempty` to the json tag. If users must be able to set the zero value as well, make the field a pointer.",
     check: None,
 };
 
@@ -26,7 +26,7 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
     }
     if let Some(value) = site.value().filter(|value| !is_zero(value)) {
         let message = format!(
-            "the default is {}, but clients in Go send the zero value where they leave the field unset: it has no omitempty",
+            "the default is {}, but Go clients send the zero value if they do not set the field: it has no omitempty",
             shown(&value)
         );
         report.field(&RULE, site, message);

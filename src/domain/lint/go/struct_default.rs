@@ -13,8 +13,8 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a struct field in Go has no pointer and a default other than {}",
     help: "\
-Go writes such a field always, as `{}` where nothing is set, so the default never applies to what clients in Go send:
-they get the defaults of the fields instead, and users of YAML this one. KEP-1929 (Non-pointer structs) forbids it.
+Go always writes such a field, as `{}` if nothing is set, so the default never applies to objects from Go clients: they
+get the defaults of the fields instead, and users of YAML get this one. KEP-1929 (Non-pointer structs) forbids it.
 
 Give the fields their defaults and the struct `{}`, or make the field a pointer.",
     check: None,
@@ -30,8 +30,7 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
     if let Some(value @ Value::Object(_)) = site.value()
         && value.as_object().is_some_and(|fields| !fields.is_empty())
     {
-        let message =
-            format!("the default is {}, but clients in Go send {{}} where nothing is set", shown(&value));
+        let message = format!("the default is {}, but Go clients send {{}} if nothing is set", shown(&value));
         report.field(&RULE, site, message);
     }
 }

@@ -11,12 +11,12 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a struct field in Go has no pointer, defaults inside, and no `default: {}`",
     help: "\
-Go writes such a field always, as `{}` where nothing is set, and the defaults inside apply. Users of YAML who leave it
-out get none of them, or are refused if it is required. KEP-1929 (Non-pointer structs) has the generator write
-`default: {}`; kube-openapi does so, controller-gen does not.
+Go always writes such a field, as `{}` if nothing is set, and the defaults inside apply. Users of YAML who omit it get
+none of them, or the server refuses the object if the field is required. KEP-1929 (Non-pointer structs) has the
+generator write `default: {}`; kube-openapi does, controller-gen does not.
 
-Add `+kubebuilder:default={}` to the field, or make it a pointer if it may be absent. Only packages with markers of
-controller-gen are checked; not reported are structs that cannot be empty, and spec and status of objects and templates.",
+Add `+kubebuilder:default={}` to the field, or make it a pointer if it may be absent. Only packages with controller-gen
+markers are checked; not reported are structs that cannot be empty, and spec and status of objects and templates.",
     check: None,
 };
 
