@@ -1,7 +1,7 @@
 //! What no single write may do, found by going through the history of etcd write by write.
 //! It must not know what was to happen, but who wrote what.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -54,6 +54,9 @@ fn changed(subject: &Subject, last: &Value, value: &Value) -> Option<&'static st
         fields_left.retain(|name, _| !fields.contains(&name.as_str()));
         fields_left
     };
+    if !owners(last).is_subset(&owners(value)) {
+        return Some("an owner is gone");
+    }
     // Uid, labels, annotations, finalizers, owner references, deletionTimestamp and whatever else there is.
     let own = ["managedFields", "generation"];
     if without(&last["metadata"], &own) != without(&value["metadata"], &own) {
@@ -69,6 +72,12 @@ fn changed(subject: &Subject, last: &Value, value: &Value) -> Option<&'static st
         kept["size"] = Value::from(5);
     }
     (!covers(&kept, &value["spec"])).then_some("a value changes or is gone")
+}
+
+/// The managers in `managedFields`, but Etch itself.
+fn owners(object: &Value) -> BTreeSet<&str> {
+    let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    entries.filter_map(|entry| entry["manager"].as_str()).filter(|manager| *manager != "etch").collect()
 }
 
 /// Whether everything of a value is there in another one, unchanged.

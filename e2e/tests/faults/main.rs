@@ -5,6 +5,8 @@
 //! operator which is killed is killed for all, and that the watch of CRDs is everybody's. `FAULTS_SEED` decides which plans are
 //! played together, and which of them CI plays.
 
+#![expect(clippy::print_stdout, reason = "how many plans there were of each kind is worth some lines")]
+
 mod history;
 mod invariants;
 mod laws;
@@ -104,6 +106,9 @@ async fn play_together(rig: &mut Option<Rig>, plans: &[Plan], tally: &mut Tally)
         println!("{line}");
     }
     tally.broken.extend(broken);
+    for played in all.iter().filter(|played| played.refusal.is_some()) {
+        println!("{:?}: its user had to try again: {:?}", played.plan, played.refusal);
+    }
     let (struck, missed): (Vec<Played>, Vec<Played>) = all.into_iter().partition(|played| played.has_struck);
     struck.iter().for_each(|played| tally.count(&played.plan));
     println!("{} plans in {} s, {} found no request", plans.len(), begun.elapsed().as_secs(), missed.len());

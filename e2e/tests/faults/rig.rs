@@ -2,13 +2,16 @@
 //! It must not judge what came of them.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use e2e::cluster::{GUARD, eventually};
 use e2e::faults::{Proxy, Seen};
 use e2e::operator::Operator;
 use e2e::scene::Scene;
@@ -45,6 +48,8 @@ pub(crate) struct Played {
     pub(crate) broken: Vec<String>,
     /// How often each object was written, and how often it may have been.
     pub(crate) writes: BTreeMap<String, (usize, usize)>,
+    /// Why its user had to try again.
+    pub(crate) refusal: Option<String>,
 }
 
 /// A plan under way.
@@ -53,6 +58,10 @@ struct Act {
     subject: Subject,
     /// Whether its user has acted.
     has_acted: AtomicBool,
+    /// Why it had to try again.
+    refusal: OnceLock<String>,
+    /// Why it could not act at all.
+    failure: OnceLock<String>,
 }
 
 impl Rig {
@@ -85,6 +94,8 @@ impl Rig {
                 plan: *plan,
                 subject: Subject::new(first + index, plan.workload),
                 has_acted: AtomicBool::new(plan.deed.is_none()),
+                refusal: OnceLock::new(),
+                failure: OnceLock::new(),
             })
             .collect();
         let set_up = stream::iter(&acts).map(|act| async {
@@ -102,12 +113,20 @@ impl Rig {
         let (ended, seen, is_silent) = ended;
         let mut all = Vec::new();
         for (index, (act, ended)) in acts.iter().zip(ended).enumerate() {
-            let (broken, writes) = match ended {
+            let (mut broken, writes) = match ended {
                 Ok(()) => invariants::broken(&self.scene, &self.history, &act.subject, &seen, begun).await?,
                 Err(error) => (vec![format!("{error:#}")], BTreeMap::new()),
             };
+            broken.extend(act.failure.get().map(|failure| format!("its user is refused: {failure}")));
             let has_struck = act.plan.has_struck(index, &seen) && act.has_acted.load(Ordering::Relaxed);
-            all.push(Played { plan: act.plan, plural: act.subject.plural(), has_struck, broken, writes });
+            all.push(Played {
+                plan: act.plan,
+                plural: act.subject.plural(),
+                has_struck,
+                broken,
+                writes,
+                refusal: act.refusal.get().cloned(),
+            });
         }
         let mut of_all = invariants::of_all(&self.scene)?;
         if !is_silent {
@@ -124,7 +143,7 @@ impl Rig {
         let playing = pin!(join_all(acts.iter().enumerate().map(|(index, act)| self.end_of(index, act))));
         let ended = match select(playing, pin!(self.act(acts))).await {
             Either::Left((ended, _)) => ended,
-            Either::Right((error, _)) => return Err(error),
+            Either::Right((never, _)) => match never {},
         };
         let seen = self.proxy.seen();
         self.proxy.heal();
@@ -140,7 +159,7 @@ impl Rig {
 
     /// Waits until a plan is stable and everything has befallen it that was to.
     async fn end_of(&self, index: usize, act: &Act) -> Result<()> {
-        let Act { plan, subject, has_acted } = act;
+        let Act { plan, subject, has_acted, .. } = act;
         subject.happen(&self.scene.cluster, &self.history).await?;
         let what = format!("{} is stable", subject.crd());
         let is_stable = || is_stable(&self.history, subject).then_some(());
@@ -152,26 +171,29 @@ impl Rig {
         self.history.until(LONG, &what, is_stable).await
     }
 
-    /// Has users act at the requests that wait for it; ends when one cannot.
-    async fn act(&self, acts: &[Act]) -> anyhow::Error {
+    /// Has users act at the requests that wait for it, without end.
+    async fn act(&self, acts: &[Act]) -> Infallible {
         let mut acting = FuturesUnordered::new();
         loop {
             let held = match select(pin!(self.proxy.held()), acting.next()).await {
                 Either::Left((held, _)) => held,
-                Either::Right((Some(Err(error)), _)) => return error,
-                Either::Right((Some(Ok(())), _)) => continue,
+                Either::Right((Some(()), _)) => continue,
                 // Nobody acts: only a request can change that.
                 Either::Right((None, held)) => held.await,
             };
             acting.push(async move {
-                let Some(act) = acts.get(Plan::of_rule(held.rule)) else { return Ok(()) };
-                let Some((_, deed)) = act.plan.deed else { return Ok(()) };
-                let cluster = &self.scene.cluster;
-                let acted = act.subject.act(cluster, deed, &act.plan.acted_on()).await;
-                acted.with_context(|| format!("{:?}", act.plan))?;
+                let Some(act) = acts.get(Plan::of_rule(held.rule)) else { return };
+                let Some((_, deed)) = act.plan.deed else { return };
+                let name = act.plan.acted_on();
+                let acting = || act.subject.act(&self.scene.cluster, deed, &name);
+                if let Err(error) = acting().await {
+                    // Only the first request is held.
+                    let _ = act.refusal.set(format!("{error:#}"));
+                    drop(held);
+                    let again = eventually(GUARD, "a user", async || acting().await.map(Some)).await;
+                    let _ = again.map_err(|error| act.failure.set(format!("{error:#}")));
+                }
                 act.has_acted.store(true, Ordering::Relaxed);
-                drop(held);
-                anyhow::Ok(())
             });
         }
     }
