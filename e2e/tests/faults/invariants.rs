@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::history::History;
 use crate::laws::{covers, of_crd, of_objects};
 use crate::plan::Place;
-use crate::workload::{Expected, GROUP, State, Subject, Workload};
+use crate::workload::{Expected, GROUP, State, Subject, Workload, persisted};
 
 /// Whether etcd is a fixed point of filling, and the condition of the CRD's present generation says so.
 pub(crate) fn is_stable(history: &History, subject: &Subject) -> bool {
@@ -24,6 +24,18 @@ pub(crate) fn is_stable(history: &History, subject: &Subject) -> bool {
     state.objects.iter().all(|(name, expected)| {
         stored.get(name).is_some_and(|raw| wrong_spec(subject, &state, expected, raw).is_none())
     })
+}
+
+/// What keeps a plan from being stable.
+pub(crate) fn unstable(history: &History, subject: &Subject) -> String {
+    let said = history.now(&subject.crd_key()).map(|crd| persisted(&crd)).unwrap_or_default();
+    let Ok(state) = subject.state.try_lock() else { return "somebody acts".to_owned() };
+    let stored = history.below(&subject.keys());
+    let wrong = state.objects.iter().filter_map(|(name, expected)| {
+        let raw = stored.get(name).map_or(&Value::Null, |raw| raw);
+        Some(format!("; {name} {}", wrong_spec(subject, &state, expected, raw)?))
+    });
+    format!("the condition is {said}{}", wrong.collect::<String>())
 }
 
 /// What is wrong with the spec of an object.

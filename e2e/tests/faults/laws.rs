@@ -143,3 +143,49 @@ pub(crate) fn of_crd(history: &History, subject: &Subject, state: &State, begun:
     }
     broken
 }
+
+#[test]
+fn a_write_that_takes_anything_from_users_is_found() {
+    use serde_json::json;
+    let metadata = json!({
+        "uid": "a", "labels": { "empty": "" }, "finalizers": ["wait"], "deletionTimestamp": "now", "generation": 1,
+        "managedFields": [{ "manager": "owner" }],
+    });
+    let spec =
+        json!({ "empty": "", "zero": 0, "off": false, "list": [], "map": {}, "nothing": null, "size": 1 });
+    let last = json!({ "metadata": metadata, "spec": spec, "status": { "phase": "" } });
+    let upgrade = Subject::new(0, Workload::Upgrade);
+    let with = |pointer: &str, value: Option<Value>| {
+        let mut object = last.clone();
+        let (parent, name) = pointer.rsplit_once('/').unwrap_or_default();
+        let parent = object.pointer_mut(parent).and_then(Value::as_object_mut).expect("a parent");
+        match value {
+            Some(value) => parent.insert(name.to_owned(), value),
+            None => parent.remove(name),
+        };
+        changed(&upgrade, &last, &object)
+    };
+    for lost in [
+        "/metadata/uid",
+        "/metadata/labels/empty",
+        "/metadata/finalizers",
+        "/metadata/deletionTimestamp",
+        "/metadata/managedFields",
+        "/spec/empty",
+        "/spec/zero",
+        "/spec/off",
+        "/spec/list",
+        "/spec/map",
+        "/spec/nothing",
+        "/status/phase",
+        "/status",
+    ] {
+        assert!(with(lost, None).is_some(), "{lost}");
+    }
+    assert!(with("/spec/size", Some(json!(5))).is_some());
+    assert!(with("/metadata/finalizers", Some(json!([]))).is_some());
+    assert!(with("/status/count", Some(json!(1))).is_some());
+    assert_eq!(with("/spec/late", Some(json!(4))), None);
+    assert_eq!(with("/metadata/generation", Some(json!(2))), None);
+    assert_eq!(changed(&Subject::new(0, Workload::Follow), &last, &last), None);
+}

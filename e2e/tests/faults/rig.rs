@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use e2e::cluster::{GUARD, eventually};
@@ -36,6 +36,8 @@ pub(crate) struct Rig {
     history: History,
     /// How many plans were played here.
     played: usize,
+    /// When it was started, in seconds.
+    begun: u64,
 }
 
 /// What came of a plan.
@@ -74,8 +76,9 @@ impl Rig {
         let proxy = Proxy::start(scene.kubeconfig()).await?;
         let kubeconfig = PathBuf::from(scene.file("faults.kubeconfig", "")?);
         proxy.write_kubeconfig(&kubeconfig)?;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
         let history = History::start(scene.control_plane.etcd_url(), GROUP).await?;
-        Ok(Self { scene, proxy, kubeconfig, history, played: 0 })
+        Ok(Self { scene, proxy, kubeconfig, history, played: 0, begun: now.as_secs() })
     }
 
     fn operator(&self) -> Result<Operator> {
@@ -163,7 +166,8 @@ impl Rig {
         subject.happen(&self.scene.cluster, &self.history).await?;
         let what = format!("{} is stable", subject.crd());
         let is_stable = || is_stable(&self.history, subject).then_some(());
-        self.history.until(LONG, &what, is_stable).await?;
+        let stable = self.history.until(LONG, &what, is_stable).await;
+        stable.with_context(|| invariants::unstable(&self.history, subject))?;
         let has_struck = || self.proxy.look(|seen| plan.has_struck(index, seen));
         let is_over = || has_acted.load(Ordering::Relaxed) && has_struck();
         // Who calls looks whether it did.
@@ -220,7 +224,8 @@ impl Rig {
 
     /// Copies the operator's log to where it outlives the rig.
     pub(crate) fn keep_log(&self) -> Result<PathBuf> {
-        let copy = std::env::temp_dir().join(format!("etch-faults-{}.log", std::process::id()));
+        let copy =
+            std::env::temp_dir().join(format!("etch-faults-{}-{}.log", std::process::id(), self.begun));
         std::fs::copy(self.scene.log_path(), &copy)?;
         Ok(copy)
     }

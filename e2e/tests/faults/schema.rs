@@ -18,7 +18,7 @@ pub(crate) struct Defaults {
 pub(crate) fn schema(defaults: Defaults) -> Value {
     let text = json!({ "type": "string" });
     let mut all = json!({
-        "note": text, "empty": text, "zero": { "type": "integer" }, "off": { "type": "boolean" },
+        "note": text, "old": text, "empty": text, "zero": { "type": "integer" }, "off": { "type": "boolean" },
         "list": { "type": "array", "items": text },
         "map": { "type": "object", "additionalProperties": text },
         "nothing": { "type": "string", "nullable": true },

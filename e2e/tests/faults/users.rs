@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use e2e::cluster::{Cluster, Patch};
 use serde_json::json;
 
+use crate::schema::{filled, schema};
 use crate::workload::{GROUP, State, Subject, Workload, has_finalizer, name};
 
 /// What a user does.
@@ -75,14 +76,14 @@ impl Subject {
     pub(crate) async fn users_at_old_version(&self, cluster: &Cluster, state: &mut State) -> Result<()> {
         let names: Vec<String> = state.objects.keys().take(2).cloned().collect();
         for name in names {
-            let edit = json!({ "spec": { "note": "old" } });
+            let edit = json!({ "spec": { "old": "client" } });
             let path = format!("{}/{name}", self.collection("v1"));
             let answer = cluster.patch(&path, Patch::Merge, "old-client", &edit).await?.ok()?;
             let before = state.revisions.clone();
             state.wrote(&answer);
             state.setbacks.extend(state.revisions.difference(&before).copied().collect::<Vec<_>>());
             if let Some(expected) = state.objects.get_mut(&name) {
-                expected.values["note"] = json!("old");
+                expected.values["old"] = json!("client");
                 expected.owners.insert("old-client".to_owned());
                 // It is stored at the storage version: one patch stores what is lacking and moves the owner.
                 expected.writes += 1;
@@ -147,7 +148,8 @@ impl Subject {
                 let values = json!({ "note": "again", "list": [] });
                 let object = self.object(state.version, name, &values);
                 let made = cluster.create(&collection, "user", &object).await?;
-                expected.values = values;
+                // Who creates an object owns what the server fills in.
+                expected.values = filled(&schema(state.defaults)["properties"]["spec"], values);
                 expected.owners = BTreeSet::from(["user".to_owned()]);
                 expected.uid = made["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
                 made
