@@ -88,6 +88,7 @@ async fn learn(rig: &mut Rig) -> Result<Vec<Learned>> {
 
 /// Plays plans; those whose fault found no request, once more in other company.
 async fn play(mut rig: Option<Rig>, plans: Vec<Plan>, tally: &mut Tally) -> Result<()> {
+    println!("{} plans", plans.len());
     let mut missed = Vec::new();
     for (index, together) in batches(plans, Plan::is_for_all).into_iter().enumerate() {
         if index % BATCHES == 0 && index > 0 {
