@@ -106,8 +106,8 @@ impl Learned {
         match (self.plan.deed, place) {
             // That lesson is about the reads alone.
             (Some(_), place) => place == Place::Reads,
-            // Others are as much concerned, whatever their workload.
-            (None, Place::AllCrds) => matches!(self.plan.workload, Workload::Upgrade | Workload::Follow),
+            // All others are as much concerned, whatever their workload.
+            (None, Place::AllCrds) => self.plan.workload == Workload::Upgrade,
             (None, _) => true,
         }
     }
