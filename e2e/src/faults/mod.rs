@@ -5,5 +5,5 @@ mod proxy;
 mod rule;
 mod stream;
 
-pub use proxy::{Proxy, Seen};
+pub use proxy::{Held, Progress, Proxy, Seen};
 pub use rule::{Fault, Rule, Target, Verb};

@@ -4,6 +4,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{io, mem};
 
@@ -20,7 +21,8 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::rule::{Fault, Rule, Target, Verb};
@@ -35,8 +37,41 @@ const PASSED: [HeaderName; 2] = [header::ACCEPT, header::CONTENT_TYPE];
 pub struct Seen {
     /// Where it went.
     pub target: Target,
-    /// What happened to it.
-    pub fault: Option<Fault>,
+    /// The rule that befell it, by its id, and what happened to it.
+    pub fault: Option<(usize, Fault)>,
+    /// How far it came.
+    pub progress: Progress,
+    /// What the server has sent, where it is a watch.
+    events: Arc<AtomicUsize>,
+}
+
+/// How far a request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The server has not heard of it.
+    Withheld,
+    /// The server may have done it, and whoever asked does not know.
+    Sent,
+    /// Whoever asked was given the server's answer.
+    Answered,
+}
+
+/// A request that waits for somebody to release it; released when dropped.
+#[derive(Debug)]
+pub struct Held {
+    /// The id of the rule that holds it.
+    pub rule: usize,
+    /// Where it goes.
+    pub target: Target,
+    /// Its end is what releases the request.
+    _released: oneshot::Sender<Infallible>,
+}
+
+impl Seen {
+    /// How many events the server has sent, where it is a watch.
+    pub fn events(&self) -> usize {
+        self.events.load(Ordering::Relaxed)
+    }
 }
 
 /// A proxy in front of one API server; gone when dropped.
@@ -51,6 +86,8 @@ struct Shared {
     state: Mutex<State>,
     /// Somebody is to kill the operator.
     kill: Notify,
+    holding: UnboundedSender<Held>,
+    held: tokio::sync::Mutex<UnboundedReceiver<Held>>,
 }
 
 #[derive(Default)]
@@ -70,10 +107,13 @@ impl Proxy {
     pub async fn start(kubeconfig: &Path) -> Result<Self> {
         let mut config = read_kubeconfig(kubeconfig).await?;
         config.read_timeout = None;
+        let (holding, held) = unbounded_channel();
         let shared = Arc::new(Shared {
             client: Client::try_from(config)?,
             state: Mutex::default(),
             kill: Notify::new(),
+            holding,
+            held: tokio::sync::Mutex::new(held),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -110,6 +150,25 @@ impl Proxy {
         self.shared.lock().seen.clone()
     }
 
+    /// Looks at what came by, in order.
+    pub fn look<T>(&self, look: impl FnOnce(&[Seen]) -> T) -> T {
+        look(&self.shared.lock().seen)
+    }
+
+    /// Forgets what came by.
+    pub fn forget(&self) {
+        self.shared.lock().seen.clear();
+    }
+
+    /// Waits until a rule holds a request.
+    pub async fn held(&self) -> Held {
+        match self.shared.held.lock().await.recv().await {
+            Some(held) => held,
+            // The sender lives as long as the proxy.
+            None => std::future::pending().await,
+        }
+    }
+
     /// Waits until a rule wants the operator to be killed.
     pub async fn kill_wanted(&self) {
         self.shared.kill.notified().await;
@@ -127,20 +186,49 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a request; what happens to it.
-    fn enter(&self, target: &Target) -> Option<Fault> {
+    /// Records a request; its number, and what happens to it.
+    fn enter(&self, target: &Target) -> Entered {
         let mut state = self.lock();
         let mut fault = None;
         for (rule, count) in state.rules.iter_mut().filter(|(rule, _)| rule.fits(target)) {
             let befalls = rule.nth.contains(count);
             *count += 1;
             if befalls && fault.is_none() {
-                fault = Some(rule.fault);
+                fault = Some((rule.id, rule.fault));
             }
         }
-        state.seen.push(Seen { target: target.clone(), fault });
-        fault
+        let events = Arc::default();
+        let progress = Progress::Withheld;
+        state.seen.push(Seen { target: target.clone(), fault, progress, events: Arc::clone(&events) });
+        Entered { number: state.seen.len() - 1, fault, events }
     }
+
+    /// Notes how far a request came; nothing where it was forgotten meanwhile.
+    fn note(&self, entered: Option<&Entered>, progress: Progress) {
+        let Some(entered) = entered else { return };
+        // Forgotten meanwhile, its number may be another's.
+        if let Some(seen) =
+            self.lock().seen.get_mut(entered.number).filter(|seen| Arc::ptr_eq(&seen.events, &entered.events))
+        {
+            seen.progress = progress;
+        }
+    }
+
+    /// Waits until somebody has released a request.
+    async fn hold(&self, rule: usize, target: Option<&Target>) {
+        let (Some(target), (released, release)) = (target.cloned(), oneshot::channel()) else { return };
+        if self.holding.send(Held { rule, target, _released: released }).is_ok() {
+            // Nothing is ever sent: the sender's end is the sign.
+            let _ = release.await;
+        }
+    }
+}
+
+/// A request on its way.
+struct Entered {
+    number: usize,
+    fault: Option<(usize, Fault)>,
+    events: Arc<AtomicUsize>,
 }
 
 async fn serve(listener: TcpListener, shared: Arc<Shared>) {
@@ -164,15 +252,19 @@ async fn converse(stream: TcpStream, shared: Arc<Shared>) {
 /// Passes a request on; an error closes the connection.
 async fn pass(request: Request<Incoming>, shared: &Shared) -> Result<Answer> {
     let target = Target::of(request.method(), request.uri());
-    let fault = target.as_ref().and_then(|target| shared.enter(target));
-    let is_watch = target.is_some_and(|target| target.verb == Verb::Watch);
+    let entered = target.as_ref().map(|target| shared.enter(target));
+    let entered = entered.as_ref();
+    let (rule, fault) = entered.and_then(|entered| entered.fault).unzip();
+    let is_watch = target.as_ref().is_some_and(|target| target.verb == Verb::Watch);
     match fault {
         Some(Fault::Refuse) => anyhow::bail!("refused"),
         Some(Fault::Answer { code, reason, retry_after }) => return refusal(code, reason, retry_after),
         Some(Fault::DelayRequest(time)) => tokio::time::sleep(time).await,
+        Some(Fault::Hold) => shared.hold(rule.unwrap_or_default(), target.as_ref()).await,
+        Some(Fault::Stall) => return std::future::pending().await,
         Some(Fault::KillBefore) => {
             shared.kill.notify_one();
-            std::future::pending::<Infallible>().await;
+            return std::future::pending().await;
         }
         _ => {}
     }
@@ -182,25 +274,32 @@ async fn pass(request: Request<Incoming>, shared: &Shared) -> Result<Answer> {
     head.headers =
         PASSED.into_iter().filter_map(|name| Some((name.clone(), given.get(name)?.clone()))).collect();
     let request = Request::from_parts(head, Body::from(body));
+    shared.note(entered, Progress::Sent);
     let response = shared.client.send(request).await?;
+    let (head, body) = response.into_parts();
+    let is_open = is_watch && head.status == StatusCode::OK;
+    let pieces: Pieces = if is_open {
+        let body = TryStreamExt::map_err(body.into_data_stream(), io::Error::other).boxed();
+        let events = entered.map(|entered| Arc::clone(&entered.events)).unwrap_or_default();
+        watched(fault, body, events)
+    } else {
+        // What is done is done when the answer is there.
+        spoilt(fault, body.collect().await?.to_bytes())
+    };
     match fault {
         Some(Fault::LoseAnswer) => anyhow::bail!("the answer is lost"),
         Some(Fault::DelayAnswer(time)) => tokio::time::sleep(time).await,
+        Some(Fault::HoldAnswer) => shared.hold(rule.unwrap_or_default(), target.as_ref()).await,
+        Some(Fault::StallAnswer) => return std::future::pending().await,
         Some(Fault::KillAfter) => {
-            // What is done is done when the answer is there.
-            response.into_body().collect().await?;
             shared.kill.notify_one();
             return std::future::pending().await;
         }
         _ => {}
     }
-    let (head, body) = response.into_parts();
-    let is_open = is_watch && head.status == StatusCode::OK;
-    let pieces: Pieces = if is_open {
-        watched(fault, TryStreamExt::map_err(body.into_data_stream(), io::Error::other).boxed())
-    } else {
-        spoilt(fault, body.collect().await?.to_bytes())
-    };
+    if !matches!(fault, Some(Fault::CutAnswer | Fault::GarbleAnswer)) {
+        shared.note(entered, Progress::Answered);
+    }
     let mut answer = Response::new(StreamBody::new(pieces.map_ok(Frame::data).boxed()));
     *answer.status_mut() = head.status;
     *answer.headers_mut() = kept(&head.headers);

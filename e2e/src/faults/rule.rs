@@ -35,6 +35,8 @@ pub struct Target {
     pub name: Option<String>,
     /// Such as `status`.
     pub subresource: Option<String>,
+    /// Whether the server is asked to change nothing.
+    pub is_dry_run: bool,
 }
 
 /// What happens to a request.
@@ -77,6 +79,16 @@ pub enum Fault {
     RepeatEvents,
     /// Each event of a watch comes later.
     DelayEvents(Duration),
+    /// A watch breaks off in the place of this event, counted from 0.
+    LoseEvent(usize),
+    /// It reaches the server when somebody has released it: see [`super::Proxy::held`].
+    Hold,
+    /// The server does it, and the answer comes when somebody has released it.
+    HoldAnswer,
+    /// It never reaches the server, and nobody answers.
+    Stall,
+    /// The server does it, and nobody answers.
+    StallAnswer,
     /// The operator is killed before the server hears of it.
     KillBefore,
     /// The operator is killed when the server has done it.
@@ -86,6 +98,8 @@ pub enum Fault {
 /// A fault, and the requests that it befalls.
 #[derive(Clone, Debug)]
 pub struct Rule {
+    /// By which its maker knows it.
+    pub id: usize,
     /// These verbs; none: all.
     pub verbs: Vec<Verb>,
     /// This resource.
@@ -99,17 +113,37 @@ pub struct Rule {
 }
 
 impl Fault {
-    /// Whether the server may have done what the client does not know to be done.
-    pub fn is_ambiguous(self) -> bool {
-        matches!(
-            self,
-            Self::LoseAnswer
-                | Self::CutAnswer
-                | Self::GarbleAnswer
-                | Self::KillAfter
-                | Self::DelayAnswer(_)
-                | Self::DelayRequest(_)
-        )
+    /// The word for faults that do the same.
+    pub fn class(self) -> String {
+        let word = match self {
+            Self::Refuse => "refused",
+            Self::Answer { code, .. } => return code.to_string(),
+            Self::DelayRequest(_) => "request late",
+            Self::LoseAnswer => "answer lost",
+            Self::DelayAnswer(_) => "answer late",
+            Self::CutAnswer => "answer cut off",
+            Self::GarbleAnswer => "answer garbled",
+            Self::SplitAnswer => "in pieces",
+            Self::CloseWatch => "watch closed",
+            Self::GoneInWatch => "410 in a watch",
+            Self::ErrorInWatch => "error in a watch",
+            Self::GarbleWatch => "watch garbled",
+            Self::CutWatch => "watch cut off",
+            Self::RepeatEvents => "events twice",
+            Self::DelayEvents(_) => "events late",
+            Self::LoseEvent(_) => "event lost",
+            Self::Hold | Self::HoldAnswer => "held",
+            Self::Stall => "no answer",
+            Self::StallAnswer => "done, no answer",
+            Self::KillBefore => "kill before",
+            Self::KillAfter => "kill after",
+        };
+        word.to_owned()
+    }
+
+    /// Whether it is about the events of a watch, and nothing where there are none.
+    pub fn needs_events(self) -> bool {
+        matches!(self, Self::RepeatEvents | Self::DelayEvents(_) | Self::LoseEvent(_))
     }
 }
 
@@ -149,7 +183,8 @@ impl Target {
         let resource = (*rest.first()?).to_owned();
         let name = rest.get(1).map(|name| (*name).to_owned());
         let subresource = rest.get(2).map(|sub| (*sub).to_owned());
-        let is_watch = uri.query().unwrap_or_default().split('&').any(|pair| pair.starts_with("watch="));
+        let asks = |what: &str| uri.query().unwrap_or_default().split('&').any(|pair| pair.starts_with(what));
+        let (is_watch, is_dry_run) = (asks("watch="), asks("dryRun="));
         let verb = match (method.as_str(), is_watch, &name) {
             ("GET", true, _) => Verb::Watch,
             ("GET", false, Some(_)) => Verb::Get,
@@ -160,7 +195,7 @@ impl Target {
             ("DELETE", ..) => Verb::Delete,
             _ => return None,
         };
-        Some(Self { verb, resource, name, subresource })
+        Some(Self { verb, resource, name, subresource, is_dry_run })
     }
 }
 

@@ -1,6 +1,8 @@
 //! What becomes of the body of an answer on its way. It must not decide which answers.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -39,8 +41,9 @@ fn whole(body: Bytes) -> Pieces {
     stream::iter([Ok(body)]).boxed()
 }
 
-/// A watch, which goes on for long.
-pub(super) fn watched(fault: Option<Fault>, body: Pieces) -> Pieces {
+/// A watch, which goes on for long; `events` counts what the server sends.
+pub(super) fn watched(fault: Option<Fault>, body: Pieces, events: Arc<AtomicUsize>) -> Pieces {
+    let body = counted(body, events);
     match fault {
         Some(Fault::CloseWatch) => stream::empty().boxed(),
         Some(Fault::GoneInWatch) => first(status(410, "Expired", "too old resource version: 1 (2)"), body),
@@ -56,6 +59,11 @@ pub(super) fn watched(fault: Option<Fault>, body: Pieces) -> Pieces {
             cut.boxed()
         }
         Some(Fault::RepeatEvents) => lines(body).flat_map(|line| stream::iter(repeated(line))).boxed(),
+        // What is lost comes again: the next watch begins behind the last event that came.
+        Some(Fault::LoseEvent(nth)) => {
+            let lines = lines(body).enumerate().take(nth + 1);
+            lines.map(move |(index, line)| if index == nth { Err(broken()) } else { line }).boxed()
+        }
         Some(Fault::DelayEvents(time)) => body
             .then(move |piece| async move {
                 tokio::time::sleep(time).await;
@@ -70,6 +78,14 @@ pub(super) fn watched(fault: Option<Fault>, body: Pieces) -> Pieces {
             .boxed(),
         _ => body,
     }
+}
+
+fn counted(body: Pieces, events: Arc<AtomicUsize>) -> Pieces {
+    let count = move |piece: &io::Result<Bytes>| {
+        let lines = piece.as_ref().map_or(0, |piece| piece.iter().filter(|byte| **byte == b'\n').count());
+        events.fetch_add(lines, Ordering::Relaxed);
+    };
+    body.inspect(count).boxed()
 }
 
 fn repeated(line: io::Result<Bytes>) -> Vec<io::Result<Bytes>> {
@@ -136,9 +152,14 @@ mod tests {
         assert_eq!(read(spoilt(None, body.clone())).await, ("0123456789".into(), false));
         assert_eq!(read(spoilt(Some(Fault::CutAnswer), body.clone())).await, ("01234".into(), true));
         assert_eq!(read(spoilt(Some(Fault::SplitAnswer), body)).await, ("0123456789".into(), false));
-        assert_eq!(read(watched(Some(Fault::RepeatEvents), events())).await.0, "one\none\ntwo\ntwo\n");
-        assert_eq!(read(watched(Some(Fault::CloseWatch), events())).await, (String::new(), false));
-        assert!(read(watched(Some(Fault::GoneInWatch), events())).await.0.contains("410"));
-        assert!(read(watched(Some(Fault::CutWatch), events())).await.1);
+        let count = Arc::new(AtomicUsize::new(0));
+        let watched = |fault| watched(Some(fault), events(), Arc::clone(&count));
+        assert_eq!(read(watched(Fault::RepeatEvents)).await.0, "one\none\ntwo\ntwo\n");
+        assert_eq!(count.load(Ordering::Relaxed), 2);
+        assert_eq!(read(watched(Fault::CloseWatch)).await, (String::new(), false));
+        assert!(read(watched(Fault::GoneInWatch)).await.0.contains("410"));
+        assert!(read(watched(Fault::CutWatch)).await.1);
+        assert_eq!(read(watched(Fault::LoseEvent(1))).await, ("one\n".into(), true));
+        assert_eq!(read(watched(Fault::LoseEvent(2))).await, ("one\ntwo\n".into(), false));
     }
 }

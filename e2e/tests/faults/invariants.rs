@@ -1,131 +1,146 @@
-//! What must hold whatever happened, from raw etcd and the conditions. It must not know any fault but by its name.
+//! What must hold whatever happened, from the history of etcd, the audit log and the requests that came by.
+//! It must not know any fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use e2e::cluster::Cluster;
-use e2e::faults::Seen;
-use serde_json::{Value, json};
+use e2e::faults::{Progress, Seen};
+use e2e::scene::Scene;
+use serde_json::Value;
 
-use crate::workload::{GROUP, Subject, Workload};
-
-/// Every object of all subjects with the revision of its last write.
-pub(crate) async fn revisions(cluster: &Cluster) -> Result<BTreeMap<String, i64>> {
-    let all = cluster.etcd().list(&format!("/registry/{GROUP}/")).await?;
-    Ok(all.into_iter().map(|raw| (raw.key, raw.mod_revision)).collect())
-}
-
-/// The objects of a subject, with how often they were written and the revision of the last write.
-async fn stored(cluster: &Cluster, subject: &Subject) -> Result<BTreeMap<String, (Value, i64, i64)>> {
-    let prefix = format!("/registry/{GROUP}/{}/default/", subject.plural());
-    let all = cluster.etcd().list(&prefix).await?;
-    all.into_iter()
-        .map(|raw| {
-            let name = raw.key.trim_start_matches(&prefix).to_owned();
-            Ok((name, (serde_json::from_slice(&raw.bytes)?, raw.version, raw.mod_revision)))
-        })
-        .collect()
-}
+use crate::history::History;
+use crate::laws::{covers, of_crd, of_objects};
+use crate::plan::Place;
+use crate::workload::{Expected, GROUP, State, Subject, Workload, persisted};
 
 /// Whether etcd is a fixed point of filling, and the condition of the CRD's present generation says so.
-pub(crate) async fn is_stable(cluster: &Cluster, subject: &Subject) -> Result<bool> {
-    let condition = cluster.condition(&subject.crd(), "DefaultsPersisted").await?;
-    if condition.is_none_or(|condition| !condition.current || condition.reason != subject.reason()) {
-        return Ok(false);
+pub(crate) fn is_stable(history: &History, subject: &Subject) -> bool {
+    // While somebody acts, it is not.
+    let Ok(state) = subject.state.try_lock() else { return false };
+    if !subject.is_said(history) {
+        return false;
     }
-    let stored = stored(cluster, subject).await?;
-    Ok(subject
-        .expected
-        .iter()
-        .all(|(name, expected)| stored.get(name).is_some_and(|(raw, ..)| raw["spec"] == expected.spec)))
+    let stored = history.below(&subject.keys());
+    state.objects.iter().all(|(name, expected)| {
+        stored.get(name).is_some_and(|raw| wrong_spec(subject, &state, expected, raw).is_none())
+    })
 }
 
-/// What is broken.
+/// What keeps a plan from being stable.
+pub(crate) fn unstable(history: &History, subject: &Subject) -> String {
+    let said = history.now(&subject.crd_key()).map(|crd| persisted(&crd)).unwrap_or_default();
+    let Ok(state) = subject.state.try_lock() else { return "somebody acts".to_owned() };
+    let stored = history.below(&subject.keys());
+    let wrong = state.objects.iter().filter_map(|(name, expected)| {
+        let raw = stored.get(name).map_or(&Value::Null, |raw| raw);
+        Some(format!("; {name} {}", wrong_spec(subject, &state, expected, raw)?))
+    });
+    format!("the condition is {said}{}", wrong.collect::<String>())
+}
+
+/// What is wrong with the spec of an object.
+fn wrong_spec(subject: &Subject, state: &State, expected: &Expected, raw: &Value) -> Option<String> {
+    if expected.is_terminating {
+        let is_kept =
+            covers(&expected.values, &raw["spec"]) && !raw["metadata"]["deletionTimestamp"].is_null();
+        return (!is_kept).then(|| format!("holds {raw}, which lacks {}", expected.values));
+    }
+    let spec = match subject.workload {
+        Workload::Hidden => expected.values.clone(),
+        _ => state.spec(expected),
+    };
+    (raw["spec"] != spec).then(|| format!("holds {} instead of {spec}", raw["spec"]))
+}
+
+/// What is broken of a plan that is over; and how often each object was written, and may have been.
 pub(crate) async fn broken(
-    cluster: &Cluster,
+    scene: &Scene,
+    history: &History,
     subject: &Subject,
     seen: &[Seen],
-    kills: i64,
-) -> Result<Vec<String>> {
+    begun: i64,
+) -> Result<(Vec<String>, BTreeMap<String, (usize, usize)>)> {
     let mut broken = Vec::new();
-    let stored = stored(cluster, subject).await?;
+    let state = subject.state.lock().await;
+    let stored = history.below(&subject.keys());
     let names: BTreeSet<_> = stored.keys().collect();
-    if names != subject.expected.keys().collect() {
+    if names != state.objects.keys().collect() {
         broken.push(format!("created, lost or brought back: {names:?}"));
     }
-    for (name, expected) in &subject.expected {
-        let Some((raw, version, _)) = stored.get(name) else { continue };
-        if raw["spec"] != expected.spec {
-            broken.push(format!("{name} holds {} instead of {}", raw["spec"], expected.spec));
-        }
-        let owners: BTreeSet<String> = raw["metadata"]["managedFields"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| entry["manager"].as_str().map(str::to_owned))
-            .collect();
-        if owners != expected.owners {
+    let (wrong, writes) = of_objects(history, subject, &state, begun);
+    broken.extend(wrong);
+    broken.extend(of_crd(history, subject, &state, begun));
+    for (name, expected) in &state.objects {
+        let Some(raw) = stored.get(name) else { continue };
+        broken.extend(wrong_spec(subject, &state, expected, raw).map(|wrong| format!("{name} {wrong}")));
+        let owners = owners(raw);
+        // While owners cannot express a new field, the server does not list who updates an object (fact W8).
+        let unlisted = if subject.workload == Workload::NewVersion { "user" } else { "" };
+        // What is being deleted between a move and the removal of Etch's entry keeps that entry: Etch writes it no more.
+        let left = if expected.is_terminating { "etch" } else { "" };
+        let differing = owners.symmetric_difference(&expected.owners);
+        if differing.filter(|owner| ![unlisted, left].contains(&owner.as_str())).count() > 0 {
             broken.push(format!("{name} is owned by {owners:?} instead of {:?}", expected.owners));
         }
-        if raw["metadata"]["uid"] != subject.uids[name].as_str() {
+        if raw["metadata"]["uid"] != expected.uid.as_str() {
             broken.push(format!("{name} has another uid"));
-        }
-        let ambiguous = ambiguous(subject, name, seen) + kills;
-        let allowed = subject.by_users[name] + expected.writes + ambiguous;
-        if *version > allowed {
-            broken.push(format!("{name} was written {version} times, and {allowed} would do"));
         }
         // What a user creates after the upgrade is the user's, defaults included; and to the first apply of an object without
         // managedFields the server holds everything against it that was there before.
-        let is_nobodys = expected.owners.contains("owner");
-        if subject.workload != Workload::Hidden && is_nobodys {
-            broken.extend(not_free(cluster, subject, name).await?);
+        if subject.workload != Workload::Hidden
+            && expected.owners.contains("owner")
+            && !expected.is_terminating
+        {
+            broken.extend(subject.not_free(&scene.cluster, &state, name).await?);
         }
     }
-    broken.extend(early(cluster, subject, &stored).await?);
-    Ok(broken)
-}
-
-/// How many writes of an object may have to be made once more, or may have been made without the operator's knowledge.
-fn ambiguous(subject: &Subject, name: &str, seen: &[Seen]) -> i64 {
-    let plural = subject.plural();
-    let befell = |seen: &&Seen| {
-        let is_write = seen.target.verb.is_write() && seen.target.resource == plural;
-        let is_its = seen.target.name.as_deref() == Some(name);
-        is_write && is_its && seen.fault.is_some_and(|fault| fault.is_ambiguous())
-    };
-    i64::try_from(seen.iter().filter(befell).count()).unwrap_or(i64::MAX)
-}
-
-/// Any user may set a default's value to another, without force.
-async fn not_free(cluster: &Cluster, subject: &Subject, name: &str) -> Result<Option<String>> {
-    let path = subject.stored_path(name);
-    let version = if subject.workload == Workload::NewVersion { "v2" } else { "v1" };
-    let mut object = json!({
-        "apiVersion": format!("{GROUP}/{version}"), "kind": subject.kind,
-        "metadata": { "name": name }, "spec": { "nested": { "depth": 9 } },
-    });
-    // What a user has set is the user's.
-    if !subject.expected[name].owners.contains("user") {
-        object["spec"]["size"] = json!(9);
+    let lost = lost(subject, seen);
+    let mut bounds = BTreeMap::new();
+    for (name, expected) in &state.objects {
+        let (done, lost) = (writes.get(name), lost.get(name));
+        let (done, lost) = (done.copied().unwrap_or_default(), lost.copied().unwrap_or_default());
+        if done > expected.writes + lost {
+            broken
+                .push(format!("{name} was written {done} times, and {} + {lost} would do", expected.writes));
+        }
+        bounds.insert(name.clone(), (done, expected.writes + lost));
     }
-    let path = format!("{path}?dryRun=All&fieldManager=stranger");
-    let answer =
-        cluster.send("PATCH", &path, "application/apply-patch+yaml", serde_json::to_vec(&object)?).await?;
-    Ok((answer.code != 200).then(|| format!("{name}: a stranger's apply is answered with {}", answer.code)))
+    Ok((broken, bounds))
 }
 
-/// `AllPersisted` is set after the last write that it is about. What users write after it is not; their workload cannot tell.
-async fn early(
-    cluster: &Cluster,
-    subject: &Subject,
-    stored: &BTreeMap<String, (Value, i64, i64)>,
-) -> Result<Option<String>> {
-    if subject.reason() != "AllPersisted" || subject.workload == Workload::Users {
-        return Ok(None);
+/// For each object, how many of its writes the server may have done without Etch's knowledge: those, and no others, Etch may
+/// have to make once more.
+///
+/// Where Etch was killed, they are what was under way just then. A write whose answer came before is known to be stored or not
+/// from the object itself, since the next process reads it again, and the server does not write what is there (fact W1): what a
+/// process forgets costs requests, but no write. A late answer is an answer, and so is a refusal.
+fn lost(subject: &Subject, seen: &[Seen]) -> BTreeMap<String, usize> {
+    let mut lost = BTreeMap::new();
+    for write in Place::Objects.of(&subject.plural(), seen) {
+        if write.progress == Progress::Sent && !write.target.is_dry_run {
+            *lost.entry(write.target.name.clone().unwrap_or_default()).or_default() += 1;
+        }
     }
-    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{}", subject.crd());
-    let Some((_, said)) = cluster.etcd().get(&key).await? else { return Ok(Some("the CRD is gone".into())) };
-    let last = stored.values().map(|(.., revision)| *revision).max().unwrap_or_default();
-    Ok((last > said).then(|| format!("written at {last}, after the condition of {said}")))
+    lost
+}
+
+fn owners(raw: &Value) -> BTreeSet<String> {
+    let entries = raw["metadata"]["managedFields"].as_array().into_iter().flatten();
+    entries.filter_map(|entry| entry["manager"].as_str().map(str::to_owned)).collect()
+}
+
+/// What is broken of all plans that were played together: of objects Etch asks nothing but to read and to patch them, and never
+/// by force.
+pub(crate) fn of_all(scene: &Scene) -> Result<Vec<String>> {
+    let unasked = scene.requests(|event| {
+        let is_ours = event["objectRef"]["apiGroup"] == GROUP;
+        let is_apt = ["get", "list", "watch", "patch"].iter().any(|verb| event["verb"] == *verb);
+        let is_forced = event["requestURI"].as_str().unwrap_or_default().contains("force=");
+        let is_above = !event["objectRef"]["subresource"].is_null();
+        is_ours && (!is_apt || is_forced || is_above)
+    })?;
+    Ok(unasked
+        .iter()
+        .map(|event| format!("Etch asked for {} {}", event["verb"], event["requestURI"]))
+        .collect())
 }

@@ -1,24 +1,35 @@
-//! Which fault befalls which requests of which workload. It must not play them.
+//! Which fault befalls which request of which workload, and which user acts at which. It must not play them.
 
 use std::time::Duration;
 
-use e2e::faults::{Fault, Rule, Verb};
+use e2e::faults::{Fault, Rule, Seen, Verb};
 
-use crate::workload::{GROUP, WORKLOADS, Workload};
+use crate::users::Deed;
+use crate::workload::{GROUP, Workload, name};
 
 /// A workload and what befalls it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) workload: Workload,
-    pub(crate) place: Place,
-    pub(crate) nth: usize,
-    /// How many requests in a row.
-    pub(crate) times: usize,
-    pub(crate) fault: Fault,
+    /// What a user does at a request, which waits until that is done.
+    pub(crate) deed: Option<(Spot, Deed)>,
+    pub(crate) fault: Option<(Spot, Fault)>,
 }
 
 /// Which requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spot {
+    pub(crate) place: Place,
+    /// Of this object alone.
+    pub(crate) object: Option<usize>,
+    /// The first of them.
+    pub(crate) nth: usize,
+    /// How many in a row.
+    pub(crate) times: usize,
+}
+
+/// Which kind of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     /// Writes of objects.
     Objects,
@@ -34,9 +45,11 @@ pub(crate) enum Place {
     Reports,
     /// Reads of the CRD.
     Crds,
+    /// The watch of all CRDs, which all plans that are played together share.
+    AllCrds,
 }
 
-const SHORT: Duration = Duration::from_millis(700);
+pub(crate) const SHORT: Duration = Duration::from_millis(700);
 
 /// What servers, proxies and networks do to a request that changes something.
 const WRITES: [Fault; 12] = [
@@ -81,80 +94,119 @@ const WATCHES: [Fault; 12] = [
 ];
 
 impl Place {
-    fn faults(self) -> &'static [Fault] {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Objects,
+        Self::Lists,
+        Self::Watches,
+        Self::Reads,
+        Self::Conditions,
+        Self::Reports,
+        Self::Crds,
+        Self::AllCrds,
+    ];
+
+    pub(crate) fn faults(self) -> &'static [Fault] {
         match self {
             Self::Objects | Self::Conditions | Self::Reports => &WRITES,
             Self::Lists | Self::Reads | Self::Crds => &READS,
-            Self::Watches => &WATCHES,
+            Self::Watches | Self::AllCrds => &WATCHES,
         }
+    }
+
+    fn is_write(self) -> bool {
+        matches!(self, Self::Objects | Self::Conditions | Self::Reports)
+    }
+
+    /// The verb, the resource and the object, if any, of its requests.
+    fn requests(self, plural: &str) -> (Verb, String, Option<String>) {
+        let crd = format!("{plural}.{GROUP}");
+        let (crds, reports) = ("customresourcedefinitions".to_owned(), "defaultsreports".to_owned());
+        match self {
+            Self::Objects => (Verb::Patch, plural.to_owned(), None),
+            Self::Lists => (Verb::List, plural.to_owned(), None),
+            Self::Watches => (Verb::Watch, plural.to_owned(), None),
+            Self::Reads => (Verb::Get, plural.to_owned(), None),
+            Self::Conditions => (Verb::Patch, crds, Some(crd)),
+            Self::Reports => (Verb::Patch, reports, Some(crd)),
+            Self::Crds => (Verb::Get, crds, Some(crd)),
+            Self::AllCrds => (Verb::Watch, crds, None),
+        }
+    }
+
+    fn rule(self, plural: &str) -> Rule {
+        let (verb, resource, name) = self.requests(plural);
+        // Nothing befalls requests that are counted only.
+        Rule { id: 0, verbs: vec![verb], resource, name, nth: 0..0, fault: Fault::Hold }
+    }
+
+    /// The requests of its kind.
+    pub(crate) fn of<'a>(self, plural: &str, seen: &'a [Seen]) -> Vec<&'a Seen> {
+        let rule = self.rule(plural);
+        seen.iter().filter(|seen| rule.fits(&seen.target)).collect()
+    }
+}
+
+impl Spot {
+    fn rule(self, id: usize, plural: &str, fault: Fault) -> Rule {
+        let rule = self.place.rule(plural);
+        let name = self.object.map(name).or(rule.name);
+        Rule { id, name, nth: self.nth..self.nth + self.times, fault, ..rule }
     }
 }
 
 impl Plan {
-    /// The rule for the CRD of this plural.
-    pub(crate) fn rule(&self, plural: &str) -> Rule {
-        let crd = format!("{plural}.{GROUP}");
-        let (verbs, resource, name) = match self.place {
-            Place::Objects => (vec![Verb::Patch], plural, None),
-            Place::Lists => (vec![Verb::List], plural, None),
-            Place::Watches => (vec![Verb::Watch], plural, None),
-            Place::Reads => (vec![Verb::Get], plural, None),
-            Place::Conditions => (vec![Verb::Patch], "customresourcedefinitions", Some(crd)),
-            Place::Reports => (vec![Verb::Patch], "defaultsreports", Some(crd)),
-            Place::Crds => (vec![Verb::Get], "customresourcedefinitions", Some(crd)),
+    /// The rules for the CRD of this plural, for the plan of this number.
+    pub(crate) fn rules(&self, number: usize, plural: &str) -> Vec<Rule> {
+        let held = self.deed.map(|(spot, _)| {
+            let fault = if spot.place.is_write() { Fault::Hold } else { Fault::HoldAnswer };
+            spot.rule(2 * number, plural, fault)
+        });
+        let fault = self.fault.map(|(spot, fault)| spot.rule(2 * number + 1, plural, fault));
+        held.into_iter().chain(fault).collect()
+    }
+
+    /// The number of the plan that has a rule.
+    pub(crate) fn of_rule(id: usize) -> usize {
+        id / 2
+    }
+
+    /// The object that its user acts on.
+    pub(crate) fn acted_on(&self) -> String {
+        let (spot, deed) = self.deed.map_or((None, None), |(spot, deed)| (spot.object, Some(deed)));
+        let fits = |index: &usize| deed.is_none_or(|deed| deed.fits(*index));
+        name(spot.or_else(|| (0..4).find(fits)).unwrap_or_default())
+    }
+
+    /// Whether everything has befallen it that was to.
+    pub(crate) fn has_struck(&self, number: usize, seen: &[Seen]) -> bool {
+        let has_struck = |id: usize| {
+            let befallen = seen.iter().filter_map(|seen| Some((seen, seen.fault?)));
+            let mut its = befallen.filter(|(_, (rule, _))| *rule == id);
+            its.any(|(seen, (_, fault))| match fault {
+                Fault::LoseEvent(nth) => seen.events() > nth,
+                fault => !fault.needs_events() || seen.events() > 0,
+            })
         };
-        let nth = self.nth..self.nth + self.times;
-        Rule { verbs, resource: resource.to_owned(), name, nth, fault: self.fault }
+        (self.deed.is_none() || has_struck(2 * number))
+            && (self.fault.is_none() || has_struck(2 * number + 1))
     }
 
     /// Whether all other plans feel it.
     pub(crate) fn kills(&self) -> bool {
-        matches!(self.fault, Fault::KillBefore | Fault::KillAfter)
+        self.fault.is_some_and(|(_, fault)| matches!(fault, Fault::KillBefore | Fault::KillAfter))
     }
-}
 
-const PLACES: [Place; 7] = [
-    Place::Objects,
-    Place::Lists,
-    Place::Watches,
-    Place::Conditions,
-    Place::Reports,
-    Place::Crds,
-    Place::Reads,
-];
+    /// Whether of those that are played together only one can strike.
+    pub(crate) fn is_for_all(&self) -> bool {
+        self.fault.is_some_and(|(spot, _)| spot.place == Place::AllCrds)
+    }
 
-/// Every fault at every place in every workload, at the first requests and, for writes of objects, at each of them.
-pub(crate) fn all() -> Vec<Plan> {
-    let mut plans = Vec::new();
-    for workload in WORKLOADS {
-        for place in PLACES {
-            for fault in place.faults() {
-                let nths = if place == Place::Objects { 0..OBJECT_WRITES } else { 0..2 };
-                for nth in nths {
-                    plans.push(Plan { workload, place, nth, times: 1, fault: *fault });
-                }
-            }
+    /// The word for plans that have the same befall them.
+    pub(crate) fn class(&self) -> String {
+        match (self.fault, self.deed) {
+            (Some((_, fault)), _) => fault.class(),
+            (None, Some((_, deed))) => deed.class().to_owned(),
+            (None, None) => "nothing".to_owned(),
         }
     }
-    plans
-}
-
-/// How many writes of objects there are in a workload, at least.
-const OBJECT_WRITES: usize = 4;
-
-/// As many as CI has time for: each fault at each place once, over the workloads in turn; some for several requests in a row.
-pub(crate) fn share() -> Vec<Plan> {
-    let seed: usize =
-        std::env::var("FAULTS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_default();
-    let pairs = PLACES.into_iter().flat_map(|place| place.faults().iter().map(move |fault| (place, *fault)));
-    let plans = pairs.enumerate().map(|(index, (place, fault))| {
-        let index = index + seed;
-        let workload = WORKLOADS[index % WORKLOADS.len()];
-        Plan { workload, place, nth: index / WORKLOADS.len() % 2, times: 1 + index % 3, fault }
-    });
-    let mut plans: Vec<Plan> = plans.collect();
-    for plan in plans.iter_mut().filter(|plan| plan.kills()) {
-        plan.times = 1;
-    }
-    plans
 }

@@ -2,27 +2,33 @@
 //! It must not know any fault.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use e2e::cluster::{Cluster, Patch, crd};
 use e2e::scene::Scene;
 use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::history::{CRDS, History};
+use crate::schema::{Defaults, filled, schema};
 
 pub(crate) const GROUP: &str = "faults.example.com";
-/// How many objects each CRD has.
-const OBJECTS: usize = 4;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Longer than any back-off that a fault leads to.
+pub(crate) const LONG: Duration = Duration::from_secs(180);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Workload {
-    /// Two defaults are added, one of them within another.
+    /// Defaults are added, one of them within another, and some of them where users have set nothing or null.
     Upgrade,
-    /// The storage version changes, and the new one has a default: owners are moved to it.
+    /// The storage version changes, and the new one has a default: owners are moved to it. Later, users write at the old one.
     NewVersion,
     /// Objects that nobody owns, as old clients left them.
     Unowned,
     /// A default changes, and a policy has unowned values follow it.
     Follow,
-    /// Users edit, delete and recreate objects just after the upgrade.
+    /// Users edit, delete, recreate and take over objects, some just after the upgrade and some later; one is terminating.
     Users,
     /// Objects hold a field that the schema no longer knows.
     Hidden,
@@ -40,34 +46,90 @@ pub(crate) const WORKLOADS: [Workload; 6] = [
 /// What etcd must hold of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Expected {
-    pub(crate) spec: Value,
+    /// The spec as users have set it, without any default.
+    pub(crate) values: Value,
     /// The managers in `managedFields`.
     pub(crate) owners: BTreeSet<String>,
-    /// Writes by Etch without any fault.
-    pub(crate) writes: i64,
+    pub(crate) uid: String,
+    /// Whether it is being deleted: nobody has to store what it lacks.
+    pub(crate) is_terminating: bool,
+    /// How often Etch writes it at most, where no answer is lost.
+    pub(crate) writes: usize,
+}
+
+/// What users have done so far.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) objects: BTreeMap<String, Expected>,
+    /// The revisions that they have written.
+    pub(crate) revisions: BTreeSet<i64>,
+    /// Those of them that cost an object what its old version does not know (fact W10).
+    pub(crate) setbacks: BTreeSet<i64>,
+    /// What they have deleted.
+    pub(crate) deleted: BTreeSet<String>,
+    pub(crate) defaults: Defaults,
+    /// The storage version.
+    pub(crate) version: &'static str,
 }
 
 /// A CRD and its objects.
-#[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) kind: String,
     pub(crate) workload: Workload,
-    /// What users have done to each object, as writes.
-    pub(crate) by_users: BTreeMap<String, i64>,
-    pub(crate) uids: BTreeMap<String, String>,
-    pub(crate) expected: BTreeMap<String, Expected>,
+    /// Locked while somebody acts.
+    pub(crate) state: Mutex<State>,
+}
+
+impl State {
+    /// What an object that is not being deleted must hold as its spec.
+    pub(crate) fn spec(&self, expected: &Expected) -> Value {
+        filled(&schema(self.defaults)["properties"]["spec"], expected.values.clone())
+    }
+
+    pub(super) fn wrote(&mut self, answer: &Value) {
+        let version = answer["metadata"]["resourceVersion"].as_str();
+        self.revisions.extend(version.and_then(|version| version.parse::<i64>().ok()));
+    }
+}
+
+impl Workload {
+    fn objects(self) -> usize {
+        if self == Self::Users { 6 } else { 4 }
+    }
+
+    /// How often Etch writes an object for one change of its defaults.
+    pub(crate) fn writes(self) -> usize {
+        match self {
+            Self::Hidden => 0,
+            // A move, or a rewrite of the owners, is one patch, and another one that takes our own entry away.
+            Self::NewVersion | Self::Follow => 2,
+            Self::Upgrade | Self::Unowned | Self::Users => 1,
+        }
+    }
+}
+
+pub(crate) fn name(index: usize) -> String {
+    format!("object-{index}")
+}
+
+/// Whether an object has a finalizer: some have to be deleted at once.
+pub(crate) fn has_finalizer(index: usize) -> bool {
+    index.is_multiple_of(3)
 }
 
 impl Subject {
     pub(crate) fn new(index: usize, workload: Workload) -> Self {
-        let empty = BTreeMap::new();
-        Self {
-            kind: format!("Plan{index}"),
-            workload,
-            by_users: empty,
-            uids: BTreeMap::new(),
-            expected: BTreeMap::new(),
-        }
+        let legacy = workload == Workload::Hidden;
+        let defaults = Defaults { size: None, late: false, legacy };
+        let state = State {
+            objects: BTreeMap::new(),
+            revisions: BTreeSet::new(),
+            setbacks: BTreeSet::new(),
+            deleted: BTreeSet::new(),
+            defaults,
+            version: "v1",
+        };
+        Self { kind: format!("Plan{index}"), workload, state: Mutex::new(state) }
     }
 
     pub(crate) fn plural(&self) -> String {
@@ -78,13 +140,18 @@ impl Subject {
         format!("{}.{GROUP}", self.plural())
     }
 
-    fn path(&self, version: &str, name: &str) -> String {
-        format!("/apis/{GROUP}/{version}/namespaces/default/{}/{name}", self.plural())
+    pub(crate) fn crd_key(&self) -> String {
+        format!("{CRDS}{}", self.crd())
     }
 
-    /// The path of an object at the storage version.
-    pub(crate) fn stored_path(&self, name: &str) -> String {
-        self.path(if self.workload == Workload::NewVersion { "v2" } else { "v1" }, name)
+    /// What the keys of all objects begin with.
+    pub(crate) fn keys(&self) -> String {
+        format!("/registry/{GROUP}/{}/default/", self.plural())
+    }
+
+    /// The path of all objects at a version.
+    pub(crate) fn collection(&self, version: &str) -> String {
+        format!("/apis/{GROUP}/{version}/namespaces/default/{}", self.plural())
     }
 
     /// The condition's reason in the end.
@@ -92,158 +159,136 @@ impl Subject {
         if self.workload == Workload::Hidden { "HiddenFields" } else { "AllPersisted" }
     }
 
-    fn object(&self, version: &str, name: &str, spec: Value) -> Value {
+    pub(crate) fn object(&self, version: &str, name: &str, spec: &Value) -> Value {
         json!({
             "apiVersion": format!("{GROUP}/{version}"), "kind": self.kind,
             "metadata": { "name": name, "namespace": "default" }, "spec": spec,
         })
     }
 
-    async fn define(&self, cluster: &Cluster, versions: &[(&str, bool, Value)]) -> Result<()> {
-        cluster.apply_crd(&crd(GROUP, &self.kind, versions)).await.map(drop)
+    /// Changes the schema.
+    pub(crate) async fn define(
+        &self,
+        cluster: &Cluster,
+        state: &mut MutexGuard<'_, State>,
+        change: impl FnOnce(&mut State),
+    ) -> Result<()> {
+        change(state);
+        let now = schema(state.defaults);
+        let mut before = schema(Defaults { size: None, ..state.defaults });
+        // A write at the old version drops what only the new one has.
+        before["properties"]["spec"]["properties"].as_object_mut().map(|fields| fields.remove("nested"));
+        let versions = match state.version {
+            "v1" => vec![("v1", true, now)],
+            version => vec![("v1", false, before), (version, true, now)],
+        };
+        let applied = cluster.apply_crd(&crd(GROUP, &self.kind, &versions)).await?;
+        state.wrote(&applied);
+        Ok(())
     }
 
     /// The CRD and its objects before anything happens.
-    pub(crate) async fn set_up(&mut self, scene: &Scene) -> Result<()> {
+    pub(crate) async fn set_up(&self, scene: &Scene) -> Result<()> {
         let cluster = &scene.cluster;
-        match self.workload {
-            Workload::Hidden => self.define(cluster, &[("v1", true, with_legacy())]).await?,
-            Workload::Follow => {
-                let policy = json!({
-                    "selector": { "names": [self.crd()] },
-                    "onChange": [{ "path": ".spec.size", "action": "Follow" }],
-                });
-                scene.policy(&self.kind.to_lowercase(), policy).await?;
-                self.define(cluster, &[("v1", true, plain())]).await?;
-            }
-            _ => self.define(cluster, &[("v1", true, plain())]).await?,
+        let mut state = self.state.lock().await;
+        if self.workload == Workload::Follow {
+            let policy = json!({
+                "selector": { "names": [self.crd()] },
+                "onChange": [{ "path": ".spec.size", "action": "Follow" }],
+            });
+            scene.policy(&self.kind.to_lowercase(), policy).await?;
         }
-        for index in 0..OBJECTS {
-            let name = format!("object-{index}");
-            let mut spec = json!({ "note": name, "empty": "", "zero": 0, "list": [] });
-            if self.workload == Workload::Hidden {
-                spec["legacy"] = json!("precious");
-            }
-            let object = self.object("v1", &name, spec.clone());
-            let path = self.path("v1", &name);
-            cluster.patch(&path, Patch::Apply, "owner", &object).await?.ok()?;
-            let mut raw = cluster.raw(GROUP, &self.plural(), Some("default"), &name).await?;
-            let mut owners = BTreeSet::from(["owner".to_owned()]);
-            self.by_users.insert(name.clone(), 1);
-            if self.workload == Workload::Unowned {
-                raw["metadata"].as_object_mut().context("metadata")?.remove("managedFields");
-                let key = format!("/registry/{GROUP}/{}/default/{name}", self.plural());
-                cluster.etcd().put(&key, &serde_json::to_vec(&raw)?).await?;
-                owners.clear();
-                self.by_users.insert(name.clone(), 2);
-            }
-            self.uids.insert(name.clone(), raw["metadata"]["uid"].as_str().unwrap_or_default().to_owned());
-            let writes = match self.workload {
-                Workload::Hidden => 0,
-                // A rewrite is one patch, and another one that takes our own entry away.
-                Workload::NewVersion => 2,
-                // Stored, moved, and given back to nobody.
-                Workload::Follow => 4,
-                _ => 1,
-            };
-            self.expected.insert(name, Expected { spec, owners, writes });
+        self.define(cluster, &mut state, |_| ()).await?;
+        for index in 0..self.workload.objects() {
+            let expected = self.create(cluster, index).await?;
+            state.objects.insert(name(index), expected);
         }
         Ok(())
+    }
+
+    async fn create(&self, cluster: &Cluster, index: usize) -> Result<Expected> {
+        let name = name(index);
+        let mut values = json!({
+            "note": name, "empty": "", "zero": 0, "off": false, "list": [], "map": {}, "nothing": null,
+            "maybe": null,
+        });
+        if self.workload == Workload::Hidden {
+            values["legacy"] = json!("precious");
+        }
+        let mut object = self.object("v1", &name, &values);
+        object["metadata"]["labels"] = json!({ "team": "users", "empty": "" });
+        object["metadata"]["annotations"] = json!({ "example.com/empty": "" });
+        let is_terminating = self.workload == Workload::Users && index == 5;
+        if has_finalizer(index) || is_terminating {
+            object["metadata"]["finalizers"] = json!(["example.com/wait"]);
+        }
+        let path = format!("{}/{name}", self.collection("v1"));
+        cluster.patch(&path, Patch::Apply, "owner", &object).await?.ok()?;
+        let status = json!({
+            "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": { "name": name },
+            "status": { "phase": "", "count": 0 },
+        });
+        cluster.patch(&format!("{path}/status"), Patch::Apply, "prober", &status).await?.ok()?;
+        let mut raw = cluster.raw(GROUP, &self.plural(), Some("default"), &name).await?;
+        let mut owners = BTreeSet::from(["owner".to_owned(), "prober".to_owned()]);
+        if self.workload == Workload::Unowned {
+            raw["metadata"].as_object_mut().context("metadata")?.remove("managedFields");
+            let key = format!("{}{name}", self.keys());
+            cluster.etcd().put(&key, &serde_json::to_vec(&raw)?).await?;
+            owners.clear();
+        }
+        if is_terminating {
+            cluster.delete(&path).await?;
+        }
+        let writes = match self.workload {
+            _ if is_terminating => 0,
+            // It is stored, and moved later.
+            Workload::Follow => 3,
+            workload => workload.writes(),
+        };
+        let uid = raw["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        Ok(Expected { values, owners, uid, is_terminating, writes })
     }
 
     /// What happens.
-    pub(crate) async fn happen(&mut self, cluster: &Cluster) -> Result<()> {
+    pub(crate) async fn happen(&self, cluster: &Cluster, history: &History) -> Result<()> {
+        let mut state = self.state.lock().await;
+        let is_new = self.workload == Workload::NewVersion;
+        self.define(cluster, &mut state, |state| {
+            state.defaults = Defaults { size: Some(1), legacy: false, ..state.defaults };
+            state.version = if is_new { "v2" } else { "v1" };
+        })
+        .await?;
         match self.workload {
-            Workload::NewVersion => {
-                let versions = [("v1", false, plain()), ("v2", true, defaulted(1))];
-                self.define(cluster, &versions).await?;
-            }
-            Workload::Hidden => self.define(cluster, &[("v1", true, defaulted(1))]).await?,
-            Workload::Follow => {
-                self.define(cluster, &[("v1", true, defaulted(1))]).await?;
-                cluster.persisted(&self.crd(), "AllPersisted", LONG).await?;
-                self.define(cluster, &[("v1", true, defaulted(5))]).await?;
-            }
-            _ => self.define(cluster, &[("v1", true, defaulted(1))]).await?,
+            Workload::Users => self.users_at_once(cluster, &mut state).await?,
+            Workload::NewVersion | Workload::Follow => {}
+            Workload::Upgrade | Workload::Unowned | Workload::Hidden => return Ok(()),
         }
-        if self.workload == Workload::Users {
-            self.users(cluster).await?;
+        drop(state);
+        // What is done now, Etch hears of by its watch.
+        history.until(LONG, "the first pass", || self.is_said(history).then_some(())).await?;
+        let mut state = self.state.lock().await;
+        match self.workload {
+            Workload::Follow => self.define(cluster, &mut state, |state| state.defaults.size = Some(5)).await,
+            Workload::NewVersion => self.users_at_old_version(cluster, &mut state).await,
+            _ => self.users_later(cluster, &mut state).await,
         }
-        let size = if self.workload == Workload::Follow { 5 } else { 1 };
-        if self.workload != Workload::Hidden {
-            for expected in self.expected.values_mut() {
-                if expected.spec.get("size").is_none() {
-                    expected.spec["size"] = json!(size);
-                }
-                expected.spec["nested"] = json!({ "depth": 2 });
-            }
-        }
-        Ok(())
     }
 
-    async fn users(&mut self, cluster: &Cluster) -> Result<()> {
-        let names: Vec<String> = self.expected.keys().cloned().collect();
-        let [edited, deleted, recreated, noted] = &names[..] else { anyhow::bail!("four objects") };
-        let edit = json!({ "spec": { "size": -1 } });
-        cluster.patch(&self.path("v1", edited), Patch::Merge, "user", &edit).await?.ok()?;
-        self.change(edited, |expected| expected.spec["size"] = json!(-1));
-        cluster.delete(&self.path("v1", deleted)).await?;
-        self.expected.remove(deleted);
-        cluster.delete(&self.path("v1", recreated)).await?;
-        let again = self.object("v1", recreated, json!({ "note": "again" }));
-        let collection = self.path("v1", "");
-        let made = cluster.create(collection.trim_end_matches('/'), "user", &again).await?;
-        self.uids.insert(recreated.clone(), made["metadata"]["uid"].as_str().unwrap_or_default().to_owned());
-        self.by_users.insert(recreated.clone(), 0);
-        self.change(recreated, |expected| {
-            *expected =
-                Expected { spec: json!({ "note": "again" }), owners: BTreeSet::new(), ..expected.clone() };
-        });
-        let note = json!({ "spec": { "note": "noted" } });
-        cluster.patch(&self.path("v1", noted), Patch::Merge, "user", &note).await?.ok()?;
-        self.change(noted, |expected| expected.spec["note"] = json!("noted"));
-        Ok(())
-    }
-
-    fn change(&mut self, name: &str, change: impl FnOnce(&mut Expected)) {
-        *self.by_users.entry(name.to_owned()).or_default() += 1;
-        if let Some(expected) = self.expected.get_mut(name) {
-            change(expected);
-            expected.owners.insert("user".to_owned());
-        }
+    /// Whether the condition has its last reason, for the CRD's present generation.
+    pub(crate) fn is_said(&self, history: &History) -> bool {
+        let Some(crd) = history.now(&self.crd_key()) else { return false };
+        let said = persisted(&crd);
+        let generation = &said["observedGeneration"];
+        // Servers before 1.35 do not keep it (fact C3).
+        let is_current = generation.is_null() || *generation == crd["metadata"]["generation"];
+        is_current && said["reason"] == self.reason()
     }
 }
 
-/// Longer than any back-off that a fault leads to.
-pub(crate) const LONG: std::time::Duration = std::time::Duration::from_secs(180);
-
-fn properties() -> Value {
-    json!({
-        "note": { "type": "string" }, "empty": { "type": "string" }, "zero": { "type": "integer" },
-        "list": { "type": "array", "items": { "type": "string" } },
-        "size": { "type": "integer" },
-        "nested": { "type": "object", "properties": { "depth": { "type": "integer" } } },
-    })
-}
-
-fn schema(properties: Value) -> Value {
-    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": properties } } })
-}
-
-fn plain() -> Value {
-    schema(properties())
-}
-
-fn with_legacy() -> Value {
-    let mut all = properties();
-    all["legacy"] = json!({ "type": "string" });
-    schema(all)
-}
-
-fn defaulted(size: i64) -> Value {
-    let mut all = properties();
-    all["size"]["default"] = json!(size);
-    all["nested"]["default"] = json!({});
-    all["nested"]["properties"]["depth"]["default"] = json!(2);
-    schema(all)
+/// The condition `DefaultsPersisted` of a CRD; null if it is not there.
+pub(crate) fn persisted(crd: &Value) -> Value {
+    let all = crd["status"]["conditions"].as_array();
+    let found = all.into_iter().flatten().find(|condition| condition["type"] == "DefaultsPersisted");
+    found.cloned().unwrap_or_default()
 }
