@@ -73,6 +73,9 @@ enum Other {
         /// Only these.
         #[arg(long, value_enum, value_delimiter = ',', default_values_t = pass::Writer::value_variants().iter().copied())]
         writers: Vec<pass::Writer>,
+        /// Let the bare loop begin at most this many writes in a second, one at a time.
+        #[arg(long)]
+        bare_per_second: Option<u32>,
     },
 }
 
@@ -95,7 +98,11 @@ fn main() -> anyhow::Result<ExitCode> {
         Some(Other::Audit { objects, rounds }) => audit(objects, rounds)?,
         Some(Other::Guard(many)) => guarded(&many)?,
         Some(Other::Restart(many)) => restarted(&many)?,
-        Some(Other::Pass { objects, bytes, rounds, writers }) => passes(objects, &bytes, rounds, &writers)?,
+        Some(Other::Pass { objects, bytes, rounds, writers, bare_per_second }) => {
+            let wanted =
+                |bytes| pass::Wanted { objects, bytes, rounds, writers: writers.clone(), bare_per_second };
+            passes(bytes.into_iter().map(wanted))?
+        }
         Some(Other::Judging) => judge()?,
         Some(Other::Verdicts { crds }) => verdicts_on(&crds)?,
         Some(Other::Admission) => review()?,
@@ -240,10 +247,9 @@ fn restarted(many: &Many) -> anyhow::Result<bool> {
     Ok(measured.is_good())
 }
 
-fn passes(objects: usize, sizes: &[usize], rounds: usize, writers: &[pass::Writer]) -> anyhow::Result<bool> {
+fn passes(all: impl Iterator<Item = pass::Wanted>) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Runtime::new()?;
-    for bytes in sizes {
-        let wanted = pass::Wanted { objects, bytes: *bytes, rounds, writers: writers.to_vec() };
+    for wanted in all {
         for measured in runtime.block_on(pass::measure(&wanted, &say))? {
             println(&measured)?;
         }

@@ -2,6 +2,7 @@
 //! It must not decide, prove, count or report.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use etch::cluster::PAGE_SIZE;
@@ -11,14 +12,19 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
 
 use crate::bench::objects::{COLLECTION, GROUP};
 
-/// Has all objects stored, with as many writes under way at once.
-pub(super) async fn store(mut config: Config, at_once: usize) -> Result<()> {
+/// Has all objects stored, with as many writes under way at once; or one at a time, of which so many begin in a second at most.
+pub(super) async fn store(mut config: Config, at_once: usize, per_second: Option<u32>) -> Result<()> {
     config.default_retry = false;
     let client = Client::try_from(config)?;
-    let places = Arc::new(Semaphore::new(at_once));
+    let places = Arc::new(Semaphore::new(if per_second.is_some() { 1 } else { at_once }));
+    let mut turns = per_second.map(|rate| interval(Duration::from_secs(1) / rate.max(1)));
+    if let Some(turns) = &mut turns {
+        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    }
     let mut writing = JoinSet::new();
     let mut next = String::new();
     loop {
@@ -27,6 +33,9 @@ pub(super) async fn store(mut config: Config, at_once: usize) -> Result<()> {
         let page: Value = serde_json::from_slice(&answer(&client, request).await?)?;
         for object in page["items"].as_array().context("items")? {
             let place = places.clone().acquire_owned().await?;
+            if let Some(turns) = &mut turns {
+                turns.tick().await;
+            }
             let (client, patch) = (client.clone(), patch(object)?);
             writing.spawn(async move {
                 let answered = answer(&client, patch).await;

@@ -68,6 +68,8 @@ pub struct Wanted {
     pub rounds: usize,
     /// Who.
     pub writers: Vec<Writer>,
+    /// How many writes the bare loop begins in a second at most, one at a time; 16 at once and as fast as it can where none is given.
+    pub bare_per_second: Option<u32>,
 }
 
 /// What was measured of one writer: medians over the rounds, but for what is a maximum.
@@ -110,7 +112,7 @@ struct Round {
 /// # Errors
 /// The control plane does not start, a writer fails, or an object does not store what it should.
 pub async fn measure(wanted: &Wanted, say: &dyn Fn(&str)) -> Result<Vec<PassMeasurement>> {
-    let Wanted { objects: count, bytes, rounds, writers } = wanted;
+    let Wanted { objects: count, bytes, rounds, writers, bare_per_second } = wanted;
     ensure!(*rounds > 0 && *count > 0, "there is nothing to measure");
     let controllers = in_tree::CONTROLLERS.map(str::to_owned).to_vec();
     let mut scene = Scene::start_with(&[objects::GROUP], |options| options.controllers = controllers).await?;
@@ -138,7 +140,7 @@ pub async fn measure(wanted: &Wanted, say: &dyn Fn(&str)) -> Result<Vec<PassMeas
             let running = start(&scene, *writer).await?;
             sleep(REST).await;
             let bystander = Bystander::start(config.clone())?;
-            let mut round = pass(&mut scene, *writer, running, release).await?;
+            let mut round = pass(&mut scene, *writer, running, release, *bare_per_second).await?;
             round.times = bystander.stop().await?;
             check(&scene, *count, release).await?;
             let p99 = percentile(&round.times, 99);
@@ -176,7 +178,13 @@ async fn start(scene: &Scene, writer: Writer) -> Result<Running> {
 }
 
 /// Upgrades the CRD, and has every object stored.
-async fn pass(scene: &mut Scene, writer: Writer, running: Running, release: usize) -> Result<Round> {
+async fn pass(
+    scene: &mut Scene,
+    writer: Writer,
+    running: Running,
+    release: usize,
+    bare_per_second: Option<u32>,
+) -> Result<Round> {
     let apiserver = scene.control_plane.apiserver_process(0).context("the API server has ended")?;
     scene.cluster.apply_crd(&objects::release(release)).await?;
     let writes = |scene: &Scene| scene.requests_to(objects::GROUP, &["patch", "update"]);
@@ -198,7 +206,7 @@ async fn pass(scene: &mut Scene, writer: Writer, running: Running, release: usiz
         }
         (Running::Nobody, _) => {
             let config = read_kubeconfig(scene.kubeconfig()).await?;
-            bare::store(config, etch::cluster::MAX_IN_FLIGHT).await?;
+            bare::store(config, etch::cluster::MAX_IN_FLIGHT, bare_per_second).await?;
             None
         }
     };
