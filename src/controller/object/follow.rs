@@ -146,6 +146,22 @@ mod tests {
         }))
     }
 
+    /// These defaults were 3 before, and the first of them is followed.
+    fn changed(crd: &Crd, paths: &[&str]) -> ChangedDefaults {
+        let before = |path: &&str| DefaultValue { path: (*path).to_owned(), value: Some("3".to_owned()) };
+        let previous = PreviousDefaults {
+            through: Some("5".to_owned()),
+            defaults: paths.iter().map(before).collect(),
+            ..PreviousDefaults::default()
+        };
+        let policy = json!({ "onChange": [{ "path": paths[0], "action": "Follow" }] });
+        let policy: DefaultsPolicySpec = serde_json::from_value(policy).expect("a policy");
+        let policies = Policies::from([("default".to_owned(), policy)]);
+        let assigned =
+            assign(&policies, "things.example.com", "example.com", &BTreeMap::new(), Duration::ZERO);
+        ChangedDefaults::open(None, &[previous], crd, &assigned.expect("it selects all").settings)
+    }
+
     #[test]
     fn what_a_move_would_break_is_held_without_the_keys_of_maps() {
         let size = json!({ "type": "integer", "default": 5 });
@@ -153,19 +169,7 @@ mod tests {
         let pool =
             json!({ "type": "object", "properties": { "size": size }, "x-kubernetes-validations": rule });
         let crd = things(with_spec(json!({ "pools": { "type": "object", "additionalProperties": pool } })));
-        let past = DefaultValue { path: ".spec.pools{}.size".to_owned(), value: Some("3".to_owned()) };
-        let previous = PreviousDefaults {
-            through: Some("5".to_owned()),
-            defaults: vec![past],
-            ..PreviousDefaults::default()
-        };
-        let policy = json!({ "onChange": [{ "path": ".spec.pools{}.size", "action": "Follow" }] });
-        let policy: DefaultsPolicySpec = serde_json::from_value(policy).expect("a policy");
-        let policies = Policies::from([("default".to_owned(), policy)]);
-        let assigned =
-            assign(&policies, "things.example.com", "example.com", &BTreeMap::new(), Duration::ZERO);
-        let settings = assigned.expect("it selects all").settings;
-        let changes = ChangedDefaults::open(None, &[previous], &crd, &settings);
+        let changes = changed(&crd, &[".spec.pools{}.size"]);
         let (read, record) = (object(json!({ "pools": { "alice": { "size": 3 } } })), Record::default());
         let mut following = FollowChanges::new(&changes, &read, &record);
         following.plan(Plan::Stored, &read, &crd, &Terms::default(), false);
@@ -178,20 +182,7 @@ mod tests {
     fn what_is_kept_beside_a_move_that_was_interrupted_is_counted_once() {
         let size = json!({ "type": "integer", "default": 5 });
         let crd = things(with_spec(json!({ "a": size, "b": size })));
-        let before = [".spec.a", ".spec.b"]
-            .map(|path| DefaultValue { path: path.to_owned(), value: Some("3".to_owned()) });
-        let previous = PreviousDefaults {
-            through: Some("5".to_owned()),
-            defaults: before.to_vec(),
-            ..PreviousDefaults::default()
-        };
-        let policy = json!({ "onChange": [{ "path": ".spec.a", "action": "Follow" }] });
-        let policy: DefaultsPolicySpec = serde_json::from_value(policy).expect("a policy");
-        let policies = Policies::from([("default".to_owned(), policy)]);
-        let assigned =
-            assign(&policies, "things.example.com", "example.com", &BTreeMap::new(), Duration::ZERO);
-        let settings = assigned.expect("it selects all").settings;
-        let changes = ChangedDefaults::open(None, &[previous], &crd, &settings);
+        let changes = changed(&crd, &[".spec.a", ".spec.b"]);
         let (read, record) = (object(json!({ "a": 3, "b": 3 })), Record::default());
 
         let mut first = FollowChanges::new(&changes, &read, &record);
