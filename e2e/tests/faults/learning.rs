@@ -137,8 +137,14 @@ impl Learned {
         if self.plan.deed.is_some() {
             return Vec::new();
         }
+        let is_met = |place: &Place| match place {
+            Place::AllCrds => false,
+            // CRDs are read one after the other, so that all others wait.
+            Place::Crds => self.plan.workload == Workload::Upgrade,
+            _ => true,
+        };
         let mut plans = Vec::new();
-        for place in Place::ALL.into_iter().filter(|place| *place != Place::AllCrds) {
+        for place in Place::ALL.into_iter().filter(is_met) {
             let spots = self.spots(place);
             let some = [spots.first(), spots.last()].into_iter().flatten();
             for (spot, fault) in some.zip([Fault::Stall, Fault::StallAnswer]) {

@@ -196,9 +196,12 @@ impl Plan {
         self.fault.is_some_and(|(_, fault)| matches!(fault, Fault::KillBefore | Fault::KillAfter))
     }
 
-    /// Whether of those that are played together only one can strike.
+    /// Whether it befalls a request that all plans share or wait for, so that only one of its kind is played at a time.
     pub(crate) fn is_for_all(&self) -> bool {
-        self.fault.is_some_and(|(spot, _)| spot.place == Place::AllCrds)
+        self.fault.is_some_and(|(spot, fault)| match fault {
+            Fault::Stall | Fault::StallAnswer => spot.place == Place::Crds,
+            _ => spot.place == Place::AllCrds,
+        })
     }
 
     /// The word for plans that have the same befall them.
