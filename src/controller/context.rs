@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -25,6 +26,9 @@ use crate::api::Settings;
 use crate::cluster::{Backoff, Cluster, Events, Pace, Permissions};
 use crate::domain::crd::Crd;
 use crate::domain::schema::Pool;
+
+/// How long the read of a CRD may take before others are read beside it.
+const READ_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The index, as it is shared.
 pub(super) type SharedIndex = Arc<RwLock<Index>>;
@@ -120,8 +124,19 @@ impl Context {
         slot: &Slot,
     ) -> Result<Option<(Checked, StatusWriter)>, Error> {
         // The semaphore is never closed.
-        let _permit = self.reading.acquire().await;
-        let Some(document) = self.cluster.crd(name).await? else { return Ok(None) };
+        let mut permit = Some(self.reading.acquire().await);
+        let document = {
+            let mut reading = pin!(self.cluster.crd(name));
+            tokio::select! {
+                document = &mut reading => document?,
+                // One that is not answered must not hold up the others.
+                () = tokio::time::sleep(READ_PATIENCE) => {
+                    permit = None;
+                    reading.await?
+                }
+            }
+        };
+        let Some(document) = document else { return Ok(None) };
         if document["metadata"]["uid"] != target.uid.as_str() {
             return Ok(None);
         }
@@ -129,6 +144,7 @@ impl Context {
         let pool = self.pool.clone();
         let work = move || std::panic::catch_unwind(AssertUnwindSafe(|| check(&document, &pool)));
         let checked = tokio::task::spawn_blocking(work).await;
+        drop(permit);
         let mut checked = checked.ok().and_then(Result::ok).ok_or(Error::Panicked)?;
         let subject = Subject {
             name: name.to_owned(),

@@ -114,6 +114,21 @@ async fn of_hundreds_of_crds_one_is_read_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_crd_whose_read_is_never_answered_holds_up_no_other() {
+    let lost = ["kind0.example.com", "kind1.example.com", "kind2.example.com"];
+    let world = World::with(&[]);
+    (0..lost.len()).for_each(|index| world.put(CRDS, crd_named(&format!("kind{index}"))));
+    world.fails(move |request| read_crd(request).filter(|name| lost.contains(name)).map(|_| Answer::Hang));
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.put(CRDS, crd_named("later"));
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(log.count(|request| read_crd(request) == Some("later.example.com")), 1);
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn pages_of_hundreds_of_crds_that_wait_for_their_writes_share_a_room() {
     const KINDS: usize = 200;
     const SIZE: usize = 100_000;
