@@ -76,7 +76,7 @@ pub(crate) async fn each(
 pub(crate) fn none_of(what: &str, paths: &[PathBuf], found: Option<String>) -> String {
     let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
     let found = found.map(|found| format!(": found {found}")).unwrap_or_default();
-    format!("{}: no {what}{found}", paths.join(", "))
+    format!("{}: contains no {what}{found}", paths.join(", "))
 }
 
 /// Makes sure that standard input is asked for once.

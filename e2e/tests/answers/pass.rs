@@ -288,7 +288,7 @@ fn gauges(text: &str, crd: &str, status: &Value) -> Option<String> {
 
 /// Whether an object that is left alone is said to lack a default, or perhaps to.
 fn lacks(left: &Value) -> bool {
-    !left["message"].as_str().is_some_and(|message| message.ends_with("it lacks no default"))
+    !left["message"].as_str().is_some_and(|message| message.ends_with("no default missing"))
 }
 
 async fn scrape(port: u16) -> Result<String> {

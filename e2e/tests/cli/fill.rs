@@ -145,7 +145,7 @@ kind: CronTab\nmetadata: {name: d}\n";
     let ended = etch_with(&["fill", "--crd", text(&crd), "-"], objects.as_bytes())?;
     let expected = "\
 error: stdin: crontabs.stable.example.com has no version v2; it has v1
-error: stdin, document 2: no schema of Secret of v1: given are CronTab of stable.example.com
+error: stdin, document 2: no schema for Secret of v1; there are schemas for CronTab of stable.example.com
 error: stdin, document 4: is not a Kubernetes object: apiVersion is missing
 ";
     ensure!(ended.code == Some(2) && ended.err == expected, "{ended:?}");

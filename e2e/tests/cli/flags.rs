@@ -87,7 +87,7 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
             ("nonsense.yaml", "nonsense.yaml"),
             ("schemeless.yaml", "names the server \"127.0.0.1:1\", which is not a URL"),
         ],
-        "context" => &[("nobody", "the kubeconfig context \"nobody\" cannot be used")],
+        "context" => &[("nobody", "cannot use the kubeconfig context \"nobody\"")],
         "certificate" => &[
             ("missing.pem", "missing.pem: No such file"),
             (".", "not a PEM file"),

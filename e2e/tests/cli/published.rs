@@ -47,7 +47,7 @@ fn a_type_that_contains_itself_is_explained() -> Result<()> {
 #[test]
 fn what_cannot_be_explained_is_told() -> Result<()> {
     for (typed, says) in [
-        ("secrets", "no document has a type \"secrets\": given are"),
+        ("secrets", "no document contains a type \"secrets\"; they contain"),
         ("service.spec.port", "Service of v1 has no field .spec.port"),
         ("service/web", "--openapi explains types: give service without a name"),
     ] {
