@@ -23,7 +23,7 @@ pub fn owners(object: &Object) -> impl Iterator<Item = Owner<'_>> + Clone {
 ///
 /// A write of Etch must never produce any: the server forgets owners when it cannot build the typed object (fact W16). Whom it
 /// gathers under [`ANCIENT_CHANGES`], with all that they own by the object's schema, it has not forgotten (fact W20). Who owned nothing
-/// but fields that the schema no longer knows has lost nothing by the write (fact A3).
+/// but fields that the schema no longer knows has lost nothing by the write.
 pub fn lost<'a>(
     before: &'a Object,
     after: &'a Object,

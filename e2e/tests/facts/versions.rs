@@ -18,7 +18,7 @@ rows! {
     w6_proof: "a repeated apply tells the truth if it names the resourceVersion of the first answer",
     w6_at_v1: "on an object already stored at v1, applies at v1 fail at once",
     w6_update: "it is the same when the foreign manager is of Updates",
-    w6_owners_at_v1: "an apply that changes nothing moves bytes of v1beta1 to v1 without its default, even if all owners are at v1",
+    w25: "an apply that changes nothing moves bytes of v1beta1 to v1 without its default, even if all owners are at v1",
     w7: "an apply with the computed value fails and stores nothing",
     w8: "merge patch {} stores the default, and up to 1.36 wipes all owners",
     w9: "re-versioned owners let the default be stored; our entry can be removed",
@@ -139,8 +139,8 @@ async fn w6_proof(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-async fn w6_owners_at_v1(cluster: &Cluster) -> Result<()> {
-    let tabs = Tabs::new(cluster, "w6_owners_at_v1");
+async fn w25(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "w25");
     tabs.define(versions([("v1", old()), ("v1beta1", old())])).await?;
     tabs.apply("v1", "thing", "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
     tabs.define(versions([("v1beta1", old()), ("v1", new())])).await?;

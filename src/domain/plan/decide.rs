@@ -88,7 +88,7 @@ impl Record {
         if revision <= through {
             return !is_excepted;
         }
-        // One that was stored at an old version may have come to the storage version without the default (fact W6).
+        // One that was stored at an old version may have come to the storage version without the default (fact W25).
         let may_lack = is_excepted && crd.stored_elsewhere();
         !may_lack && !self.versions_disagree && !self.servers_lag && writes_store(object, crd)
     }

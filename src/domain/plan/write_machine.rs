@@ -97,7 +97,7 @@ impl<'a> WriteMachine<'a> {
             }
         };
         let is_one = write.strategy == Strategy::Apply && !write.prove && !is_pinned(write);
-        let alterations = (!is_one).then(|| Alterations::none(object, write));
+        let alterations = (!is_one).then(|| Alterations::none(object));
         (Self { crd, object, write, terms, sent, alterations }, request)
     }
 
@@ -106,7 +106,7 @@ impl<'a> WriteMachine<'a> {
         if let Some(alterations) = &mut self.alterations
             && !matches!(self.sent, Sent::LagCheck | Sent::DryRun)
         {
-            alterations.note(&answer, self.write);
+            alterations.note(&answer);
         }
         match (&self.sent, self.write.strategy) {
             (Sent::LagCheck, _) => match lag_check::are_stored(self.object, &answer, &self.write.doubtful) {

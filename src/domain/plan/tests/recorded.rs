@@ -45,7 +45,7 @@ fn an_object_that_was_processed_is_covered_by_any_later_write() {
 
 #[test]
 fn one_that_was_not_may_have_come_to_the_storage_version_without_its_default() {
-    // An apply that changes nothing stores it there as it was stored before (fact W6).
+    // An apply that changes nothing stores it there as it was stored before (fact W25).
     assert!(!written_since(&["v1beta1", "v1"], &["u"]));
 }
 
