@@ -74,7 +74,11 @@ pub(crate) async fn each(
 
 /// That none of what was asked for is in these files, and what is there instead.
 pub(crate) fn none_of(what: &str, paths: &[PathBuf], found: Option<String>) -> String {
-    let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    let name = |path: &PathBuf| match path == Path::new("-") {
+        true => "stdin".to_owned(),
+        false => path.display().to_string(),
+    };
+    let paths: Vec<_> = paths.iter().map(name).collect();
     let found = found.map(|found| format!(": found {found}")).unwrap_or_default();
     format!("{}: contains no {what}{found}", paths.join(", "))
 }
