@@ -31,7 +31,7 @@ const CUT_FACTOR: f64 = 0.75;
 const OVERLOAD_CUT_FACTOR: f64 = 0.5;
 /// The least limit of a gentle pace: below 1 it is the share of the time in which there is a write, one at a time, and it rests
 /// between them.
-const MIN_LIMIT: f64 = 0.25;
+const MIN_LIMIT: f64 = 1.0 / 6.0;
 /// How much of that share is added to it where there may be more.
 const GROWTH: f64 = 0.125;
 /// How many writes, one at a time, show how long one takes alone.
