@@ -85,7 +85,7 @@ pub struct PassMeasurement {
     pub seconds: f64,
     /// The bare loop's time by this one's; none where there is no bare loop.
     pub speed: Option<f64>,
-    /// Processor time of the API server for each object, in milliseconds.
+    /// Processor time of the API server for each object, in milliseconds, without what it takes in the same time while nobody writes.
     pub apiserver_ms_per_object: f64,
     /// The most memory that the writer's process had, in MiB; none for the bare loop, which is in the process that measures.
     pub peak_mib: Option<u64>,
@@ -107,6 +107,28 @@ struct Round {
     times: Vec<f64>,
 }
 
+/// What was measured while nobody wrote but the other client, once in each round.
+#[derive(Default)]
+struct Alone {
+    /// The other client's p99 in milliseconds.
+    p99: Vec<f64>,
+    /// The share of a processor that the API server took.
+    apiserver_share: Vec<f64>,
+}
+
+impl Alone {
+    /// Measures once; the other client's p99 in milliseconds.
+    async fn measure(&mut self, scene: &mut Scene, bystander: Bystander) -> Result<f64> {
+        let apiserver = apiserver(scene)?;
+        let (before, begun) = (processor_time(apiserver)?, Instant::now());
+        sleep(ALONE).await;
+        self.apiserver_share.push((processor_time(apiserver)? - before) / begun.elapsed().as_secs_f64());
+        let p99 = percentile(&bystander.stop().await?, 99);
+        self.p99.push(p99);
+        Ok(p99)
+    }
+}
+
 /// Measures on a control plane of its own; progress goes to `say`.
 ///
 /// # Errors
@@ -120,16 +142,13 @@ pub async fn measure(wanted: &Wanted, say: &dyn Fn(&str)) -> Result<Vec<PassMeas
     objects::write(&scene.cluster, *count, *bytes).await?;
     scene.cluster.apply_crd(&objects::release(0)).await?;
     let config = bystander::account(&scene.cluster, &scene.control_plane).await?;
-    let mut alone = Vec::new();
+    let mut alone = Alone::default();
     let mut measured: Vec<Vec<Round>> = writers.iter().map(|_| Vec::new()).collect();
     let mut release = 0;
     for number in 1..=*rounds {
         sleep(REST).await;
-        let bystander = Bystander::start(config.clone())?;
-        sleep(ALONE).await;
-        let times = bystander.stop().await?;
-        say(&format!("round {number}: nobody writes, another client's p99 {:.1} ms", percentile(&times, 99)));
-        alone.push(percentile(&times, 99));
+        let p99 = alone.measure(&mut scene, Bystander::start(config.clone())?).await?;
+        say(&format!("round {number}: nobody writes, another client's p99 {p99:.1} ms"));
         // What changes with time, as a heap or the machine's speed, is then for none of them.
         let mut turns: Vec<_> = writers.iter().zip(&mut measured).collect();
         if number % 2 == 0 {
@@ -185,7 +204,7 @@ async fn pass(
     release: usize,
     bare_per_second: Option<u32>,
 ) -> Result<Round> {
-    let apiserver = scene.control_plane.apiserver_process(0).context("the API server has ended")?;
+    let apiserver = apiserver(scene)?;
     scene.cluster.apply_crd(&objects::release(release)).await?;
     let writes = |scene: &Scene| scene.requests_to(objects::GROUP, &["patch", "update"]);
     let (before, written) = (processor_time(apiserver)?, writes(scene)?);
@@ -222,6 +241,10 @@ async fn pass(
     Ok(Round { seconds, apiserver_seconds, peak, writes, times: Vec::new() })
 }
 
+fn apiserver(scene: &mut Scene) -> Result<u32> {
+    scene.control_plane.apiserver_process(0).context("the API server has ended")
+}
+
 /// Some of the objects hold in etcd what the newest release fills.
 async fn check(scene: &Scene, count: usize, release: usize) -> Result<()> {
     let field = objects::newest(release);
@@ -238,10 +261,11 @@ fn summary(
     writer: Writer,
     rounds: &[Round],
     bare: Option<f64>,
-    alone: &[f64],
+    alone: &Alone,
 ) -> PassMeasurement {
     let seconds = median(&seconds(rounds));
     let of = |each: &dyn Fn(&Round) -> f64| median(&rounds.iter().map(each).collect::<Vec<_>>());
+    let without_writes = median(&alone.apiserver_share);
     PassMeasurement {
         writer,
         objects: wanted.objects,
@@ -249,7 +273,9 @@ fn summary(
         seconds: rounded(seconds, 2),
         speed: bare.map(|bare| rounded(bare / seconds, 2)),
         apiserver_ms_per_object: rounded(
-            of(&|round| round.apiserver_seconds * 1e3 / wanted.objects as f64),
+            of(&|round| {
+                (round.apiserver_seconds - without_writes * round.seconds) * 1e3 / wanted.objects as f64
+            }),
             2,
         ),
         peak_mib: rounds.iter().filter_map(|round| round.peak).max().map(|peak| peak.div_ceil(1 << 20)),
@@ -260,7 +286,7 @@ fn summary(
             .map(|writes| rounded(writes as f64 / wanted.objects as f64, 2)),
         other_p50_ms: rounded(of(&|round| percentile(&round.times, 50)), 2),
         other_p99_ms: rounded(of(&|round| percentile(&round.times, 99)), 2),
-        alone_p99_ms: rounded(median(alone), 2),
+        alone_p99_ms: rounded(median(&alone.p99), 2),
     }
 }
 
