@@ -90,3 +90,69 @@ pub(super) async fn hold(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    const GUARD: Duration = Duration::from_secs(60);
+
+    // In each of these the only thread of the test's own runtime is busy from when something is asked until it is answered, as with
+    // an object that takes long.
+
+    #[tokio::test]
+    async fn health_is_answered_while_the_operator_is_busy() {
+        let dedicated = DedicatedRuntime::new().expect("a thread");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("its address");
+        listener.set_nonblocking(true).expect("a socket");
+        let listener = tokio::net::TcpListener::from_std(listener).expect("a socket");
+        dedicated.serve(listener, Arc::default(), Arc::default()).expect("a server");
+        let mut stream = TcpStream::connect(address).expect("a connection");
+        stream.set_read_timeout(Some(GUARD)).expect("a socket");
+        stream
+            .write_all(b"GET /livez HTTP/1.1\r\nhost: etch\r\nconnection: close\r\n\r\n")
+            .expect("a request");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn the_server_is_asked_for_the_lease_while_the_operator_is_busy() {
+        let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", server.local_addr().expect("its address"));
+        thread::spawn(move || {
+            let (mut stream, _) = server.accept().expect("a connection");
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).expect("a request");
+                request.extend(byte);
+            }
+            stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").expect("a reader");
+            thread::park();
+        });
+        let folder = tempfile::tempdir().expect("a folder");
+        let kubeconfig = folder.path().join("kubeconfig");
+        let document = serde_json::json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "it", "users": [],
+            "clusters": [{ "name": "it", "cluster": { "server": url } }],
+            "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "" } }],
+        });
+        std::fs::write(&kubeconfig, document.to_string()).expect("a file");
+        let target = Target { context: None, kubeconfig: Some(kubeconfig) };
+        let dedicated = DedicatedRuntime::new().expect("a thread");
+        let cluster = dedicated.connect(&target, Arc::default()).await.expect("a client");
+        let (sender, answered) = channel();
+        dedicated.spawn(async move { sender.send(cluster.crd("any").await) });
+        let answer = answered.recv_timeout(GUARD).expect("an answer");
+        assert!(matches!(answer, Ok(None)), "{answer:?}");
+    }
+}
