@@ -1,4 +1,4 @@
-//! When the server forgets the owners of an object, when it gathers some of them, and what they own where a schema says nothing (W19, W20, W22).
+//! When the server forgets the owners of an object, when it gathers some of them, and what they own where a schema says nothing (W19, W20, W22, W26).
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use crate::{
 rows! {
     w19: "list items that owners cannot name fail every apply; a patch is refused or, up to 1.36, wipes the owners; items that are there twice are borne",
     w20: "of more than 10 owners by Update the oldest are gathered as `ancient-changes`, with all that they own",
+    w26: "owners keep fields that the schema no longer has: an apply, a merge patch and a move to another version drop the values alone",
     w22: "below x-kubernetes-preserve-unknown-fields objects are owned field by field, lists as a whole; a dry run shows it",
 }
 
@@ -86,6 +87,36 @@ async fn w19(cluster: &Cluster) -> Result<()> {
         let is_wiped = name == "set" && !cluster.since("1.37")?;
         let expected = if is_wiped { Vec::new() } else { before };
         ensure!(tabs.stored(name).await?.owners == expected, "{name}: {:?}", tabs.stored(name).await?);
+    }
+    Ok(())
+}
+
+async fn w26(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "w26");
+    let all = || json!({"a": text(), "legacy": text(), "old": text()});
+    let fewer = || json!({"a": text(), "color": defaulted("red")});
+    let of = |old: Value, new: Value| versions([("v1beta1", spec(old)), ("v1", spec(new))]);
+    tabs.define(of(all(), all())).await?;
+    for name in ["applied", "merged", "moved", "moved-from-more"] {
+        tabs.apply("v1beta1", name, "owner", json!({"spec": {"a": "x", "old": "x"}})).await?.ok()?;
+        tabs.apply("v1beta1", name, "applier", json!({"spec": {"legacy": "x"}})).await?.ok()?;
+        tabs.merge("v1beta1", name, "updater", json!({"spec": {"old": "y"}})).await?.ok()?;
+    }
+    let owners = tabs.stored("moved").await?.owners;
+    ensure!(owners.len() == 3, "{owners:?}");
+    tabs.define(of(all(), fewer())).await?;
+    tabs.reversion("v1", "moved-from-more", "v1").await?.ok()?;
+    tabs.define(of(fewer(), fewer())).await?;
+    tabs.identity("v1beta1", "applied").await?.ok()?;
+    tabs.merge("v1beta1", "merged", ETCH, json!({})).await?.ok()?;
+    tabs.reversion("v1", "moved", "v1").await?.ok()?;
+    for (name, version) in
+        [("applied", "v1beta1"), ("merged", "v1beta1"), ("moved", "v1"), ("moved-from-more", "v1")]
+    {
+        let stored = tabs.stored(name).await?;
+        let expected: Vec<_> = owners.iter().map(|owner| owner.replace("v1beta1", version)).collect();
+        ensure!(stored.spec == json!({"a": "x", "color": "red"}), "{name}: {stored:?}");
+        ensure!(stored.owners == expected, "{name}: {:?}", stored.owners);
     }
     Ok(())
 }
