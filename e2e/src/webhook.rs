@@ -24,7 +24,8 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// What is answered to the `request` of a review: its `response`, without the uid.
+/// What is answered to the `request` of a review: its `response`, without the uid. To a request that is none, whose `method` and
+/// `path` are given: the answer itself.
 type Answer = dyn Fn(&Value) -> Value + Send + Sync;
 
 /// A webhook for admission or conversion.
@@ -72,6 +73,11 @@ impl Webhook {
         };
         webhook.serve(listener);
         Ok(webhook)
+    }
+
+    /// Its port on `127.0.0.1`.
+    pub fn port(&self) -> u16 {
+        self.address.port()
     }
 
     /// The `clientConfig` of a webhook's configuration.
@@ -183,12 +189,18 @@ async fn converse(stream: TcpStream, acceptor: TlsAcceptor, handler: Handler) {
 }
 
 async fn reviewed(request: Request<Incoming>, handler: Handler) -> Result<Response<Full<Bytes>>, Infallible> {
+    let line = json!({ "method": request.method().as_str(), "path": request.uri().path() });
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let review: Value = serde_json::from_slice(&body).unwrap_or_default();
     handler.wait().await;
-    let mut response = (handler.answer)(&review["request"]);
-    response["uid"] = review["request"]["uid"].clone();
-    let answer = json!({ "apiVersion": review["apiVersion"], "kind": review["kind"], "response": response });
+    let answer = match review.get("request") {
+        Some(request) => {
+            let mut response = (handler.answer)(request);
+            response["uid"] = request["uid"].clone();
+            json!({ "apiVersion": review["apiVersion"], "kind": review["kind"], "response": response })
+        }
+        None => (handler.answer)(&line),
+    };
     let mut response = Response::new(Full::new(Bytes::from(answer.to_string())));
     response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
     Ok(response)

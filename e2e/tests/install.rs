@@ -204,6 +204,7 @@ async fn only_its_own_affairs_are_granted(cluster: &Cluster) -> Result<()> {
     for (group, resource, verbs) in [
         ("apiextensions.k8s.io", "customresourcedefinitions", &["get", "list", "watch"][..]),
         ("apiextensions.k8s.io", "customresourcedefinitions/status", &["patch"]),
+        ("apiregistration.k8s.io", "apiservices", &["get"]),
         ("etch-operator.io", "defaultspolicies", &["list", "watch"]),
         ("etch-operator.io", "defaultsreports", &["create", "get", "patch"]),
         ("etch-operator.io", "defaultsreports/status", &["patch"]),

@@ -3,6 +3,7 @@
 
 mod access;
 mod admission;
+mod api_services;
 mod backoff;
 mod call;
 mod call_error;
@@ -44,6 +45,7 @@ use crate::metrics::Metrics;
 
 pub use access::MissingPermissions;
 pub use admission::WebhookConfiguration;
+pub use api_services::{ServedElsewhere, api_services};
 pub use backoff::Backoff;
 pub use call_error::{CallError, Server};
 pub use connect::{ConnectError, Target};

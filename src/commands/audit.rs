@@ -28,7 +28,7 @@ use super::etcd::{Bytes, EtcdArgs, narrowed, report_on};
 use super::exact::{CONVERSIONS, converted, known};
 use super::policy::{Known, PolicyArg, Rules, due, labels};
 use super::sample::{LimitArg, Sample};
-use super::{crds_named, failure, scope};
+use super::{crds_named, failure, scope, serves_its_objects};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
@@ -174,6 +174,7 @@ impl Audit {
             schema_time: schema_time(document),
             trust_owners: self.trust_owners,
         };
+        serves_its_objects(cluster, crd).await?;
         let mut scan = Scan::new(cluster.clone(), crd.resource(), scope.clone());
         while let Some(page) = scan.next().await? {
             for object in page.objects {

@@ -26,7 +26,7 @@ use super::etcd::{Bytes, EtcdArgs, report_on};
 use super::names::is_object;
 use super::policy::{Known, PolicyArg, Rules, due, labels, write_all};
 use super::scope;
-use super::{one_stdin, openapi};
+use super::{one_stdin, openapi, serves_its_objects};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
@@ -83,6 +83,7 @@ impl Explain {
         let crd = cluster.resolve(kind).await?;
         let document = cluster.crd(&crd).await?.with_context(|| format!("CRD {crd} was deleted"))?;
         let crd = Crd::read(&document).with_context(|| format!("the CRD {crd}"))?;
+        serves_its_objects(&cluster, &crd).await?;
         scope::covers(&global.scope()?, &crd, true)?;
         let namespace = global.namespace_of_one(&cluster)?;
         let namespace = Some(namespace).filter(|_| crd.is_namespaced());

@@ -27,7 +27,7 @@ use self::crd_impact::CrdImpact;
 use super::etcd::{Bytes, EtcdArgs, report_on};
 use super::policy::{Known, Labels, PolicyArg, labels};
 use super::sample::LimitArg;
-use super::{none_of, one_stdin, openapi, scope};
+use super::{none_of, one_stdin, openapi, scope, serves_its_objects};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
@@ -188,6 +188,7 @@ impl Impact {
                     }
                     (None, Some(cluster), Some(served)) => {
                         is_served(old, served)?;
+                        serves_its_objects(cluster, old).await.context(name.clone())?;
                         let evidence = Evidence {
                             record: record_from_report(report.as_ref(), old),
                             schema_time: document.as_ref().and_then(schema_time),

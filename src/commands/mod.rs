@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use etch::cluster::Cluster;
-use etch::domain::crd::Resource;
+use etch::domain::crd::{Crd, Resource};
 use etch::domain::object::Object;
 
 /// What runs requests.
@@ -69,6 +69,23 @@ pub(crate) async fn each(
         if next.is_none() {
             return Ok(());
         }
+    }
+}
+
+/// Makes sure that requests for a CRD's objects reach those. Where nobody may read APIServices, that is taken for granted.
+pub(crate) async fn serves_its_objects(cluster: &Cluster, crd: &Crd) -> Result<()> {
+    if crd.is_shadowed() {
+        bail!(
+            "the API server serves the group {} itself; this CRD's defaults would reach built-in objects",
+            crd.group()
+        );
+    }
+    match cluster.served_elsewhere(crd).await {
+        Ok(Some(elsewhere)) => bail!("{elsewhere}"),
+        Err(error) if error.code() != Some(403) => {
+            Err(error).context("cannot read the APIServices of its group")
+        }
+        Ok(None) | Err(_) => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::cluster::{CallError, MissingPermissions};
+use crate::cluster::{CallError, MissingPermissions, ServedElsewhere};
 use crate::controller::crd::check::SchemaFindings;
 use crate::controller::crd::sweep::SweepError;
 use crate::controller::object::reconcile::StopReason;
@@ -15,6 +15,12 @@ use crate::domain::condition::{CrdStatus, Reason};
 pub(in crate::controller) enum TaskError {
     #[error("a permission is missing: {0}")]
     Forbidden(MissingPermissions),
+    #[error("{0}")]
+    ServedElsewhere(ServedElsewhere),
+    #[error(
+        "the API server does not serve this CRD: NamesAccepted is False ({0}); give the CRD names that no other one in its group has"
+    )]
+    NamesRefused(String),
     #[error(transparent)]
     Interrupted(#[from] SweepError),
     #[error("too many pending objects to track; rescanning")]
@@ -71,6 +77,16 @@ impl TaskError {
         }
     }
 
+    /// Whether the CRD's objects are not served.
+    pub(in crate::controller) fn is_not_served(&self) -> bool {
+        match self {
+            Self::Call(error) | Self::Watch(error) | Self::Interrupted(SweepError::List(error)) => {
+                error.code() == Some(404)
+            }
+            _ => false,
+        }
+    }
+
     /// The conditions meanwhile; none where it is retried at once.
     pub(in crate::controller) fn crd_status(&self, findings: &SchemaFindings) -> Option<CrdStatus> {
         let status = |reason, message: String| Some(crd_status(findings, Some(false), reason, message));
@@ -79,6 +95,7 @@ impl TaskError {
             | Self::Interrupted(SweepError::Stop(StopReason::Forbidden(missing))) => {
                 status(Reason::Forbidden, forbidden(missing))
             }
+            Self::ServedElsewhere(_) | Self::NamesRefused(_) => status(Reason::NotServed, self.to_string()),
             Self::Interrupted(SweepError::Stop(lost @ StopReason::OwnersLost { .. })) => {
                 status(Reason::ObjectsRejected, lost.to_string())
             }

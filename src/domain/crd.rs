@@ -270,6 +270,16 @@ impl fmt::Display for Resource {
     }
 }
 
+/// Why the API server has not accepted the names of a CRD, such as `KindConflict`; none where it has, or has not decided. It serves
+/// no objects under names that it has not accepted.
+pub fn names_refused(document: &Json) -> Option<&str> {
+    let conditions = document.get("status")?.get("conditions")?.as_array()?;
+    let names = conditions.iter().find(|condition| condition["type"] == "NamesAccepted")?;
+    let reason =
+        names["reason"].as_str().filter(|reason| reason.chars().all(|char| char.is_ascii_alphabetic()));
+    (names["status"] == "False").then(|| reason.unwrap_or_default())
+}
+
 fn version(document: &Value) -> Result<Version, CrdError> {
     let name = text(document, &["name"]).ok_or(malformed("spec.versions[].name", "a name"))?;
     let schema = Schema::parse(schema_document(document))

@@ -124,7 +124,7 @@ async fn a_crd_whose_read_is_never_answered_holds_up_no_other() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     world.put(CRDS, crd_named("later"));
     tokio::time::sleep(Duration::from_secs(20)).await;
-    assert_eq!(log.count(|request| read_crd(request) == Some("later.example.com")), 1);
+    assert!(log.count(|request| read_crd(request) == Some("later.example.com")) > 0);
     operator.abort();
 }
 

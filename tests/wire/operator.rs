@@ -34,7 +34,7 @@ async fn a_healthy_cluster_is_written_once_and_then_left_in_peace() {
     let (reports, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|request| is_of_report(request));
     // What was written in the minutes after the change of the schema is verified once more.
     let lists = others.iter().filter(|request| request.is_list()).count();
-    assert!(lists == 1 && others.len() <= 7, "{others:?}");
+    assert!(lists == 1 && others.len() <= 8, "{others:?}");
     assert!(reports.len() <= 15, "{} looks at the report in an hour", reports.len());
     assert!(rules.len() <= 180, "{} looks at the permissions in an hour", rules.len());
     let watches = log.count(|request| request.is_watch() && is_about_objects(request));
@@ -392,6 +392,53 @@ async fn a_user_who_deletes_an_object_meanwhile_has_the_last_word() {
     let log = world.operate(MINUTE).await;
     assert_eq!(log.count(|request| is_write(request) && is_of("gone")(request)), 1);
     assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
+}
+
+/// Whether it asks who serves a CRD's group and version.
+fn is_about_server(request: &Request) -> bool {
+    request.path.contains("/apiservices/v1.example.com")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crd_whose_objects_another_server_serves_is_left_alone_until_they_are_its_own() {
+    let world = World::with(&["a"]);
+    world.fails(|request| {
+        let service = serde_json::json!({ "namespace": "system", "name": "things" });
+        is_about_server(request).then(|| Answer::json(serde_json::json!({ "spec": { "service": service } })))
+    });
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(30 * MINUTE).await;
+    let said = world.persisted();
+    assert!(said.starts_with("False NotServed: an aggregated API server (Service system/things)"), "{said}");
+    assert_eq!(log.count(is_about_objects), 0, "{:?}", log.of(is_about_objects));
+    let asked = log.count(is_about_server);
+    assert!((3..=5).contains(&asked), "asked {asked} times in half an hour");
+    world.heals();
+    tokio::time::sleep(11 * MINUTE).await;
+    assert!(world.is_persisted("a"));
+    assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 object stores its defaults");
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whose_objects_are_served_has_to_be_known() {
+    let world = World::with(&["a"]);
+    world.fails(|request| is_about_server(request).then(|| Answer::status(403, "Forbidden", "no")));
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(MINUTE).await;
+    let said = world.persisted();
+    let rule = r#"{apiGroups: ["apiregistration.k8s.io"], resources: ["apiservices"], verbs: ["get"]}"#;
+    assert!(said.starts_with("False Forbidden") && said.ends_with(rule), "{said}");
+    assert_eq!(log.count(is_about_objects), 0, "{:?}", log.of(is_about_objects));
+    world.fails(|request| is_about_server(request).then(|| Answer::status(503, "ServiceUnavailable", "no")));
+    tokio::time::sleep(5 * MINUTE).await;
+    assert_eq!(log.count(is_about_objects), 0, "{:?}", log.of(is_about_objects));
+    world.heals();
+    tokio::time::sleep(3 * MINUTE).await;
+    assert!(world.is_persisted("a"), "{}", world.persisted());
+    operator.await.expect("it ends by itself");
 }
 
 /// Whether it is the one request by which the operator notices that its permissions have changed.

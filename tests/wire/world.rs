@@ -281,6 +281,7 @@ impl World {
             ["v1", "namespaces", _, SECRETS] if request.method == "GET" => self.collection(SECRETS, request),
             ["v1", "namespaces", _, SECRETS, ..] => self.secret(request),
             ["admissionregistration.k8s.io", _, which, name] => self.webhooks(which, name, request),
+            ["apiregistration.k8s.io", _, "apiservices", name] => not_found(name),
             _ => Answer::text(404, "404 page not found\n"),
         }
     }

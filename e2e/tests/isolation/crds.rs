@@ -2,10 +2,13 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Patch, crd, eventually};
+use e2e::webhook::Webhook;
 use serde_json::{Value, json};
 
 use crate::cases;
 use crate::stage::{SOON, Stage, defaulted, plain};
+
+const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
 cases![
     not_structural,
@@ -13,7 +16,9 @@ cases![
     being_deleted,
     recreated_with_another_scope,
     same_plural,
-    shadowing_a_built_in_type
+    shadowing_a_built_in_type,
+    served_by_an_aggregated_api,
+    names_that_are_taken
 ];
 
 async fn not_structural(stage: &Stage, name: &'static str) -> Result<()> {
@@ -171,6 +176,93 @@ async fn shadowing_a_built_in_type(stage: &Stage, name: &'static str) -> Result<
     let requests = stage.scene.requests_to(GROUP, &["get", "list", "watch", "patch", "update", "create"])?;
     ensure!(requests == 0, "{requests} requests about the built-in type");
     cluster.delete(&format!("{CRDS}/storageclasses.storage.k8s.io")).await.map(drop)
+}
+
+/// Requests for the CRD's objects reach those of another API server: they are not the ones that its defaults are for.
+async fn served_by_an_aggregated_api(stage: &Stage, name: &'static str) -> Result<()> {
+    let widgets = stage.widgets(name).await?;
+    let cluster = widgets.cluster;
+    let api_version = format!("{}/v1", widgets.group);
+    let foreign = {
+        let item = json!({ "apiVersion": api_version, "kind": "Widget", "spec": {}, "metadata": {
+            "name": "foreign", "namespace": "default", "uid": "another-server", "resourceVersion": "1",
+        } });
+        let list = json!({ "apiVersion": api_version, "kind": "WidgetList",
+                           "metadata": { "resourceVersion": "1" }, "items": [item] });
+        let resources = json!({ "apiVersion": "v1", "kind": "APIResourceList", "groupVersion": api_version, "resources": [
+            { "name": "widgets", "singularName": "widget", "namespaced": true, "kind": "Widget", "verbs": ["list", "patch"] },
+        ] });
+        move |request: &Value| match request["path"].as_str() {
+            Some(path) if path.ends_with("/foreign") => item.clone(),
+            Some(path) if path.ends_with("/widgets") => list.clone(),
+            _ => resources.clone(),
+        }
+    };
+    let other = Webhook::start(foreign).await?;
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": { "name": "other-server" },
+        "spec": { "type": "ExternalName", "externalName": "localhost" },
+    });
+    cluster.create("/api/v1/namespaces/default/services", "owner", &service).await?;
+    let api_service = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": { "name": format!("v1.{}", widgets.group) },
+        "spec": {
+            "group": widgets.group, "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 10,
+            "service": { "namespace": "default", "name": "other-server", "port": other.port() },
+            "insecureSkipTLSVerify": true,
+        },
+    });
+    cluster.create(API_SERVICES, "owner", &api_service).await?;
+    eventually(SOON, "the other server's object is served", async || {
+        let list = cluster.get(&widgets.collection("v1")).await;
+        Ok(list.ok().filter(|list| list["items"][0]["metadata"]["name"] == "foreign"))
+    })
+    .await?;
+
+    widgets.define(defaulted()).await?;
+    let condition = widgets.persisted("NotServed", SOON).await?;
+    ensure!(condition.message.contains("default/other-server"), "{}", condition.message);
+    stage.scene.barrier().await?;
+    let verbs = ["get", "list", "watch", "patch", "update", "create"];
+    let requests = stage.scene.requests_to(&widgets.group, &verbs)?;
+    ensure!(requests == 0, "{requests} requests reached another server");
+
+    // Once the API server serves the CRD itself, it is like any other.
+    cluster.delete(&format!("{API_SERVICES}/v1.{}", widgets.group)).await?;
+    eventually(SOON, "the CRD's objects are served", async || {
+        let list = cluster.get(&widgets.collection("v1")).await;
+        Ok(list.ok().filter(|list| list["items"].as_array().is_some_and(Vec::is_empty)))
+    })
+    .await?;
+    widgets.create("widget").await?;
+    let mut upgraded = defaulted();
+    upgraded["properties"]["spec"]["properties"]["late"] = json!({ "type": "integer", "default": 1 });
+    widgets.define(upgraded).await?;
+    widgets.persisted("AllPersisted", SOON).await?;
+    ensure!(widgets.raw("widget").await?["spec"]["late"] == 1);
+    Ok(())
+}
+
+/// The API server does not establish a CRD whose kind another one in the group has, and serves none of its objects.
+async fn names_that_are_taken(stage: &Stage, name: &'static str) -> Result<()> {
+    let widgets = stage.widgets(name).await?;
+    widgets.define(plain()).await?;
+    let mut taken = crd(&widgets.group, "Widget", &[("v1", true, defaulted())]);
+    let gadgets = format!("gadgets.{}", widgets.group);
+    taken["metadata"]["name"] = json!(gadgets);
+    taken["spec"]["names"] = json!({ "kind": "Widget", "plural": "gadgets", "singular": "gadget" });
+    widgets.cluster.create(CRDS, "author", &taken).await?;
+    let condition = widgets.cluster.persisted(&gadgets, "NotServed", SOON).await?;
+    ensure!(condition.message.contains("NamesAccepted"), "{}", condition.message);
+    stage.scene.barrier().await?;
+    ensure!(widgets.cluster.condition(&gadgets, "Established").await?.is_some_and(|it| it.status == "False"));
+
+    // With names of its own it is like any other.
+    let names = json!({ "spec": { "names": { "kind": "Gadget", "listKind": "GadgetList" } } });
+    let path = format!("{CRDS}/{gadgets}");
+    widgets.cluster.patch(&path, Patch::Merge, "author", &names).await?.ok()?;
+    widgets.cluster.persisted(&gadgets, "AllPersisted", SOON).await.map(drop)
 }
 
 async fn same_plural(stage: &Stage, name: &'static str) -> Result<()> {

@@ -28,7 +28,7 @@ use self::progress::Line;
 use super::etcd::on_its_record;
 use super::sample::LimitArg;
 use super::signals::Signals;
-use super::{failure, scope};
+use super::{failure, scope, serves_its_objects};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 use crate::commands::values::{PaceArg, in_flight};
@@ -212,12 +212,7 @@ impl Persist {
         if let Some(message) = judge(&document["spec"]).message() {
             bail!("the schema is not structural, so the server applies no defaults: {message}");
         }
-        if crd.is_shadowed() {
-            bail!(
-                "the API server serves the group {} itself; this CRD's defaults would reach built-in objects",
-                crd.group()
-            );
-        }
+        serves_its_objects(work.cluster, &crd).await?;
         let verbs: &[Verb] = if self.dry_run { &[Verb::List] } else { &[Verb::Get, Verb::List, Verb::Patch] };
         // Where the server does not answer that, it is found out by trying.
         if let Ok(Some(missing)) = work.cluster.missing_in(&crd.resource(), &work.scope, verbs).await {

@@ -91,7 +91,10 @@ fn a_file_has_policies_that_can_be_read() {
         (policy("a", "{mode: Dream}"), "--policy: stdin: spec cannot be read: unknown variant `Dream`"),
         (policy("''", "{}"), "--policy: stdin: metadata.name is missing"),
         (twice, "--policy: stdin, document 2: DefaultsPolicy a was given before"),
-        ("apiVersion: v1\nkind: Pod\n".to_owned(), "--policy: stdin: contains no DefaultsPolicy: found Pod of v1"),
+        (
+            "apiVersion: v1\nkind: Pod\n".to_owned(),
+            "--policy: stdin: contains no DefaultsPolicy: found Pod of v1",
+        ),
         (String::new(), "--policy: stdin: contains no DefaultsPolicy"),
     ] {
         let found = read(&text).err().expect("an error");

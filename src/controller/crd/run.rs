@@ -21,6 +21,7 @@ use crate::controller::state::open_report::OpenReport;
 use crate::controller::state::rejected::Rejected;
 use crate::controller::status::message;
 use crate::domain::condition::Reason;
+use crate::domain::crd::names_refused;
 use crate::domain::rbac::Verb;
 
 /// The same where none is missing: what is taken away later is noticed by [`Permissions`] as long as anything goes on.
@@ -30,6 +31,9 @@ const CONVERT_AGAIN: Duration = Duration::from_secs(30);
 /// The longest wait for a resource that is not served, as while a CRD is established, or again after a restore: the API server
 /// says so without a look at etcd, and nothing else shows when it is over.
 const SERVED_AGAIN: Duration = Duration::from_secs(10);
+/// The wait where another server answers for the CRD: nothing shows when that is over.
+const SERVED_BY_CRD_AGAIN: Duration = Duration::from_secs(600);
+
 /// What is to be done next about a CRD.
 #[derive(Debug)]
 pub(in crate::controller) enum Next {
@@ -102,7 +106,18 @@ impl CrdTask {
     /// Makes a pass over the objects and then watches them, until something ends it; returns what to do next.
     pub(in crate::controller) async fn run(&mut self, open: &OpenReport) -> Next {
         let Err(error) = self.pass_and_watch(open).await;
-        Box::pin(self.handle_error(&error)).await
+        Box::pin(async {
+            let error = if error.is_not_served() { self.why_not_served(error).await } else { error };
+            self.handle_error(&error).await
+        })
+        .await
+    }
+
+    /// Whether it is for the CRD's names that its objects are not served.
+    async fn why_not_served(&self, error: TaskError) -> TaskError {
+        let document = self.cluster.crd(self.crd.name()).await.ok().flatten();
+        let refused = document.as_ref().and_then(names_refused);
+        refused.map_or(error, |reason| TaskError::NamesRefused(reason.to_owned()))
     }
 
     /// Reports why it cannot go on; returns what to do next.
@@ -113,6 +128,8 @@ impl CrdTask {
                 info!(reason = %error, "waiting for the permission");
                 Next::Permission(missing.verbs.clone())
             }
+            TaskError::ServedElsewhere(_) => Next::Wait(SERVED_BY_CRD_AGAIN),
+            TaskError::NamesRefused(_) => Next::Wait(self.backoff.failed(None)),
             TaskError::Interrupted(
                 SweepError::TooManyRejected(_) | SweepError::Stop(StopReason::OwnersLost { .. }),
             ) => {
@@ -125,7 +142,7 @@ impl CrdTask {
                 let wait = self.backoff.failed(failed.retry_after());
                 let longest = if error.is_failed_conversion() {
                     CONVERT_AGAIN
-                } else if failed.code() == Some(404) {
+                } else if error.is_not_served() {
                     SERVED_AGAIN
                 } else {
                     wait
@@ -192,7 +209,7 @@ impl CrdTask {
         Err(error)
     }
 
-    /// Checks permissions and makes a pass, within one span.
+    /// Checks permissions and whose objects are served, and makes a pass, within one span.
     async fn traced_pass(
         &mut self,
         open: &OpenReport,
@@ -202,6 +219,7 @@ impl CrdTask {
         let report = self.status_writer.report().cloned();
         let pass = async {
             self.check_permissions().await?;
+            self.check_server().await?;
             self.pass(open, checkpoint, report.as_ref()).await
         };
         let ended = pass.instrument(span.clone()).await;

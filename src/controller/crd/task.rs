@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::api::{Mode, Pause, Settings};
-use crate::cluster::{Backoff, Cluster, MissingPermissions, Pace, Permissions, Scope};
+use crate::cluster::{Backoff, Cluster, MissingPermissions, Pace, Permissions, Scope, api_services};
 use crate::controller::crd::check::SchemaFindings;
 use crate::controller::crd::restore_check::RestoreCheck;
 use crate::controller::crd::retry::Retries;
@@ -207,6 +207,18 @@ impl CrdTask {
         match self.cluster.missing(&self.crd.resource(), verbs).await? {
             Some(missing) => Err(TaskError::Forbidden(missing)),
             None => Ok(()),
+        }
+    }
+
+    /// Asks whether requests for the CRD's objects reach those, and not the objects of another API server.
+    pub(in crate::controller) async fn check_server(&self) -> Result<(), TaskError> {
+        match self.cluster.served_elsewhere(&self.crd).await {
+            Ok(None) => Ok(()),
+            Ok(Some(elsewhere)) => Err(TaskError::ServedElsewhere(elsewhere)),
+            Err(error) if error.code() == Some(403) => {
+                Err(TaskError::Forbidden(MissingPermissions::of(&api_services(), vec![Verb::Get])))
+            }
+            Err(error) => Err(error.into()),
         }
     }
 }
