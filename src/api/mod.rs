@@ -25,7 +25,7 @@ pub use embedded_schema::{
 pub use policy::{DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, PolicyConflict, Settings};
 pub use report::{
     ChangedDefault, ClearedObject, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
-    DefaultsReportStatus, DroppedField, Exceptions, ObjectProblem, PreviousDefaults,
+    DefaultsReportStatus, DroppedField, Exceptions, LostOwners, ObjectProblem, PreviousDefaults,
 };
 pub use selector::CrdSelector;
 

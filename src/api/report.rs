@@ -92,6 +92,10 @@ pub struct DefaultsReportStatus {
     /// The objects that `through` does not cover. The lists below name only the first of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exceptions: Option<Exceptions>,
+    /// The write that made the API server drop field owners. Etch writes no object of the CRD until its defaults change, or until
+    /// somebody deletes this report and restarts Etch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owners_lost: Option<LostOwners>,
     /// How many objects there were, by result.
     #[serde(default)]
     pub counts: Counts,
@@ -127,6 +131,17 @@ pub struct DefaultsReportStatus {
     /// The defaults of earlier schemas, newest first; at most three.
     #[serde(default)]
     pub previous: Vec<PreviousDefaults>,
+}
+
+/// A write that made the API server drop field owners.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LostOwners {
+    /// The object, as `namespace/name`.
+    pub object: String,
+    /// The field managers whose entries are gone: the first 10.
+    #[serde(default)]
+    pub managers: Vec<String>,
 }
 
 /// Objects, as Bloom filters: the number of probes in the first byte, then the bits. The members are the first 64 bits of

@@ -3,12 +3,16 @@
 
 use std::time::Duration;
 
+use crate::api::LostOwners;
 use crate::cluster::{CallError, MissingPermissions, ServedElsewhere};
 use crate::controller::crd::check::SchemaFindings;
 use crate::controller::crd::sweep::SweepError;
 use crate::controller::object::reconcile::StopReason;
 use crate::controller::status::message::{crd_status, forbidden};
 use crate::domain::condition::{CrdStatus, Reason};
+
+/// How many field managers a report names whose entries are gone.
+const MANAGERS: usize = 10;
 
 /// Why a task has to begin again.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +61,13 @@ pub(in crate::controller) enum Error {
     Panicked,
 }
 
+impl From<LostOwners> for TaskError {
+    fn from(lost: LostOwners) -> Self {
+        let LostOwners { object, managers } = lost;
+        Self::Interrupted(SweepError::Stop(StopReason::OwnersLost { object, managers }))
+    }
+}
+
 impl Error {
     /// How long the server asked us to wait.
     pub(in crate::controller) fn retry_after(&self) -> Option<Duration> {
@@ -74,6 +85,17 @@ impl TaskError {
             Self::Interrupted(SweepError::List(CallError::Refused(refusal)))
             | Self::Watch(CallError::Refused(refusal)) => refusal.is_failed_conversion(),
             _ => false,
+        }
+    }
+
+    /// The write that lost owners, where that is why, as the report keeps it.
+    pub(in crate::controller) fn owners_lost(&self) -> Option<LostOwners> {
+        match self {
+            Self::Interrupted(SweepError::Stop(StopReason::OwnersLost { object, managers })) => {
+                let managers = managers.iter().take(MANAGERS).cloned().collect();
+                Some(LostOwners { object: object.clone(), managers })
+            }
+            _ => None,
         }
     }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::pass_status::{set_default, set_policy};
 use super::server::{Answer, Request};
-use super::world::{CRDS, THINGS, World, crd_named, is_write, thing};
+use super::world::{CRDS, THINGS, World, crd_named, filled, is_write, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const CRD: &str = "things.example.com";
@@ -154,4 +154,35 @@ async fn a_report_has_a_bounded_size_whatever_is_wrong_with_an_object() {
     let longest = log.of(|request| request.path.contains("defaultsreports"));
     let longest = longest.iter().map(|request| request.body.to_string().len()).max();
     assert!(longest <= Some(64 * 1024), "{longest:?} bytes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_write_that_lost_owners_a_restart_costs_no_owners_of_another_object() {
+    let world = world(5, 0);
+    world.loses(|world, request| {
+        let name = request.path.rsplit('/').next().filter(|_| is_write(request))?;
+        let mut wiped = filled(&world.stored(THINGS, name)?);
+        wiped["metadata"]["resourceVersion"] = json!("1000");
+        wiped["metadata"]["managedFields"] = json!([]);
+        Some(Answer::json(wiped))
+    });
+    let log = world.operate(5 * MINUTE).await;
+    let said = world.persisted();
+    let expected =
+        "False ObjectsRejected: a write to ns/o00000 made the API server drop the field owners [\"user\"]";
+    assert!(said.starts_with(expected), "{said}");
+    assert_eq!(log.count(is_write), 1);
+    let lost = json!({ "object": "ns/o00000", "managers": ["user"] });
+    assert_eq!(world.report(CRD).expect("a report")["status"]["ownersLost"], lost);
+    for _ in 0..2 {
+        let log = world.operate(5 * MINUTE).await;
+        assert_eq!((log.count(is_write), world.persisted()), (0, said.clone()));
+    }
+
+    // Other defaults are another matter.
+    world.loses(|_, _| None);
+    set_default(&world, 2, Some(2));
+    world.operate(5 * MINUTE).await;
+    assert!(world.persisted().starts_with("True AllPersisted: 5 of 5"), "{}", world.persisted());
+    assert!(world.report(CRD).expect("a report")["status"]["ownersLost"].is_null());
 }

@@ -83,6 +83,11 @@ impl CrdTask {
             self.report_idle(&open, state, report).await;
             return Ok(Next::Idle);
         }
+        // A restart must not cost the owners of one more object.
+        let about_this = report.as_ref().filter(|report| open.state.is_about(report));
+        if let Some(lost) = about_this.and_then(|report| report.owners_lost.clone()) {
+            return Ok(self.handle_error(&lost.into()).await);
+        }
         let recorded = report.as_ref().filter(|_| !self.is_restored);
         let checkpoint = self.checkpoint.take().or_else(|| Checkpoint::from_report(recorded?, &self.crd));
         // Where no default is left and none is followed, nothing is written: what is only counted need not settle.
@@ -307,6 +312,7 @@ impl CrdTask {
             Some(report) => open.state.with_state(report, state),
             None => open.state.idle(state),
         };
+        let status = DefaultsReportStatus { owners_lost: error.owners_lost(), ..status };
         self.status_writer.write_report(status).await;
     }
 }

@@ -224,6 +224,7 @@ impl ReportState {
             finished: times.finished.map(Time),
             through: through.map(|through| through.to_string()),
             upto: None,
+            owners_lost: None,
             exceptions: through.and(tally).and_then(Tally::reported_exceptions),
             counts: tally.map(Tally::counts).unwrap_or_default(),
             defaults: self
