@@ -99,6 +99,8 @@ async fn play(mut rig: Option<Rig>, plans: Vec<Plan>, tally: &mut Tally) -> Resu
     // A kill changes what others ask for after it.
     for together in batches(missed, |plan| plan.is_for_all() || plan.kills()) {
         let missed = play_together(&mut rig, &together, tally).await?;
+        let (late, missed): (Vec<_>, Vec<_>) = missed.into_iter().partition(Plan::may_be_late);
+        late.iter().for_each(|plan| println!("{plan:?} came too late: users had stored the default"));
         tally.broken.extend(missed.iter().map(|plan| format!("{plan:?} found no request to befall")));
     }
     Ok(())

@@ -191,6 +191,12 @@ impl Plan {
             && (self.fault.is_none() || has_struck(2 * number + 1))
     }
 
+    /// Whether it depends on who comes first if there is a request for it: where a user stores the default, Etch need not.
+    pub(crate) fn may_be_late(&self) -> bool {
+        let spot = self.fault.map(|(spot, _)| spot).or(self.deed.map(|(spot, _)| spot));
+        self.workload == Workload::Users && spot.is_some_and(|spot| spot.place == Place::Objects)
+    }
+
     /// Whether all other plans feel it.
     pub(crate) fn kills(&self) -> bool {
         self.fault.is_some_and(|(_, fault)| matches!(fault, Fault::KillBefore | Fault::KillAfter))
