@@ -123,12 +123,16 @@ async fn recreated_with_another_scope(stage: &Stage, name: &'static str) -> Resu
     let first = widgets.persisted("AllPersisted", SOON).await?;
     let path = format!("{CRDS}/{}", widgets.crd());
     widgets.cluster.delete(&path).await?;
-    eventually(SOON, "the CRD is gone", async || Ok(widgets.cluster.get(&path).await.is_err().then_some(())))
-        .await?;
+    // What is served still is the old CRD, of which the server takes leave at its leisure.
+    let collection = format!("/apis/{}/v1/widgets", widgets.group);
+    eventually(SOON, "the CRD is gone, and served no more", async || {
+        let is_there = widgets.cluster.get(&path).await.is_ok();
+        Ok((!is_there && widgets.cluster.get(&collection).await.is_err()).then_some(()))
+    })
+    .await?;
     let mut second = crd(&widgets.group, "Widget", &[("v1", true, plain())]);
     second["spec"]["scope"] = json!("Cluster");
     widgets.cluster.apply_crd(&second).await?;
-    let collection = format!("/apis/{}/v1/widgets", widgets.group);
     widgets.cluster.create(&collection, "owner", &widgets.widget("v1", "wide")).await?;
     let mut third = crd(&widgets.group, "Widget", &[("v1", true, defaulted())]);
     third["spec"]["scope"] = json!("Cluster");
