@@ -74,11 +74,8 @@ pub(crate) async fn each(
 
 /// Makes sure that requests for a CRD's objects reach those. Where nobody may read APIServices, that is taken for granted.
 pub(crate) async fn serves_its_objects(cluster: &Cluster, crd: &Crd) -> Result<()> {
-    if crd.is_shadowed() {
-        bail!(
-            "the API server serves the group {} itself; this CRD's defaults would reach built-in objects",
-            crd.group()
-        );
+    if let Some(shadowed) = crd.shadowed() {
+        bail!("{shadowed}");
     }
     match cluster.served_elsewhere(crd).await {
         Ok(Some(elsewhere)) => bail!("{elsewhere}"),

@@ -191,6 +191,12 @@ impl Crd {
         BUILT_IN.contains(&self.group.as_str())
     }
 
+    /// The same in words, for whoever refuses such a CRD; none where its group is its own.
+    pub fn shadowed(&self) -> Option<String> {
+        let text = "itself; this CRD's defaults would reach built-in objects";
+        self.is_shadowed().then(|| format!("the API server serves the group {} {text}", self.group))
+    }
+
     /// `CronTab`
     pub fn kind(&self) -> &str {
         &self.kind

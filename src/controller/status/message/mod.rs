@@ -38,22 +38,14 @@ pub(in crate::controller) fn without_objects(
         let message = format!("DefaultsPolicy {} has mode: Ignore", settings.policy);
         return status(None, Reason::Ignored, message);
     }
-    if crd.is_shadowed() {
-        return status(Some(false), Reason::NotServed, shadowed(crd));
+    if let Some(shadowed) = crd.shadowed() {
+        return status(Some(false), Reason::NotServed, shadowed);
     }
     if !crd.storage().served {
         let message = format!("the storage version {} is not served", crd.storage().name);
         return status(Some(false), Reason::NotServed, message);
     }
     None
-}
-
-/// Why nothing is read or written for a CRD in a group of the API server's own.
-pub(in crate::controller) fn shadowed(crd: &Crd) -> String {
-    format!(
-        "the API server serves the group {} itself; this CRD's defaults would reach built-in objects",
-        crd.group()
-    )
 }
 
 /// The status of a CRD whose schema is not structural, or cannot be read at all.
