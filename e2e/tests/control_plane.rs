@@ -13,6 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use e2e::cluster::{GUARD, eventually};
 use e2e::control_plane::{ControlPlane, Kubernetes, Options, object_key, read_kubeconfig};
 use k8s_openapi::{
     api::{
@@ -55,7 +56,8 @@ async fn two_servers_share_one_etcd_and_leave_nothing_behind() -> Result<()> {
     let written = create(widgets(&first), widget("one")).await?;
     // The second server may hear of the CRD a little later.
     let seen =
-        eventually("the widget", async || Ok(widgets(&second).get_opt("one").await.ok().flatten())).await?;
+        eventually(GUARD, "the widget", async || Ok(widgets(&second).get_opt("one").await.ok().flatten()))
+            .await?;
     assert_eq!(seen, written);
     let etcd = control_plane.etcd();
     let raw = etcd.raw_object("example.com", "widgets", Some("default"), "one").await?;
@@ -71,7 +73,7 @@ async fn two_servers_share_one_etcd_and_leave_nothing_behind() -> Result<()> {
         .await?;
     let listed = etcd.list("/registry/example.com/widgets/").await?;
     assert_eq!(listed.iter().map(|value| &value.key).collect::<Vec<_>>(), [&key, &planted]);
-    eventually("the planted widget", async || Ok(widgets(&first).get_opt("two").await?)).await?;
+    eventually(GUARD, "the planted widget", async || Ok(widgets(&first).get_opt("two").await?)).await?;
 
     // Each server keeps its own audit log, and what was answered is in it.
     assert_eq!(widgets_created(&control_plane.audit_log(0))?, 1);
@@ -127,7 +129,8 @@ async fn a_service_account_has_the_rights_that_rbac_gives() -> Result<()> {
     let user = who.status.and_then(|status| status.user_info).and_then(|user| user.username);
     assert_eq!(user.as_deref(), Some("system:serviceaccount:team:robot"));
     let configmaps = Api::<ConfigMap>::namespaced(robot.clone(), "team");
-    eventually("the role to count", async || Ok(configmaps.list(&ListParams::default()).await.ok())).await?;
+    eventually(GUARD, "the role to count", async || Ok(configmaps.list(&ListParams::default()).await.ok()))
+        .await?;
     let secrets = Api::<Secret>::namespaced(robot, "team").list(&ListParams::default()).await;
     assert!(matches!(secrets, Err(kube::Error::Api(status)) if status.code == 403));
     Ok(())
@@ -247,17 +250,6 @@ fn widgets_created(log: &Path) -> Result<usize> {
         event["responseStatus"]["code"] == 201 && event["objectRef"]["resource"] == "widgets"
     };
     Ok(events.iter().filter(created).count())
-}
-
-async fn eventually<T>(what: &str, attempt: impl AsyncFn() -> Result<Option<T>>) -> Result<T> {
-    let start = Instant::now();
-    loop {
-        if let Some(found) = attempt().await? {
-            return Ok(found);
-        }
-        ensure!(start.elapsed() < GONE, "waited in vain for {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 async fn create<K>(api: Api<K>, object: Value) -> Result<K>
