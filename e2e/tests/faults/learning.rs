@@ -10,6 +10,8 @@ use crate::plan::{Place, Plan, Spot};
 use crate::users::{DEEDS, Deed};
 use crate::workload::{WORKLOADS, Workload, name};
 
+/// How many times each lesson is played: what not each of them shows is left to chance.
+const LESSONS: usize = 3;
 /// How many requests of a kind are met each, where there is no end to their number.
 const REPEATED: usize = 3;
 /// The same for the events of one watch.
@@ -34,6 +36,18 @@ pub(crate) fn lessons() -> Vec<Plan> {
         let spot = Spot { place: Place::Objects, object: Some(0), nth, times: 1 };
         all.push(Plan { workload, deed: Some((spot, Deed::Edit)), fault: None });
     }
+    all.repeat(LESSONS)
+}
+
+/// What all lessons of the same plan have in common, in the order of the plans.
+pub(crate) fn common(learned: Vec<Learned>) -> Vec<Learned> {
+    let mut all: Vec<Learned> = Vec::new();
+    for one in learned {
+        match all.iter_mut().find(|other| other.plan == one.plan) {
+            Some(other) => other.keep_common(&one),
+            None => all.push(one),
+        }
+    }
     all
 }
 
@@ -53,6 +67,22 @@ impl Learned {
                 .into_iter()
                 .map(|place| (place, events(place)))
                 .collect(),
+        }
+    }
+
+    /// Forgets what another lesson of the same plan does not show.
+    fn keep_common(&mut self, other: &Self) {
+        self.writes.retain(|index, count| {
+            *count = other.writes.get(index).map_or(0, |others| *others.min(count));
+            *count > 0
+        });
+        for (place, count) in &mut self.counts {
+            *count = other.counts[place].min(*count);
+        }
+        for (place, watches) in &mut self.events {
+            let others = &other.events[place];
+            watches.truncate(others.len());
+            watches.iter_mut().zip(others).for_each(|(events, others)| *events = *others.min(events));
         }
     }
 

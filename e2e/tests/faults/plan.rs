@@ -8,7 +8,7 @@ use crate::users::Deed;
 use crate::workload::{GROUP, Workload, name};
 
 /// A workload and what befalls it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Plan {
     pub(crate) workload: Workload,
     /// What a user does at a request, which waits until that is done.
@@ -189,12 +189,6 @@ impl Plan {
         };
         (self.deed.is_none() || has_struck(2 * number))
             && (self.fault.is_none() || has_struck(2 * number + 1))
-    }
-
-    /// Whether it depends on who comes first if there is a request for it: where a user stores the default, Etch need not.
-    pub(crate) fn may_be_late(&self) -> bool {
-        let spot = self.fault.map(|(spot, _)| spot).or(self.deed.map(|(spot, _)| spot));
-        self.workload == Workload::Users && spot.is_some_and(|spot| spot.place == Place::Objects)
     }
 
     /// Whether all other plans feel it.
