@@ -61,6 +61,11 @@ impl ResumingWatch {
         }
     }
 
+    /// The resource version up to which everything was delivered; none where it is no number.
+    pub fn delivered(&self) -> Option<u64> {
+        self.from.parse().ok()
+    }
+
     /// The next update. This future may be dropped at any time: nothing is lost by it, nor asked for twice.
     ///
     /// # Errors

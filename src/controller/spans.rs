@@ -115,7 +115,7 @@ pub(in crate::controller) fn conclude(
         Ok(
             Outcome::Written { .. }
             | Outcome::Followed(_)
-            | Outcome::AlreadyStored
+            | Outcome::AlreadyStored(_)
             | Outcome::Gone
             | Outcome::Conflict
             | Outcome::Unproved

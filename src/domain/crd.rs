@@ -42,6 +42,9 @@ const BUILT_IN: [&str; 23] = [
     "storagemigration.k8s.io",
 ];
 
+/// The field that a create drops where it is a subresource.
+pub const STATUS: &str = "status";
+
 /// One CRD with the schemas of all its versions.
 #[derive(Debug)]
 pub struct Crd {
@@ -56,6 +59,7 @@ pub struct Crd {
     versions: Vec<Version>,
     storage: usize,
     versions_disagree: bool,
+    creates_drop_status: bool,
     stored_elsewhere: bool,
     invalid_defaults: Vec<Path>,
     compiled: Compiled,
@@ -69,6 +73,11 @@ pub struct Version {
     pub name: String,
     /// Whether the API server serves it.
     pub served: bool,
+    /// Whether `status` is a subresource: a create through this version drops it (fact D11).
+    pub status_subresource: bool,
+    /// Whether a write through this version may store an object without a default that the storage version shows: it has another
+    /// schema (fact W10), or a webhook converts it, which may be older than the CRD.
+    pub may_drop_defaults: bool,
     /// Its schema; one that says nothing where the CRD gives none.
     pub schema: Schema,
 }
@@ -142,10 +151,15 @@ impl Crd {
         let compiled = Compiled::new(&versions[storage].schema);
         let breakable_scopes = BreakableScopes::of(&versions[storage].schema);
         let stored_schema = schema_document(&documents[storage]);
-        let versions_disagree =
-            documents.iter().zip(&versions).enumerate().any(|(index, (document, version))| {
-                index != storage && version.served && !same(schema_document(document), stored_schema)
-            });
+        let converted_by_webhook = spec["conversion"]["strategy"] == "Webhook";
+        for (index, (document, version)) in documents.iter().zip(&mut versions).enumerate() {
+            let is_another = converted_by_webhook || !same(schema_document(document), stored_schema);
+            version.may_drop_defaults = index != storage && is_another;
+        }
+        let served = || versions.iter().filter(|version| version.served);
+        let versions_disagree = served().any(|version| version.may_drop_defaults);
+        let creates_drop_status =
+            compiled.has_default_within(STATUS) && served().any(|version| version.status_subresource);
         Ok(Self {
             name: text(document, &["metadata", "name"]).ok_or(malformed("metadata.name", "a name"))?,
             uid: text(document, &["metadata", "uid"]).unwrap_or_default(),
@@ -154,12 +168,13 @@ impl Crd {
             kind: text(spec, &["names", "kind"]).ok_or(malformed("spec.names.kind", "a kind"))?,
             plural: text(spec, &["names", "plural"]).ok_or(malformed("spec.names.plural", "a plural"))?,
             namespaced: spec["scope"] != "Cluster",
-            converted_by_webhook: spec["conversion"]["strategy"] == "Webhook",
+            converted_by_webhook,
             stored_elsewhere: stored_elsewhere(document, &versions[storage].name),
             invalid_defaults: invalid_defaults(&versions),
             versions,
             storage,
             versions_disagree,
+            creates_drop_status,
             compiled,
             breakable_scopes,
         })
@@ -258,10 +273,21 @@ impl Crd {
         &self.invalid_defaults
     }
 
-    /// Whether a served version has another schema than the storage version: a write through it may drop what only the
-    /// storage version knows (fact W10).
+    /// Whether a write through a served version may store an object without a default that the storage version shows: see
+    /// [`Version::may_drop_defaults`].
     pub fn versions_disagree(&self) -> bool {
         self.versions_disagree
+    }
+
+    /// Whether a created object may lack defaults at or below `status` that every read shows: see
+    /// [`Version::status_subresource`].
+    pub fn creates_drop_status(&self) -> bool {
+        self.creates_drop_status
+    }
+
+    /// Whether the storage version has a default at or below `status`.
+    pub fn has_status_default(&self) -> bool {
+        self.compiled.has_default_within(STATUS)
     }
 
     /// Whether an owner at this version names fields in the storage version's terms. A conversion webhook may rename any.
@@ -290,7 +316,13 @@ fn version(document: &Value) -> Result<Version, CrdError> {
     let name = text(document, &["name"]).ok_or(malformed("spec.versions[].name", "a name"))?;
     let schema = Schema::parse(schema_document(document))
         .map_err(|source| CrdError::Schema { version: name.clone(), source })?;
-    Ok(Version { served: document.get("served") == Some(&Value::Bool(true)), name, schema })
+    Ok(Version {
+        served: document.get("served") == Some(&Value::Bool(true)),
+        status_subresource: document["subresources"]["status"].is_object(),
+        may_drop_defaults: false,
+        name,
+        schema,
+    })
 }
 
 fn stored_elsewhere(document: &Json, storage: &str) -> bool {

@@ -55,6 +55,11 @@ impl Compiled {
         !self.root.is_leaf()
     }
 
+    /// Whether filling can change this field of an object, or anything below it.
+    pub fn has_default_within(&self, field: &str) -> bool {
+        self.root.properties.iter().any(|(name, node)| **name == *field && !node.is_idle())
+    }
+
     /// Two schemas with the same digest fill every object alike.
     pub fn digest(&self) -> Digest {
         self.digest

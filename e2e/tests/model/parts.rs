@@ -399,11 +399,11 @@ impl Parts {
             Answer::Refused(_) => None,
         });
         match outcome {
-            Outcome::Written { resource_version } => {
+            Outcome::Written { resource_version, .. } => {
                 End::Written(resource_version.parse().expect("the model's versions are numbers"))
             }
             Outcome::Followed(_) => End::Followed(last.expect("it was answered with an object")),
-            Outcome::AlreadyStored => End::AlreadyStored,
+            Outcome::AlreadyStored(_) => End::AlreadyStored,
             Outcome::Gone => End::Gone,
             Outcome::Conflict | Outcome::Harmful { .. } => End::Again,
             Outcome::Unproved => End::Unproved,

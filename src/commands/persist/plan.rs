@@ -73,7 +73,7 @@ impl Persist {
                 counts.objects += 1;
                 let mut broken = Vec::new();
                 let (action, reason, paths) = match decide(&object, crd, &self.terms(), record) {
-                    Plan::Stored => {
+                    Plan::Stored(_) => {
                         counts.already_stored += 1;
                         continue;
                     }

@@ -129,7 +129,7 @@ impl Writer<'_> {
             self.store.cluster.metrics().write(counted(&outcome));
             permit.finish(pressure(&outcome), None);
             let asked = match outcome {
-                Ok(Outcome::Written { resource_version }) => {
+                Ok(Outcome::Written { resource_version, .. }) => {
                     match self.proved(schema, &object, &resource_version).await? {
                         Some(kept) => return Ok(kept),
                         None => None,
@@ -149,7 +149,7 @@ impl Writer<'_> {
                 Ok(Outcome::OwnersLost { managers }) => return Err(owners_lost(&object, &managers)),
                 Ok(
                     Outcome::Followed(_)
-                    | Outcome::AlreadyStored
+                    | Outcome::AlreadyStored(_)
                     | Outcome::Conflict
                     | Outcome::Unproved
                     | Outcome::Altered

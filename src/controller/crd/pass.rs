@@ -163,7 +163,11 @@ impl CrdTask {
         let now_known = open.state.status("", &last.tally, None, times);
         // A verification is one of all objects, so the record moves with it: what is held or rejected by now may have been written
         // since, through a server that lagged behind, and nothing but the record would keep it from being taken for stored.
-        let unchanged = report.filter(|report| !verifies && asked == 0 && is_same(&now_known, report));
+        // Under another generation, other versions may be served: what was written before it was judged now, and is not to be judged again.
+        let is_current =
+            |report: &&DefaultsReportStatus| !self.writes() || report.generation == self.crd.generation();
+        let unchanged =
+            report.filter(is_current).filter(|report| !verifies && asked == 0 && is_same(&now_known, report));
         let finished_through = if unchanged.is_some() || keeps_record { covered } else { through };
         verified.record.servers_lag = false;
         if let Some(through) = finished_through {

@@ -54,6 +54,8 @@ enum LatestEvent {
 pub(in crate::controller) struct ObjectQueue<'a> {
     reconciler: ObjectReconciler<'a>,
     record: Arc<Record>,
+    /// The same for an object that was processed before it changed.
+    of_known: Arc<Record>,
     under_way: FuturesUnordered<BoxFuture<'a, Ended>>,
     ended: VecDeque<Ended>,
     /// The objects that are under way, by uid. Each is reconciled once at a time, so that its last state is the one that counts.
@@ -76,6 +78,7 @@ impl<'a> ObjectQueue<'a> {
     pub(in crate::controller) fn new(reconciler: ObjectReconciler<'a>, record: Record) -> Self {
         Self {
             reconciler,
+            of_known: Arc::new(record.of_known_object()),
             record: Arc::new(record),
             under_way: FuturesUnordered::new(),
             ended: VecDeque::new(),
@@ -93,6 +96,7 @@ impl<'a> ObjectQueue<'a> {
 
     /// What is on record from now on.
     pub(in crate::controller) fn set_record(&mut self, record: Record) {
+        self.of_known = Arc::new(record.of_known_object());
         self.record = Arc::new(record);
     }
 
@@ -125,7 +129,9 @@ impl<'a> ObjectQueue<'a> {
         }
         let delay = self.rewrites.delay(object.uid()).max(self.mutations.delay(object.uid()));
         if delay.is_zero() {
-            let (reconciler, record) = (self.reconciler, self.record.clone());
+            let is_new = self.new.contains(object.uid());
+            let record = if is_new { &self.record } else { &self.of_known };
+            let (reconciler, record) = (self.reconciler, record.clone());
             let identity = object.identity();
             self.active.insert(identity.uid.clone(), LatestEvent::Nothing);
             self.under_way.push(Box::pin(async move {
@@ -173,6 +179,11 @@ impl<'a> ObjectQueue<'a> {
         if self.in_again.insert(identity.clone()) {
             self.again.push_back(identity);
         }
+    }
+
+    /// Whether every object that changed was reconciled, apart from those that wait for a time of their own.
+    pub(in crate::controller) fn is_idle(&self) -> bool {
+        self.active.is_empty() && self.ended.is_empty() && self.newest.is_none() && self.again.is_empty()
     }
 
     /// Whether objects are still to be read again.

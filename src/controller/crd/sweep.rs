@@ -377,6 +377,7 @@ async fn process_objects(
                 sweep.proved.insert(&identity.uid, resource_version);
             }
             ObjectState::Written { resource_version } => proved.insert(&identity.uid, resource_version),
+            // In these versions a later sweep takes them for stored (Proof::UnchangedSincePass).
             ObjectState::AlreadyStored => proved.insert(&identity.uid, &seen),
             ObjectState::Held(_) => sweep.left.insert(true, &identity.uid, &seen),
             ObjectState::Rejected(_) => {

@@ -142,11 +142,7 @@ impl Sweeps<'_> {
         let Self { reconciler, after, stop_after_rejected, .. } = self;
         let Stage { checkpoint, earlier } = stage;
         let tally = Mutex::new(Tally::default());
-        let beyond = Record {
-            versions_disagree: reconciler.crd.versions_disagree(),
-            cleared: checkpoint.record.cleared.clone(),
-            ..Record::default()
-        };
+        let beyond = Record { cleared: checkpoint.record.cleared.clone(), ..Record::empty(reconciler.crd) };
         let input = SweepInput {
             record: &checkpoint.record,
             upto: checkpoint.upto.as_ref(),

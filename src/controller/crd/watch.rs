@@ -62,6 +62,7 @@ impl CrdTask {
                 }
                 news = follow.next(), if queue.has_capacity() => match blind.note(news.map_err(TaskError::Watch)?) {
                     WatchUpdate::Created(object) => queue.created(object),
+                    // As our own write left it (Proof::UnchangedSincePass).
                     WatchUpdate::Applied(object) if pass.proved.take(&object) => {}
                     WatchUpdate::Applied(object) => {
                         if self.enqueue(object, pass, &mut queue) {
@@ -126,6 +127,9 @@ impl CrdTask {
                 () = self.permissions.changed() => queue.drive_while(self.check_permissions()).await?,
                 () = updates.due() => {
                     if updates.take(pass.tally.counts()) {
+                        if queue.is_idle() {
+                            self.advance_record(follow.delivered(), pass, &mut queue);
+                        }
                         pass.times.finished = Some(self.clock.second());
                         queue.drive_while(self.publish(open, pass)).await;
                         if self.has_nothing_left(&pass.tally) {
@@ -160,6 +164,16 @@ impl CrdTask {
             self.renew_record(pass, queue);
         }
         is_news
+    }
+
+    /// Moves the record to the resource version up to which every object was reconciled while watching, or excepted. Before what was
+    /// written under a changed schema is verified, it stays where the pass has put it.
+    fn advance_record(&self, delivered: Option<u64>, pass: &mut PassState, queue: &mut ObjectQueue<'_>) {
+        let is_later = delivered > pass.finished_through && pass.finished_through.is_some();
+        if is_later && self.writes() && pass.times.verify_at.is_none() {
+            pass.finished_through = delivered;
+            self.renew_record(pass, queue);
+        }
     }
 
     /// Puts the record where the numbers are.

@@ -10,7 +10,7 @@ pub(in crate::controller) fn counted(outcome: &Result<Outcome, CallError>) -> Wr
     match outcome {
         Ok(Outcome::Written { .. }) => WriteOutcome::Written,
         Ok(Outcome::Followed(_)) => WriteOutcome::Followed,
-        Ok(Outcome::AlreadyStored) => WriteOutcome::AlreadyStored,
+        Ok(Outcome::AlreadyStored(_)) => WriteOutcome::AlreadyStored,
         Ok(Outcome::Gone) => WriteOutcome::Gone,
         Ok(Outcome::Conflict) => WriteOutcome::Conflict,
         Ok(Outcome::NeedsRewrite | Outcome::Unproved | Outcome::Altered | Outcome::Mutated { .. }) => {

@@ -19,8 +19,8 @@ use crate::domain::object::Object;
 use crate::domain::object_state::{ObjectState, Skipped};
 use crate::domain::path::Path;
 use crate::domain::plan::{
-    HiddenFields, Outcome, Plan, Record, Rejection, Since, Strategy, Terms, Write, decide, has_gap, hidden,
-    likely, pinned, rewritten, unproved, with_lag_check,
+    HiddenFields, Outcome, Plan, Proof, Record, Rejection, Since, Strategy, Terms, Write, decide, has_gap,
+    hidden, likely, pinned, rewritten, unproved, with_lag_check,
 };
 use crate::domain::rbac::Verb;
 
@@ -139,13 +139,16 @@ impl ObjectReconciler<'_> {
             // Read again, it may have come from another server than before.
             self.changes.note_suspect(&object);
             let is_stored = stored.as_ref().is_some_and(|(version, _)| version == object.resource_version());
-            let plan = if is_stored { Plan::Stored } else { decide(&object, self.crd, &self.terms, record) };
+            let plan = match is_stored {
+                true => Plan::Stored(Proof::UnchangedSincePass),
+                false => decide(&object, self.crd, &self.terms, record),
+            };
             let plan = following.plan(plan, &object, self.crd, &self.terms, is_audit);
             let write = match (needs_rewrite.take(), plan) {
                 (Some(write), Plan::Write(_)) => rewritten(&object, self.crd, &self.terms, &write),
                 (None, Plan::Write(write)) => write,
                 (_, plan) => {
-                    let state = match stored.filter(|_| plan == Plan::Stored) {
+                    let state = match stored.filter(|_| matches!(plan, Plan::Stored(_))) {
                         Some((_, state)) => state,
                         None => self.state_without_write(&object, plan),
                     };
@@ -182,10 +185,10 @@ impl ObjectReconciler<'_> {
                 self.record_dropped(&object, &at_risk, outcome);
             }
             let state = match outcome {
-                Ok(Outcome::Written { resource_version }) if suspicion.altered => {
+                Ok(Outcome::Written { resource_version, .. }) if suspicion.altered => {
                     return Ok(mutated(&object, Rejection::mutated(), resource_version));
                 }
-                Ok(Outcome::Written { resource_version }) => {
+                Ok(Outcome::Written { resource_version, .. }) => {
                     if missing.is_empty() {
                         // A default that seemed to be stored was not; the answer does not show which.
                         missing.clone_from(&write.missing);
@@ -193,15 +196,15 @@ impl ObjectReconciler<'_> {
                     info!(object = %object.identity(), strategy = write.strategy.as_str(), "stored defaults");
                     ObjectState::Written { resource_version }
                 }
-                Ok(Outcome::AlreadyStored) if stored.is_some() => {
+                Ok(Outcome::AlreadyStored(_)) if stored.is_some() => {
                     ObjectState::Written { resource_version: object.resource_version().to_owned() }
                 }
-                // Proved now, by a repeat that changed nothing.
-                Ok(Outcome::AlreadyStored) if unproved => {
+                // Proved now, by a repeat that changed nothing (Proof::RepeatChangedNothing).
+                Ok(Outcome::AlreadyStored(_)) if unproved => {
                     info!(object = %object.identity(), strategy = write.strategy.as_str(), "stored defaults");
                     ObjectState::Written { resource_version: object.resource_version().to_owned() }
                 }
-                Ok(Outcome::AlreadyStored) => {
+                Ok(Outcome::AlreadyStored(_)) => {
                     missing.clear();
                     ObjectState::AlreadyStored
                 }
@@ -326,8 +329,8 @@ impl ObjectReconciler<'_> {
             | Outcome::Altered
             | Outcome::Mutated { .. }
             | Outcome::OwnersLost { .. } => true,
-            // A write that changes nothing meets nothing that it would drop (fact W1).
-            Outcome::AlreadyStored => false,
+            // Nor does etcd hold anything that such a write would drop (fact W1, Proof::WriteChangedNothing).
+            Outcome::AlreadyStored(_) => false,
             _ => return,
         };
         if dropped && !at_risk.is_empty() {
@@ -347,7 +350,7 @@ impl ObjectReconciler<'_> {
                 debug!(object = %object.identity(), reason = held.reason.as_str(), "held");
                 ObjectState::Held(held.without_keys(&self.crd.storage().schema))
             }
-            Plan::Stored | Plan::Write(_) => ObjectState::Stored,
+            Plan::Stored(_) | Plan::Write(_) => ObjectState::Stored,
         }
     }
 

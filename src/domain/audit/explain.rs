@@ -153,7 +153,7 @@ impl OperatorAction<'_> {
             }
             (_, Some(idle)) => return format!("Etch does not write: {idle}"),
             (Plan::Hold(held), None) => return format!("Etch holds the object: {}", why_held(held)),
-            (Plan::Stored, None) => return "Etch counts it as stored".to_owned(),
+            (Plan::Stored(_), None) => return "Etch counts it as stored".to_owned(),
             (Plan::Write(write), None) => write,
         };
         let how = match (write.strategy, self.rules.terms.ownership) {

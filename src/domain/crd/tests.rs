@@ -130,6 +130,38 @@ fn versions_disagree_where_a_served_one_has_another_schema() {
 }
 
 #[test]
+fn versions_disagree_while_a_webhook_converts_a_second_one_that_is_served() {
+    for (served, expected) in [(true, true), (false, false)] {
+        let mut second = version("v1beta1", false, json!({ "type": "object" }));
+        second["served"] = json!(served);
+        let mut document = document();
+        document["spec"]["versions"] = json!([version("v1", true, json!({ "type": "object" })), second]);
+        document["spec"]["conversion"] = json!({ "strategy": "Webhook" });
+        let crd = Crd::read(&Json::from(document)).expect("a CRD");
+        assert_eq!(crd.versions_disagree(), expected, "served: {served}");
+    }
+}
+
+#[test]
+fn a_create_drops_status_where_a_served_version_has_the_subresource() {
+    let size = |default: Value| json!({ "type": "object", "properties": { "size": default } });
+    let schema =
+        |field: &str| json!({ "type": "object", "properties": { field: size(json!({ "default": 1 })) } });
+    for (field, subresources, expected) in [
+        ("status", json!({ "status": {} }), true),
+        ("status", json!({ "scale": {} }), false),
+        ("status", Value::Null, false),
+        ("spec", json!({ "status": {} }), false),
+    ] {
+        let mut only = version("v1", true, schema(field));
+        only["subresources"] = subresources.clone();
+        let crd = read(with("/spec/versions", json!([only]))).expect("a CRD");
+        assert_eq!(crd.creates_drop_status(), expected, "{field} {subresources}");
+        assert_eq!(crd.has_status_default(), field == "status");
+    }
+}
+
+#[test]
 fn a_webhook_may_rename_fields_and_none_does_not() {
     for (conversion, alike) in [
         (json!(null), true),

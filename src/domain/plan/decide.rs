@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::{
-    Held, HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, Write, body, breach, hidden,
-    misfit, owned_apply, rewrite,
+    Held, HiddenFields, Hold, Ownership, Plan, Proof, Record, Skip, Strategy, Terms, Write, body, breach,
+    hidden, misfit, owned_apply, rewrite,
 };
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
@@ -37,14 +37,17 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     let must_release =
         terms.ownership == Ownership::None && owners(object).any(|owner| owner.manager == MANAGER);
     let mut missing = gaps(object, crd);
-    let is_covered = record.covers(object, crd);
-    if missing.is_empty() && !must_release && is_covered {
-        return Plan::Stored;
+    let covered = record.covers(object, crd);
+    if missing.is_empty()
+        && !must_release
+        && let Some(proof) = covered
+    {
+        return Plan::Stored(proof);
     }
     let gaps = missing.len();
     missing.extend(filled(object, crd, record.trust_claims));
     if missing.is_empty() && !must_release && !may_be_stored_elsewhere(crd, record) {
-        return Plan::Stored;
+        return Plan::Stored(Proof::NothingToFill);
     }
     if terms.hidden_fields == HiddenFields::Hold {
         let mut paths = hidden::hidden(object, crd);
@@ -64,7 +67,7 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
         return Plan::Hold(Held::new(Hold::Misfit, paths));
     }
     // What the record covers is stored, and leaving the object alone would not repair it.
-    let unproved = if is_covered { &missing[..gaps] } else { &missing[..] };
+    let unproved = if covered.is_some() { &missing[..gaps] } else { &missing[..] };
     if let Some(breach::Breach { paths, broken }) = breach::breach(object.json(), crd, unproved) {
         return Plan::Hold(Held { reason: Hold::InvalidDefaults, paths, broken });
     }
@@ -74,24 +77,6 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
         (_, true) => rewrite(object, crd, terms, missing),
         (_, false) => apply(object, crd, terms, record, missing),
     })
-}
-
-impl Record {
-    /// Whether the record says that this object, as it is, holds its defaults in etcd.
-    ///
-    /// Of one that is skipped it says nothing. Where that ends, the object is written by whoever ends it, after the pass, and
-    /// that write stores the defaults that its writer sees, save perhaps where an owner's version has none of them (fact W6).
-    pub fn covers(&self, object: &Object, crd: &Crd) -> bool {
-        let Some(through) = self.through else { return false };
-        let Some(revision) = object.revision().filter(|_| skip(object).is_none()) else { return false };
-        let is_excepted = self.exceptions.contains(object.uid());
-        if revision <= through {
-            return !is_excepted;
-        }
-        // One that was stored at an old version may have come to the storage version without the default (fact W25).
-        let may_lack = is_excepted && crd.stored_elsewhere();
-        !may_lack && !self.versions_disagree && !self.servers_lag && writes_store(object, crd)
-    }
 }
 
 /// Why an object is not to be written, whatever it lacks; none where it may be written.
@@ -108,14 +93,6 @@ pub fn unproved(object: &Object, crd: &Crd) -> Vec<Path> {
     let mut missing = gaps(object, crd);
     missing.extend(filled(object, crd, false));
     missing
-}
-
-/// Whether any write of an object at the storage version stores each default that it shows. An apply may not where an owner
-/// speaks in the terms of a version that lacks the default, or of one that is gone (facts W6, W18).
-pub fn writes_store(object: &Object, crd: &Crd) -> bool {
-    let storage = &crd.storage().name;
-    owners(object).all(|owner| owner.version() == storage)
-        || !rewrite::is_needed(object, crd, filled(object, crd, false).iter())
 }
 
 /// Whether an object that no default is missing in is to be written all the same: stored at an old version, it is read with
@@ -180,7 +157,7 @@ pub(super) fn gaps(object: &Object, crd: &Crd) -> Vec<Path> {
 /// The places that show what their default would give: only a write shows whether etcd has them.
 ///
 /// With `trust_claims`, those that an owner names are left out.
-fn filled(object: &Object, crd: &Crd, trust_claims: bool) -> Vec<Path> {
+pub(super) fn filled(object: &Object, crd: &Crd, trust_claims: bool) -> Vec<Path> {
     let schema = &crd.storage().schema;
     let speaking = owners(object).filter(|owner| crd.names_fields_alike(owner.version()));
     let (mut claims, mut paths) = (Claims::default(), Vec::new());

@@ -15,8 +15,8 @@
 use super::alteration::Alterations;
 use super::outcome::{Outcome, classify};
 use super::{
-    Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, lag_check, proof, release,
-    rewritten,
+    Proof, Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, lag_check, release,
+    repeat, rewritten,
 };
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
@@ -83,7 +83,7 @@ enum Sent {
     /// The removal of our own entry.
     Release,
     /// A repeat that must leave this resource version alone.
-    Proof(String),
+    Repeat(String),
 }
 
 impl<'a> WriteMachine<'a> {
@@ -109,6 +109,7 @@ impl<'a> WriteMachine<'a> {
             alterations.note(&answer);
         }
         match (&self.sent, self.write.strategy) {
+            // Proof::DryRunShowsAnother.
             (Sent::LagCheck, _) => match lag_check::are_stored(self.object, &answer, &self.write.doubtful) {
                 true => self.start(),
                 false => Step::Done(Outcome::Conflict),
@@ -130,13 +131,16 @@ impl<'a> WriteMachine<'a> {
                 }
             }
             (Sent::Release, _) => self.written(answer),
-            (Sent::Proof(resource_version), _) if answer.resource_version() == resource_version => {
-                Step::Done(Outcome::Written { resource_version: resource_version.clone() })
+            (Sent::Repeat(resource_version), _) if answer.resource_version() == resource_version => {
+                Step::Done(Outcome::Written {
+                    resource_version: resource_version.clone(),
+                    proof: Proof::RepeatChangedNothing,
+                })
             }
-            (Sent::Proof(_), _) if self.is_mutated() => {
+            (Sent::Repeat(_), _) if self.is_mutated() => {
                 Step::Done(Outcome::Mutated { resource_version: answer.resource_version().to_owned() })
             }
-            (Sent::Proof(_), _) => Step::Done(Outcome::Altered),
+            (Sent::Repeat(_), _) => Step::Done(Outcome::Altered),
         }
     }
 
@@ -205,13 +209,13 @@ impl<'a> WriteMachine<'a> {
         }
         let resource_version = answer.resource_version().to_owned();
         if resource_version == self.object.resource_version() {
-            return Step::Done(Outcome::AlreadyStored);
+            return Step::Done(Outcome::AlreadyStored(Proof::WriteChangedNothing));
         }
         if !self.write.prove {
-            return Step::Done(Outcome::Written { resource_version });
+            return Step::Done(Outcome::Written { resource_version, proof: Proof::WriteAnswered });
         }
-        let repeat = request(&proof(&answer, self.crd, self.write));
-        self.send(Sent::Proof(resource_version), repeat)
+        let again = request(&repeat(&answer, self.crd, self.write));
+        self.send(Sent::Repeat(resource_version), again)
     }
 }
 

@@ -83,7 +83,7 @@ impl ValueCase {
                 (ObjectState::Skipped(Skipped { why, lacks }), Vec::new())
             }
             Plan::Hold(held) => (ObjectState::Held(held), Vec::new()),
-            Plan::Stored => (ObjectState::Stored, Vec::new()),
+            Plan::Stored(_) => (ObjectState::Stored, Vec::new()),
             Plan::Write(write) => {
                 let answer = self.answer.as_ref().expect("an answer to the write");
                 let code = answer["code"].as_u64().and_then(|code| u16::try_from(code).ok());

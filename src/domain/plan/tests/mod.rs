@@ -93,7 +93,7 @@ fn run(text: &str) {
 fn assert_plan(case: &Case, crd: &crate::domain::crd::Crd, plan: &Plan) {
     let name = &case.name;
     match (&case.plan, plan) {
-        (Expected::Stored, Plan::Stored) => {}
+        (Expected::Stored, Plan::Stored(_)) => {}
         (Expected::Skip(why), Plan::Skip(skip)) => assert_eq!(format!("{skip:?}"), *why, "{name}"),
         (
             Expected::Hold { reason, paths, broken },
