@@ -1,10 +1,14 @@
 //! What Etch calls stored, where requests of others leave etcd without a default that every read shows, on a real API server; the truth is
 //! the raw value in etcd.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, GUARD, Patch, crd, eventually};
 use e2e::scene::Scene;
 use e2e::webhook::Webhook;
+use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
 const GROUP: &str = "stored.example.com";
@@ -16,6 +20,8 @@ async fn nothing_is_called_stored_that_etcd_lacks() -> Result<()> {
     unserved(&scene).await.context("a version that is served no more")?;
     alike(&scene).await.context("a version that has the default by now")?;
     converted(&scene).await.context("a conversion webhook of an older release")?;
+    let remove = json!([{ "op": "remove", "path": "/spec/color" }]);
+    admitted(&scene, "Strip", remove, "AllPersisted").await.context("a webhook that removes the default")?;
     Ok(())
 }
 
@@ -108,6 +114,44 @@ async fn converted(scene: &Scene) -> Result<()> {
     operator.stop().await
 }
 
+/// Fact D13: after mutating admission the server fills in the defaults again, so a webhook that patches each object that shows the default
+/// cannot keep it from being stored.
+async fn admitted(scene: &Scene, kind: &'static str, patch: Value, reason: &str) -> Result<()> {
+    let (kind, cluster) = (Kind::new(&scene.cluster, kind), &scene.cluster);
+    kind.define_only(&spec(json!({}))).await?;
+    kind.create("a").await?;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    let patch = ByteString(patch.to_string().into_bytes());
+    let webhook = Webhook::start(move |request| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        match request["object"]["spec"]["color"].is_string() {
+            true => json!({ "allowed": true, "patchType": "JSONPatch", "patch": patch }),
+            false => json!({ "allowed": true }),
+        }
+    })
+    .await?;
+    let rules = json!([{ "apiGroups": [GROUP], "apiVersions": ["*"], "resources": [kind.plural()], "operations": ["UPDATE"] }]);
+    let configuration = json!({ "metadata": { "name": kind.plural() }, "webhooks": [{
+        "name": format!("{}.example.com", kind.plural()), "clientConfig": webhook.client_config(), "rules": rules,
+        "failurePolicy": "Fail", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+    }]});
+    let configurations = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+    cluster.create(configurations, "admin", &configuration).await?;
+    eventually(GUARD, "the webhook is asked", async || {
+        let edit = json!({ "metadata": { "labels": { "seen": "yes" } } });
+        cluster.patch(&kind.path("v1", "a"), Patch::Merge, "user", &edit).await?.ok()?;
+        Ok((asked.load(Ordering::SeqCst) > 0).then_some(()))
+    })
+    .await?;
+    let operator = scene.operator(&[])?;
+    kind.define_only(&spec(red())).await?;
+    cluster.persisted(&kind.crd(), reason, GUARD).await?;
+    kind.stores("a", "/spec/color").await?;
+    operator.stop().await?;
+    cluster.delete(&format!("{configurations}/{}", kind.plural())).await.map(drop)
+}
+
 struct Kind<'a> {
     cluster: &'a Cluster,
     kind: &'static str,
@@ -139,6 +183,11 @@ impl<'a> Kind<'a> {
             crd["spec"]["conversion"] = conversion;
         }
         self.cluster.apply_crd(&crd).await.map(drop)
+    }
+
+    /// Defines one version.
+    async fn define_only(&self, schema: &Value) -> Result<()> {
+        self.cluster.apply_crd(&crd(GROUP, self.kind, &[("v1", true, schema.clone())])).await.map(drop)
     }
 
     async fn create(&self, name: &str) -> Result<()> {

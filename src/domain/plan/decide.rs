@@ -1,17 +1,16 @@
 //! The decision and strategy table.
 //! It must not guess: what the read view cannot show becomes a write that is harmless if nothing was missing.
 
-use serde_json::Value;
-
+use super::places::{filled, gaps, has_gap, skip};
 use super::{
-    Held, HiddenFields, Hold, Ownership, Plan, Proof, Record, Skip, Strategy, Terms, Write, body, breach,
-    hidden, misfit, owned_apply, rewrite,
+    Held, HiddenFields, Hold, Ownership, Plan, Proof, Record, Strategy, Terms, Write, body, breach, hidden,
+    misfit, owned_apply, rewrite,
 };
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::ownership::{Claims, MANAGER, owners};
-use crate::domain::path::{Path, Trail, touches};
+use crate::domain::ownership::{MANAGER, owners};
+use crate::domain::path::{Path, touches};
 
 /// Decides about one object of a CRD whose storage version has defaults.
 ///
@@ -79,22 +78,6 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     })
 }
 
-/// Why an object is not to be written, whatever it lacks; none where it may be written.
-pub fn skip(object: &Object) -> Option<Skip> {
-    match object {
-        object if object.is_terminating() => Some(Skip::Terminating),
-        object if object.is_ignored() => Some(Skip::Ignored),
-        _ => None,
-    }
-}
-
-/// The places of a skipped object whose default etcd lacks, or may lack: what it shows of them proves nothing.
-pub fn unproved(object: &Object, crd: &Crd) -> Vec<Path> {
-    let mut missing = gaps(object, crd);
-    missing.extend(filled(object, crd, false));
-    missing
-}
-
 /// Whether an object that no default is missing in is to be written all the same: stored at an old version, it is read with
 /// that version's defaults (fact R2), and nothing is proved until it is stored at the storage version.
 fn may_be_stored_elsewhere(crd: &Crd, record: &Record) -> bool {
@@ -112,12 +95,6 @@ pub fn rewritten(object: &Object, crd: &Crd, terms: &Terms, refused: &Write) -> 
 pub fn ahead_of_rewrite(object: &Object, crd: &Crd) -> Option<Json> {
     let owns = owners(object).any(|owner| owner.manager == MANAGER && owner.operation == "Apply");
     (!owns && has_gap(object, crd)).then(|| body::identity(object, crd))
-}
-
-/// Whether the read view lacks a default: the object is stored at a version without it (fact R2), or the answering server
-/// does not serve the schema yet (fact R6).
-pub fn has_gap(object: &Object, crd: &Crd) -> bool {
-    !gaps(object, crd).is_empty()
 }
 
 /// The missing places where an invalid default stands, at the place or below it.
@@ -145,26 +122,4 @@ fn apply(object: &Object, crd: &Crd, terms: &Terms, record: &Record, missing: Ve
         Ownership::Own => owned_apply::body(object, crd, missing.iter()),
     };
     Write { strategy: Strategy::Apply, body, prove, missing, doubtful: Vec::new() }
-}
-
-/// The defaults that even the read view lacks: the object is stored at a version without them (fact R2).
-pub(super) fn gaps(object: &Object, crd: &Crd) -> Vec<Path> {
-    let mut paths = Vec::new();
-    crd.compiled().gaps(object.json(), &mut |trail: &Trail<'_>, _: &Value| paths.push(trail.to_path()));
-    paths
-}
-
-/// The places that show what their default would give: only a write shows whether etcd has them.
-///
-/// With `trust_claims`, those that an owner names are left out.
-pub(super) fn filled(object: &Object, crd: &Crd, trust_claims: bool) -> Vec<Path> {
-    let schema = &crd.storage().schema;
-    let speaking = owners(object).filter(|owner| crd.names_fields_alike(owner.version()));
-    let (mut claims, mut paths) = (Claims::default(), Vec::new());
-    crd.compiled().filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| {
-        if !trust_claims || !claims.cover(speaking.clone(), object.json(), schema, trail) {
-            paths.push(trail.to_path());
-        }
-    });
-    paths
 }

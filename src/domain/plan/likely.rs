@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::decide::gaps;
+use super::places::gaps;
 use super::{Ownership, Strategy, Terms, Write, last_write_stores};
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;

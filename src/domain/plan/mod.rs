@@ -15,6 +15,7 @@ mod misfit;
 mod outcome;
 mod owned_apply;
 mod pin;
+mod places;
 mod prediction;
 mod proof;
 mod record;
@@ -32,7 +33,7 @@ use crate::domain::schema::Schema;
 use crate::domain::words::words;
 
 pub use breach::Broken;
-pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten, skip, unproved};
+pub use decide::{ahead_of_rewrite, decide, rewritten};
 pub use embed::{Embedding, Withheld, embed, harmed};
 pub use exceptions::Exceptions;
 pub use follow::{
@@ -43,6 +44,7 @@ pub use lag_check::with_lag_check;
 pub use likely::{Likely, Since, likely};
 pub use outcome::{Outcome, Rejection, RejectionKind};
 pub use pin::pinned;
+pub use places::{has_gap, skip, unproved};
 pub use prediction::{Prediction, predict};
 pub use proof::Proof;
 pub use record::{Cleared, Coverage, Record, last_write_stores};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::decide::{filled, skip};
+use super::places::{filled, skip};
 use super::{Exceptions, Proof, rewrite};
 use crate::domain::crd::{Crd, STATUS};
 use crate::domain::object::Object;
