@@ -9,7 +9,7 @@ use super::{
 };
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
-use crate::domain::object::Object;
+use crate::domain::object::{IgnoreRequest, Object};
 use crate::domain::ownership::{Claims, MANAGER, owners};
 use crate::domain::path::{Path, Trail, touches};
 
@@ -96,11 +96,13 @@ impl Record {
 
 /// Why an object is not to be written, whatever it lacks; none where it may be written.
 pub fn skip(object: &Object) -> Option<Skip> {
-    match object {
-        object if object.is_terminating() => Some(Skip::Terminating),
-        object if object.is_ignored() => Some(Skip::Ignored),
-        _ => None,
+    if object.is_terminating() {
+        return Some(Skip::Terminating);
     }
+    Some(match object.ignore_request()? {
+        IgnoreRequest::Clear => Skip::Ignored,
+        IgnoreRequest::Unclear => Skip::IgnoredUnclear,
+    })
 }
 
 /// The places of a skipped object whose default etcd lacks, or may lack: what it shows of them proves nothing.
