@@ -344,11 +344,12 @@ async fn what_is_told_again_is_counted_up(cluster: &Cluster, etch: &etch::cluste
 
 /// The report on a CRD whose last defaults are gone, once the pass that this takes has ended.
 async fn without_defaults(scene: &Scene) -> Result<Value> {
-    eventually(SOON, "the report says NoDefaults, and the conditions are gone", async || {
+    eventually(SOON, "the report and the condition say NoDefaults", async || {
         let status = scene.report(CERTIFICATES).await?["status"].clone();
-        let conditions = scene.cluster.condition(CERTIFICATES, "DefaultsPersisted").await?;
-        let is_over =
-            status["state"] == "NoDefaults" && status["finished"].is_string() && conditions.is_none();
+        let condition = scene.cluster.condition(CERTIFICATES, "DefaultsPersisted").await?;
+        let is_over = status["state"] == "NoDefaults"
+            && status["finished"].is_string()
+            && condition.is_some_and(|condition| condition.reason == "NoDefaults");
         Ok(is_over.then_some(status))
     })
     .await
