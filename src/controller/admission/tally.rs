@@ -164,7 +164,7 @@ impl Persist {
                 namespace.as_ref().map_or_else(|| name.clone(), |namespace| format!("{namespace}/{name}"))
             });
             let names = names.collect::<Vec<_>>().join(", ");
-            let why = all.first.first().map_or("", |first| &first.message);
+            let why = all.first.first().map_or("", |first| &*first.message);
             format!("{} {what} ({names}), the first because: {why}", all.count)
         };
         // What comes first gives the reason, and everything is said.
@@ -184,7 +184,7 @@ impl Persist {
             found.push(("ObjectsHeld", troubled("held", &held)));
         }
         found.extend(unseen.iter().map(|why| (INCOMPLETE, format!("not checked: {why}"))));
-        let reason = found.first().map_or(ALL_PERSISTED, |(reason, _)| reason);
+        let reason = found.first().map_or(ALL_PERSISTED, |(reason, _)| *reason);
         let counted = format!("{stored} of {objects} objects hold their defaults");
         let sentences = std::iter::once(counted).chain(found.iter().map(|(_, sentence)| sentence.clone()));
         let message = sentences.collect::<Vec<_>>().join("; ");
