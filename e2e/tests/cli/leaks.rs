@@ -1,6 +1,7 @@
 //! Broken input that may hold a secret: whatever reads it says what is wrong, and shows nothing of it.
 //!
-//! The readers are those of `flags.json`: a flag that takes a file is given each broken one, and so are the other ways in.
+//! Each flag of `flags.json` that takes a file of YAML, JSON or PEM is given each broken one. Certificates of the admission server
+//! have a test of their own, beside their reader.
 
 use std::fs;
 use std::path::Path;
@@ -73,12 +74,14 @@ const BROKEN: [(&str, &str); 31] = [
 ];
 
 /// Every way in which a file is read, `FILE` in its place.
-const READERS: [&[&str]; 24] = [
+const READERS: [&[&str]; 26] = [
     &["lint", "FILE"],
     &["lint", "crd.yaml", "--old", "FILE"],
     &["lint", "--openapi", "FILE"],
     &["fill", "--crd", "FILE", "object.yaml"],
     &["fill", "--crd", "crd.yaml", "FILE"],
+    &["fill", "--openapi", "FILE", "object.yaml"],
+    &["impact", "-f", "crd.yaml", "--old", "crd.yaml", "--policy", "FILE"],
     &["impact", "-f", "FILE", "--old", "crd.yaml"],
     &["impact", "-f", "crd.yaml", "--old", "FILE"],
     &["impact", "-f", "crd.yaml", "--old", "crd.yaml", "--objects", "FILE"],
