@@ -98,10 +98,8 @@ async fn a_release_that_is_taken_back_leaves_nothing_where_its_defaults_are_foll
     cluster.apply_crd(&widened).await?;
     cluster.persisted(CERTIFICATES, "Settling", SOON).await?;
     release(cluster, "crd-3-defaults-removed.yaml").await?;
-    eventually(SOON, "the conditions are gone", async || {
-        Ok(cluster.condition(CERTIFICATES, "DefaultsPersisted").await?.is_none().then_some(()))
-    })
-    .await?;
+    let condition = cluster.persisted(CERTIFICATES, "NoDefaults", SOON).await?;
+    assert_eq!(condition.status, "True");
     assert_eq!(raws(cluster, &made).await?, before);
     operator.stop().await
 }
@@ -344,11 +342,12 @@ async fn what_is_told_again_is_counted_up(cluster: &Cluster, etch: &etch::cluste
 
 /// The report on a CRD whose last defaults are gone, once the pass that this takes has ended.
 async fn without_defaults(scene: &Scene) -> Result<Value> {
-    eventually(SOON, "the report says NoDefaults, and the conditions are gone", async || {
+    eventually(SOON, "the report and the condition say NoDefaults", async || {
         let status = scene.report(CERTIFICATES).await?["status"].clone();
-        let conditions = scene.cluster.condition(CERTIFICATES, "DefaultsPersisted").await?;
-        let is_over =
-            status["state"] == "NoDefaults" && status["finished"].is_string() && conditions.is_none();
+        let condition = scene.cluster.condition(CERTIFICATES, "DefaultsPersisted").await?;
+        let is_over = status["state"] == "NoDefaults"
+            && status["finished"].is_string()
+            && condition.is_some_and(|condition| condition.reason == "NoDefaults");
         Ok(is_over.then_some(status))
     })
     .await

@@ -223,10 +223,7 @@ async fn a_release_that_is_taken_back_leaves_nothing(scene: &Scene) -> Result<()
     let report = report_when(scene, name, |status| status["state"] == "NoDefaults").await?;
     ensure!(report["defaults"] == json!([]) && report["settlesAt"].is_null(), "{report}");
     // The report comes first.
-    eventually(SOON, "no condition is left", async || {
-        Ok(cluster.condition(name, "DefaultsPersisted").await?.is_none().then_some(()))
-    })
-    .await?;
+    ensure!(cluster.persisted(name, "NoDefaults", SOON).await?.status == "True");
     ensure!(cluster.condition(name, "Established").await?.is_some(), "the server's own is gone");
     ensure!(cluster.raw(GROUP, "flips", Some("default"), "one").await? == before, "the object was written");
     Ok(())

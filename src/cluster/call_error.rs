@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::credentials::authentication;
 use crate::domain::refusal::Refusal;
 
 /// Why a request has no usable answer.
@@ -64,6 +65,10 @@ impl fmt::Display for Server {
 ///
 /// The layers above name the place in the client where it happened, which helps nobody who looks for the server.
 pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
+    // Its own texts quote what a plugin has printed.
+    if let Some(reason) = authentication(error) {
+        return format!("no credentials: {reason}");
+    }
     let mut bottom = error;
     while let Some(below) = bottom.source() {
         bottom = below;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError, RwLock, RwLockR
 use std::time::Duration;
 
 use futures::future::join_all;
-use tokio::sync::{Mutex, Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tracing::{info_span, warn};
 
 use super::crd::check::{Checked, SchemaFindings, check};
@@ -28,7 +28,7 @@ use crate::domain::crd::Crd;
 use crate::domain::schema::Pool;
 
 /// How long the read of a CRD may take before others are read beside it.
-const READ_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const READ_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The index, as it is shared.
 pub(super) type SharedIndex = Arc<RwLock<Index>>;
@@ -48,7 +48,7 @@ pub(super) struct Context {
     /// The names of CRDs whose task has ended.
     ended: mpsc::UnboundedSender<String>,
     /// CRDs are large, and there may be thousands: they are read one at a time.
-    reading: Semaphore,
+    reading: Arc<Semaphore>,
     /// What the schemas of all CRDs have in common.
     pool: Arc<Pool>,
     /// The CRDs, by name, whose policy names paths, which are compared with their schemas. Schemas are large: no other is kept.
@@ -76,7 +76,7 @@ impl Context {
             permissions: watch::Sender::new(()),
             slots: StdMutex::default(),
             ended,
-            reading: Semaphore::new(1),
+            reading: Arc::new(Semaphore::new(1)),
             pool: Arc::default(),
             checked: StdMutex::default(),
             schemas_changed: Notify::new(),
@@ -116,15 +116,16 @@ impl Context {
         })
     }
 
-    /// Reads a CRD and checks it; none where it is gone, or another one has its name.
+    /// Reads a CRD and checks it; none where it is gone, or another one has its name. Where its first conditions are due, and it has
+    /// no defaults, its turn lasts until they are written.
     pub(super) async fn check(
         &self,
         name: &str,
         target: &Target,
         slot: &Slot,
-    ) -> Result<Option<(Checked, StatusWriter)>, Error> {
+    ) -> Result<Option<(Checked, StatusWriter, Option<OwnedSemaphorePermit>)>, Error> {
         // The semaphore is never closed.
-        let mut permit = Some(self.reading.acquire().await);
+        let mut permit = self.reading.clone().acquire_owned().await.ok();
         let document = {
             let mut reading = pin!(self.cluster.crd(name));
             tokio::select! {
@@ -144,8 +145,10 @@ impl Context {
         let pool = self.pool.clone();
         let work = move || std::panic::catch_unwind(AssertUnwindSafe(|| check(&document, &pool)));
         let checked = tokio::task::spawn_blocking(work).await;
-        drop(permit);
         let mut checked = checked.ok().and_then(Result::ok).ok_or(Error::Panicked)?;
+        let lacks_conditions =
+            |crd: &Arc<Crd>| !crd.compiled().has_defaults() && checked.conditions.is_empty();
+        let turn = permit.filter(|_| checked.crd.as_ref().is_some_and(lacks_conditions));
         let subject = Subject {
             name: name.to_owned(),
             uid: target.uid.clone(),
@@ -168,7 +171,7 @@ impl Context {
             present,
             slot.conditions_changed(),
         );
-        Ok(Some((checked, status_writer)))
+        Ok(Some((checked, status_writer, turn)))
     }
 
     /// The CRDs that were read, by name.
@@ -184,6 +187,7 @@ impl Context {
         revision: String,
         settings: Settings,
         status_writer: StatusWriter,
+        turn: Option<OwnedSemaphorePermit>,
         slot: &Slot,
     ) -> CrdTask {
         let Options { max_in_flight, pace, clock, set_back, .. } = &self.options;
@@ -199,6 +203,7 @@ impl Context {
             watch_failure: self.watch_failure.clone(),
             findings,
             status_writer,
+            turn,
             revision,
             open: None,
             retries: Retries::new(),

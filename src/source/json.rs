@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::budget::{Budget, DEPTH};
 use super::{Found, Piece, Reason, hand_over};
 use crate::domain::json::Json;
+use crate::domain::mismatch::without_values;
 
 /// Reads all documents.
 pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> Result<(), Reason> {
@@ -29,7 +30,13 @@ pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> R
             }
             Err(error) => {
                 return match stop.take() {
-                    None => Err(Reason::Json(error)),
+                    None => Err(Reason::Json(without_values(&error))),
+                    Some(Stop::Twice) => {
+                        let (line, column) = (error.line(), error.column());
+                        Err(Reason::Json(format!(
+                            "a key occurs twice in one object at line {line} column {column}"
+                        )))
+                    }
                     Some(Stop::Asked) => Ok(()),
                     Some(Stop::Exceeded(reason)) => Err(reason),
                 };
@@ -43,6 +50,8 @@ pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> R
 enum Stop {
     Asked,
     Exceeded(Reason),
+    /// One of two values would be lost.
+    Twice,
 }
 
 struct Reading<'a, 'f> {
@@ -201,7 +210,8 @@ fn map<'de, A: MapAccess<'de>>(
         let taken = reading.budget.field(name.len(), fields.is_empty());
         reading.within(taken)?;
         if fields.contains_key(&name) {
-            return Err(A::Error::custom(format_args!("the key {name:?} occurs twice")));
+            reading.stop.set(Some(Stop::Twice));
+            return Err(A::Error::custom("twice"));
         }
         let value = if depth == 0 && name == "items" && begins_list(fields) {
             access.next_value_seed(Items { reading: &mut *reading })?;

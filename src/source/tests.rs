@@ -51,8 +51,11 @@ fn anchors_and_merges_are_resolved() {
 #[test]
 fn what_cannot_be_read_is_named() {
     let cases = [
-        ("a: 1\na: 2\n", "error: stdin: line 2: the key \"a\" occurs twice"),
-        ("{\"a\":1,\"a\":2}", "error: stdin: is not JSON: the key \"a\" occurs twice at line 1 column 10"),
+        ("a: 1\na: 2\n", "error: stdin: line 2: a key occurs twice in one mapping"),
+        (
+            "{\"a\":1,\"a\":2}",
+            "error: stdin: is not JSON: a key occurs twice in one object at line 1 column 10",
+        ),
         ("{\"a\":", "error: stdin: is not JSON: EOF while parsing a value at line 1 column 5"),
         ("? [a]\n: 1\n", "error: stdin: line 1: a key is not a scalar"),
         ("a: .nan\n", "error: stdin: line 1: a number that is not finite has no form in JSON"),

@@ -159,7 +159,7 @@ impl Composer<'_, '_> {
                 (Some(Key::Name(name)), Value::Object(fields)) => {
                     self.budget.field(name.len(), fields.is_empty())?;
                     if fields.contains_key(&name) {
-                        return Err(Failure::Wrong(format!("the key {name:?} occurs twice")));
+                        return Err(Failure::Wrong("a key occurs twice in one mapping".to_owned()));
                     }
                     fields.insert(name, value.into_inner());
                 }

@@ -106,7 +106,11 @@ async fn being_deleted(stage: &Stage, name: &'static str) -> Result<()> {
     let writes = stage.scene.requests_to(&widgets.group, &["patch", "update", "create", "delete"])?;
     ensure!(writes == 0, "{writes} writes of an object whose CRD is being deleted");
     let requests = widgets.requests()?;
-    ensure!(widgets.cluster.condition(&widgets.crd(), "DefaultsPersisted").await?.is_none());
+    let condition = widgets.cluster.condition(&widgets.crd(), "DefaultsPersisted").await?;
+    ensure!(
+        condition.is_none_or(|condition| condition.reason == "NoDefaults"),
+        "from before it was upgraded"
+    );
     let free = json!({ "metadata": { "finalizers": null } });
     widgets.cluster.patch(&widgets.path("stuck"), Patch::Merge, "owner", &free).await?.ok()?;
     eventually(SOON, "the CRD is gone", async || Ok(widgets.cluster.get(&crd).await.is_err().then_some(())))

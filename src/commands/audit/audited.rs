@@ -166,7 +166,7 @@ impl Detail {
                 "reason": held.reason.as_str(), "paths": texts(&held.paths),
                 "broken": held.broken.iter().map(ToString::to_string).collect::<Vec<_>>(),
             })),
-            "ignored": *skipped == Some(Skip::Ignored),
+            "ignored": skipped.is_some_and(Skip::is_by_annotation),
             "terminating": *skipped == Some(Skip::Terminating),
             "follows": texts(follows),
             "hidden": texts(hidden),
@@ -179,6 +179,7 @@ impl Detail {
 pub(crate) fn why_skipped(why: Skip) -> &'static str {
     match why {
         Skip::Ignored => "ignored by annotation",
+        Skip::IgnoredUnclear => "ignored by annotation, whose value is neither \"true\" nor \"false\"",
         Skip::Terminating => "being deleted",
     }
 }

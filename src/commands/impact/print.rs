@@ -74,7 +74,7 @@ fn crd(impact: &CrdImpact) -> Value {
                     "namespace": identity.namespace,
                     "name": identity.name,
                     "exact": exact,
-                    "ignored": *skipped == Some(Skip::Ignored),
+                    "ignored": skipped.is_some_and(Skip::is_by_annotation),
                     "terminating": *skipped == Some(Skip::Terminating),
                     "kinds": words(&effect.kinds()),
                     "appears": texts(appears),

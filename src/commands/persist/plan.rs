@@ -79,7 +79,7 @@ impl Persist {
                     }
                     Plan::Skip(why) => {
                         match why {
-                            Skip::Ignored => counts.ignored += 1,
+                            Skip::Ignored | Skip::IgnoredUnclear => counts.ignored += 1,
                             Skip::Terminating => counts.terminating += 1,
                         }
                         ("skip", Some(why.as_str()), Vec::new())

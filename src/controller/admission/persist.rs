@@ -44,6 +44,8 @@ pub(super) enum Kept {
     Skipped,
     /// A write would do harm.
     Held(Withheld),
+    /// With its defaults it would break this rule of the schema.
+    Breaks(String),
     /// It was refused, for this reason.
     Rejected(String),
     /// It could not be found out.
@@ -121,8 +123,10 @@ impl Writer<'_> {
                 Embedding::Skip(_) => return Ok(Kept::Skipped),
                 Embedding::Stored => return Ok(Kept::Stored),
                 Embedding::Hold(why) => return Ok(Kept::Held(why)),
-                Embedding::Write(_) if lacking.breaks => return Ok(Kept::Held(Withheld::InvalidDefaults)),
-                Embedding::Write(write) => write,
+                Embedding::Write(write) => match lacking.breaks {
+                    Some(rule) => return Ok(Kept::Breaks(rule)),
+                    None => write,
+                },
             };
             let permit = self.store.pace.admit().await;
             let outcome = self.store.cluster.perform(&self.crd, &object, &write, &Terms::default()).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::info;
 
-use crate::api::{Counts, DefaultsReportStatus, Mode};
+use crate::api::{Counts, DefaultsReportStatus, Mode, Settings};
 use crate::controller::crd::sweep::{ObjectVersions, lock};
 use crate::controller::crd::task::{CrdTask, UPDATES, Verification};
 use crate::controller::crd::verify::{Moment, Observer, Stage, Sweeps, Verified};
@@ -87,7 +87,9 @@ impl PassProgress<'_> {
         let counts = so_far.counts();
         let pause_changed = task.settings.pause != *task.pause.borrow();
         let is_known = *quiet && earlier.is_none() && counts.written + counts.rejected + counts.unknown == 0;
-        if !pause_changed && (counts.objects == 0 || is_known) {
+        if is_known && task.status_writer.is_persisted()
+            || !pause_changed && (counts.objects == 0 || is_known)
+        {
             return;
         }
         let shown = match earlier {
@@ -141,8 +143,15 @@ impl CrdTask {
         let quiet = report.is_some();
         // What an earlier attempt has reported holds until there is something newer.
         let begins = match self.status_writer.reason() {
-            None => !quiet || self.is_paused() && !self.status_writer.has_reason(Reason::Paused),
+            None => {
+                !quiet
+                    || self.is_paused()
+                        && !self.status_writer.is_persisted()
+                        && !self.status_writer.has_reason(Reason::Paused)
+            }
             Some(Reason::Settling) => !quiet,
+            // A pause takes back nothing that is proved.
+            Some(Reason::AllPersisted) => !quiet,
             Some(reason) => (reason == Reason::Paused) != self.is_paused(),
         };
         if begins {
@@ -251,7 +260,7 @@ impl CrdTask {
     }
 
     /// The status while a pass is under way, or has just been paused.
-    pub(in crate::controller) fn in_progress(&self, tally: &Tally, verified: Option<u64>) -> CrdStatus {
+    fn in_progress(&self, tally: &Tally, verified: Option<u64>) -> CrdStatus {
         let pause = self.pause.borrow().clone().filter(|_| self.settings.mode == Mode::Persist);
         message::in_progress(&self.findings, pause.as_ref(), tally, verified)
     }
@@ -259,7 +268,7 @@ impl CrdTask {
     /// Keeps a finished report as it is, save for the CRD and policy that it names.
     async fn confirm(&mut self, open: &OpenReport, pass: &PassState, report: &DefaultsReportStatus) {
         self.count_phantoms(pass);
-        let crd_status = self.crd_status(open, pass);
+        let crd_status = self.crd_status(open, pass, &self.settings);
         self.status_writer.write_report(open.confirmed(report, crd_status.reason, pass.times)).await;
         self.status_writer.set_conditions(crd_status).await;
     }
@@ -267,8 +276,8 @@ impl CrdTask {
     /// Publishes what is known now.
     pub(in crate::controller) async fn publish(&mut self, open: &OpenReport, pass: &PassState) {
         self.count_phantoms(pass);
-        let crd_status = self.crd_status(open, pass);
-        // Conditions of a CRD without defaults are about to go.
+        let crd_status = self.crd_status(open, pass, &self.settings);
+        // That a CRD has no defaults left is reported once this has ended.
         let nothing_left = self.has_nothing_left(&pass.tally);
         let reason = if nothing_left { Reason::NoDefaults } else { crd_status.reason };
         let status = open.status(reason, &pass.tally, pass.finished_through, pass.times);
@@ -279,9 +288,16 @@ impl CrdTask {
         }
     }
 
+    /// The status of a watched CRD when a pause begins or ends: what is proved stays so.
+    pub(in crate::controller) fn pause_changed(&self, open: &OpenReport, pass: &PassState) -> CrdStatus {
+        let settings = Settings { pause: self.pause.borrow().clone(), ..self.settings.clone() };
+        let known = self.crd_status(open, pass, &settings);
+        if known.reason == Reason::AllPersisted { known } else { self.in_progress(&pass.tally, None) }
+    }
+
     /// The status of the CRD, with what became of the values of changed defaults.
-    fn crd_status(&self, open: &OpenReport, pass: &PassState) -> CrdStatus {
-        let mut crd_status = message::of(&self.findings, &self.settings, &pass.tally);
+    fn crd_status(&self, open: &OpenReport, pass: &PassState, settings: &Settings) -> CrdStatus {
+        let mut crd_status = message::of(&self.findings, settings, &pass.tally);
         let changes = open.changes.summary();
         if !changes.is_empty() {
             crd_status.message = format!("{}; {changes}", crd_status.message);

@@ -66,7 +66,9 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
         slot.begin(target, Phase::Unmanaged);
         return Ok(());
     }
-    let Some((checked, mut status_writer)) = context.check(name, &target, slot).await? else { return Ok(()) };
+    let Some((checked, mut status_writer, turn)) = context.check(name, &target, slot).await? else {
+        return Ok(());
+    };
     let target = Target { generation: checked.generation, ..target };
     let phase = match (&target.settings, checked.crd) {
         (None, _) => {
@@ -82,8 +84,15 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
             Phase::Idle(Box::new(status_writer))
         }
         (Some(settings), Some(crd)) => {
-            let task =
-                context.task(crd, checked.findings, checked.revision, settings.clone(), status_writer, slot);
+            let task = context.task(
+                crd,
+                checked.findings,
+                checked.revision,
+                settings.clone(),
+                status_writer,
+                turn,
+                slot,
+            );
             Phase::Ready(Box::new(task))
         }
     };

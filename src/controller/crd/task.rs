@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
 use crate::api::{Mode, Pause, Settings};
@@ -51,6 +51,8 @@ pub(in crate::controller) struct CrdTask {
     /// What is wrong with the CRD itself.
     pub(in crate::controller) findings: SchemaFindings,
     pub(in crate::controller) status_writer: StatusWriter,
+    /// Its turn to be read, kept until its first conditions are written; none where it has some, or has defaults.
+    pub(in crate::controller) turn: Option<OwnedSemaphorePermit>,
     /// The resource version of the CRD as it was read.
     pub(in crate::controller) revision: String,
     /// The report as it was last opened; none before it was read, and where what is counted is to be read again.

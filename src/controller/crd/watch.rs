@@ -55,7 +55,7 @@ impl CrdTask {
             }
             tokio::select! {
                 () = parts.pause_watch.changed() => {
-                    let crd_status = self.in_progress(&pass.tally, None);
+                    let crd_status = self.pause_changed(open, pass);
                     queue.drive_while(self.status_writer.set_conditions(crd_status)).await;
                     queue.drain().await;
                     return Err(SweepError::from(StopReason::Pause).into());

@@ -227,8 +227,10 @@ impl ReportState {
                 .take(LISTED)
                 .collect()
         };
-        let skipped = |why| {
-            let all = tally.into_iter().flat_map(|tally| tally.skipped().named(why));
+        let skipped = |reasons: &[Skip]| {
+            let all = reasons
+                .iter()
+                .flat_map(|why| tally.into_iter().flat_map(|tally| tally.skipped().named(*why)));
             all.map(|(identity, skipped)| object_problem(identity, skipped.problem())).take(LISTED).collect()
         };
         let mut status = DefaultsReportStatus {
@@ -261,8 +263,8 @@ impl ReportState {
             more_defaults: self.more_defaults,
             held: problems(StateKind::Held),
             rejected: problems(StateKind::Rejected),
-            ignored: skipped(Skip::Ignored),
-            terminating: skipped(Skip::Terminating),
+            ignored: skipped(&[Skip::IgnoredUnclear, Skip::Ignored]),
+            terminating: skipped(&[Skip::Terminating]),
             dropped: Vec::new(),
             cleared: Vec::new(),
             changed: Vec::new(),

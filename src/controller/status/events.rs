@@ -10,6 +10,7 @@ use crate::controller::policy::UNKNOWN_PATHS;
 use crate::controller::status::message::MISSING_PERMISSION;
 use crate::domain::condition::{Condition, EventType, Reason, first, list};
 use crate::domain::crd::Crd;
+use crate::domain::plan::Skip;
 
 /// The events about a CRD when its conditions change from `before` to `now`.
 pub(in crate::controller) fn about_crd(
@@ -98,11 +99,12 @@ pub(in crate::controller) fn about_objects(
 ) -> Vec<Event> {
     let known = |problem: &ObjectProblem| {
         before.is_some_and(|before| {
-            let mut all = before.held.iter().chain(&before.rejected);
+            let mut all = before.held.iter().chain(&before.rejected).chain(&before.ignored);
             all.any(|known| (&known.uid, &known.reason) == (&problem.uid, &problem.reason))
         })
     };
-    let news = now.held.iter().chain(&now.rejected).filter(|problem| !known(problem));
+    let unclear = now.ignored.iter().filter(|problem| problem.reason == Skip::IgnoredUnclear.as_str());
+    let news = now.held.iter().chain(&now.rejected).chain(unclear).filter(|problem| !known(problem));
     news.map(|problem| event(objects, problem)).collect()
 }
 
@@ -133,7 +135,13 @@ pub(in crate::controller) fn about_drops(
 
 fn event(objects: &ObjectKind, problem: &ObjectProblem) -> Event {
     let ObjectProblem { namespace, name, uid, reason, message, paths, more_paths } = problem;
-    let mut note = format!("Etch did not store its defaults: {message}");
+    // What is ignored may lack none.
+    let what = if reason == Skip::IgnoredUnclear.as_str() {
+        "skips this object"
+    } else {
+        "did not store its defaults"
+    };
+    let mut note = format!("Etch {what}: {message}");
     if !paths.is_empty() {
         note.push_str(&format!(": {}", first(paths, paths.len() as u64 + more_paths)));
     }

@@ -37,6 +37,17 @@ impl Found {
     pub(super) fn denies(&self) -> bool {
         self.severity == Severity::Deny
     }
+
+    /// What asks for it, by its place in the declaration.
+    pub(super) fn place(&self) -> String {
+        match self.source {
+            Source::Missing => "spec.required".to_owned(),
+            Source::Schema(_) => "spec.schema".to_owned(),
+            Source::Unknown => "spec.unknownFields".to_owned(),
+            Source::Rule(index) => format!("spec.rules[{index}]"),
+            Source::Reference(index) => format!("spec.references[{index}]"),
+        }
+    }
 }
 
 /// Who found it.

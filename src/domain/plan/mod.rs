@@ -71,8 +71,17 @@ words! {
     pub enum Skip {
         /// It carries the annotation that asks for it.
         Ignored,
+        /// The same, with a value that is neither `true` nor `false`.
+        IgnoredUnclear,
         /// It has a deletionTimestamp.
         Terminating,
+    }
+}
+
+impl Skip {
+    /// Whether the object's annotation asks for it.
+    pub fn is_by_annotation(self) -> bool {
+        matches!(self, Self::Ignored | Self::IgnoredUnclear)
     }
 }
 

@@ -4,17 +4,19 @@ use serde_json::Value;
 
 use super::Skip;
 use crate::domain::crd::Crd;
-use crate::domain::object::Object;
+use crate::domain::object::{IgnoreRequest, Object};
 use crate::domain::ownership::{Claims, owners};
 use crate::domain::path::{Path, Trail};
 
 /// Why an object is not to be written, whatever it lacks; none where it may be written.
 pub fn skip(object: &Object) -> Option<Skip> {
-    match object {
-        object if object.is_terminating() => Some(Skip::Terminating),
-        object if object.is_ignored() => Some(Skip::Ignored),
-        _ => None,
+    if object.is_terminating() {
+        return Some(Skip::Terminating);
     }
+    Some(match object.ignore_request()? {
+        IgnoreRequest::Clear => Skip::Ignored,
+        IgnoreRequest::Unclear => Skip::IgnoredUnclear,
+    })
 }
 
 /// The places of a skipped object whose default etcd lacks, or may lack: what it shows of them proves nothing.

@@ -17,22 +17,19 @@ use problems::{held, places, skipped, unknown, with_fields};
 /// How a sentence about missing permissions begins.
 pub(in crate::controller) const MISSING_PERMISSION: &str = "a permission is missing";
 
-/// The status where no object needs to be read; none where some do, or where there is nothing to report.
+/// The status where no object needs to be read; none where some do.
 pub(in crate::controller) fn without_objects(
     crd: &Crd,
     settings: &Settings,
     findings: &SchemaFindings,
 ) -> Option<CrdStatus> {
-    let defaults = crd.compiled().has_defaults();
+    if !crd.compiled().has_defaults() {
+        let message = format!("the storage version {} has no defaults", crd.storage().name);
+        return Some(crd_status(findings, Some(true), Reason::NoDefaults, message));
+    }
     let status = |persisted, reason, message: String| Some(crd_status(findings, persisted, reason, message));
     if !findings.non_structural.is_empty() {
         return Some(unreadable(findings));
-    }
-    if !defaults && !findings.invalid_defaults.is_empty() {
-        return status(Some(true), Reason::NoDefaults, String::new());
-    }
-    if !defaults {
-        return None;
     }
     if settings.mode == Mode::Ignore {
         let message = format!("DefaultsPolicy {} has mode: Ignore", settings.policy);
@@ -130,9 +127,10 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
     sentences.extend(held.iter().map(|(_, sentence)| sentence.clone()));
     sentences.extend(unknown(tally));
     sentences.extend(Skip::ALL.iter().flat_map(|why| skipped(tally, *why)));
+    let waiting = counts.due + counts.rejected + counts.held + counts.unknown;
     let reason = match () {
-        // Held and rejected objects wait for its end too.
-        () if pause.is_some() => Reason::Paused,
+        // Held and rejected objects wait for its end too. What is proved is so in a pause as well.
+        () if pause.is_some() && waiting > 0 => Reason::Paused,
         () if counts.rejected > 0 => Reason::ObjectsRejected,
         // Of more objects than are remembered, some are held for whatever reason.
         () if counts.held > 0 => held.first().map_or(Reason::HiddenFields, |(hold, _)| held_reason(*hold)),
@@ -143,7 +141,6 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
     let persisted = match reason {
         Reason::AllPersisted => Some(true),
         Reason::AuditOnly if counts.due == 0 => None,
-        Reason::Paused if counts.due + counts.rejected + counts.held + counts.unknown == 0 => None,
         _ => Some(false),
     };
     CrdStatus {

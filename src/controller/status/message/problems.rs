@@ -66,10 +66,11 @@ pub(super) fn unknown(tally: &Tally) -> Option<String> {
 
 /// The objects that are skipped for one reason: those that may lack a default, and the others.
 pub(super) fn skipped(tally: &Tally, why: Skip) -> Vec<String> {
-    let counts = tally.counts();
-    let (count, what) = match why {
-        Skip::Ignored => (counts.ignored, "ignored by annotation"),
-        Skip::Terminating => (counts.terminating, "being deleted"),
+    let count = tally.skipped().count(why);
+    let what = match why {
+        Skip::Ignored => "ignored by annotation",
+        Skip::IgnoredUnclear => "ignored by annotation (whose value is neither \"true\" nor \"false\")",
+        Skip::Terminating => "being deleted",
     };
     let lacking = tally.skipped().lacking_for(why);
     let mut sentences = Vec::new();
