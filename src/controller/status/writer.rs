@@ -169,9 +169,10 @@ impl StatusWriter {
         self.cluster.metrics().state(&self.subject.name, crd_status.reason.as_str());
         let present = self.present.clone();
         let conditions = crd_status.conditions(self.subject.generation, &present, &now().to_string());
-        self.conditions = Desired::Status(crd_status);
         let before = self.last.get_or_insert_with(|| present.clone());
-        let news = events::about_crd(&self.subject.regarding(), before, &conditions);
+        let news =
+            events::about_crd(&self.subject.regarding(), before, &conditions, crd_status.without_names());
+        self.conditions = Desired::Status(crd_status);
         before.clone_from(&conditions);
         if !same(&conditions, &present) {
             self.put(&conditions).await;
