@@ -19,7 +19,6 @@ use crate::controller::object::reconcile::StopReason;
 use crate::controller::spans::seconds;
 use crate::controller::state::checkpoint::record_of;
 use crate::controller::state::open_report::OpenReport;
-use crate::controller::state::tally::Tally;
 use crate::controller::status::writer::now;
 use crate::domain::object_state::ObjectState;
 
@@ -65,7 +64,8 @@ impl CrdTask {
                     Ok(news) => news,
                     Err(expired) => {
                         // Boxed: it hardly ever happens, and there is a watch for each CRD.
-                        Box::pin(self.resume(expired, &mut follow, &pass.tally, &queue)).await?;
+                        let known = queue.is_idle().then_some(pass.tally.counts().objects);
+                        Box::pin(self.resume(expired, &mut follow, known)).await?;
                         blind.since = None;
                         continue;
                     }
@@ -165,15 +165,15 @@ impl CrdTask {
         }
     }
 
-    /// Goes on after the watch has expired, where nothing has happened to any object since it was last heard of.
+    /// Goes on after the watch has expired, where nothing has happened to any object since it was last heard of; `objects` is how many
+    /// there are, none while some are being reconciled.
     async fn resume(
         &self,
         expired: CallError,
         follow: &mut ResumingWatch,
-        tally: &Tally,
-        queue: &ObjectQueue<'_>,
+        objects: Option<u64>,
     ) -> Result<(), TaskError> {
-        let Some(through) = follow.delivered().filter(|_| queue.is_idle()) else {
+        let (Some(through), Some(objects)) = (follow.delivered(), objects) else {
             return Err(TaskError::watch(expired));
         };
         self.check_server().await?;
@@ -183,8 +183,7 @@ impl CrdTask {
             Ok(false) => return Err(TaskError::Restored(Sign::Report)),
             Err(_) => return Err(TaskError::watch(expired)),
         }
-        let (resource, objects) = (self.crd.resource(), tally.counts().objects);
-        match self.cluster.resume_point(&resource, through, objects).await {
+        match self.cluster.resume_point(&self.crd.resource(), through, objects).await {
             Ok(Some(resource_version)) => {
                 debug!("the watch expired, and no object has changed");
                 follow.resume_from(resource_version);
