@@ -76,9 +76,9 @@ impl ResumingWatch {
 
     /// Goes on from a resource version up to which nothing more has happened.
     pub fn resume_from(&mut self, resource_version: String) {
+        // The wait after the failure stays: a server may go on to refuse.
         self.from = resource_version;
         self.fails = false;
-        self.state = State::Closed { until: Instant::now() };
     }
 
     /// The next update. This future may be dropped at any time: nothing is lost by it, nor asked for twice.
