@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, documents, eventually};
 use e2e::scene::Scene;
-use etch::cluster::{Event, Events, Regarding};
+use etch::cluster::{Event, Events, GenerationCheck, Regarding};
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
 use etch::domain::object::Object;
@@ -301,7 +301,8 @@ async fn whoever_writes_meanwhile_wins() -> Result<()> {
         }
         let stored = async || cluster.etcd().raw_object(GROUP, "widgets", Some("default"), &name).await;
         let before = stored().await?;
-        let outcome = etch.perform(&crd, &read, &write, &Terms::default()).await;
+        let outcome =
+            etch.perform(&crd, &read, &write, &Terms::default(), &GenerationCheck::new(&crd, None)).await;
         ensure!(matches!(outcome, Ok(Outcome::Conflict | Outcome::Gone)), "{what:?}: {outcome:?}");
         assert_eq!(stored().await?, before, "{what:?}");
     }

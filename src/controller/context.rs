@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::time::Instant;
 use tracing::{info_span, warn};
 
-use super::crd::check::{Checked, SchemaFindings, check};
+use super::crd::check::{Checked, check};
 use super::crd::restore_check::RestoreCheck;
 use super::crd::retry::Retries;
 use super::crd::slot::{Phase, RunningTask, Slot, Target};
@@ -23,7 +24,7 @@ use super::state::open_report::OpenReport;
 use super::status::events::ObjectKind;
 use super::status::writer::{StatusWriter, Subject};
 use crate::api::Settings;
-use crate::cluster::{Backoff, Cluster, Events, Pace, Permissions};
+use crate::cluster::{Backoff, Cluster, Events, GenerationCheck, Pace, Permissions};
 use crate::domain::crd::Crd;
 use crate::domain::schema::Pool;
 
@@ -126,6 +127,7 @@ impl Context {
     ) -> Result<Option<(Checked, StatusWriter, Option<OwnedSemaphorePermit>)>, Error> {
         // The semaphore is never closed.
         let mut permit = self.reading.clone().acquire_owned().await.ok();
+        let asked = Instant::now();
         let document = {
             let mut reading = pin!(self.cluster.crd(name));
             tokio::select! {
@@ -143,7 +145,7 @@ impl Context {
         }
         // Schemas may be large, and their rules are compiled: nothing else waits for that.
         let pool = self.pool.clone();
-        let work = move || std::panic::catch_unwind(AssertUnwindSafe(|| check(&document, &pool)));
+        let work = move || std::panic::catch_unwind(AssertUnwindSafe(|| check(&document, asked, &pool)));
         let checked = tokio::task::spawn_blocking(work).await;
         let mut checked = checked.ok().and_then(Result::ok).ok_or(Error::Panicked)?;
         let lacks_conditions =
@@ -183,13 +185,16 @@ impl Context {
     pub(super) fn task(
         &self,
         crd: Arc<Crd>,
-        findings: SchemaFindings,
-        revision: String,
+        checked: Checked,
         settings: Settings,
         status_writer: StatusWriter,
         turn: Option<OwnedSemaphorePermit>,
-        slot: &Slot,
+        slot: &mut Slot,
     ) -> CrdTask {
+        let Checked { findings, revision, asked, .. } = checked;
+        let dropped = slot.take_dropped(&crd);
+        let generation_check = Arc::new(GenerationCheck::new(&crd, Some(asked)));
+        slot.generation_check = Some(generation_check.clone());
         let Options { max_in_flight, pace, clock, set_back, .. } = &self.options;
         let own_pace = Arc::new(Pace::new(*max_in_flight, settings.max_writes_per_second, *pace));
         let restore_check = RestoreCheck::new(crd.name(), set_back.as_ref());
@@ -217,6 +222,9 @@ impl Context {
             missing: None,
             permission_backoff: permission_backoff(),
             clock: clock.clone(),
+            generation_check,
+            refusal_log: Arc::default(),
+            dropped,
         }
     }
 

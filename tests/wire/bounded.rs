@@ -238,3 +238,26 @@ async fn a_server_that_is_down_is_not_overrun_by_the_watches_of_hundreds_of_crds
     assert_eq!(opened.len(), KINDS);
     operator.abort();
 }
+
+#[tokio::test(start_paused = true)]
+async fn large_objects_that_change_at_once_share_a_room() {
+    let world = World::with(&["a"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(MINUTE).await;
+    let is_of_large = |request: &Request| is_write(request) && request.path.contains("/large-");
+    world.fails(move |request| is_of_large(request).then(|| Answer::Hang));
+    for index in 0..12 {
+        let mut object = thing(&format!("large-{index:02}"));
+        object["spec"]["name"] = json!("x".repeat(500 << 10));
+        world.put_unfilled_object(THINGS, object);
+    }
+    world.put_unfilled(THINGS, "small");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    // Each of them takes 6 MiB, and a CRD has 20.
+    assert_eq!(log.count(is_of_large), 3);
+    world.heals();
+    tokio::time::sleep(20 * MINUTE).await;
+    assert_eq!(world.persisted(), "True AllPersisted: 14 of 14 objects store their defaults");
+    operator.abort();
+}

@@ -8,6 +8,7 @@ mod conditions;
 mod events;
 mod existing;
 mod follow;
+mod generation;
 mod lagging;
 mod lease;
 mod lists;

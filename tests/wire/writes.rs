@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use etch::cluster::{CallError, Cluster};
+use etch::cluster::{CallError, Cluster, GenerationCheck};
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
 use etch::domain::object::Object;
@@ -70,7 +70,8 @@ async fn perform(object: Value, record: Record, answers: impl IntoIterator<Item 
 async fn perform_on(cluster: &Cluster, object: Value, record: Record) -> Result<Outcome, CallError> {
     let (crd, object, terms) = (crd(), Object::from(object), Terms::default());
     let Plan::Write(write) = decide(&object, &crd, &terms, &record) else { panic!("a write is due") };
-    cluster.perform(&crd, &object, &write, &terms).await
+    let check = GenerationCheck::new(&crd, Some(tokio::time::Instant::now()));
+    cluster.perform(&crd, &object, &write, &terms, &check).await
 }
 
 fn verbs(log: &Log) -> Vec<String> {

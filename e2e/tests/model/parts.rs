@@ -405,7 +405,11 @@ impl Parts {
             Outcome::Followed(_) => End::Followed(last.expect("it was answered with an object")),
             Outcome::AlreadyStored(_) => End::AlreadyStored,
             Outcome::Gone => End::Gone,
-            Outcome::Conflict | Outcome::Harmful { .. } => End::Again,
+            // The task reads the CRD again, and then the object.
+            Outcome::Conflict
+            | Outcome::Harmful { .. }
+            | Outcome::FieldsDropped { .. }
+            | Outcome::CrdChanged => End::Again,
             Outcome::Unproved => End::Unproved,
             Outcome::Altered => End::Altered,
             Outcome::Mutated { .. } => unreachable!("the model has no admission"),

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use crate::domain::condition::{self, Condition};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
@@ -29,10 +31,12 @@ pub(in crate::controller) struct Checked {
     pub(in crate::controller) revision: String,
     /// Our conditions, as it carries them.
     pub(in crate::controller) conditions: Vec<Condition>,
+    /// When it was asked for.
+    pub(in crate::controller) asked: Instant,
 }
 
 /// Checks a CRD: whether its schema is structural, and its defaults are valid. `pool` is of the schemas that are held already.
-pub(in crate::controller) fn check(document: &Json, pool: &Pool) -> Checked {
+pub(in crate::controller) fn check(document: &Json, asked: Instant, pool: &Pool) -> Checked {
     let (crd, findings) = judge(document, pool);
     let metadata = &document["metadata"];
     Checked {
@@ -41,6 +45,7 @@ pub(in crate::controller) fn check(document: &Json, pool: &Pool) -> Checked {
         generation: metadata["generation"].as_i64().unwrap_or_default(),
         revision: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
         conditions: condition::present(document),
+        asked,
     }
 }
 

@@ -20,6 +20,9 @@ use crate::controller::status::message;
 use crate::domain::condition::{CrdStatus, Reason};
 use crate::domain::plan::Record;
 
+/// How often the log says how far a pass has come.
+const LOG_EVERY: Duration = Duration::from_secs(30);
+
 /// Whether two reports agree on how many objects there are, and on which are not stored.
 fn is_same(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> bool {
     let numbers = |counts: Counts| {
@@ -65,6 +68,8 @@ struct PassProgress<'a> {
     /// Whether an earlier pass has finished: then nothing is reported until something is written.
     quiet: bool,
     times: Times,
+    /// When the log says next how far it has come.
+    log_at: Instant,
 }
 
 impl Observer for PassProgress<'_> {
@@ -83,8 +88,13 @@ impl Observer for PassProgress<'_> {
 impl PassProgress<'_> {
     /// Reports how far a sweep has come.
     async fn report_progress(&mut self, so_far: &Tally, Stage { checkpoint, earlier }: Stage<'_>) {
-        let Self { task, open, quiet, times } = self;
+        let Self { task, open, quiet, times, log_at } = self;
         let counts = so_far.counts();
+        if *log_at <= Instant::now() {
+            *log_at = Instant::now() + LOG_EVERY;
+            let (expected, verifies) = (so_far.expected(), earlier.is_some());
+            info!(objects = counts.objects, expected, written = counts.written, verifies, "pass under way");
+        }
         let pause_changed = task.settings.pause != *task.pause.borrow();
         let is_known = *quiet && earlier.is_none() && counts.written + counts.rejected + counts.unknown == 0;
         if is_known && task.status_writer.is_persisted()
@@ -221,8 +231,10 @@ impl CrdTask {
             stop_after_rejected: self.settings.stop_after_rejected,
             needs_every_answer: false,
             moves_record: true,
+            trusts_server: false,
         };
-        let mut progress = PassProgress { task: self, open, quiet, times };
+        let log_at = Instant::now() + LOG_EVERY;
+        let mut progress = PassProgress { task: self, open, quiet, times, log_at };
         let stage = Stage { checkpoint, earlier: None };
         let (mut first, ended) = sweeps.sweep(stage, &mut progress).await;
         if let Err(interruption) = ended {
@@ -300,7 +312,10 @@ impl CrdTask {
         let mut crd_status = message::of(&self.findings, settings, &pass.tally);
         let changes = open.changes.summary();
         if !changes.is_empty() {
-            crd_status.message = format!("{}; {changes}", crd_status.message);
+            crd_status.append(&changes);
+        }
+        if let Some(lost) = open.state.dropped().lost() {
+            crd_status.append(&lost);
         }
         match &pass.watch_failure {
             Some(failure) => message::watch_failing(crd_status, failure),

@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use tokio::time::Instant;
 
+use crate::cluster::Received;
 use crate::controller::object::reconcile::{ObjectReconciler, Reconciled, StopReason};
 use crate::domain::object::{Identity, Object};
 use crate::domain::object_state::ObjectState;
@@ -46,7 +47,7 @@ type Ended = (Identity, Result<Reconciled, StopReason>);
 enum LatestEvent {
     Nothing,
     /// It changed: this is its newest state.
-    Changed(Object),
+    Changed(Received),
     Deleted,
 }
 
@@ -61,7 +62,7 @@ pub(in crate::controller) struct ObjectQueue<'a> {
     /// The objects that are under way, by uid. Each is reconciled once at a time, so that its last state is the one that counts.
     active: HashMap<String, LatestEvent>,
     /// The newest state of the object that was done last.
-    newest: Option<Object>,
+    newest: Option<Received>,
     /// The uids of objects that were created and are not counted yet.
     new: HashSet<String>,
     /// Objects to be read again as soon as there is room, each once.
@@ -105,8 +106,14 @@ impl<'a> ObjectQueue<'a> {
         self.under_way.len() < AT_ONCE + self.reconciler.writes_without_slot()
     }
 
+    /// Whether nothing is under way, nor waits for it.
+    pub(in crate::controller) fn is_idle(&self) -> bool {
+        let Self { under_way, ended, new, again, .. } = self;
+        under_way.is_empty() && ended.is_empty() && new.is_empty() && again.is_empty()
+    }
+
     /// Reconciles an object that was created.
-    pub(in crate::controller) fn created(&mut self, object: Object) {
+    pub(in crate::controller) fn created(&mut self, object: Received) {
         self.new.insert(object.uid().to_owned());
         // Nobody can have removed anything from it.
         self.enqueue(object);
@@ -122,7 +129,7 @@ impl<'a> ObjectQueue<'a> {
 
     /// Reconciles an object as it was read; later, where somebody has removed again and again what was stored there. Returns
     /// whether it has to wait for that.
-    pub(in crate::controller) fn enqueue(&mut self, object: Object) -> bool {
+    pub(in crate::controller) fn enqueue(&mut self, object: Received) -> bool {
         if let Some(meanwhile) = self.active.get_mut(object.uid()) {
             *meanwhile = LatestEvent::Changed(object);
             return false;
@@ -135,6 +142,7 @@ impl<'a> ObjectQueue<'a> {
             let identity = object.identity();
             self.active.insert(identity.uid.clone(), LatestEvent::Nothing);
             self.under_way.push(Box::pin(async move {
+                let (object, _held) = object.into_parts();
                 (identity, reconciler.reconcile(object, &record, false, None).await)
             }));
         } else {
@@ -251,7 +259,7 @@ impl<'a> ObjectQueue<'a> {
     }
 
     /// The object that was completed last, if it changed meanwhile: it is to be reconciled again.
-    pub(in crate::controller) fn take_changed(&mut self) -> Option<Object> {
+    pub(in crate::controller) fn take_changed(&mut self) -> Option<Received> {
         self.newest.take()
     }
 
@@ -277,8 +285,11 @@ async fn read_and_reconcile(
     record: Arc<Record>,
 ) -> Ended {
     let without_need = |state| Ok(Reconciled::of(state, Vec::new()));
-    let reconciled = match reconciler.cluster.object(&reconciler.crd.resource(), &identity).await {
-        Ok(Some(object)) => reconciler.reconcile(object, &record, false, None).await,
+    let reconciled = match reconciler.cluster.object_with_room(&reconciler.crd.resource(), &identity).await {
+        Ok(Some(object)) => {
+            let (object, _held) = object.into_parts();
+            reconciler.reconcile(object, &record, false, None).await
+        }
         Ok(None) => without_need(ObjectState::Gone),
         Err(_) => without_need(ObjectState::Unknown),
     };

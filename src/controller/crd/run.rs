@@ -51,6 +51,8 @@ pub(in crate::controller) enum Next {
     Permission(Vec<Verb>),
     /// Nothing, until the CRD or its policy changes.
     Idle,
+    /// The CRD is another one than the one that was read: it is read again.
+    Changed,
 }
 
 impl CrdTask {
@@ -88,6 +90,7 @@ impl CrdTask {
         if verify_at.is_some() {
             open.changes.watch_suspects();
         }
+        self.record_dropped(&open);
         let open = self.open.insert(Arc::new(open)).clone();
         let has_defaults = no_defaults.is_none();
         if (state.is_some() || !has_defaults) && self.is_idle(state, &open) {
@@ -140,9 +143,35 @@ impl CrdTask {
         refused.map_or(error, |reason| TaskError::NamesRefused(reason.to_owned()))
     }
 
+    /// Puts on record what writes have dropped that the policy does not allow to drop.
+    fn record_dropped(&mut self, open: &OpenReport) {
+        let dropped = std::mem::take(&mut self.dropped);
+        for (identity, paths) in dropped.into_iter().chain(self.generation_check.take_dropped(&self.crd)) {
+            warn!(object = %identity, paths = spans::in_words(&paths), "a write dropped fields while the CRD changed");
+            open.state.dropped().lose(&identity, &paths);
+        }
+    }
+
+    /// Finds out whether the CRD has changed, after a write dropped fields.
+    async fn read_generation(&mut self) -> Next {
+        match self.cluster.confirm_again(&self.generation_check).await {
+            Ok(false) => Next::Changed,
+            // The server that answered lags behind, or admission removes fields.
+            Ok(true) => Next::Wait(self.backoff.failed(None)),
+            Err(error) => Next::Wait(self.backoff.failed(error.retry_after())),
+        }
+    }
+
     /// Reports why it cannot go on; returns what to do next.
     pub(in crate::controller) async fn handle_error(&mut self, error: &TaskError) -> Next {
         let next = match error {
+            TaskError::Interrupted(SweepError::Stop(StopReason::CrdChanged)) => {
+                info!(reason = %error, "reading the CRD again");
+                Next::Changed
+            }
+            TaskError::Interrupted(SweepError::Stop(StopReason::FieldsDropped { .. })) => {
+                self.read_generation().await
+            }
             TaskError::Forbidden(missing)
             | TaskError::Interrupted(SweepError::Stop(StopReason::Forbidden(missing))) => {
                 info!(reason = %error, "waiting for the permission");

@@ -11,13 +11,16 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
 use crate::api::{Mode, Pause, Settings};
-use crate::cluster::{Backoff, Cluster, MissingPermissions, Pace, Permissions, Scope, api_services};
+use crate::cluster::{
+    Backoff, Cluster, Dropped, GenerationCheck, MissingPermissions, Pace, Permissions, Scope,
+};
 use crate::controller::crd::check::SchemaFindings;
 use crate::controller::crd::restore_check::RestoreCheck;
 use crate::controller::crd::retry::Retries;
 use crate::controller::error::TaskError;
 use crate::controller::object::pause::PauseWatch;
 use crate::controller::object::reconcile::ObjectReconciler;
+use crate::controller::object::refusal_log::RefusalLog;
 use crate::controller::options::Clock;
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::checkpoint::Checkpoint;
@@ -74,6 +77,10 @@ pub(in crate::controller) struct CrdTask {
     /// How often to ask for it.
     pub(in crate::controller) permission_backoff: Backoff,
     pub(in crate::controller) clock: Clock,
+    pub(in crate::controller) generation_check: Arc<GenerationCheck>,
+    pub(in crate::controller) refusal_log: Arc<RefusalLog>,
+    /// What writes have dropped that were planned for an earlier generation, until it is on record.
+    pub(in crate::controller) dropped: Vec<Dropped>,
 }
 
 /// Whether what was written since the pass is to be verified once more.
@@ -104,6 +111,8 @@ pub(in crate::controller) struct ReconcilerParts {
     since: Since,
     changes: Arc<ChangedDefaults>,
     dropped: Arc<DroppedFields>,
+    generation_check: Arc<GenerationCheck>,
+    refusal_log: Arc<RefusalLog>,
     pub(in crate::controller) pause_watch: PauseWatch,
 }
 
@@ -123,6 +132,8 @@ impl ReconcilerParts {
             since: &self.since,
             changes: &self.changes,
             dropped: &self.dropped,
+            generation_check: &self.generation_check,
+            refusal_log: &self.refusal_log,
         }
     }
 }
@@ -140,6 +151,8 @@ impl CrdTask {
             since: open.state.since(),
             changes: open.changes.clone(),
             dropped: open.state.dropped(),
+            generation_check: self.generation_check.clone(),
+            refusal_log: self.refusal_log.clone(),
             pause_watch: self.pause_watch(),
         }
     }
@@ -214,13 +227,6 @@ impl CrdTask {
 
     /// Asks whether requests for the CRD's objects reach those, and not the objects of another API server.
     pub(in crate::controller) async fn check_server(&self) -> Result<(), TaskError> {
-        match self.cluster.served_elsewhere(&self.crd).await {
-            Ok(None) => Ok(()),
-            Ok(Some(elsewhere)) => Err(TaskError::ServedElsewhere(elsewhere)),
-            Err(error) if error.code() == Some(403) => {
-                Err(TaskError::Forbidden(MissingPermissions::of(&api_services(), vec![Verb::Get])))
-            }
-            Err(error) => Err(error.into()),
-        }
+        self.cluster.check_server(&(&*self.crd).into()).await.map_err(TaskError::call)
     }
 }

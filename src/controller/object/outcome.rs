@@ -17,10 +17,11 @@ pub(in crate::controller) fn counted(outcome: &Result<Outcome, CallError>) -> Wr
             WriteOutcome::Unproved
         }
         // Nothing was written.
-        Ok(Outcome::Harmful { .. }) => WriteOutcome::Conflict,
+        Ok(Outcome::Harmful { .. } | Outcome::CrdChanged) => WriteOutcome::Conflict,
         Ok(Outcome::Rejected(_)) => WriteOutcome::Rejected,
         Ok(Outcome::Forbidden { .. }) => WriteOutcome::Forbidden,
         Ok(Outcome::OwnersLost { .. }) => WriteOutcome::OwnersLost,
+        Ok(Outcome::FieldsDropped { .. }) => WriteOutcome::FieldsDropped,
         Err(_) => WriteOutcome::Failed,
     }
 }

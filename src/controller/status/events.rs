@@ -12,11 +12,13 @@ use crate::domain::condition::{Condition, EventType, Reason, first, list};
 use crate::domain::crd::Crd;
 use crate::domain::plan::Skip;
 
-/// The events about a CRD when its conditions change from `before` to `now`.
+/// The events about a CRD when its conditions change from `before` to `now`. They are in the namespace `default`, whose readers may not
+/// see the objects: `nameless` is what `DefaultsPersisted` says without their names.
 pub(in crate::controller) fn about_crd(
     crd: &Regarding,
     before: &[Condition],
     now: &[Condition],
+    nameless: &str,
 ) -> Vec<Event> {
     // A permission may be missing long before it is needed.
     let settling = Reason::Settling.as_str();
@@ -29,16 +31,18 @@ pub(in crate::controller) fn about_crd(
             let stood = before.iter().find(|before| before.r#type == condition.r#type);
             let (reason, warning, action) = if condition.r#type == "DefaultsPersisted" {
                 if lacks(condition) && !stood.is_some_and(lacks) {
-                    return Some(about(crd, lacking, true, "PersistDefaults", &condition.message));
+                    return Some(about(crd, lacking, true, "PersistDefaults", nameless));
                 }
-                let is_new = stood.is_none_or(|stood| stood.reason != condition.reason);
+                let is_told = condition.reason == lacking && stood.is_some_and(lacks);
+                let is_new = stood.is_none_or(|stood| stood.reason != condition.reason) && !is_told;
                 let kind = Reason::named(&condition.reason).and_then(Reason::event).filter(|_| is_new)?;
                 (&condition.reason, kind == EventType::Warning, "PersistDefaults")
             } else {
                 let is_new = stood.is_none_or(|stood| stood.status != "True");
                 (is_new && condition.status == "True").then_some((&condition.r#type, true, "CheckSchema"))?
             };
-            let note = if condition.message.is_empty() { reason } else { &condition.message };
+            let message = if action == "PersistDefaults" { nameless } else { &condition.message };
+            let note = if message.is_empty() { reason } else { message };
             Some(about(crd, reason, warning, action, note))
         })
         .collect()
@@ -129,7 +133,7 @@ pub(in crate::controller) fn about_drops(
         warning: true,
         reason: "HiddenFieldsDropped".to_owned(),
         action: "PersistDefaults",
-        note: list(&news, "dropped fields that the schema no longer has (hiddenFields: Drop)"),
+        note: list(&news, "dropped fields that the schema no longer has"),
     })
 }
 
@@ -185,7 +189,8 @@ mod tests {
     }
 
     fn published(before: &[Condition], now: &[Condition]) -> Vec<String> {
-        let events = about_crd(&crd(), before, now);
+        let nameless = now.last().map_or("", |condition| &condition.message);
+        let events = about_crd(&crd(), before, now, nameless);
         events.iter().map(|event| format!("{} {} {}", event.warning, event.reason, event.note)).collect()
     }
 
@@ -263,11 +268,11 @@ mod tests {
         let now = report(&[(".spec.legacy", 3), (".spec.old", 1)]);
         let note =
             |before: Option<&DefaultsReportStatus>| about_drops(&crd(), before, &now).map(|event| event.note);
-        let all = "dropped fields that the schema no longer has (hiddenFields: Drop): 3 objects: .spec.legacy, \
+        let all = "dropped fields that the schema no longer has: 3 objects: .spec.legacy, \
                    1 object: .spec.old";
         assert_eq!(note(None).as_deref(), Some(all));
         let more = note(Some(&report(&[(".spec.legacy", 1), (".spec.old", 1)]))).expect("news");
-        assert!(more.ends_with("Drop): 2 objects: .spec.legacy"), "{more}");
+        assert!(more.ends_with("no longer has: 2 objects: .spec.legacy"), "{more}");
         assert_eq!(note(Some(&now)), None);
     }
 

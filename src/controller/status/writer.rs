@@ -175,9 +175,10 @@ impl StatusWriter {
         let present = self.present.clone();
         let conditions: Arc<[Condition]> =
             crd_status.conditions(self.subject.generation, &present, &now().to_string()).into();
-        self.conditions = Desired::Status(crd_status);
         let before = self.last.replace(conditions.clone()).unwrap_or_else(|| present.clone());
-        let news = events::about_crd(&self.subject.regarding(), &before, &conditions);
+        let news =
+            events::about_crd(&self.subject.regarding(), &before, &conditions, crd_status.without_names());
+        self.conditions = Desired::Status(crd_status);
         match same(&conditions, &present) {
             true => self.last = Some(present),
             false => self.put(conditions).await,

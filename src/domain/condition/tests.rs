@@ -15,6 +15,7 @@ fn crd_status() -> CrdStatus {
         persisted: Some(true),
         reason: Reason::AllPersisted,
         message: "7 of 7 objects store their defaults".to_owned(),
+        nameless: None,
     }
 }
 

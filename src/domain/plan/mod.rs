@@ -5,6 +5,7 @@ mod alteration;
 mod body;
 mod breach;
 mod decide;
+mod dropped;
 mod embed;
 mod exceptions;
 mod follow;

@@ -3,6 +3,7 @@
 
 use super::Proof;
 use crate::domain::object::Object;
+use crate::domain::path::Path;
 use crate::domain::rbac::Verb;
 use crate::domain::refusal::Refusal;
 
@@ -54,6 +55,14 @@ pub enum Outcome {
         /// Their managers' names.
         managers: Vec<String>,
     },
+    /// The answer lacks fields that the object showed: the server that answered no longer knows them. Nothing more may be written to
+    /// this CRD's objects before the CRD is read again.
+    FieldsDropped {
+        /// The topmost of them.
+        paths: Vec<Path>,
+    },
+    /// The CRD is not the one any more for which the write was planned: nothing more was sent.
+    CrdChanged,
 }
 
 /// Why one object was refused, without values.

@@ -13,6 +13,7 @@
 //! A crash between any two of them leaves the object as readable as before, and the next decision goes on from there.
 
 use super::alteration::Alterations;
+use super::dropped::{dropped, unseen};
 use super::outcome::{Outcome, classify};
 use super::{
     Proof, Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, lag_check, release,
@@ -22,6 +23,7 @@ use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::ownership::lost;
+use crate::domain::path::Path;
 use crate::domain::refusal::Refusal;
 
 /// One request: a patch of the object that the write is for.
@@ -67,6 +69,8 @@ pub struct WriteMachine<'a> {
     sent: Sent,
     /// What else the requests have changed; none where there is one request.
     alterations: Option<Alterations>,
+    /// See [`Self::unseen`].
+    unseen: Vec<Path>,
 }
 
 /// The request that waits for its answer.
@@ -98,15 +102,21 @@ impl<'a> WriteMachine<'a> {
         };
         let is_one = write.strategy == Strategy::Apply && !write.prove && !is_pinned(write);
         let alterations = (!is_one).then(|| Alterations::none(object));
-        (Self { crd, object, write, terms, sent, alterations }, request)
+        let unseen = Vec::new();
+        (Self { crd, object, write, terms, sent, alterations, unseen }, request)
     }
 
     /// Takes in the object as the last request left it.
     pub fn answered(&mut self, answer: Object) -> Step {
-        if let Some(alterations) = &mut self.alterations
-            && !matches!(self.sent, Sent::LagCheck | Sent::DryRun)
-        {
-            alterations.note(&answer);
+        if !matches!(self.sent, Sent::LagCheck | Sent::DryRun) {
+            if let Some(alterations) = &mut self.alterations {
+                alterations.note(&answer);
+            }
+            let paths = dropped(self.object, &answer, self.crd, &self.write.missing);
+            if !paths.is_empty() {
+                return Step::Done(Outcome::FieldsDropped { paths });
+            }
+            self.unseen = unseen(self.object, &answer, self.crd);
         }
         match (&self.sent, self.write.strategy) {
             // Proof::DryRunShowsAnother.
@@ -142,6 +152,11 @@ impl<'a> WriteMachine<'a> {
             }
             (Sent::Repeat(_), _) => Step::Done(Outcome::Altered),
         }
+    }
+
+    /// The fields that others own and that neither the object nor the last answer shows: the write may have dropped them.
+    pub fn unseen(&self) -> &[Path] {
+        &self.unseen
     }
 
     /// Takes in that the last request was refused.

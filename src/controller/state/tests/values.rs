@@ -109,7 +109,8 @@ struct Published {
 impl Published {
     fn of(case: &ValueCase) -> Self {
         let settings = settings(Mode::Persist, None);
-        let Checked { crd, findings, .. } = check(&case.crd().into(), &Pool::default());
+        let Checked { crd, findings, .. } =
+            check(&case.crd().into(), tokio::time::Instant::now(), &Pool::default());
         let crd = crd.unwrap_or_else(|| panic!("{}: {findings:?}", case.name));
         let mut tally = Tally::default();
         let status = match message::without_objects(&crd, &settings, &findings) {
@@ -137,7 +138,7 @@ impl Published {
             name: crd.name().to_owned(),
             uid: crd.uid().to_owned(),
         };
-        let mut published = events::about_crd(&regarding, &[], &conditions);
+        let mut published = events::about_crd(&regarding, &[], &conditions, status.without_names());
         published.extend(events::about_objects(&events::ObjectKind::from(&*crd), None, &report));
         let events = published.into_iter().map(|event| format!("{}: {}", event.reason, event.note));
         Self { conditions, report, events: events.collect() }

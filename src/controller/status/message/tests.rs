@@ -14,6 +14,8 @@ fn status(states: Vec<(&str, ObjectState)>) -> (Option<bool>, String) {
         tally.add(Identity { namespace, uid: name.clone(), name }, state, &[]);
     }
     let crd_status = of(&SchemaFindings::default(), &settings(), &tally);
+    let nameless = crd_status.without_names();
+    assert!(!nameless.contains("default/"), "events about CRDs name no objects: {nameless}");
     (crd_status.persisted, format!("{}: {}", crd_status.reason.as_str(), crd_status.message))
 }
 
