@@ -8,6 +8,8 @@ mod conditions;
 mod events;
 mod existing;
 mod follow;
+mod health;
+mod keys;
 mod lagging;
 mod lease;
 mod lists;
