@@ -76,6 +76,7 @@ async fn machines_get_defaults_and_verdicts_while_the_operator_is_there() -> Res
     operator.resume().await?;
     operator.stop().await?;
     cluster.create(MACHINES, "author", &machine("meanwhile", bad())).await?;
+    who_must_be_answered_sees_the_url(cluster).await?;
     a_wrong_certificate_fails_nothing(&stage).await?;
 
     // One fact switches from provider to provider.
@@ -128,6 +129,24 @@ async fn who_has_no_key_learns_nothing(stage: &Stage, operator: &Operator) -> Re
     let answer = load::post(cluster, stage.serving.address, &format!("/{key}/validate")).await?;
     ensure!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     ensure!(!operator.log()?.contains(key), "the key is in the log");
+    Ok(())
+}
+
+/// With `failurePolicy: Fail` the API server shows authors the URL that it could not reach, and so the key: see docs/security.md.
+async fn who_must_be_answered_sees_the_url(cluster: &Cluster) -> Result<()> {
+    for (policy, code) in [("Fail", 500), ("Ignore", 201)] {
+        let mut found = cluster.get(WEBHOOKS[1]).await?;
+        let url = found["webhooks"][0]["clientConfig"]["url"].as_str().context("a URL")?.to_owned();
+        found["webhooks"][0]["failurePolicy"] = json!(policy);
+        let body = serde_json::to_vec(&found)?;
+        cluster.send("PUT", WEBHOOKS[1], "application/json", body).await?.ok()?;
+        eventually(GUARD, policy, async || {
+            let answer = dry(cluster, &machine("x", bad())).await?;
+            let shows = answer.body["message"].as_str().is_some_and(|message| message.contains(&url));
+            Ok((answer.code == code && shows == (code == 500)).then_some(()))
+        })
+        .await?;
+    }
     Ok(())
 }
 

@@ -283,15 +283,17 @@ impl Inspection<'_, '_> {
                 found
             }
         };
-        let below = |finding: &Finding| join(&place.written, finding.field.trim_start_matches('.'));
+        let below = |finding: &Finding| join(&place.written, relative(finding));
         for finding in &found.values {
-            let (source, asked) = (Source::Value(finding.kind), finding.asked.as_deref());
-            // A value that was of another type before is as wrong as it was only while it is the same.
+            let source = Source::Value(finding.kind);
             let mark = match finding.kind {
-                Kind::TypeInvalid => at_field(own, finding.field.trim_start_matches('.')).map(text),
-                _ => None,
+                // A value that was of another type before is as wrong as it was only while it is the same.
+                Kind::TypeInvalid => at_field(own, relative(finding)).map(text),
+                // The place of some is in the detail only.
+                _ if relative(finding).is_empty() => Some(finding.detail.clone()),
+                _ => finding.asked.as_deref().map(str::to_owned),
             };
-            let mark = mark.unwrap_or_else(|| asked.unwrap_or_default().to_owned());
+            let mark = mark.unwrap_or_default();
             self.report(source, Severity::Deny, finding.kind, below(finding), &*finding.detail, mark);
         }
         for finding in &found.rules {
@@ -438,6 +440,11 @@ impl Inspection<'_, '_> {
     }
 }
 
+/// The field of a finding below the value that was checked; the value itself is `<nil>` there.
+fn relative(finding: &Finding) -> &str {
+    finding.field.strip_prefix("<nil>").unwrap_or(&finding.field).trim_start_matches('.')
+}
+
 /// The value that an error is about: at a field as API servers write it, `disks[0].name`.
 fn at_field<'v>(value: &'v Value, field: &str) -> Option<&'v Value> {
     let field = field.trim_start_matches('.');
@@ -454,7 +461,11 @@ fn at_field<'v>(value: &'v Value, field: &str) -> Option<&'v Value> {
     }
     // A name may contain what separates names.
     let ends = field.match_indices(['.', '[']).map(|(end, _)| end).chain([field.len()]);
-    ends.filter(|end| *end > 0).find_map(|end| at_field(value.get(&field[..end])?, &field[end..]))
+    let below = |name: &str| match value {
+        Value::Array(items) => items.get(name.parse::<usize>().ok()?),
+        value => value.get(name),
+    };
+    ends.filter(|end| *end > 0).find_map(|end| at_field(below(&field[..end])?, &field[end..]))
 }
 
 fn text(value: &Value) -> String {
