@@ -42,7 +42,7 @@ pub(super) async fn write(
     let [mutating, validating] = WebhookConfiguration::BOTH;
     let found =
         [cluster.webhook_configuration(mutating).await?, cluster.webhook_configuration(validating).await?];
-    let there = found.each_ref().map(|found| found.as_ref().map(|found| &**found));
+    let there = found.each_ref().map(Option::as_deref);
     let keys = KeyRing::next(there, now, || new_key);
     for (index, (which, there)) in WebhookConfiguration::BOTH.into_iter().zip(found).enumerate() {
         loop {

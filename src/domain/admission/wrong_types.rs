@@ -142,8 +142,8 @@ fn a_rule_that_an_old_wrong_type_keeps_from_being_evaluated_refuses_nothing() {
     assert!(asked(&schema, &labelled, Some(&old)).answer.is_allowed());
     // What is no integer for a rule refuses, also beside an old wrong type.
     let schema = compile(json!({ "rules": [{ "rule": "self.count < 9", "field": ".count" }] }));
-    let found = refused(&schema, json!({ "size": 5, "count": 1 }), json!({ "size": 5, "count": 1.0 }));
-    assert!(found.len() == 1 && found[0].contains("cannot evaluate"), "{found:?}");
+    let found = refused(&schema, json!({ "size": 5, "count": 1 }), json!({ "size": 5, "count": 2.0 }));
+    assert!(found.iter().any(|error| error.starts_with(".count: cannot evaluate")), "{found:?}");
 }
 
 #[test]
