@@ -44,6 +44,7 @@ async fn both_configurations_hold_one_key_that_all_replicas_know_and_that_stays(
     let first = key.first().expect("a key");
     assert!(first.len() == 64 && first.bytes().all(|byte| byte.is_ascii_hexdigit()));
     assert!(leader.keys.accepts(first) && follower.keys.accepts(first));
+    sleep(MINUTE).await;
     drop(leader);
     let next = Replica::start(&world, signed());
     sleep(10 * MINUTE).await;
