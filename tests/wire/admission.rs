@@ -223,7 +223,8 @@ async fn what_was_asked_before_the_end_is_answered_and_nothing_is_taken_after_it
     rig.answers.send_replace(false);
     let body = review(json!({ "size": "l", "secret": "s" }));
     let mut end = rig.end.take();
-    let asking = rig.ask("h2", &keyed("/validate/one"), &body);
+    let path = keyed("/validate/one");
+    let asking = rig.ask("h2", &path, &body);
     let ending = async {
         timeout(GUARD, rig.asked.notified()).await.expect("it is looked up");
         drop(end.take());
