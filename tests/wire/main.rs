@@ -9,6 +9,8 @@ mod events;
 mod existing;
 mod follow;
 mod generation;
+mod health;
+mod keys;
 mod lagging;
 mod lease;
 mod lists;

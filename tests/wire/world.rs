@@ -286,6 +286,10 @@ impl World {
             ["config.example.com", _, FACTS] => self.collection(FACTS, request),
             ["v1", "namespaces", _, SECRETS] if request.method == "GET" => self.collection(SECRETS, request),
             ["v1", "namespaces", _, SECRETS, ..] => self.secret(request),
+            ["admissionregistration.k8s.io", _, which] => {
+                let known = WEBHOOKS.iter().find(|known| **known == which).expect("a resource");
+                self.collection(known, request)
+            }
             ["admissionregistration.k8s.io", _, which, name] => self.webhooks(which, name, request),
             ["apiregistration.k8s.io", _, "apiservices", name] => not_found(name),
             _ => Answer::text(404, "404 page not found\n"),
