@@ -82,8 +82,8 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
             Phase::Idle(Box::new(status_writer))
         }
         (Some(settings), Some(crd)) => {
-            let task =
-                context.task(crd, checked.findings, checked.revision, settings.clone(), status_writer, slot);
+            let settings = checked.findings.permitted(settings.clone());
+            let task = context.task(crd, checked.findings, checked.revision, settings, status_writer, slot);
             Phase::Ready(Box::new(task))
         }
     };

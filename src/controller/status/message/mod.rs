@@ -17,6 +17,9 @@ use problems::{held, places, skipped, unknown, with_fields};
 /// How a sentence about missing permissions begins.
 pub(in crate::controller) const MISSING_PERMISSION: &str = "a permission is missing";
 
+/// Why objects of a CRD whose schema is not structural are only counted, and what is to be done.
+const NON_STRUCTURAL: &str = "Etch does not write them, because the schema is not structural: make it structural (condition NonStructural)";
+
 /// The status where no object needs to be read; none where some do, or where there is nothing to report.
 pub(in crate::controller) fn without_objects(
     crd: &Crd,
@@ -25,10 +28,7 @@ pub(in crate::controller) fn without_objects(
 ) -> Option<CrdStatus> {
     let defaults = crd.compiled().has_defaults();
     let status = |persisted, reason, message: String| Some(crd_status(findings, persisted, reason, message));
-    if !findings.non_structural.is_empty() {
-        return Some(unreadable(findings));
-    }
-    if !defaults && !findings.invalid_defaults.is_empty() {
+    if !defaults && !(findings.invalid_defaults.is_empty() && findings.non_structural.is_empty()) {
         return status(Some(true), Reason::NoDefaults, String::new());
     }
     if !defaults {
@@ -48,9 +48,9 @@ pub(in crate::controller) fn without_objects(
     None
 }
 
-/// The status of a CRD whose schema is not structural, or cannot be read at all.
+/// The status of a CRD whose schema cannot be read at all.
 pub(in crate::controller) fn unreadable(findings: &SchemaFindings) -> CrdStatus {
-    let message = "the API server applies no defaults to the objects of a CRD whose schema is not structural";
+    let message = "the API server serves no objects of a CRD whose schema it cannot read; make the schema structural";
     crd_status(findings, Some(false), Reason::NonStructural, message.to_owned())
 }
 
@@ -115,7 +115,11 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
     let rejected: Vec<String> = rejected.collect();
     let stored = counts.written + counts.already_stored;
     let mut sentences = vec![stored_of(stored, counts.objects)];
-    if counts.due > 0 {
+    let is_structural = findings.non_structural.is_empty();
+    if counts.due > 0 && !is_structural {
+        let due: Vec<String> = tally.due().map(ToString::to_string).collect();
+        sentences.push(list(&due, &format!("{} with defaults that etcd lacks or may lack", counts.due)));
+    } else if counts.due > 0 {
         let why = pause.as_deref().unwrap_or("the policy has mode: Audit");
         let due: Vec<String> = tally.due().map(ToString::to_string).collect();
         sentences.push(list(&due, &format!("{} would be written, but {why}", counts.due)));
@@ -130,7 +134,11 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
     sentences.extend(held.iter().map(|(_, sentence)| sentence.clone()));
     sentences.extend(unknown(tally));
     sentences.extend(Skip::ALL.iter().flat_map(|why| skipped(tally, *why)));
+    if !is_structural {
+        sentences.push(NON_STRUCTURAL.to_owned());
+    }
     let reason = match () {
+        () if !is_structural => Reason::NonStructural,
         // Held and rejected objects wait for its end too.
         () if pause.is_some() => Reason::Paused,
         () if counts.rejected > 0 => Reason::ObjectsRejected,
@@ -146,10 +154,11 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
         Reason::Paused if counts.due + counts.rejected + counts.held + counts.unknown == 0 => None,
         _ => Some(false),
     };
+    let mut breaking_defaults =
+        places(tally, |held| held.reason == Hold::InvalidDefaults && !held.broken.is_empty());
+    breaking_defaults.retain(|place| !findings.invalid_defaults.contains(place));
     CrdStatus {
-        breaking_defaults: places(tally, |held| {
-            held.reason == Hold::InvalidDefaults && !held.broken.is_empty()
-        }),
+        breaking_defaults,
         ..crd_status(findings, persisted, reason, sentences.join("; "))
     }
 }
