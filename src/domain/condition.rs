@@ -52,7 +52,7 @@ words! {
         HiddenFields,
         /// Some objects would get a default that is itself invalid.
         InvalidDefaults,
-        /// The schema is not structural, so the server applies no defaults.
+        /// The schema is not structural: the server fills in its defaults, and Etch writes no object.
         NonStructural,
         /// Some objects do not fit the storage version's schema by type.
         Misfit,

@@ -26,7 +26,7 @@ use kube_structural_schema::schema::Schema;
 use patterns::Patterns;
 use types::Form;
 
-pub use defaults::{DefaultFindings, defaults};
+pub use defaults::{DefaultFindings, default, defaults};
 
 /// A schema with what validating many objects with it needs only once.
 #[derive(Debug)]

@@ -27,6 +27,8 @@ pub(super) struct Audited {
     pub(super) rules: Rules,
     /// The changed defaults whose old values are still to be looked for.
     pub(super) due: Option<PendingChanges>,
+    /// Why its schema is not structural, where it is not: the operator writes none of its objects.
+    pub(super) non_structural: Option<String>,
 }
 
 /// An object that is not, or not for certain, as it should be.
@@ -131,6 +133,9 @@ impl Audited {
         if self.keep_details {
             document["details"] =
                 self.details.iter().map(|(identity, detail)| detail.document(identity)).collect();
+        }
+        if let Some(violations) = &self.non_structural {
+            document["nonStructural"] = Value::from(violations.as_str());
         }
         if let Some(error) = &self.error {
             document["error"] = Value::from(error.as_str());

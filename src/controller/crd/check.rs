@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use crate::api::{Mode, Settings};
 use crate::domain::condition::{self, Condition};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
@@ -18,6 +19,18 @@ pub(in crate::controller) struct SchemaFindings {
     pub(in crate::controller) non_structural: Vec<String>,
     /// Places of defaults that are themselves invalid.
     pub(in crate::controller) invalid_defaults: Vec<String>,
+}
+
+impl SchemaFindings {
+    /// The settings under which objects are reconciled: those of a CRD whose schema is not structural are counted and not written. The
+    /// server fills in its defaults all the same, but keeps owners by another schema than its own (fact D12).
+    pub(in crate::controller) fn permitted(&self, settings: Settings) -> Settings {
+        let mode = match settings.mode {
+            Mode::Persist if !self.non_structural.is_empty() => Mode::Audit,
+            mode => mode,
+        };
+        Settings { mode, ..settings }
+    }
 }
 
 /// A CRD as it was read.

@@ -84,7 +84,8 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
             Phase::Idle(Box::new(status_writer))
         }
         (Some(settings), Some(crd)) => {
-            let task = context.task(crd, checked, settings.clone(), status_writer, turn, slot);
+            let settings = checked.findings.permitted(settings.clone());
+            let task = context.task(crd, checked, settings, status_writer, turn, slot);
             Phase::Ready(Box::new(task))
         }
     };

@@ -194,3 +194,42 @@ fn a_group_that_the_server_serves_itself_shadows_a_crd() {
         assert_eq!(crd.is_shadowed(), expected, "{group}");
     }
 }
+
+/// A server serves such a CRD without the schema, or not at all (fact D12).
+#[test]
+fn a_schema_that_cannot_be_read_is_none_where_unknown_fields_are_kept() {
+    let versions = json!([version(
+        "v1",
+        true,
+        json!({ "type": "object", "properties": { "spec": {
+        "default": { "a": 1 }, "$ref": "#/definitions/spec" } } })
+    )]);
+    assert!(matches!(read(with("/spec/versions", versions.clone())), Err(CrdError::Schema { .. })));
+    let mut legacy = with("/spec/versions", versions);
+    legacy["spec"]["preserveUnknownFields"] = json!(true);
+    let crd = read(legacy).expect("a CRD");
+    assert!(crd.preserves_unknown_fields() && !crd.compiled().has_defaults());
+    let mut malformed = with("/spec/versions", json!([version("v1", true, json!({ "type": 1 }))]));
+    malformed["spec"]["preserveUnknownFields"] = json!(true);
+    assert!(matches!(read(malformed), Err(CrdError::Schema { .. })), "no server can read it");
+}
+
+#[test]
+fn defaults_that_get_an_invalid_one_are_known() {
+    let document = with(
+        "/spec/versions",
+        json!([version(
+            "v1",
+            true,
+            json!({ "type": "object", "properties": {
+        "m": { "type": "object", "default": { "a": {} }, "additionalProperties": { "type": "object", "properties": {
+            "p": { "type": "integer", "minimum": 1, "default": 0 },
+            "q": { "type": "integer", "default": 0 } } } } } })
+        )]),
+    );
+    let crd = read(document).expect("a CRD");
+    let invalid: Vec<_> = crd.invalid_defaults().iter().map(ToString::to_string).collect();
+    assert_eq!(invalid, [".m{}.p"]);
+    let gives = |path: &str| crd.gives_invalid_default(&path.parse().expect("a path"));
+    assert!(gives(".m") && gives(".m{}.p") && !gives(".m{}.q") && !gives(".m{}"));
+}

@@ -10,7 +10,7 @@ use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::ownership::{MANAGER, owners};
-use crate::domain::path::{Path, touches};
+use crate::domain::path::Path;
 
 /// Decides about one object of a CRD whose storage version has defaults.
 ///
@@ -59,7 +59,7 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     }
     let paths = invalid(&missing, crd);
     if !paths.is_empty() {
-        return Plan::Hold(Held::new(Hold::InvalidDefaults, paths));
+        return Plan::Hold(held_for_invalid(paths, object, crd, &missing));
     }
     let paths = misfit::misfits(object.json(), &crd.storage().schema);
     if !paths.is_empty() {
@@ -97,12 +97,22 @@ pub fn ahead_of_rewrite(object: &Object, crd: &Crd) -> Option<Json> {
     (!owns && has_gap(object, crd)).then(|| body::identity(object, crd))
 }
 
-/// The missing places where an invalid default stands, at the place or below it.
+/// The missing places whose default is invalid, with those below it.
 fn invalid(missing: &[Path], crd: &Crd) -> Vec<Path> {
     if crd.invalid_defaults().is_empty() {
         return Vec::new();
     }
-    missing.iter().filter(|path| touches(crd.invalid_defaults(), &path.to_schema())).cloned().collect()
+    missing.iter().filter(|path| crd.gives_invalid_default(&path.to_schema())).cloned().collect()
+}
+
+/// The hold for invalid defaults, with what the object would break where its schema tells that of objects.
+fn held_for_invalid(mut paths: Vec<Path>, object: &Object, crd: &Crd, missing: &[Path]) -> Held {
+    let breach::Breach { paths: breaking, broken } =
+        breach::breach(object.json(), crd, missing).unwrap_or_default();
+    paths.extend(breaking);
+    paths.sort();
+    paths.dedup();
+    Held { reason: Hold::InvalidDefaults, paths, broken }
 }
 
 fn merge(object: &Object, record: &Record, missing: Vec<Path>) -> Write {

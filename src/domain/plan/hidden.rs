@@ -18,6 +18,9 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The topmost fields that a write may destroy, in order.
 pub fn hidden(object: &Object, crd: &Crd) -> Vec<Path> {
+    if crd.preserves_unknown_fields() {
+        return Vec::new();
+    }
     let mut found = BTreeSet::new();
     let storage = Place::root(&crd.storage().schema);
     for owner in owners(object).filter(|owner| owner.manager != MANAGER) {

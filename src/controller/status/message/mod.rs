@@ -17,6 +17,9 @@ use problems::{Naming, held, places, skipped, unknown, with_fields};
 /// How a sentence about missing permissions begins.
 pub(in crate::controller) const MISSING_PERMISSION: &str = "a permission is missing";
 
+/// Why objects of a CRD whose schema is not structural are only counted, and what is to be done.
+const NON_STRUCTURAL: &str = "Etch does not write them, because the schema is not structural: make it structural (condition NonStructural)";
+
 /// The status where no object needs to be read; none where some do.
 pub(in crate::controller) fn without_objects(
     crd: &Crd,
@@ -28,9 +31,6 @@ pub(in crate::controller) fn without_objects(
         return Some(crd_status(findings, Some(true), Reason::NoDefaults, message));
     }
     let status = |persisted, reason, message: String| Some(crd_status(findings, persisted, reason, message));
-    if !findings.non_structural.is_empty() {
-        return Some(unreadable(findings));
-    }
     if settings.mode == Mode::Ignore {
         let message = format!("DefaultsPolicy {} has mode: Ignore", settings.policy);
         return status(None, Reason::Ignored, message);
@@ -45,9 +45,10 @@ pub(in crate::controller) fn without_objects(
     None
 }
 
-/// The status of a CRD whose schema is not structural, or cannot be read at all.
+/// The status of a CRD whose schema cannot be read at all.
 pub(in crate::controller) fn unreadable(findings: &SchemaFindings) -> CrdStatus {
-    let message = "the API server applies no defaults to the objects of a CRD whose schema is not structural";
+    let message =
+        "the API server serves no objects of a CRD whose schema it cannot read; make the schema structural";
     crd_status(findings, Some(false), Reason::NonStructural, message.to_owned())
 }
 
@@ -113,6 +114,7 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
     let mut held = Hold::ALL.iter().filter(|reason| held(tally, **reason, Naming::Nothing).is_some());
     let waiting = counts.due + counts.rejected + counts.held + counts.unknown;
     let reason = match () {
+        () if !findings.non_structural.is_empty() => Reason::NonStructural,
         // Held and rejected objects wait for its end too. What is proved is so in a pause as well.
         () if is_paused && waiting > 0 => Reason::Paused,
         () if counts.rejected > 0 => Reason::ObjectsRejected,
@@ -127,24 +129,29 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
         Reason::AuditOnly if counts.due == 0 => None,
         _ => Some(false),
     };
+    let mut breaking_defaults =
+        places(tally, |held| held.reason == Hold::InvalidDefaults && !held.broken.is_empty());
+    breaking_defaults.retain(|place| !findings.invalid_defaults.contains(place));
     CrdStatus {
-        breaking_defaults: places(tally, |held| {
-            held.reason == Hold::InvalidDefaults && !held.broken.is_empty()
-        }),
-        nameless: Some(sentences(settings, tally, Naming::Nothing)),
-        ..crd_status(findings, persisted, reason, sentences(settings, tally, Naming::Objects))
+        breaking_defaults,
+        nameless: Some(sentences(findings, settings, tally, Naming::Nothing)),
+        ..crd_status(findings, persisted, reason, sentences(findings, settings, tally, Naming::Objects))
     }
 }
 
 /// What became of the objects, in sentences.
-fn sentences(settings: &Settings, tally: &Tally, naming: Naming) -> String {
+fn sentences(findings: &SchemaFindings, settings: &Settings, tally: &Tally, naming: Naming) -> String {
     let counts = tally.counts();
+    let is_structural = findings.non_structural.is_empty();
     let pause = settings.pause.as_ref().filter(|_| settings.mode == Mode::Persist).map(paused);
     let stored = counts.written + counts.already_stored;
     let mut sentences = vec![stored_of(stored, counts.objects)];
-    if counts.due > 0 {
+    let due: Vec<String> = tally.due().map(ToString::to_string).collect();
+    if counts.due > 0 && !is_structural {
+        sentences
+            .push(naming.list(&due, &format!("{} with defaults that etcd lacks or may lack", counts.due)));
+    } else if counts.due > 0 {
         let why = pause.as_deref().unwrap_or("the policy has mode: Audit");
-        let due: Vec<String> = tally.due().map(ToString::to_string).collect();
         sentences.push(naming.list(&due, &format!("{} would be written, but {why}", counts.due)));
     } else {
         sentences.extend(pause);
@@ -157,6 +164,9 @@ fn sentences(settings: &Settings, tally: &Tally, naming: Naming) -> String {
     sentences.extend(Hold::ALL.iter().filter_map(|reason| held(tally, *reason, naming)));
     sentences.extend(unknown(tally, naming));
     sentences.extend(Skip::ALL.iter().flat_map(|why| skipped(tally, *why, naming)));
+    if !is_structural {
+        sentences.push(NON_STRUCTURAL.to_owned());
+    }
     sentences.join("; ")
 }
 

@@ -40,6 +40,7 @@ fn holds_what_does_not_fit() {
 #[test]
 fn holds_what_its_defaults_would_make_invalid() {
     run(include_str!("../cases/rules.yaml"));
+    run(include_str!("../cases/invalid_defaults.yaml"));
 }
 
 #[test]
