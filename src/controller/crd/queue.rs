@@ -106,10 +106,10 @@ impl<'a> ObjectQueue<'a> {
         self.under_way.len() < AT_ONCE + self.reconciler.writes_without_slot()
     }
 
-    /// Whether nothing is under way, nor waits for it.
+    /// Whether every object that changed was reconciled, apart from those that wait for a time of their own.
     pub(in crate::controller) fn is_idle(&self) -> bool {
-        let Self { under_way, ended, new, again, .. } = self;
-        under_way.is_empty() && ended.is_empty() && new.is_empty() && again.is_empty()
+        let Self { under_way, ended, newest, new, again, .. } = self;
+        under_way.is_empty() && ended.is_empty() && newest.is_none() && new.is_empty() && again.is_empty()
     }
 
     /// Reconciles an object that was created.
@@ -187,11 +187,6 @@ impl<'a> ObjectQueue<'a> {
         if self.in_again.insert(identity.clone()) {
             self.again.push_back(identity);
         }
-    }
-
-    /// Whether every object that changed was reconciled, apart from those that wait for a time of their own.
-    pub(in crate::controller) fn is_idle(&self) -> bool {
-        self.active.is_empty() && self.ended.is_empty() && self.newest.is_none() && self.again.is_empty()
     }
 
     /// Whether objects are still to be read again.

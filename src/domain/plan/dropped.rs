@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::decide::unproved;
+use super::places::unproved;
 use super::hidden::{Field, Place};
 use crate::domain::crd::Crd;
 use crate::domain::json::level;
