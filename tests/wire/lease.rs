@@ -29,7 +29,7 @@ impl Leases {
         let mut stored = self.0.lock().expect("no test panics here");
         let known = stored.lease.as_ref().map(|lease| lease["metadata"]["resourceVersion"].clone());
         if request.path == "/apis/coordination.k8s.io/v1/leases" {
-            assert_eq!(request.asked("fieldSelector"), "metadata.name=etch");
+            assert_eq!(request.asked("fieldSelector"), "metadata.name%3Detch");
             return Answer::json(json!({ "items": stored.lease.iter().collect::<Vec<_>>() }));
         }
         match (request.method.as_str(), known) {
