@@ -7,6 +7,7 @@ mod applying;
 mod cluster;
 mod crds;
 mod following;
+mod mutating;
 mod owners;
 mod publishing;
 mod reading;
@@ -54,6 +55,7 @@ fn main() -> Result<ExitCode> {
         publishing::ROWS,
         refusals::ROWS,
         following::ROWS,
+        mutating::ROWS,
     ];
     let trials = rows.into_iter().flatten().map(|row| {
         let (runtime, cluster) = (runtime.handle().clone(), Arc::clone(&cluster));
