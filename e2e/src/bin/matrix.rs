@@ -44,8 +44,9 @@ async fn run(Arguments { kubernetes, together, worlds }: Arguments) -> Result<()
     let release = observer.kubernetes().to_string();
     let mut data = if worlds.is_empty() { Data::default() } else { Data::read(&release).unwrap_or_default() };
     let worlds = if worlds.is_empty() { World::all() } else { worlds };
+    let of = &observer;
     let mut observed = stream::iter(worlds)
-        .map(async |world| (world, observer.observe(world).await))
+        .map(|world| async move { (world, of.observe(world).await) })
         .buffer_unordered(together);
     while let Some((world, result)) = observed.next().await {
         let (outcomes, parts) = result?;

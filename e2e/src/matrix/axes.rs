@@ -215,8 +215,16 @@ impl FromStr for World {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let found = Self::all().into_iter().find(|world| world.to_string() == text);
-        found.with_context(|| format!("{text} is no world of the matrix"))
+        let words: Vec<&str> = text.split('-').collect();
+        let read = || {
+            let [conversion, status @ ("status" | "whole"), admission] = words[..] else { return None };
+            Some(Self {
+                conversion: Conversion::of_word(conversion)?,
+                has_status: status == "status",
+                admission: Admission::of_word(admission)?,
+            })
+        };
+        read().with_context(|| format!("{text} is no world of the matrix"))
     }
 }
 

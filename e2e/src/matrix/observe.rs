@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -225,7 +225,7 @@ impl Stage<'_> {
         }
         self.plant(planted).await?;
         let before = self.raws().await?;
-        let answers = self.each(cells, async |cell| self.request(*cell).await).await?;
+        let answers = self.each(cells, &async |cell| self.request(cell).await).await?;
         let after = self.raws().await?;
         let mut views = BTreeMap::new();
         for version in served(version) {
@@ -276,14 +276,14 @@ impl Stage<'_> {
         cells: &[Cell],
         before: &Raws,
     ) -> Result<BTreeMap<String, FollowUp>> {
-        let send = async |cell: &Cell| {
+        let send = async |cell: Cell| {
             let name = cell.name();
             self.etch(verb, S, Part::Main, &name, &uid_of(before.get(&name))).await
         };
-        let first = self.each(cells, send).await?;
+        let first = self.each(cells, &send).await?;
         let then = self.raws().await?;
         let views = self.views(S).await?;
-        let second = self.each(cells, send).await?;
+        let second = self.each(cells, &send).await?;
         let last = self.raws().await?;
         let names = cells.iter().map(|cell| cell.name());
         self.plant(names.filter_map(|name| Some((name.clone(), before.get(&name)?.bytes.clone()))).collect())
@@ -388,7 +388,9 @@ impl Stage<'_> {
                     "apiVersion": group, "kind": kind, "metadata": { "name": name, "namespace": "default" },
                 });
                 unite(&mut object, &mut identity);
-                self.cluster().patch(&format!("{path}?force=true"), Patch::Apply, USER, &object).await
+                let path = user(&format!("{path}?force=true"));
+                let body = serde_json::to_vec(&object)?;
+                self.cluster().send("PATCH", &path, "application/apply-patch+yaml", body).await
             }
             Verb::Identity | Verb::Empty => self.etch(verb, version, part, &name, &uid().await?).await,
             Verb::Delete => self.cluster().send("DELETE", &path, "application/json", Vec::new()).await,
@@ -412,14 +414,15 @@ impl Stage<'_> {
     async fn each(
         &self,
         cells: &[Cell],
-        send: impl AsyncFn(&Cell) -> Result<Answer>,
+        send: &impl AsyncFn(Cell) -> Result<Answer>,
     ) -> Result<BTreeMap<String, Answer>> {
-        let send = &send;
-        stream::iter(cells)
-            .map(async |cell| Ok((cell.name(), send(cell).await.with_context(|| cell.to_string())?)))
+        let answers = stream::iter(cells.iter().copied())
+            .map(|cell| async move { (cell, send(cell).await) })
             .buffer_unordered(TOGETHER)
-            .try_collect()
-            .await
+            .collect::<Vec<_>>()
+            .await;
+        let answers = answers.into_iter();
+        answers.map(|(cell, answer)| Ok((cell.name(), answer.with_context(|| cell.to_string())?))).collect()
     }
 
     /// Puts bytes into etcd, past the server.

@@ -22,8 +22,9 @@ async fn servers_do_what_is_kept() -> Result<()> {
     let kept = Data::read(&release)?;
     let mut worlds = World::all();
     fastrand::Rng::with_seed(seed).shuffle(&mut worlds);
+    let of = &observer;
     let mut observed = stream::iter(worlds.into_iter().take(SHARE))
-        .map(async |world| (world, observer.observe(world).await))
+        .map(|world| async move { (world, of.observe(world).await) })
         .buffer_unordered(SHARE);
     let (mut differing, mut count) = (Vec::new(), 0);
     while let Some((world, result)) = observed.next().await {
