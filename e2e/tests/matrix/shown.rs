@@ -41,7 +41,7 @@ fn all() -> Places {
 }
 
 #[test]
-fn d11_creates_drop_the_default_of_status() -> Result<()> {
+fn d11_creates() -> Result<()> {
     let status = Places([Place::Status].into());
     holds(50, |case| {
         let is_meant =
@@ -59,7 +59,7 @@ fn a_write_at_s_stores_what_it_shows() -> Result<()> {
 }
 
 #[test]
-fn d13_admission_that_strips_a_default_has_no_effect() -> Result<()> {
+fn d13_stripped() -> Result<()> {
     holds(100, |case| {
         let is_meant = case.world.admission == Admission::Strips
             && case.world.conversion == Conversion::None
@@ -71,7 +71,7 @@ fn d13_admission_that_strips_a_default_has_no_effect() -> Result<()> {
 }
 
 #[test]
-fn d15_a_default_that_is_removed_is_stored() -> Result<()> {
+fn d15_removed() -> Result<()> {
     holds(50, |case| {
         let is_meant = case.cell.verb == Verb::Remove && owners_know(case) && case.cell.version == S;
         is_meant.then(|| !case.outcome.raw.as_ref().is_some_and(|raw| raw.holds.0.contains(&Place::Spec)))
@@ -79,7 +79,7 @@ fn d15_a_default_that_is_removed_is_stored() -> Result<()> {
 }
 
 #[test]
-fn w27_a_version_without_a_field_drops_it_but_not_from_embedded_metadata() -> Result<()> {
+fn w27_versions() -> Result<()> {
     let metadata = Places([Place::Metadata].into());
     holds(100, |case| {
         let is_meant = case.cell.version == "v1alpha1"
@@ -95,7 +95,7 @@ fn w27_a_version_without_a_field_drops_it_but_not_from_embedded_metadata() -> Re
 }
 
 #[test]
-fn w28_a_webhook_that_does_not_know_a_field_drops_it() -> Result<()> {
+fn w28_conversion() -> Result<()> {
     holds(100, |case| {
         let is_meant = case.world.conversion == Conversion::Old
             && case.cell.version == "v1beta1"
@@ -103,5 +103,26 @@ fn w28_a_webhook_that_does_not_know_a_field_drops_it() -> Result<()> {
             && owners_know(case)
             && is_ok(case.outcome);
         is_meant.then(|| case.outcome.raw.as_ref().is_none_or(|raw| raw.holds.0.contains(&Place::Spec)))
+    })
+}
+
+#[test]
+fn w29_subresources() -> Result<()> {
+    let status = Places([Place::Status].into());
+    holds(100, |case| {
+        let is_meant = case.cell.owners == Owners::StoredV1alpha1
+            && case.world.has_status
+            && case.world.admission == Admission::None
+            && case.world.conversion != Conversion::Old
+            && case.cell.version != "v1alpha1"
+            && is_ok(case.outcome);
+        let changes = !matches!(case.cell.verb, Verb::Identity | Verb::Delete);
+        let held = match case.cell.part {
+            Part::Main if changes => all().beyond(&status),
+            Part::Status if changes => status.clone(),
+            _ => Places::default(),
+        };
+        let raw = case.outcome.raw.as_ref();
+        is_meant.then(|| raw.is_none_or(|raw| raw.version != S || raw.holds != held))
     })
 }
