@@ -148,13 +148,6 @@ pub struct Cell {
     pub owners: Owners,
 }
 
-impl Owners {
-    /// Whether the bytes were at v1alpha1 before the request.
-    pub fn is_stored_elsewhere(self) -> bool {
-        self == Self::StoredV1alpha1
-    }
-}
-
 impl World {
     /// All worlds.
     pub fn all() -> Vec<Self> {

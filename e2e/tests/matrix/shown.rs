@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use e2e::matrix::{Admission, Conversion, Outcome, Owners, Part, Place, Places, S, Verb};
 
-use crate::{Case, each_case};
+use crate::{Case, each_case, is_stored_elsewhere};
 
 /// Fails unless this many cells are looked at, and none of them is against the fact.
 fn holds(least: usize, is_against: impl Fn(&Case<'_>) -> Option<bool>) -> Result<()> {
@@ -86,7 +86,7 @@ fn w27_versions() -> Result<()> {
             && case.cell.part == Part::Main
             && case.world.conversion == Conversion::None
             && case.outcome.written
-            && !case.cell.owners.is_stored_elsewhere()
+            && !is_stored_elsewhere(case.cell)
             && is_ok(case.outcome);
         is_meant.then(|| {
             case.outcome.raw.as_ref().is_none_or(|raw| raw.holds != metadata && !raw.holds.is_empty())
@@ -110,7 +110,7 @@ fn w28_conversion() -> Result<()> {
 fn w29_subresources() -> Result<()> {
     let status = Places([Place::Status].into());
     holds(50, |case| {
-        let is_meant = case.cell.owners == Owners::StoredV1alpha1
+        let is_meant = is_stored_elsewhere(case.cell)
             && case.world.has_status
             && case.world.admission == Admission::None
             && case.world.conversion != Conversion::Old

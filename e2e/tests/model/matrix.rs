@@ -105,7 +105,7 @@ fn compare(
     let before = match cell.owners {
         Owners::New => None,
         owners => Some(Content {
-            version: if owners.is_stored_elsewhere() { "v1alpha1" } else { "v1" }.to_owned(),
+            version: if owners == Owners::StoredV1alpha1 { "v1alpha1" } else { "v1" }.to_owned(),
             value: base(),
             owners: entries(data, &outcome.before)?,
         }),
