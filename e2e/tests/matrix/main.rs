@@ -105,32 +105,43 @@ impl Case<'_> {
 
 /// Differences by their cause.
 #[derive(Default)]
-pub(crate) struct Differences(BTreeMap<String, BTreeSet<String>>);
+pub(crate) struct Differences(BTreeMap<String, Requests>);
+
+/// The requests that have a cause in common, and how many cells they are.
+#[derive(Default)]
+struct Requests {
+    cells: usize,
+    kinds: BTreeSet<String>,
+}
 
 impl Differences {
     /// Notes that Etch claims what is not so.
     pub(crate) fn add(&mut self, claim: &str, case: &Case<'_>, lacks: &Places) {
-        let Case { release, world, cell, .. } = case;
+        let Case { world, cell, .. } = case;
         let Cell { verb, part, version, owners } = cell;
-        let status = if world.has_status { "status subresource" } else { "no status subresource" };
+        let before = match owners {
+            Owners::New => "none",
+            _ if is_stored_elsewhere(*cell) => "at v1alpha1",
+            _ => "at v1",
+        };
         let cause = format!(
-            "{claim}: etcd lacks {}; conversion {}, {status}, admission {}: {} {} at {version}",
+            "{claim}: etcd lacks {}; request at {version}, bytes before it {before}, conversion {}, status subresource: {}",
             lacks.words(),
             world.conversion.word(),
-            world.admission.word(),
-            verb.word(),
-            part.word(),
+            world.has_status,
         );
-        self.0.entry(cause).or_default().insert(format!("{release} {}", owners.word()));
+        let requests = self.0.entry(cause).or_default();
+        requests.cells += 1;
+        requests.kinds.insert(format!("{} {}", verb.word(), part.word()));
     }
 
     /// # Errors
     /// There are some; the error lists them.
     pub(crate) fn none(self) -> Result<()> {
         let mut text = String::new();
-        for (cause, cells) in &self.0 {
-            let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
-            writeln!(text, "{cause} ({})", cells.join(", "))?;
+        for (cause, Requests { cells, kinds }) in &self.0 {
+            let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+            writeln!(text, "{cause}: {cells} cells ({})", kinds.join(", "))?;
         }
         ensure!(self.0.is_empty(), "Etch claims what etcd does not hold:\n{text}");
         Ok(())
