@@ -103,8 +103,14 @@ impl Stage<'_> {
         }
         let views = self.views(S).await?;
         for (cell, outcome) in &mut outcomes {
-            let (Some(before), Some(now)) = (outcome.views.get(S), views.get(&cell.name())) else { continue };
-            let now = Places::of(now);
+            let (Some(before), Some(listed)) = (outcome.views.get(S), views.get(&cell.name())) else {
+                continue;
+            };
+            if Places::of(listed) == *before {
+                continue;
+            }
+            // A list may be behind the bytes that were put into etcd past the server.
+            let now = Places::of(&self.cluster().get(&self.path(S, &cell.name())).await?);
             outcome.since = (now != *before).then_some(now);
         }
         Ok((outcomes, parts))
