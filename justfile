@@ -146,6 +146,10 @@ bench-admission *flags:
 fuzz-admission reviews="1000000" seed="":
     ADMISSION_REVIEWS={{ reviews }} {{ if seed == "" { "" } else { "ADMISSION_SEED=" + seed } }} cargo test --package e2e --test admission_server random_reviews -- --nocapture
 
+# Observe on a real server what each kind of request leaves in etcd, and write it to e2e/matrix; `just matrix --kubernetes 1.34` for another release
+matrix *flags:
+    cargo run --quiet --package e2e --bin matrix -- {{ flags }}
+
 # Explore every interleaving of users, API servers and Etch, within larger bounds than `cargo ci`
 model users="1" crashes="1" faults="0" upgrades="2" behind="1" restores="0":
     MODEL_BOUNDS={{ users }},{{ crashes }},{{ faults }},{{ upgrades }},{{ behind }},{{ restores }} MODEL_SEQUENCES=60 cargo test --package e2e --test model -- --nocapture

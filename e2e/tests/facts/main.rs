@@ -8,6 +8,7 @@ mod cluster;
 mod crds;
 mod following;
 mod legacy;
+mod mutating;
 mod owners;
 mod publishing;
 mod reading;
@@ -56,6 +57,7 @@ fn main() -> Result<ExitCode> {
         refusals::ROWS,
         following::ROWS,
         legacy::ROWS,
+        mutating::ROWS,
     ];
     let trials = rows.into_iter().flatten().map(|row| {
         let (runtime, cluster) = (runtime.handle().clone(), Arc::clone(&cluster));
