@@ -274,7 +274,9 @@ impl Crd {
 
     /// Whether the default at a place of the schema is itself invalid, or gets one that is inside.
     pub fn gives_invalid_default(&self, place: &Path) -> bool {
-        [&self.invalid_defaults, &self.spoiled_defaults].iter().any(|sites| sites.binary_search(place).is_ok())
+        [&self.invalid_defaults, &self.spoiled_defaults]
+            .iter()
+            .any(|sites| sites.binary_search(place).is_ok())
     }
 
     /// Whether a served version has another schema than the storage version: a write through it may drop what only the

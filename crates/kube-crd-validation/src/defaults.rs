@@ -78,7 +78,8 @@ pub fn defaults(schema: &Schema) -> DefaultFindings {
     check_all(schema, "openAPIV3Schema", true)
 }
 
-/// What the server would say of a value as the default of a schema that is not a whole object. Fields are places in the value.
+/// What the server would say of a value as the default of a schema that is not a whole object. Fields are places in the value,
+/// below `<nil>`.
 pub fn default(schema: &Schema, value: &Value) -> Vec<Finding> {
     let mut list = List::default();
     let trail = Trail::ROOT;
@@ -170,7 +171,15 @@ impl Walk {
                 self.unpruned_beyond(schema, default, is_object, standing, at);
             } else if self.server.budget >= 0 {
                 let found = self.server.found.len();
-                check((&self.patterns, self.require_pruned), schema, default, is_object, standing, at, &mut self.server);
+                check(
+                    (&self.patterns, self.require_pruned),
+                    schema,
+                    default,
+                    is_object,
+                    standing,
+                    at,
+                    &mut self.server,
+                );
                 self.sites.extend((self.server.found.len() > found).then(|| standing.trail.to_path()));
             }
             at.back(mark);
@@ -210,7 +219,8 @@ impl Walk {
     /// Checks what an object gets: the default with the defaults below it, which have been checked. One that gets a wrong one is
     /// not judged: that is to be put right first.
     fn whole(&mut self, schema: &Schema, is_object: bool, standing: &Standing<'_>, at: &mut Field) {
-        let is_whole = schema.default.as_ref().is_none_or(|default| !default.is_object() && !default.is_array());
+        let is_whole =
+            schema.default.as_ref().is_none_or(|default| !default.is_object() && !default.is_array());
         if is_whole && !standing.beyond_server || self.room == 0 {
             return;
         }

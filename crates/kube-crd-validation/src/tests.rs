@@ -179,9 +179,7 @@ fn a_default_is_judged_with_the_defaults_below_it() {
         schema.as_object_mut().expect("a schema").extend(keywords.as_object().expect("keywords").clone());
         schema
     };
-    let set = |items: Value, default: Value| {
-        json!({"type": "array", "x-kubernetes-list-type": "set", "items": items, "default": default})
-    };
+    let set = |items: Value, default: Value| json!({"type": "array", "x-kubernetes-list-type": "set", "items": items, "default": default});
     let map = |keys: Value, item: Value, default: Value| {
         json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
             "items": item, "default": default})
@@ -198,8 +196,12 @@ fn a_default_is_judged_with_the_defaults_below_it() {
             &[".d.in"],
         ),
         (
-            with(object(json!({"in": json!({"type": "array", "x-kubernetes-list-type": "set", "items": text})})),
-                json!({"default": {"in": ["a", "b", "a"]}})),
+            with(
+                object(
+                    json!({"in": json!({"type": "array", "x-kubernetes-list-type": "set", "items": text})}),
+                ),
+                json!({"default": {"in": ["a", "b", "a"]}}),
+            ),
             &["Duplicate default.in[2]"],
             &[".d"],
         ),
@@ -209,32 +211,45 @@ fn a_default_is_judged_with_the_defaults_below_it() {
             &[".d", ".d[]"],
         ),
         (
-            map(json!(["k"]), object(json!({"k": {"type": "string", "default": "x"}})), json!([{}, {"k": "x"}])),
+            map(
+                json!(["k"]),
+                object(json!({"k": {"type": "string", "default": "x"}})),
+                json!([{}, {"k": "x"}]),
+            ),
             &["Duplicate default[1]"],
             &[".d"],
         ),
         (
-            map(json!(["k", "p"]), object(json!({"k": text, "p": {"type": "string", "default": "T"}})),
-                json!([{"k": "a"}, {"k": "a", "p": "U"}])),
+            map(
+                json!(["k", "p"]),
+                object(json!({"k": text, "p": {"type": "string", "default": "T"}})),
+                json!([{"k": "a"}, {"k": "a", "p": "U"}]),
+            ),
             &[],
             &[],
         ),
         // A whole that breaks what each part keeps.
         (
-            with(object(json!({"a": {"type": "integer"}, "b": integer(2)})),
-                json!({"maxProperties": 1, "default": {"a": 1}})),
+            with(
+                object(json!({"a": {"type": "integer"}, "b": integer(2)})),
+                json!({"maxProperties": 1, "default": {"a": 1}}),
+            ),
             &["TooMany default"],
             &[".d"],
         ),
         (
-            with(object(json!({"a": {"type": "integer"}, "b": integer(2)})),
-                json!({"not": {"required": ["a", "b"]}, "default": {"a": 1}})),
+            with(
+                object(json!({"a": {"type": "integer"}, "b": integer(2)})),
+                json!({"not": {"required": ["a", "b"]}, "default": {"a": 1}}),
+            ),
             &["Invalid default"],
             &[".d"],
         ),
         (
-            with(object(json!({"a": {"type": "integer"}, "b": integer(2)})),
-                json!({"x-kubernetes-validations": [{"rule": "!has(self.b) || !has(self.a)"}], "default": {"a": 1}})),
+            with(
+                object(json!({"a": {"type": "integer"}, "b": integer(2)})),
+                json!({"x-kubernetes-validations": [{"rule": "!has(self.b) || !has(self.a)"}], "default": {"a": 1}}),
+            ),
             &["Invalid default"],
             &[".d"],
         ),
@@ -305,8 +320,9 @@ fn defaults_that_multiply_are_not_built() {
 
 #[test]
 fn a_value_is_judged_as_a_default() {
-    let document = json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer", "default": 1}}});
-    assert_eq!(shown(&default(&schema(&document), &json!({}))), ["Required .a: "]);
+    let document =
+        json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer", "default": 1}}});
+    assert_eq!(shown(&default(&schema(&document), &json!({}))), ["Required <nil>.a: "]);
     assert_eq!(shown(&default(&schema(&document), &json!({"a": 2}))), [""; 0]);
 }
 

@@ -137,7 +137,8 @@ async fn d14(cluster: &Cluster) -> Result<()> {
     let tabs = Tabs::new(cluster, "d14");
     tabs.define(v1(json!({"a": text()}))).await?;
     tabs.create("v1", "old", "owner", json!({"spec": {"a": "x"}})).await?;
-    let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": text(), "default": ["a", "a"]});
+    let set =
+        json!({"type": "array", "x-kubernetes-list-type": "set", "items": text(), "default": ["a", "a"]});
     let map = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
                      "items": {"type": "object", "properties": {"k": defaulted("x"), "v": text()}},
                      "default": [{"v": "a"}, {"k": "x"}]});

@@ -60,7 +60,10 @@ async fn not_structural(stage: &Stage, name: &'static str) -> Result<()> {
     })
     .await?;
     ensure!(persisted.status == "False", "{persisted:?}");
-    ensure!(persisted.message.starts_with("0 of 1 object stores its defaults; 1 with defaults"), "{persisted:?}");
+    ensure!(
+        persisted.message.starts_with("0 of 1 object stores its defaults; 1 with defaults"),
+        "{persisted:?}"
+    );
     ensure!(widgets.cluster.get(&widgets.path("widget")).await?["spec"]["size"] == 3);
     stage.scene.barrier().await?;
     let still = widgets.cluster.condition(&widgets.crd(), "NonStructuralSchema").await?;

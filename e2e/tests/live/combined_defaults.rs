@@ -63,7 +63,10 @@ async fn check(cluster: &Cluster, case: &Path, expected: &Expected) -> Result<()
     for (object, refusal) in &expected.refused {
         let (code, said) = create(cluster, &crd, &case.join(object)).await?;
         ensure!(code == 422 && said.contains(refusal.as_str()), "{object}: {code} {said}");
-        ensure!(!problems(&file, &case.join(object))?.is_empty(), "{object} is invalid, and Etch does not say so");
+        ensure!(
+            !problems(&file, &case.join(object))?.is_empty(),
+            "{object} is invalid, and Etch does not say so"
+        );
     }
     for object in &expected.created {
         let (code, said) = create(cluster, &crd, &case.join(object)).await?;

@@ -166,8 +166,12 @@ fn a_group_that_the_server_serves_itself_shadows_a_crd() {
 /// A server serves such a CRD without the schema, or not at all (fact D12).
 #[test]
 fn a_schema_that_cannot_be_read_is_none_where_unknown_fields_are_kept() {
-    let versions = json!([version("v1", true, json!({ "type": "object", "properties": { "spec": {
-        "default": { "a": 1 }, "$ref": "#/definitions/spec" } } }))]);
+    let versions = json!([version(
+        "v1",
+        true,
+        json!({ "type": "object", "properties": { "spec": {
+        "default": { "a": 1 }, "$ref": "#/definitions/spec" } } })
+    )]);
     assert!(matches!(read(with("/spec/versions", versions.clone())), Err(CrdError::Schema { .. })));
     let mut legacy = with("/spec/versions", versions);
     legacy["spec"]["preserveUnknownFields"] = json!(true);
@@ -180,10 +184,17 @@ fn a_schema_that_cannot_be_read_is_none_where_unknown_fields_are_kept() {
 
 #[test]
 fn defaults_that_get_an_invalid_one_are_known() {
-    let document = with("/spec/versions", json!([version("v1", true, json!({ "type": "object", "properties": {
+    let document = with(
+        "/spec/versions",
+        json!([version(
+            "v1",
+            true,
+            json!({ "type": "object", "properties": {
         "m": { "type": "object", "default": { "a": {} }, "additionalProperties": { "type": "object", "properties": {
             "p": { "type": "integer", "minimum": 1, "default": 0 },
-            "q": { "type": "integer", "default": 0 } } } } } }))]));
+            "q": { "type": "integer", "default": 0 } } } } } })
+        )]),
+    );
     let crd = read(document).expect("a CRD");
     let invalid: Vec<_> = crd.invalid_defaults().iter().map(ToString::to_string).collect();
     assert_eq!(invalid, [".m{}.p"]);

@@ -6,8 +6,8 @@ use super::super::compile::Compiled;
 use super::super::finding::Finding;
 use super::super::json::{Json, level};
 use super::super::schema::{self, Constraints, Schema, SchemaType};
-use super::super::validate::validate;
 use super::super::validate::cel::{Program, RUNTIME_BUDGET};
+use super::super::validate::validate;
 use super::rule::{Report, Rule, Severity};
 use super::site::{Site, each, is_default_of_core};
 use super::subject::Subject;
@@ -62,7 +62,8 @@ fn broken(site: &Site<'_>) -> Vec<String> {
     if let Some(constraints) = &schema.constraints {
         match clauses(constraints, &filled, &empty) {
             Some(message) => messages.push(message),
-            None => messages.extend(unusable(schema, constraints, &filled).or_else(|| values(schema, &filled, &empty))),
+            None => messages
+                .extend(unusable(schema, constraints, &filled).or_else(|| values(schema, &filled, &empty))),
         }
     }
     let is_whole = site.up.is_none() || schema.embedded_resource;

@@ -30,7 +30,8 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         for finding in findings {
             let site = finding.default_site();
             if unpruned::is_about(finding) {
-                let message = "the default has fields that the schema does not have; the server drops them silently";
+                let message =
+                    "the default has fields that the schema does not have; the server drops them silently";
                 report.add(&version.name, site, message);
                 continue;
             }
@@ -38,7 +39,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             if let Some(default) = compiled.default_at(site.clone()) {
                 default.gaps(&mut |_| is_alone = false);
             }
-            let with = if is_alone { "" } else { ", with the defaults below it" };
+            let with = if is_alone { "" } else { ", with the defaults below it," };
             let wrong = invalid::message(finding, with);
             let message = format!("{wrong}; the server accepts it, and refuses the objects that get it");
             report.add(&version.name, site, message);

@@ -319,13 +319,17 @@ fn clauses_may_refuse_the_values_of_defaults() {
     );
     assert_eq!(with(json!([{"properties": {"a": {"maximum": 5}}}])), [""; 0]);
     // Who sets b may satisfy it.
-    assert_eq!(with(json!([{"anyOf": [{"properties": {"a": {"maximum": 3}}}, {"required": ["b"]}]}])), [""; 0]);
+    assert_eq!(
+        with(json!([{"anyOf": [{"properties": {"a": {"maximum": 3}}}, {"required": ["b"]}]}])),
+        [""; 0]
+    );
 }
 
 #[test]
 fn no_default_is_advised_that_the_server_refuses() {
     let with = |inner: Value| found(json!({"type": "object", "required": ["a"], "properties": {"a": inner}}));
-    let refused = json!({"type": "object", "required": ["b"], "properties": {"b": {"type": "integer", "default": 1}}});
+    let refused =
+        json!({"type": "object", "required": ["b"], "properties": {"b": {"type": "integer", "default": 1}}});
     assert!(!with(refused).iter().any(|text| text.starts_with("ETCH020")));
     let rule = json!({"type": "object", "x-kubernetes-validations": [{"rule": "has(self.b)"}],
         "properties": {"b": {"type": "integer", "default": 1}}});

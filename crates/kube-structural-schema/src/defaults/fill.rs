@@ -61,9 +61,7 @@ pub(crate) fn fits(value: &Value, node: Option<&Node>, room: &mut usize) -> bool
         Value::Object(fields) => level(|| {
             let properties = node.map_or(&[][..], |node| &node.properties);
             let mut absent = properties.iter().filter(|(name, _)| !fields.contains_key(name.as_ref()));
-            fields
-                .iter()
-                .all(|(name, value)| present(value, node.and_then(|node| node.child(name)), room))
+            fields.iter().all(|(name, value)| present(value, node.and_then(|node| node.child(name)), room))
                 && absent.all(|(_, property)| {
                     property.default.as_ref().is_none_or(|default| fits(default, Some(property), room))
                 })

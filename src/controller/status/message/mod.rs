@@ -50,7 +50,8 @@ pub(in crate::controller) fn without_objects(
 
 /// The status of a CRD whose schema cannot be read at all.
 pub(in crate::controller) fn unreadable(findings: &SchemaFindings) -> CrdStatus {
-    let message = "the API server serves no objects of a CRD whose schema it cannot read; make the schema structural";
+    let message =
+        "the API server serves no objects of a CRD whose schema it cannot read; make the schema structural";
     crd_status(findings, Some(false), Reason::NonStructural, message.to_owned())
 }
 
@@ -157,10 +158,7 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
     let mut breaking_defaults =
         places(tally, |held| held.reason == Hold::InvalidDefaults && !held.broken.is_empty());
     breaking_defaults.retain(|place| !findings.invalid_defaults.contains(place));
-    CrdStatus {
-        breaking_defaults,
-        ..crd_status(findings, persisted, reason, sentences.join("; "))
-    }
+    CrdStatus { breaking_defaults, ..crd_status(findings, persisted, reason, sentences.join("; ")) }
 }
 
 /// The status while changes of the objects are not noticed, by what is known of them from before.

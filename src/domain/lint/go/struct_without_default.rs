@@ -74,6 +74,8 @@ fn can_be_empty(site: &Site<'_>, of: Struct<'_>) -> bool {
 fn asks_for_fields(marker: &Marker) -> bool {
     const ASKING: [&str; 4] = ["ExactlyOneOf", "AtLeastOneOf", "MinProperties", "XValidation"];
     marker.name.strip_prefix("kubebuilder:validation:").is_some_and(|name| {
-        ASKING.iter().any(|asking| name.strip_prefix(asking).is_some_and(|end| end.is_empty() || end.starts_with(':')))
+        ASKING
+            .iter()
+            .any(|asking| name.strip_prefix(asking).is_some_and(|end| end.is_empty() || end.starts_with(':')))
     })
 }
