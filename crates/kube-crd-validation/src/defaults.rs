@@ -78,7 +78,8 @@ pub fn defaults(schema: &Schema) -> DefaultFindings {
     check_all(schema, "openAPIV3Schema", true)
 }
 
-/// What the server would say of a value as the default of a schema that is not a whole object. Fields are places in the value.
+/// What the server would say of a value as the default of a schema that is not a whole object. Fields are places in the value,
+/// below `<nil>`.
 pub fn default(schema: &Schema, value: &Value) -> Vec<Finding> {
     let mut list = List::default();
     let trail = Trail::ROOT;

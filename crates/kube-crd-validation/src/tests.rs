@@ -322,7 +322,7 @@ fn defaults_that_multiply_are_not_built() {
 fn a_value_is_judged_as_a_default() {
     let document =
         json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer", "default": 1}}});
-    assert_eq!(shown(&default(&schema(&document), &json!({}))), ["Required .a: "]);
+    assert_eq!(shown(&default(&schema(&document), &json!({}))), ["Required <nil>.a: "]);
     assert_eq!(shown(&default(&schema(&document), &json!({"a": 2}))), [""; 0]);
 }
 

@@ -39,7 +39,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
             if let Some(default) = compiled.default_at(site.clone()) {
                 default.gaps(&mut |_| is_alone = false);
             }
-            let with = if is_alone { "" } else { ", with the defaults below it" };
+            let with = if is_alone { "" } else { ", with the defaults below it," };
             let wrong = invalid::message(finding, with);
             let message = format!("{wrong}; the server accepts it, and refuses the objects that get it");
             report.add(&version.name, site, message);
