@@ -239,10 +239,11 @@ pub(crate) fn kept(living: &Living, before: &Snapshot, after: &Snapshot, note: &
         if others(&had) != others(&has) && !(had.is_empty() && owns) {
             note(format!("{name}: its owners were {had:?}, and are {has:?}"));
         }
-        if !owns && others(&has).len() == has.len() - 1 && others(&had).len() == had.len() {
+        let ours = |managers: &[String]| managers.iter().filter(|name| name.starts_with("etch ")).count();
+        if !owns && ours(&has) > ours(&had) {
             note(format!("{name}: Etch owns a part of it: {has:?}"));
         }
-        if truth_of_left(was) && (was["spec"] != now["spec"] || was["status"] != now["status"]) {
+        if is_left_alone(was) && (was["spec"] != now["spec"] || was["status"] != now["status"]) {
             note(format!("{name} was written, although it is to be left alone"));
         }
         if !living.is_written() && was != now {
@@ -254,7 +255,7 @@ pub(crate) fn kept(living: &Living, before: &Snapshot, after: &Snapshot, note: &
     }
 }
 
-fn truth_of_left(raw: &Value) -> bool {
+fn is_left_alone(raw: &Value) -> bool {
     raw["metadata"]["annotations"]["etch-operator.io/ignore"] == "true"
         || raw["metadata"]["deletionTimestamp"].is_string()
 }

@@ -1,7 +1,7 @@
 //! Random lives on a real control plane: users, upgrades, webhooks and policies come and go, Etch runs and is stopped, and
 //! whatever it claims once it rests is held against raw etcd.
 //!
-//! `LIVES` says how many lives (the usual run has 40), and `LIVES_SEED` which comes first. A life that fails is printed with the
+//! `LIVES` says how many lives (the usual run has 30), and `LIVES_SEED` which comes first. A life that fails is printed with the
 //! seed with which it can be run alone, and with as few of its steps as it takes.
 
 mod claims;
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::io::Write as _;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use claims::truths;
 use notes::{Notes, of};
 use stage::{Living, Said, Stage};
@@ -29,7 +29,7 @@ use story::{Life, is_down};
 /// How many lives share a control plane.
 const TOGETHER: usize = 50;
 /// How many lives the usual run has, and the first of them.
-const USUAL: (usize, u64) = (40, 100);
+const USUAL: (usize, u64) = (30, 100);
 /// How often a life that failed is tried with fewer steps.
 const TRIES: usize = 12;
 /// The chapter in which some CRDs are persisted by hand, and which those are.
@@ -236,7 +236,9 @@ async fn by_hand(stage: &Stage, all: &[Living], notes: &Notes) -> Result<()> {
     let after = stage.snapshot(all).await?;
     for (living, printed) in told {
         let note = |finding: String| notes.note(&living.life.plural, format!("by hand: {finding}"));
-        ensure!(printed.code < 2, "{}: {printed:?}", living.name());
+        if printed.code > 1 {
+            note(format!("exit status {}: {}", printed.code, printed.json));
+        }
         match of(&printed.json, &living.name()) {
             Some(told) => claims::persisted(told, &truths(living, &after), &note),
             None => note("nothing is told".to_owned()),

@@ -150,7 +150,8 @@ impl Stage {
     }
 
     pub(crate) fn operator(&self) -> Result<Operator> {
-        self.scene.operator(&["--settle=0s"])
+        // One that was killed would leave a Lease behind, which the next has to wait for.
+        self.scene.operator(&["--leader-elect=false"])
     }
 
     fn document(&self, living: &Living) -> Value {
