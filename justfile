@@ -55,6 +55,10 @@ scenario file *filter:
 answers clusters="1000" seed="":
     ANSWERS_CLUSTERS={{ clusters }} {{ if seed == "" { "" } else { "ANSWERS_SEED=" + seed } }} cargo test --package e2e --test answers -- --nocapture
 
+# Compare every claim with raw etcd in random lives of CRDs; `just lives 1 SEED` repeats one that failed
+lives lives="1000" seed="":
+    LIVES={{ lives }} {{ if seed == "" { "" } else { "LIVES_SEED=" + seed } }} cargo test --package e2e --test lives -- --nocapture
+
 # Stop, crash and suspend replicas for ten minutes; fail if a law is broken
 churn seconds="600":
     CHURN_SECONDS={{ seconds }} cargo test --package e2e --test replicas -- --ignored --nocapture

@@ -41,6 +41,7 @@ fn the_three_are_always_said_together() {
         persisted: Some(false),
         reason: Reason::NonStructural,
         message: String::new(),
+        nameless: None,
     };
     assert_eq!(
         said(&broken, &[]),

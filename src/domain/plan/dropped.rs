@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::places::unproved;
 use super::hidden::{Field, Place};
+use super::places::unproved;
 use crate::domain::crd::Crd;
 use crate::domain::json::level;
 use crate::domain::object::Object;
