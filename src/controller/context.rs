@@ -12,7 +12,7 @@ use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tracing::{info_span, warn};
 
-use super::crd::check::{Checked, check};
+use super::crd::check::{Checked, READ_PATIENCE, check};
 use super::crd::restore_check::RestoreCheck;
 use super::crd::retry::Retries;
 use super::crd::slot::{Phase, RunningTask, Slot, Target};
@@ -27,9 +27,6 @@ use crate::api::Settings;
 use crate::cluster::{Backoff, Cluster, Events, GenerationCheck, Pace, Permissions};
 use crate::domain::crd::Crd;
 use crate::domain::schema::Pool;
-
-/// How long the read of a CRD may take before others are read beside it.
-pub(super) const READ_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The index, as it is shared.
 pub(super) type SharedIndex = Arc<RwLock<Index>>;

@@ -62,6 +62,8 @@ pub struct Crd {
     versions_disagree: bool,
     creates_drop_status: bool,
     stored_elsewhere: bool,
+    /// The defaults of the other versions at which objects may be stored.
+    elsewhere: Vec<Compiled>,
     invalid_defaults: Vec<Path>,
     /// The places of defaults that get one of these inside; sorted.
     spoiled_defaults: Vec<Path>,
@@ -162,6 +164,13 @@ impl Crd {
             let is_another = converted_by_webhook || !same(schema_document(document), stored_schema);
             version.may_drop_defaults = index != storage && is_another;
         }
+        let elsewhere = stored_elsewhere(document, &versions[storage].name)
+            .filter(|_| !converted_by_webhook)
+            .filter_map(|name| versions.iter().find(|version| version.name == name))
+            .map(|version| Compiled::new(&version.schema))
+            .filter(Compiled::has_defaults)
+            .collect();
+        let stored_elsewhere = stored_elsewhere(document, &versions[storage].name).next().is_some();
         let served = || versions.iter().filter(|version| version.served);
         let versions_disagree = served().any(|version| version.may_drop_defaults);
         let creates_drop_status =
@@ -176,7 +185,8 @@ impl Crd {
             namespaced: spec["scope"] != "Cluster",
             converted_by_webhook,
             preserves_unknown_fields,
-            stored_elsewhere: stored_elsewhere(document, &versions[storage].name),
+            stored_elsewhere,
+            elsewhere,
             invalid_defaults,
             spoiled_defaults,
             versions,
@@ -279,6 +289,18 @@ impl Crd {
         self.stored_elsewhere
     }
 
+    /// The defaults of the other versions at which objects may still be stored: an object is read with those of the version that its
+    /// bytes are in (fact R2). None where a webhook converts, for nothing shows what it makes of them.
+    pub fn defaults_elsewhere(&self) -> &[Compiled] {
+        &self.elsewhere
+    }
+
+    /// Whether any version, served or not, may lack defaults of the storage version: bytes that were stored there may have come to the
+    /// storage version without them (facts W6, W25).
+    pub fn has_version_that_may_drop_defaults(&self) -> bool {
+        self.versions.iter().any(|version| version.may_drop_defaults)
+    }
+
     /// The places of defaults, at any version, that are themselves invalid: what gets one of them is refused, or will be.
     ///
     /// The server looks for them when a CRD is written, but not below `additionalProperties` (fact C4), at items that are in a set
@@ -349,9 +371,11 @@ fn version(document: &Value, preserves_unknown_fields: bool) -> Result<Version, 
     })
 }
 
-fn stored_elsewhere(document: &Json, storage: &str) -> bool {
+/// The versions other than the storage version at which objects may be stored.
+fn stored_elsewhere<'a>(document: &'a Json, storage: &'a str) -> impl Iterator<Item = &'a str> {
     let stored = document.get("status").and_then(|status| status.get("storedVersions"));
-    stored.and_then(Value::as_array).into_iter().flatten().any(|version| version != storage)
+    let names = stored.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    names.filter(move |name| *name != storage)
 }
 
 /// The places of defaults that are invalid, and of those that get one inside.

@@ -6,9 +6,9 @@
 
 mod claims;
 mod impact;
+#[expect(dead_code, reason = "the answers use more of it")]
 #[path = "../answers/model.rs"]
 mod model;
-#[expect(dead_code, reason = "the answers use more of it")]
 #[path = "../answers/notes.rs"]
 mod notes;
 mod schema;

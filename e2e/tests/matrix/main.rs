@@ -89,16 +89,12 @@ impl Case<'_> {
     /// What is on record of the objects before the request. One with bytes at another version is always excepted: before the
     /// request nothing proved it.
     pub(crate) fn records(&self) -> Vec<Record> {
-        let record = Record {
-            through: Some(THROUGH),
-            versions_disagree: self.crd.versions_disagree(),
-            ..Record::default()
-        };
+        let record = Record { through: Some(THROUGH), ..Record::empty(self.crd) };
         let excepted = Record { exceptions: std::iter::once("uid".to_owned()).collect(), ..record.clone() };
         match self.cell.owners {
             Owners::New => vec![record],
             _ if is_stored_elsewhere(self.cell) => vec![excepted],
-            _ => vec![record, excepted],
+            _ => vec![record.of_known_object(), record, excepted],
         }
     }
 }

@@ -2,6 +2,7 @@
 //! It must not show a default's value, only its place.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -11,6 +12,9 @@ use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::schema::Pool;
 use crate::domain::schema::rules::crd::{self, Verdict};
+
+/// How long the read of a CRD may take before others are read beside it.
+pub(in crate::controller) const READ_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is wrong with a CRD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use tracing::{Instrument as _, debug, info, warn};
 
 use crate::api::{DefaultsReportStatus, Mode};
 use crate::cluster::Pressure;
-use crate::controller::context::READ_PATIENCE;
+use crate::controller::crd::check::READ_PATIENCE;
 use crate::controller::crd::pass::PassState;
 use crate::controller::crd::sweep::SweepError;
 use crate::controller::crd::task::{CrdTask, Verification};

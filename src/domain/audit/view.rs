@@ -9,8 +9,8 @@ use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::ownership::{is_covered, owners};
-use crate::domain::path::Trail;
-use crate::domain::plan::{Coverage, Record, last_write_stores};
+use crate::domain::path::{Path, Trail};
+use crate::domain::plan::{Coverage, Record, filled_elsewhere, last_write_stores};
 
 /// After this time every API server serves a changed schema (fact R6), whatever its clock says: no watch of CRDs lasts longer than ten
 /// minutes.
@@ -29,9 +29,9 @@ pub struct Evidence {
 
 /// The defaults that etcd does not hold or may not hold, in order.
 ///
-/// A value that is the default's is stored for certain only where a write is known to have met it: one of Etch's that is on
-/// record, which covers no object that is ignored or being deleted, or anybody's after the schema was served, for every write stores what its writer reads (facts W1, W2). Where a
-/// served version has another schema, a later write may have dropped it again (fact W10), and nothing is certain.
+/// A value that is a default's is stored for certain only where a write is known to have met it: one of Etch's that is on record, which
+/// covers no object that is ignored or being deleted; or anybody's after the schema was served, see [`last_write_stores`]. Where a served
+/// version has another schema, a later write may have dropped it again (fact W10), and nothing is certain.
 pub fn by_view(object: &Object, crd: &Crd, evidence: &Evidence) -> Vec<Missing> {
     let mut missing = Vec::new();
     crd.compiled().gaps(object.json(), &mut |at: &Trail<'_>, _: &Value| {
@@ -50,7 +50,13 @@ pub fn by_view(object: &Object, crd: &Crd, evidence: &Evidence) -> Vec<Missing> 
             missing.push(Missing { path, state: State::Possible });
         }
     });
+    let coverage = coverage.unwrap_or_else(|| evidence.coverage(object, crd));
+    let elsewhere = filled_elsewhere(object, crd);
+    let is_proved = |path: &Path| coverage.iter().any(|coverage| coverage.of_place(path).is_some());
+    let elsewhere = elsewhere.into_iter().filter(|path| !is_proved(path));
+    missing.extend(elsewhere.map(|path| Missing { path, state: State::Possible }));
     missing.sort_by(|a, b| a.path.cmp(&b.path));
+    missing.dedup_by(|next, missing| missing.path.contains(&next.path));
     missing
 }
 
@@ -78,10 +84,13 @@ impl Evidence {
 
     /// Which defaults are stored because somebody has written the object since every API server served the schema.
     fn of_last_write(&self, object: &Object, crd: &Crd) -> Coverage {
-        let since = self.schema_time.zip(last_written(object));
-        let is_later =
-            since.is_some_and(|(schema, written)| written.duration_since(schema) > SERVED_EVERYWHERE);
-        match is_later && !crd.versions_disagree() {
+        let is_since = |time: Option<Timestamp>| {
+            let since = self.schema_time.zip(time);
+            since.is_some_and(|(schema, time)| time.duration_since(schema) > SERVED_EVERYWHERE)
+        };
+        // The last write may be the one that moved the bytes to the storage version.
+        let was_at_storage = !crd.has_version_that_may_drop_defaults() || is_since(created(object));
+        match is_since(last_written(object)) && was_at_storage && !crd.versions_disagree() {
             true => last_write_stores(object, crd, crd.creates_drop_status()),
             false => Coverage::Nothing,
         }
@@ -93,7 +102,11 @@ fn last_written(object: &Object) -> Option<Timestamp> {
     let metadata = object.json().get("metadata")?;
     let entries = metadata.get("managedFields").and_then(Value::as_array).into_iter().flatten();
     let times = entries.filter_map(|entry| time(entry.get("time")));
-    times.chain(time(metadata.get("creationTimestamp"))).max()
+    times.chain(created(object)).max()
+}
+
+fn created(object: &Object) -> Option<Timestamp> {
+    time(object.json().get("metadata")?.get("creationTimestamp"))
 }
 
 fn time(value: Option<&Value>) -> Option<Timestamp> {

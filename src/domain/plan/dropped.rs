@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::hidden::{Field, Place};
-use super::places::unproved;
+use super::places::filled;
 use crate::domain::crd::Crd;
 use crate::domain::json::level;
 use crate::domain::object::Object;
@@ -27,7 +27,8 @@ pub(super) fn dropped(before: &Object, answer: &Object, crd: &Crd, moved: &[Path
         &mut found,
     );
     if !found.is_empty() {
-        let phantoms = unproved(before, crd);
+        // An owner shows that somebody wrote the value.
+        let phantoms = filled(before, crd, true);
         let is_ours = |path: &Path| moved.iter().chain(&phantoms).any(|other| other.contains(path));
         found.retain(|path| !is_ours(path));
     }
@@ -151,7 +152,10 @@ mod tests {
             json!({ "ports": [{ "port": 1 }], "labels": { "alice": {} }, "any": {} }),
         );
         let found = texts(dropped(&before, &answer, &crd(), &[]));
-        assert_eq!(found, [".spec.any.*", ".spec.labels.*.old", ".spec.legacy", ".spec.ports[0].old"]);
+        assert_eq!(
+            found,
+            [r#".spec.any["*"]"#, r#".spec.labels["*"].old"#, ".spec.legacy", ".spec.ports[0].old"]
+        );
         let moved: Path = ".spec.legacy".parse().expect("a path");
         assert!(!texts(dropped(&before, &answer, &crd(), &[moved])).contains(&".spec.legacy".to_owned()));
     }

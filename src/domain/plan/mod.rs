@@ -45,7 +45,7 @@ pub use lag_check::with_lag_check;
 pub use likely::{Likely, Since, likely};
 pub use outcome::{Outcome, Rejection, RejectionKind};
 pub use pin::pinned;
-pub use places::{has_gap, skip, unproved};
+pub use places::{filled_elsewhere, has_gap, skip, unproved};
 pub use prediction::{Prediction, predict};
 pub use proof::Proof;
 pub use record::{Cleared, Coverage, Record, last_write_stores};

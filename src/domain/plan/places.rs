@@ -23,7 +23,19 @@ pub fn skip(object: &Object) -> Option<Skip> {
 pub fn unproved(object: &Object, crd: &Crd) -> Vec<Path> {
     let mut missing = gaps(object, crd);
     missing.extend(filled(object, crd, false));
+    missing.extend(filled_elsewhere(object, crd));
+    missing.sort();
+    missing.dedup_by(|next, place| place.contains(next));
     missing
+}
+
+/// The places that show what a default of another version gives, at which the object may be stored.
+pub fn filled_elsewhere(object: &Object, crd: &Crd) -> Vec<Path> {
+    let mut paths = Vec::new();
+    for compiled in crd.defaults_elsewhere() {
+        compiled.filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| paths.push(trail.to_path()));
+    }
+    paths
 }
 
 /// Whether the read view lacks a default: the object is stored at a version without it (fact R2), or the answering server
