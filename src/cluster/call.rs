@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, Request, Response, Uri};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -38,11 +38,24 @@ impl Cluster {
         request: Request<Vec<u8>>,
         turns: &Semaphore,
     ) -> Result<Vec<u8>, CallError> {
+        self.call_up_to(request, turns, usize::MAX).await.map(Option::unwrap_or_default)
+    }
+
+    /// As [`Self::call_in_turn`]; none where the answer has more than `most` bytes, and the rest is not read.
+    pub(super) async fn call_up_to(
+        &self,
+        request: Request<Vec<u8>>,
+        turns: &Semaphore,
+        most: usize,
+    ) -> Result<Option<Vec<u8>>, CallError> {
         let answer = async {
             let response = self.open(request).await?;
             let _turn = turns.acquire().await;
-            let body = response.into_body().collect().await.map_err(|error| self.broken_off(&error))?;
-            Ok(body.to_bytes().into())
+            match Limited::new(response.into_body(), most).collect().await {
+                Ok(body) => Ok(Some(body.to_bytes().into())),
+                Err(error) if error.is::<LengthLimitError>() => Ok(None),
+                Err(error) => Err(self.broken_off(&*error)),
+            }
         };
         tokio::time::timeout(DEADLINE, answer).await.unwrap_or_else(|_| Err(self.timed_out(DEADLINE)))
     }

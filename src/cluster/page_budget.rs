@@ -15,6 +15,10 @@ const FIRST_PAGE: u32 = 25;
 const USUAL: usize = 64 << 10;
 /// How large a page is to be, in bytes…
 const PAGE_BYTES: usize = 2 << 20;
+/// …how large it may be, unless it is of one object: of a larger one the rest is not read, and fewer are asked for…
+const LARGEST_PAGE: usize = 2 * PAGE_BYTES;
+/// …how many times fewer…
+const RETREAT: u32 = 5;
 /// …and all pages that are held at the same time: hundreds of CRDs may wait for their writes, each with a page in hand.
 const ROOM: usize = 16 << 20;
 /// No page takes more than this part of the room that is left, so that some is left for the next one.
@@ -83,6 +87,20 @@ impl PageBudget {
 }
 
 impl Reservation {
+    /// How many bytes of the page are read at most.
+    pub(super) fn most(&self) -> usize {
+        if self.limit == 1 { usize::MAX } else { LARGEST_PAGE }
+    }
+
+    /// Takes in that the page has more bytes than that: the next one is of fewer objects.
+    pub(super) fn set_too_large(&mut self) {
+        let limit = (self.limit / RETREAT).max(1);
+        let each = LARGEST_PAGE / limit as usize;
+        let mut state = self.budget.lock();
+        let largest = state.seen.get(&self.of).map_or(0, |before| before.largest).max(LARGEST_PAGE);
+        state.seen.insert(self.of.clone(), Seen { limit, each, largest });
+    }
+
     /// Takes in how large the page is that has come.
     pub(super) fn set_actual_size(&mut self, objects: usize, bytes: usize) {
         let mut state = self.budget.lock();
@@ -177,5 +195,23 @@ mod tests {
         assert_eq!(budget.lock().taken, 4 * 25 * USUAL);
         drop(asked);
         assert_eq!(budget.lock().taken, 0);
+    }
+
+    #[test]
+    fn a_page_that_is_too_large_is_asked_for_with_fewer_objects() {
+        let budget = Arc::new(PageBudget::default());
+        let mut limits = Vec::new();
+        loop {
+            let mut page = budget.reserve(&resource("things"), Form::Whole);
+            limits.push(page.limit);
+            if page.most() == usize::MAX {
+                page.set_actual_size(1, 3 << 20);
+                break;
+            }
+            page.set_too_large();
+        }
+        assert_eq!(limits, [25, 5, 1]);
+        assert_eq!(budget.reserve(&resource("things"), Form::Whole).limit, 1);
+        assert_eq!(budget.reserve(&resource("others"), Form::Whole).limit, 25);
     }
 }

@@ -142,18 +142,23 @@ impl Cluster {
         form: Form,
         after: Option<&str>,
     ) -> Result<RawPage, CallError> {
-        let reservation = self.page_budget.reserve(resource, form);
-        let mut path = format!("{}?limit={}", collection(resource, scope.namespace()), reservation.limit);
-        if let Some(token) = after {
-            path.push_str("&continue=");
-            path.push_str(&encoded(token));
+        loop {
+            let mut reservation = self.page_budget.reserve(resource, form);
+            let mut path = format!("{}?limit={}", collection(resource, scope.namespace()), reservation.limit);
+            if let Some(token) = after {
+                path.push_str("&continue=");
+                path.push_str(&encoded(token));
+            }
+            let request = match form {
+                Form::Whole => get(&path),
+                Form::Metadata => accepting(&path, METADATA_LIST),
+            };
+            let body = self.call_up_to(request, &self.turns.pages, reservation.most()).await;
+            match body.map_err(|error| own(resource, error))? {
+                Some(body) => return RawPage::read(body, reservation),
+                None => reservation.set_too_large(),
+            }
         }
-        let request = match form {
-            Form::Whole => get(&path),
-            Form::Metadata => accepting(&path, METADATA_LIST),
-        };
-        let body = self.call_in_turn(request, &self.turns.pages).await;
-        RawPage::read(body.map_err(|error| own(resource, error))?, reservation)
     }
 
     /// Reads one object; none if it is gone, or another one has its name.

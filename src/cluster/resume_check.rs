@@ -17,7 +17,7 @@ impl Cluster {
     /// The resource version that a watch may go on from, where a resource still has so many `objects`, none of which was written since
     /// `through`: what was created since then is newer, and what was deleted is missing. None where something has happened.
     ///
-    /// It is a watch of metadata, which begins with all objects and says where they end (Kubernetes' streaming lists).
+    /// It is a watch of metadata, which begins with all objects and says where they end (R9, R10).
     ///
     /// # Errors
     /// See [`CallError`]. A server may not know such watches.

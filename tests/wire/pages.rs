@@ -120,3 +120,28 @@ async fn a_page_that_is_on_its_way_when_a_pause_begins_is_left() {
     assert_eq!(log.count(is_write), 4);
     operator.abort();
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_a_page_that_turns_out_large_the_rest_is_not_read() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let world = World::with(&names);
+    world.loses(move |world, request| {
+        if !is_list(request) {
+            return None;
+        }
+        let first: usize = request.asked("continue").parse().unwrap_or_default();
+        let end = names.len().min(first + request.asked("limit").parse::<usize>().ok()?);
+        let next = if end < names.len() { end.to_string() } else { String::new() };
+        let items = names[first..end].iter().filter_map(|name| {
+            let mut object = filled(&world.stored(THINGS, name)?);
+            object["metadata"]["annotations"] = json!({ "note": "x".repeat(1 << 20) });
+            Some(shown(object, request))
+        });
+        Some(page(1, &next, items))
+    });
+    let log = world.operate(120 * SECOND).await;
+    let asked = log.of(|request| is_list(request) && !request.is_for_metadata());
+    let limits: Vec<_> = asked.iter().take(4).map(|request| request.asked("limit")).collect();
+    assert_eq!(limits, ["25", "5", "1", "1"]);
+    assert_eq!(world.persisted(), "True AllPersisted: 6 of 6 objects store their defaults");
+}

@@ -105,6 +105,14 @@ impl EtcdRaw {
         Ok(())
     }
 
+    /// Forgets what was before a revision, as API servers have it done every five minutes.
+    pub async fn compact(&self, revision: i64) -> Result<()> {
+        let request = json!({ "revision": revision.to_string(), "physical": true });
+        let _: Value =
+            self.post("compaction", &request).await.with_context(|| format!("compact {revision}"))?;
+        Ok(())
+    }
+
     /// What is stored for a custom resource, at whatever version it is stored; `None` if there is no such object.
     ///
     /// The key is `/registry/<group>/<plural>/<namespace>/<name>`, without the namespace for cluster-scoped ones. An

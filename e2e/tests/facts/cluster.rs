@@ -33,8 +33,15 @@ pub(crate) struct Answer {
 
 impl Cluster {
     pub(crate) async fn start() -> Result<Self> {
+        Self::with_flags(&[]).await
+    }
+
+    /// One whose API server has these flags.
+    pub(crate) async fn with_flags(flags: &[&str]) -> Result<Self> {
         let dir = tempfile::tempdir()?;
-        let control_plane = ControlPlane::start(Options::new(dir.path())).await?;
+        let apiserver_flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let options = Options { apiserver_flags, ..Options::new(dir.path()) };
+        let control_plane = ControlPlane::start(options).await?;
         let client = client(control_plane.config(0).await?)?;
         Ok(Self { client, control_plane, _dir: dir })
     }

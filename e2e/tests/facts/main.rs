@@ -13,13 +13,14 @@ mod owners;
 mod publishing;
 mod reading;
 mod refusals;
+mod streaming;
 mod tabs;
 mod versions;
 
 use std::{process::ExitCode, sync::Arc};
 
 use anyhow::Result;
-use futures::future::BoxFuture;
+use futures::future::LocalBoxFuture;
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::{runtime::Runtime, sync::OnceCell};
 
@@ -28,7 +29,7 @@ use crate::cluster::Cluster;
 /// One fact and how to check it.
 struct Row {
     name: &'static str,
-    check: for<'a> fn(&'a Cluster) -> BoxFuture<'a, Result<()>>,
+    check: for<'a> fn(&'a Cluster) -> LocalBoxFuture<'a, Result<()>>,
 }
 
 /// Rows from async functions: the function's name is its group of objects, the text after it is the fact.
@@ -49,6 +50,7 @@ fn main() -> Result<ExitCode> {
     let cluster = Arc::new(OnceCell::new());
     let rows = [
         reading::ROWS,
+        streaming::ROWS,
         applying::ROWS,
         versions::ROWS,
         owners::ROWS,
