@@ -332,6 +332,7 @@ pub fn place(object: &Value) -> Result<String> {
     let name = object["metadata"]["name"].as_str().context("a name")?;
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let admission = "/apis/admissionregistration.k8s.io/v1";
     let flow_control = "/apis/flowcontrol.apiserver.k8s.io/v1";
     Ok(match kind {
         "Namespace" => format!("/api/v1/namespaces/{name}"),
@@ -351,6 +352,8 @@ pub fn place(object: &Value) -> Result<String> {
         }
         "FlowSchema" => format!("{flow_control}/flowschemas/{name}"),
         "PriorityLevelConfiguration" => format!("{flow_control}/prioritylevelconfigurations/{name}"),
+        "ValidatingAdmissionPolicy" => format!("{admission}/validatingadmissionpolicies/{name}"),
+        "ValidatingAdmissionPolicyBinding" => format!("{admission}/validatingadmissionpolicybindings/{name}"),
         "DefaultsPolicy" => format!("/apis/etch-operator.io/v1alpha1/defaultspolicies/{name}"),
         "CustomResourceDefinition" => format!("{CRDS}/{name}"),
         other => anyhow::bail!("{other} is not part of an installation"),

@@ -132,7 +132,7 @@ async fn who_has_no_key_learns_nothing(stage: &Stage, operator: &Operator) -> Re
     Ok(())
 }
 
-/// With `failurePolicy: Fail` the API server shows authors the URL that it could not reach, and so the key: see docs/security.md.
+/// With `failurePolicy: Fail` the API server shows authors the URL that it could not reach, and so the key (D18).
 async fn who_must_be_answered_sees_the_url(cluster: &Cluster) -> Result<()> {
     for (policy, code) in [("Fail", 500), ("Ignore", 201)] {
         let mut found = cluster.get(WEBHOOKS[1]).await?;
