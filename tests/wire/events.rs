@@ -28,7 +28,7 @@ fn told(world: &World) -> Vec<String> {
 const REFUSED: [&str; 2] = [
     "1x Warning Admission Thing/bad: Etch did not store its defaults: webhook v.example.com refused it",
     "1x Warning ObjectsRejected CustomResourceDefinition/things.example.com: \
-     2 of 3 objects store their defaults; 1 rejected",
+     2 of 3 objects are known to store their defaults; 1 rejected",
 ];
 const DONE: &str = "1x Normal AllPersisted CustomResourceDefinition/things.example.com: \
                     3 of 3 objects store their defaults";

@@ -135,7 +135,9 @@ async fn an_audit_writes_nothing_and_counts_what_persisting_then_writes() {
     assert_eq!(log.count(is_write), 0);
     let said = world.persisted();
     assert!(
-        said.starts_with("False AuditOnly: 1 of 4 objects stores its defaults; 3 would be written"),
+        said.starts_with(
+            "False AuditOnly: 1 of 4 objects is known to store its defaults; 3 would be written"
+        ),
         "{said}"
     );
     let audit = status(&world);

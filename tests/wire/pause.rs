@@ -45,7 +45,7 @@ async fn a_pause_is_told_and_costs_an_idle_cluster_nothing() {
     tokio::time::sleep(MINUTE).await;
     assert_eq!(
         world.persisted(),
-        "False Paused: 0 of 2 objects store their defaults; \
+        "False Paused: 0 of 2 objects are known to store their defaults; \
          2 would be written, but writes are paused by DefaultsPolicy switch (pauseAll): ns/a, ns/b"
     );
     // The CRDs with a policy in mode Persist; Etch's own are not in this world.

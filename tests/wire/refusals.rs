@@ -56,7 +56,7 @@ async fn an_object_that_admission_changes_on_each_write_is_left_alone_and_named(
     assert!(world.is_persisted("b"));
     let said = world.persisted();
     assert!(
-        said.starts_with("False ObjectsRejected: 1 of 2 objects stores its defaults; 1 rejected"),
+        said.starts_with("False ObjectsRejected: 1 of 2 objects is known to store its defaults; 1 rejected"),
         "{said}"
     );
     assert!(said.contains("ns/a") && said.contains("admission changes it on each write"), "{said}");
@@ -152,7 +152,9 @@ async fn an_object_that_may_not_be_written_waits_alone() {
     assert!(world.is_persisted("a") && world.is_persisted("c"));
     let said = world.persisted();
     assert!(
-        said.starts_with("False ObjectsRejected: 2 of 3 objects store their defaults; 1 rejected"),
+        said.starts_with(
+            "False ObjectsRejected: 2 of 3 objects are known to store their defaults; 1 rejected"
+        ),
         "{said}"
     );
     assert!(said.contains("ns/b") && !said.contains("ns/a"), "{said}");
@@ -181,5 +183,8 @@ async fn a_permission_that_is_missing_altogether_is_asked_about_once_however_man
     let asked = log.count(|request| request.path.contains("selfsubjectaccessreviews"));
     assert!(asked <= 12, "{asked} questions");
     let said = world.persisted();
-    assert!(said.starts_with("False ObjectsRejected: 0 of 100 objects store their defaults"), "{said}");
+    assert!(
+        said.starts_with("False ObjectsRejected: 0 of 100 objects are known to store their defaults"),
+        "{said}"
+    );
 }

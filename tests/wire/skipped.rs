@@ -55,7 +55,7 @@ async fn what_is_skipped_is_counted_and_named_apart_and_stays_so_while_it_is_wat
     tokio::time::sleep(SOON).await;
     assert_eq!(
         world.persisted(),
-        "True AllPersisted: 2 of 4 objects store their defaults; 1 ignored by annotation, etcd may lack its defaults (ns/i); \
+        "True AllPersisted: 2 of 4 objects are known to store their defaults; 1 ignored by annotation, etcd may lack its defaults (ns/i); \
          1 being deleted, etcd may lack its defaults (ns/t)"
     );
     assert_eq!(numbers(&world, &told()), json!([4, 2, 1, 1, 2]));
@@ -137,7 +137,7 @@ async fn who_asks_in_other_words_is_left_alone_and_named() {
     assert!(written.is_empty() && world.is_persisted("not"), "{written:?}");
     assert_eq!(
         world.persisted(),
-        "True AllPersisted: 2 of 6 objects store their defaults; 1 ignored by annotation, etcd may lack its defaults (ns/plain); \
+        "True AllPersisted: 2 of 6 objects are known to store their defaults; 1 ignored by annotation, etcd may lack its defaults (ns/plain); \
          3 ignored by annotation (whose value is neither \"true\" nor \"false\"), etcd may lack their defaults (ns/capital, ns/empty, \
          ns/yes)"
     );

@@ -61,7 +61,7 @@ async fn not_structural(stage: &Stage, name: &'static str) -> Result<()> {
     .await?;
     ensure!(persisted.status == "False", "{persisted:?}");
     ensure!(
-        persisted.message.starts_with("0 of 1 object stores its defaults; 1 with defaults"),
+        persisted.message.starts_with("0 of 1 object is known to store its defaults; 1 with defaults"),
         "{persisted:?}"
     );
     ensure!(widgets.cluster.get(&widgets.path("widget")).await?["spec"]["size"] == 3);

@@ -45,7 +45,7 @@ async fn what_is_skipped_is_never_said_to_be_stored(scene: &Scene) -> Result<()>
     ensure!(
         said.status == "True"
             && said.message
-                == "1 of 4 objects stores its defaults; 2 ignored by annotation, etcd may lack their defaults (default/a, \
+                == "1 of 4 objects is known to store its defaults; 2 ignored by annotation, etcd may lack their defaults (default/a, \
                     default/b); 1 being deleted, etcd may lack its defaults (default/t)",
         "{}",
         said.message

@@ -188,7 +188,14 @@ fn held_reason(hold: Hold) -> Reason {
 
 /// How many objects store their defaults.
 fn stored_of(stored: u64, all: u64) -> String {
-    let verb = if stored == 1 || all == 1 { "stores its defaults" } else { "store their defaults" };
+    let is_one = stored == 1 || all == 1;
+    // Etch may not know of the others.
+    let verb = match (stored == all, is_one) {
+        (true, true) => "stores its defaults",
+        (true, false) => "store their defaults",
+        (false, true) => "is known to store its defaults",
+        (false, false) => "are known to store their defaults",
+    };
     format!("{stored} of {} {verb}", objects(all))
 }
 

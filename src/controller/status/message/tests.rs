@@ -78,7 +78,7 @@ fn a_schema_that_is_not_structural_matters_where_there_are_defaults() {
     assert_eq!((status.persisted, status.reason), (Some(false), Reason::NonStructural));
     assert_eq!(
         status.message,
-        "1 of 2 objects stores its defaults; 1 with defaults that etcd lacks or may lack: default/old; Etch does not write \
+        "1 of 2 objects is known to store its defaults; 1 with defaults that etcd lacks or may lack: default/old; Etch does not write \
          them, because the schema is not structural: make it structural (condition NonStructural)"
     );
 }
@@ -97,7 +97,7 @@ fn what_managed_fields_only_suggest_is_said_as_a_suggestion_with_the_fields() {
         status(vec![("a", held(&[".spec.legacy"])), ("b", held(&[".spec.legacy", ".spec.old"])), ("c", ObjectState::Stored)]),
         (
             Some(false),
-            "HiddenFields: 1 of 3 objects stores its defaults; 2 held: a write would destroy fields that etcd may still hold and the schema no longer has: .spec.legacy, .spec.old (default/a, default/b)"
+            "HiddenFields: 1 of 3 objects is known to store its defaults; 2 held: a write would destroy fields that etcd may still hold and the schema no longer has: .spec.legacy, .spec.old (default/a, default/b)"
                 .to_owned()
         )
     );
@@ -110,14 +110,14 @@ fn who_is_ignored_or_being_deleted_is_named_and_not_said_to_be_stored() {
         status(vec![("a", ignored()), ("b", ignored()), ("c", ObjectState::Stored)]),
         (
             Some(true),
-            "AllPersisted: 1 of 3 objects stores its defaults; 2 ignored by annotation, etcd may lack their defaults \
+            "AllPersisted: 1 of 3 objects is known to store its defaults; 2 ignored by annotation, etcd may lack their defaults \
              (default/a, default/b)"
                 .to_owned()
         )
     );
     assert_eq!(
         status(vec![("a", skipped(Skip::Terminating, true)), ("b", skipped(Skip::Ignored, false))]).1,
-        "AllPersisted: 0 of 2 objects store their defaults; 1 ignored by annotation, no default missing; 1 being deleted, etcd may lack its defaults (default/a)"
+        "AllPersisted: 0 of 2 objects are known to store their defaults; 1 ignored by annotation, no default missing; 1 being deleted, etcd may lack its defaults (default/a)"
     );
     let names: Vec<String> = (0..9).map(|index| format!("o{index}")).collect();
     let many = status(names.iter().map(|name| (name.as_str(), ignored())).collect()).1;
