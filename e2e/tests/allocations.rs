@@ -61,7 +61,7 @@ fn allocated(record: &Record, object: &dyn Fn(usize) -> Value) -> [u64; 3] {
         let object = Object::from(object(ports));
         let mut plan = None;
         let info = measure(|| plan = Some(decide(&object, &crd, &Terms::default(), record)));
-        assert_eq!(plan, Some(Plan::Stored), "{ports} ports");
+        assert!(matches!(plan, Some(Plan::Stored(_))), "{ports} ports");
         info.bytes_total
     })
 }
