@@ -1,7 +1,7 @@
 //! ETCH310: fields, and values of maps, that the schema no longer has.
 
 use super::Changes;
-use super::pair::{LOOSENED, Pair, fields, keeps_unknown, present, property, values};
+use super::pair::{LOOSENED, Pair, fields, keeps_unknown, present, property, text, values};
 use crate::domain::lint::rule::{Rule, Severity};
 use crate::domain::path::Step;
 
@@ -47,7 +47,8 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
         _ => {}
     }
     match (keeps_unknown(pair.old), keeps_unknown(pair.new)) {
-        (true, false) if values(pair.new).is_none() => {
+        // A scalar has no fields; that it has become one is a change of the type.
+        (true, false) if values(pair.new).is_none() && matches!(text(pair.new, "type"), "" | "object") => {
             let message = "fields that the schema does not declare are no longer kept";
             changes.add(&REMOVED, pair.path.clone(), message);
         }
