@@ -59,6 +59,10 @@ scenario file *filter:
 answers clusters="1000" seed="":
     ANSWERS_CLUSTERS={{ clusters }} {{ if seed == "" { "" } else { "ANSWERS_SEED=" + seed } }} cargo test --package e2e --test answers -- --nocapture
 
+# Compare every claim with raw etcd in random lives of CRDs; `just lives 1 SEED` repeats one that failed
+lives lives="1000" seed="":
+    LIVES={{ lives }} {{ if seed == "" { "" } else { "LIVES_SEED=" + seed } }} cargo test --package e2e --test lives -- --nocapture
+
 # Stop, crash and suspend replicas for ten minutes; fail if a law is broken
 churn seconds="600":
     CHURN_SECONDS={{ seconds }} cargo test --package e2e --test replicas -- --ignored --nocapture
@@ -149,6 +153,10 @@ bench-admission *flags:
 # Send random and mutated reviews; fail if one gets no answer; `just fuzz-admission 20000 SEED` repeats a run
 fuzz-admission reviews="1000000" seed="":
     ADMISSION_REVIEWS={{ reviews }} {{ if seed == "" { "" } else { "ADMISSION_SEED=" + seed } }} cargo test --package e2e --test admission_server random_reviews -- --nocapture
+
+# Observe on a real server what each kind of request leaves in etcd, and write it to e2e/matrix; `just matrix --kubernetes 1.34` for another release
+matrix *flags:
+    cargo run --quiet --package e2e --bin matrix -- {{ flags }}
 
 # Explore every interleaving of users, API servers and Etch, within larger bounds than `cargo ci`
 model users="1" crashes="1" faults="0" upgrades="2" behind="1" restores="0":

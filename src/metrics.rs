@@ -95,6 +95,8 @@ words! {
         Forbidden,
         /// The server forgot owners.
         OwnersLost,
+        /// The server dropped fields that it no longer knew.
+        FieldsDropped,
         /// The server could not answer.
         Failed,
     }

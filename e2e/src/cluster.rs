@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use http::Request;
-use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -49,6 +50,16 @@ impl Cluster {
     pub async fn of(control_plane: &ControlPlane) -> Result<Self> {
         let etcd = control_plane.etcd().clone();
         Ok(Self { client: control_plane.client(0).await?, etcd })
+    }
+
+    /// The same server, as whoever a kubeconfig is for.
+    ///
+    /// # Errors
+    /// It cannot be read, or no client can be made.
+    pub async fn with_kubeconfig(&self, path: &Path) -> Result<Self> {
+        let kubeconfig = Kubeconfig::read_from(path)?;
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        Ok(Self { client: Client::try_from(config)?, etcd: self.etcd.clone() })
     }
 
     /// Sends a request and returns whatever is answered.

@@ -15,6 +15,7 @@ pub mod faults;
 pub mod generate;
 pub mod install;
 pub mod logs;
+pub mod matrix;
 pub mod operator;
 pub mod permissions;
 pub mod ports;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, documents, eventually};
 use e2e::scene::Scene;
-use etch::cluster::{Event, Events, Regarding};
+use etch::cluster::{Event, Events, GenerationCheck, Regarding};
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
 use etch::domain::object::Object;
@@ -98,10 +98,8 @@ async fn a_release_that_is_taken_back_leaves_nothing_where_its_defaults_are_foll
     cluster.apply_crd(&widened).await?;
     cluster.persisted(CERTIFICATES, "Settling", SOON).await?;
     release(cluster, "crd-3-defaults-removed.yaml").await?;
-    eventually(SOON, "the conditions are gone", async || {
-        Ok(cluster.condition(CERTIFICATES, "DefaultsPersisted").await?.is_none().then_some(()))
-    })
-    .await?;
+    let condition = cluster.persisted(CERTIFICATES, "NoDefaults", SOON).await?;
+    assert_eq!(condition.status, "True");
     assert_eq!(raws(cluster, &made).await?, before);
     operator.stop().await
 }
@@ -303,7 +301,8 @@ async fn whoever_writes_meanwhile_wins() -> Result<()> {
         }
         let stored = async || cluster.etcd().raw_object(GROUP, "widgets", Some("default"), &name).await;
         let before = stored().await?;
-        let outcome = etch.perform(&crd, &read, &write, &Terms::default()).await;
+        let outcome =
+            etch.perform(&crd, &read, &write, &Terms::default(), &GenerationCheck::new(&crd, None)).await;
         ensure!(matches!(outcome, Ok(Outcome::Conflict | Outcome::Gone)), "{what:?}: {outcome:?}");
         assert_eq!(stored().await?, before, "{what:?}");
     }
@@ -344,11 +343,12 @@ async fn what_is_told_again_is_counted_up(cluster: &Cluster, etch: &etch::cluste
 
 /// The report on a CRD whose last defaults are gone, once the pass that this takes has ended.
 async fn without_defaults(scene: &Scene) -> Result<Value> {
-    eventually(SOON, "the report says NoDefaults, and the conditions are gone", async || {
+    eventually(SOON, "the report and the condition say NoDefaults", async || {
         let status = scene.report(CERTIFICATES).await?["status"].clone();
-        let conditions = scene.cluster.condition(CERTIFICATES, "DefaultsPersisted").await?;
-        let is_over =
-            status["state"] == "NoDefaults" && status["finished"].is_string() && conditions.is_none();
+        let condition = scene.cluster.condition(CERTIFICATES, "DefaultsPersisted").await?;
+        let is_over = status["state"] == "NoDefaults"
+            && status["finished"].is_string()
+            && condition.is_some_and(|condition| condition.reason == "NoDefaults");
         Ok(is_over.then_some(status))
     })
     .await

@@ -264,6 +264,8 @@ impl AtRest {
         let others = others
             .iter()
             .filter(|event| event["verb"] != "watch" && event["objectRef"]["resource"] != "leases")
+            // They are asked for before each watch.
+            .filter(|event| event["objectRef"]["resource"] != "apiservices")
             .map(|event| format!("{} {}", event["verb"], event["requestURI"]))
             .collect();
         Ok(Cost {

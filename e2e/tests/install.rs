@@ -57,6 +57,46 @@ fn the_chart_is_the_installation() -> Result<()> {
     Ok(())
 }
 
+/// Whoever sets the image in one place has it in every overlay: to apply another one does not bring the old image back.
+#[test]
+fn every_overlay_takes_the_image_from_one_place() -> Result<()> {
+    let copy = tempfile::tempdir()?;
+    let status =
+        std::process::Command::new("cp").arg("-r").arg(root().join("config")).arg(copy.path()).status()?;
+    ensure!(status.success());
+    let config = copy.path().join("config");
+    let place = config.join("manager/kustomization.yaml");
+    let text = std::fs::read_to_string(&place)?;
+    std::fs::write(
+        &place,
+        text.replace("newName: etch", "newName: registry.example.com/etch").replace("0.1.0", "9.9.9"),
+    )?;
+    let mut with_image = Vec::new();
+    for folder in std::fs::read_dir(&config)? {
+        let folder = folder?.path();
+        if !folder.join("kustomization.yaml").exists() {
+            continue;
+        }
+        let documents = parse_documents(&kustomize(folder.to_str().context("a path")?)?)?;
+        for deployment in documents.iter().filter(|document| document["kind"] == "Deployment") {
+            let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
+            ensure!(image == "registry.example.com/etch:9.9.9", "{}: {image}", folder.display());
+            with_image.push(folder.file_name().context("a name")?.to_owned());
+        }
+    }
+    for overlay in [
+        "default",
+        "cluster-wide",
+        "audit-only",
+        "admission",
+        "admission-self-managed",
+        "admission-service-ca",
+    ] {
+        ensure!(with_image.iter().any(|name| name == overlay), "{overlay} installs no Deployment");
+    }
+    Ok(())
+}
+
 /// The groups of the chart's values are granted as `etch rbac` would print it, and aggregated in the same way.
 #[test]
 fn the_chart_grants_what_etch_rbac_prints() -> Result<()> {

@@ -16,6 +16,8 @@ use e2e::scene::{NAMESPACE, Scene, apply, apply_all, place};
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(60);
+/// Etch's own CRDs.
+const OWN: usize = 3;
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,13 +68,26 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
     let three = Group::create(cluster, "three.example.com", 10).await?;
     let role = rbac(&scene, &["--read-only"])?;
     // The policy says the same, and one that selects other groups grants nothing.
-    assert_eq!(rbac(&scene, &["--policy", "default"])?, role);
+    let mut of_policy = rbac(&scene, &["--policy", "default"])?;
+    assert_eq!(of_policy["metadata"]["name"].take(), "etch-policy-default", "it replaces no other grant");
+    of_policy["metadata"]["name"] = role["metadata"]["name"].clone();
+    assert_eq!(of_policy, role);
     let elsewhere = scene.file(
         "elsewhere.yaml",
         "kind: DefaultsPolicy\napiVersion: etch-operator.io/v1alpha1\n\
         metadata: {name: elsewhere}\nspec: {selector: {groups: [\"*.example.org\"]}}\n",
     )?;
-    assert_eq!(rbac(&scene, &["--policy", &elsewhere])?["rules"], json!([]));
+    let (code, out, err) = printed(&scene, &["rbac", "--live", "--policy", &elsewhere])?;
+    assert_eq!((code, out.as_str()), (Some(1), ""), "no role that would take away what another grants");
+    assert_eq!(err, "note: DefaultsPolicy elsewhere selects none of the CRDs; no ClusterRole is printed\n");
+    scene.policy("idle", json!({ "selector": { "groups": ["one.example.com"] }, "mode": "Ignore" })).await?;
+    let (code, out, err) = printed(&scene, &["rbac", "--policy", "idle"])?;
+    assert_eq!((code, out.as_str()), (Some(0), ""));
+    assert!(
+        err.starts_with("note: DefaultsPolicy idle has mode: Ignore, so Etch needs no permission"),
+        "{err}"
+    );
+    cluster.delete("/apis/etch-operator.io/v1alpha1/defaultspolicies/idle").await?;
     assert!(rbac(&scene, &["--policy", "missing"]).is_err(), "a policy that is not there");
     apply(cluster, &role).await?;
     three.is_granted(cluster, &["list", "watch"]).await?;
@@ -86,6 +101,15 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
     let rules = only_three["rules"].as_array_mut().context("rules")?;
     rules.retain(|rule| rule["apiGroups"] == json!([three.group]));
     all_is_needed(&scene, &[only_three], of_three)?;
+    // While an operator runs, it would come again.
+    let (code, out, err) = printed(&scene, &["clean"])?;
+    assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
+    assert!(
+        err.contains(
+            " renews the Lease etch-system/etch, and would create everything again; stop it first: "
+        ),
+        "{err}"
+    );
     operator.stop().await?;
 
     nothing_is_left(&scene).await
@@ -101,8 +125,9 @@ async fn nothing_is_left(scene: &Scene) -> Result<()> {
     };
     let reports = "/apis/etch-operator.io/v1alpha1/defaultsreports";
     let shown = etch(scene, &["clean", "--dry-run"])?;
-    assert_eq!(conditions().await?, 3);
-    assert_eq!(shown.lines().filter(|line| line.ends_with("would be removed")).count(), 6, "{shown}");
+    // Those of the three groups, and Etch's own CRDs, which have no defaults and no report.
+    assert_eq!(conditions().await?, 3 + OWN);
+    assert_eq!(shown.lines().filter(|line| line.ends_with("would be removed")).count(), 6 + OWN, "{shown}");
     let done = etch(scene, &["clean"])?;
     assert_eq!(done, shown.replace("would be removed", "removed"));
     assert_eq!(conditions().await?, 0);
@@ -113,11 +138,17 @@ async fn nothing_is_left(scene: &Scene) -> Result<()> {
 
 /// `etch` as the administrator runs it.
 fn etch(scene: &Scene, arguments: &[&str]) -> Result<String> {
+    let (code, out, err) = printed(scene, arguments)?;
+    ensure!(code == Some(0), "etch {arguments:?}: {err}");
+    Ok(out)
+}
+
+/// The same: its exit status, and what it prints.
+fn printed(scene: &Scene, arguments: &[&str]) -> Result<(Option<i32>, String, String)> {
     let mut command = Command::new(binary()?);
     command.args(arguments).env("KUBECONFIG", scene.control_plane.kubeconfig(0));
     let output = command.output()?;
-    ensure!(output.status.success(), "etch {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout)?)
+    Ok((output.status.code(), String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?))
 }
 
 /// The role that `etch rbac` prints for the CRDs of the cluster.

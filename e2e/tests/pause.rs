@@ -251,14 +251,14 @@ impl Kind {
         Ok(stored)
     }
 
-    /// The condition, once it says this and is `Paused`.
+    /// The condition, once it says this: `Paused`, or that all is stored in spite of the pause.
     async fn paused(self, cluster: &Cluster, said: &str) -> Result<Condition> {
         let mut last = None;
         let found = eventually(SOON, &format!("{} is paused: {said}", self.crd()), async || {
             last = cluster.condition(&self.crd(), "DefaultsPersisted").await?;
-            Ok(last
-                .clone()
-                .filter(|condition| condition.reason == "Paused" && condition.message.contains(said)))
+            Ok(last.clone().filter(|condition| {
+                ["Paused", "AllPersisted"].contains(&&*condition.reason) && condition.message.contains(said)
+            }))
         })
         .await;
         found.with_context(|| format!("the condition was {last:?}"))

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, Patch, crd};
 use e2e::scene::Scene;
+use etch::cluster::GenerationCheck;
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
 use etch::domain::object::Object;
@@ -56,7 +57,8 @@ async fn a_write_between_our_read_and_ours_stands() -> Result<()> {
         assert_eq!(write.strategy, way, "{}", context());
         meanwhile_happens(cluster, &name, what).await?;
         let before = cluster.etcd().raw_object(GROUP, "widgets", Some("default"), &name).await?;
-        let outcome = etch.perform(&crd, &read, &write, &Terms::default()).await;
+        let outcome =
+            etch.perform(&crd, &read, &write, &Terms::default(), &GenerationCheck::new(&crd, None)).await;
         ensure!(matches!(outcome, Ok(Outcome::Conflict | Outcome::Gone)), "{}: {outcome:?}", context());
         let after = cluster.etcd().raw_object(GROUP, "widgets", Some("default"), &name).await?;
         assert_eq!(before, after, "{}", context());

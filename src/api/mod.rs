@@ -26,6 +26,7 @@ pub use policy::{DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, Mode,
 pub use report::{
     ChangedDefault, ClearedObject, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
     DefaultsReportStatus, DroppedField, Exceptions, LostOwners, ObjectProblem, PreviousDefaults,
+    ServedVersion,
 };
 pub use selector::CrdSelector;
 

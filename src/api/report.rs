@@ -65,6 +65,9 @@ pub struct DefaultsReportStatus {
     /// The CRD's generation that this status is for.
     #[serde(default)]
     pub generation: i64,
+    /// The versions that the API server has served since `through`. `*` stands for those of generations that Etch did not see.
+    #[serde(default)]
+    pub served: Vec<ServedVersion>,
     /// The CRD's storage version.
     #[serde(default)]
     pub storage_version: String,
@@ -131,6 +134,21 @@ pub struct DefaultsReportStatus {
     /// The defaults of earlier schemas, newest first; at most three.
     #[serde(default)]
     pub previous: Vec<PreviousDefaults>,
+}
+
+/// A served version of the CRD, and what writes through it may leave out of etcd.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServedVersion {
+    /// Its name.
+    pub name: String,
+    /// Whether a write through it may store an object without defaults of the storage version: it has another schema, or a webhook
+    /// converts it.
+    #[serde(default)]
+    pub may_drop_defaults: bool,
+    /// Whether it has the status subresource: a create through it stores no default at or below `status`.
+    #[serde(default)]
+    pub status_subresource: bool,
 }
 
 /// A write that made the API server drop field owners.

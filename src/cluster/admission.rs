@@ -33,8 +33,16 @@ impl WebhookConfiguration {
         }
     }
 
+    /// The resource as RBAC writes it.
+    pub(super) fn plural(self) -> &'static str {
+        match self {
+            Self::Mutating => "mutatingwebhookconfigurations",
+            Self::Validating => "validatingwebhookconfigurations",
+        }
+    }
+
     fn path(self) -> String {
-        format!("/apis/admissionregistration.k8s.io/v1/{}s/{CONFIGURATION}", self.resource())
+        format!("/apis/admissionregistration.k8s.io/v1/{}/{CONFIGURATION}", self.plural())
     }
 }
 

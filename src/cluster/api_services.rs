@@ -7,8 +7,9 @@ use serde::Deserialize;
 
 use super::call::get;
 use super::read::named;
-use super::{CallError, Cluster};
+use super::{CallError, Cluster, MissingPermissions};
 use crate::domain::crd::{Crd, Resource};
+use crate::domain::rbac::Verb;
 
 /// What a label says of the groups and versions that the API server serves itself; for those of CRDs it is `true`.
 ///
@@ -83,15 +84,49 @@ impl ApiService {
     }
 }
 
+/// The group and versions of a CRD at which its objects are served, by itself or by another server.
+#[derive(Clone, Debug)]
+pub struct ServedVersions {
+    group: String,
+    versions: Vec<String>,
+}
+
+impl From<&Crd> for ServedVersions {
+    fn from(crd: &Crd) -> Self {
+        let served = crd.versions().iter().filter(|version| version.served);
+        Self { group: crd.group().to_owned(), versions: served.map(|version| version.name.clone()).collect() }
+    }
+}
+
 impl Cluster {
+    /// Makes sure that requests for a CRD's objects reach those. It is asked whenever a list or a watch of them begins: an APIService
+    /// may take over at any time.
+    ///
+    /// # Errors
+    /// [`CallError::ServedElsewhere`]; [`CallError::MissingPermission`] where nobody may ask; any other where there is no answer.
+    pub async fn check_server(&self, served: &ServedVersions) -> Result<(), CallError> {
+        match self.served_elsewhere(served).await {
+            Ok(None) => Ok(()),
+            Ok(Some(elsewhere)) => Err(CallError::ServedElsewhere(elsewhere)),
+            Err(error) if error.code() == Some(403) => {
+                Err(CallError::MissingPermission(MissingPermissions::of(&api_services(), vec![Verb::Get])))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Who answers requests for objects of a CRD in its place, at the first of its served versions where that is so; none where
     /// its objects are served everywhere. A server without aggregation knows no APIServices, and serves the CRDs.
     ///
     /// # Errors
     /// See [`CallError`].
-    pub async fn served_elsewhere(&self, crd: &Crd) -> Result<Option<ServedElsewhere>, CallError> {
-        for version in crd.versions().iter().filter(|version| version.served) {
-            let name = format!("{}.{}", version.name, crd.group());
+    pub async fn served_elsewhere(
+        &self,
+        served: &ServedVersions,
+    ) -> Result<Option<ServedElsewhere>, CallError> {
+        let ServedVersions { group, versions } = served;
+        for version in versions {
+            let name = format!("{version}.{group}");
             let answer = match self.call(get(&named(&api_services(), None, &name))).await {
                 Ok(answer) => answer,
                 Err(error) if error.code() == Some(404) => continue,
@@ -99,11 +134,23 @@ impl Cluster {
             };
             let service: ApiService = serde_json::from_slice(&answer).map_err(CallError::malformed)?;
             if let Some(server) = service.other_server() {
-                let group_version = format!("{}/{}", crd.group(), version.name);
+                let group_version = format!("{group}/{version}");
                 return Ok(Some(ServedElsewhere { group_version, server }));
             }
         }
         Ok(None)
+    }
+}
+
+impl ServedElsewhere {
+    /// The same without the name of the Service.
+    pub fn without_names(&self) -> String {
+        match &self.server {
+            OtherServer::BuiltIn => self.to_string(),
+            OtherServer::Aggregated(_) => {
+                format!("an aggregated API server serves {} instead of this CRD", self.group_version)
+            }
+        }
     }
 }
 

@@ -11,7 +11,8 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::call_error::cause;
-use super::{CallError, Cluster};
+use super::object_budget::LARGEST;
+use super::{CallError, Cluster, Held, ObjectRoom};
 use crate::domain::plan::PatchKind;
 use crate::domain::refusal::Refusal;
 use crate::metrics::{RequestOutcome, RequestVerb};
@@ -44,6 +45,23 @@ impl Cluster {
             Ok(body.to_bytes().into())
         };
         tokio::time::timeout(DEADLINE, answer).await.unwrap_or_else(|_| Err(self.timed_out(DEADLINE)))
+    }
+
+    /// As [`Self::call`], for an object: it is read as soon as there is room for it. Whoever waits for an answer to begin holds none.
+    pub(super) async fn call_with_room(
+        &self,
+        request: Request<Vec<u8>>,
+        room: &ObjectRoom,
+    ) -> Result<(Vec<u8>, Held), CallError> {
+        let response = self.open(request).await?;
+        let mut held = room.hold(LARGEST).await;
+        let body = tokio::time::timeout(DEADLINE, response.into_body().collect())
+            .await
+            .map_err(|_| self.timed_out(DEADLINE))?
+            .map_err(|error| self.broken_off(&error))?;
+        let body: Vec<u8> = body.to_bytes().into();
+        held.shrink(body.len());
+        Ok((body, held))
     }
 
     /// Sends a request and returns its answer unread, if it is success.

@@ -6,6 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::credentials::authentication;
+use super::{MissingPermissions, ServedElsewhere};
 use crate::domain::refusal::Refusal;
 
 /// Why a request has no usable answer.
@@ -38,6 +40,12 @@ pub enum CallError {
     /// A watch that the server ended as soon as it had begun (fact K2).
     #[error("the API server closed the watch as soon as it opened")]
     ClosedAtOnce,
+    /// Requests for a CRD's objects would reach those of another server.
+    #[error("{0}")]
+    ServedElsewhere(ServedElsewhere),
+    /// A permission is missing without which nothing is to be asked for.
+    #[error("a permission is missing: {0}")]
+    MissingPermission(MissingPermissions),
 }
 
 /// Which API server was asked, as far as it is known.
@@ -64,6 +72,10 @@ impl fmt::Display for Server {
 ///
 /// The layers above name the place in the client where it happened, which helps nobody who looks for the server.
 pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
+    // Its own texts quote what a plugin has printed.
+    if let Some(reason) = authentication(error) {
+        return format!("no credentials: {reason}");
+    }
     let mut bottom = error;
     while let Some(below) = bottom.source() {
         bottom = below;

@@ -89,9 +89,9 @@ impl ListWatch {
         loop {
             let event = match watch.next().await {
                 Ok(WatchUpdate::Created(object) | WatchUpdate::Applied(object)) => {
-                    ListWatchEvent::Applied(object)
+                    ListWatchEvent::Applied(object.into_parts().0)
                 }
-                Ok(WatchUpdate::Deleted(object)) => ListWatchEvent::Deleted(object),
+                Ok(WatchUpdate::Deleted(object)) => ListWatchEvent::Deleted(object.into_parts().0),
                 Ok(WatchUpdate::Failed(error, wait)) => ListWatchEvent::Failed(error, wait),
                 Ok(WatchUpdate::Resumed) => continue,
                 Err(error) => return Ok(error),

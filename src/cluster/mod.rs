@@ -9,12 +9,16 @@ mod call;
 mod call_error;
 mod connect;
 mod crds;
+mod credentials;
 pub mod etcd;
 mod etch_resources;
 mod events;
+mod generation_check;
+mod leader;
 mod lease;
 mod list_watch;
 mod multiplex;
+mod object_budget;
 mod openapi;
 mod outage;
 mod pace;
@@ -24,6 +28,7 @@ mod permissions;
 mod prefetched_page;
 mod read;
 mod resolve;
+mod resume_check;
 mod resuming_watch;
 mod scan;
 mod secret;
@@ -38,6 +43,7 @@ use tokio::time::Instant;
 
 use access::Permitted;
 use multiplex::Clients;
+use object_budget::ObjectBudget;
 use outage::OutageThrottle;
 use page_budget::PageBudget;
 
@@ -45,14 +51,17 @@ use crate::metrics::Metrics;
 
 pub use access::MissingPermissions;
 pub use admission::WebhookConfiguration;
-pub use api_services::{ServedElsewhere, api_services};
+pub use api_services::{ServedElsewhere, ServedVersions, api_services};
 pub use backoff::Backoff;
 pub use call_error::{CallError, Server};
 pub use connect::{ConnectError, Target};
 pub use etch_resources::{crds, embedded_schemas, policies, reports};
 pub use events::{Dispatch, Event, Events, Regarding};
+pub use generation_check::{Dropped, GenerationCheck};
+pub use leader::Leader;
 pub use lease::Lease;
 pub use list_watch::{ListWatch, ListWatchEvent};
+pub use object_budget::{Held, ObjectRoom, Received};
 pub use openapi::{OpenApiIndex, PublishedError};
 pub use pace::{MAX_IN_FLIGHT, Pace, PaceMode, Permit, Pressure};
 pub use page_budget::PAGE_SIZE;
@@ -85,6 +94,8 @@ pub struct Cluster {
     permitted: Arc<Mutex<Permitted>>,
     /// How large pages are asked for.
     page_budget: Arc<PageBudget>,
+    /// How much of objects is held.
+    object_budget: Arc<ObjectBudget>,
     turns: Arc<Turns>,
     outage: Arc<OutageThrottle>,
 }
@@ -104,7 +115,7 @@ impl Cluster {
     fn through(clients: Clients, metrics: Arc<Metrics>) -> Self {
         let (server, worked) = (Server::default(), watch_channel::Sender::new(Instant::now()));
         let turns = Arc::new(Turns { pages: Semaphore::new(PAGES), crds: Semaphore::new(CRDS) });
-        let (page_budget, permitted) = (Arc::default(), Arc::default());
+        let (page_budget, object_budget, permitted) = (Arc::default(), Arc::default(), Arc::default());
         let outage = Arc::new(OutageThrottle::new());
         Self {
             clients,
@@ -114,6 +125,7 @@ impl Cluster {
             asked: Arc::default(),
             permitted,
             page_budget,
+            object_budget,
             turns,
             outage,
         }

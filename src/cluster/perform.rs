@@ -3,14 +3,14 @@
 
 use super::call::patch;
 use super::read::named;
-use super::{CallError, Cluster};
+use super::{CallError, Cluster, GenerationCheck};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::plan::{Outcome, Request, Step, Terms, Write, WriteMachine};
 
 impl Cluster {
-    /// Performs a write that was planned for `object` as it was read.
+    /// Performs a write that was planned for `object` as it was read, as long as the CRD is the one that it was planned for.
     ///
     /// # Errors
     /// Where the server could not answer: then nothing is known of the write.
@@ -20,21 +20,30 @@ impl Cluster {
         object: &Object,
         write: &Write,
         terms: &Terms,
+        check: &GenerationCheck,
     ) -> Result<Outcome, CallError> {
         let path = named(&crd.resource(), object.namespace(), object.name());
         let (mut machine, mut request) = WriteMachine::begin(crd, object, write, terms);
-        loop {
+        let outcome = loop {
+            if !self.is_confirmed(check).await? {
+                break Ok(Outcome::CrdChanged);
+            }
             let step = match self.patched(&path, object.uid(), &request).await {
                 Ok(answer) => machine.answered(answer),
                 Err(CallError::Refused(refusal)) => machine.refused(*refusal),
-                Err(error) => return Err(error),
+                Err(error) => break Err(error),
             };
             match step {
                 Step::Send(next) => request = next,
-                Step::Done(outcome) => return Ok(outcome),
-                Step::Failed(refusal) => return Err(CallError::Refused(Box::new(refusal))),
+                Step::Done(outcome) => break Ok(outcome),
+                Step::Failed(refusal) => break Err(CallError::Refused(Box::new(refusal))),
             }
+        };
+        if let Ok(Outcome::FieldsDropped { paths }) = &outcome {
+            check.note_dropped(object.identity(), paths.clone());
         }
+        check.note_unseen(object.identity(), machine.unseen());
+        outcome
     }
 
     /// The object as a patch left it. An answer about anything else is none: a proxy may answer with whatever it likes.

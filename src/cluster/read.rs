@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::call::{encoded, get};
 use super::crds::{METADATA_LIST, accepting};
 use super::page_budget::Reservation;
-use super::{CallError, Cluster};
+use super::{CallError, Cluster, Received};
 use crate::api::GROUP;
 use crate::domain::crd::Resource;
 use crate::domain::json::Json;
@@ -169,6 +169,26 @@ impl Cluster {
         Ok(found.filter(|object| object.uid() == identity.uid))
     }
 
+    /// Reads one object as soon as there is room for it; none if it is gone, or another one has its name.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn object_with_room(
+        &self,
+        resource: &Resource,
+        identity: &Identity,
+    ) -> Result<Option<Received>, CallError> {
+        let path = named(resource, identity.namespace.as_deref(), &identity.name);
+        match self.call_with_room(get(&path), &self.object_room(resource)).await {
+            Ok((body, held)) => {
+                let object = parsed(&body)?;
+                Ok((object.uid() == identity.uid).then(|| Received::new(object, held)))
+            }
+            Err(CallError::Refused(refusal)) if refusal.is_missing_object() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Reads one object by its name; none if there is none.
     ///
     /// # Errors
@@ -224,6 +244,11 @@ impl RawPage {
                 serde_json::from_slice(&self.body[item.clone()]).map_err(CallError::malformed)?;
             Ok((metadata.namespace.unwrap_or_default(), metadata.name))
         })
+    }
+
+    /// How many bytes each object has.
+    pub fn sizes(&self) -> Vec<usize> {
+        self.items.iter().map(Range::len).collect()
     }
 
     /// Each object, parsed when its turn comes: parsed, it takes many times the room.

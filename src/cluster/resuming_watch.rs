@@ -6,9 +6,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 
-use super::{Backoff, CallError, Change, Cluster, Watch};
-use crate::domain::crd::Resource;
-use crate::domain::object::Object;
+use super::{Backoff, CallError, Change, Cluster, Received, ServedVersions, Watch};
+use crate::domain::crd::{Crd, Resource};
 
 /// A watch that ends sooner than this was closed at once (fact K2), whatever it delivered until then.
 const AT_ONCE: Duration = Duration::from_secs(1);
@@ -19,6 +18,8 @@ const STEADY: Duration = Duration::from_secs(10);
 pub struct ResumingWatch {
     cluster: Cluster,
     resource: Resource,
+    /// Where the objects are a CRD's: who serves them is asked before each watch.
+    served: Option<ServedVersions>,
     /// The resource version up to which everything was delivered.
     from: String,
     backoff: Backoff,
@@ -31,11 +32,11 @@ pub struct ResumingWatch {
 #[derive(Debug)]
 pub enum WatchUpdate {
     /// An object was created.
-    Created(Object),
+    Created(Received),
     /// An object was changed.
-    Applied(Object),
+    Applied(Received),
     /// An object was deleted; its last state.
-    Deleted(Object),
+    Deleted(Received),
     /// A watch failed. Another follows by itself after this wait.
     Failed(CallError, Duration),
     /// After a failure, a watch works again, and nothing has happened in between. Any other item implies that.
@@ -54,11 +55,30 @@ impl ResumingWatch {
         Self {
             cluster,
             resource,
+            served: None,
             from,
             backoff: Backoff::new(Duration::from_millis(500), Duration::from_secs(30)),
             state: State::Closed { until: Instant::now() },
             fails: false,
         }
+    }
+
+    /// The same for the objects of a CRD, as long as no other server takes over its group and version.
+    #[must_use]
+    pub fn served_by(self, crd: &Crd) -> Self {
+        Self { served: Some(crd.into()), ..self }
+    }
+
+    /// The resource version up to which everything was delivered; none where it is not a number.
+    pub fn delivered(&self) -> Option<u64> {
+        self.from.parse().ok()
+    }
+
+    /// Goes on from a resource version up to which nothing more has happened.
+    pub fn resume_from(&mut self, resource_version: String) {
+        // The wait after the failure stays: a server may go on to refuse.
+        self.from = resource_version;
+        self.fails = false;
     }
 
     /// The next update. This future may be dropped at any time: nothing is lost by it, nor asked for twice.
@@ -120,7 +140,13 @@ impl ResumingWatch {
 
     fn open(&self) -> BoxFuture<'static, Result<Watch, CallError>> {
         let (cluster, resource, from) = (self.cluster.clone(), self.resource.clone(), self.from.clone());
-        Box::pin(async move { cluster.watch(&resource, &from).await })
+        let served = self.served.clone();
+        Box::pin(async move {
+            if let Some(served) = served {
+                cluster.check_server(&served).await?;
+            }
+            cluster.watch(&resource, &from).await
+        })
     }
 }
 

@@ -6,7 +6,9 @@
 
 use std::time::Duration;
 
-use futures::{AsyncBufRead, AsyncBufReadExt, TryStreamExt};
+use futures::future::BoxFuture;
+use futures::{AsyncBufRead, AsyncBufReadExt, FutureExt, TryStreamExt};
+use http::Request;
 use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,25 +16,29 @@ use tokio::time::Instant;
 
 use super::call::{encoded, get};
 use super::call_error::cause;
+use super::object_budget::LARGEST;
 use super::read::{collection, object, own};
-use super::{CallError, Cluster, Server};
+use super::{CallError, Cluster, Held, ObjectRoom, Received, Server};
 use crate::domain::crd::Resource;
-use crate::domain::object::Object;
 use crate::domain::refusal::Refusal;
 
 /// How long the server is asked to keep the watch open, and how long it may be silent beyond that.
 const LIFETIME: Duration = Duration::from_secs(290);
 const GRACE: Duration = Duration::from_secs(15);
+/// How much of a line is read before there is room for an object, in bytes; and how long the rest of it may take from then on, for
+/// others may wait for the room.
+const BEGINNING: usize = 32 << 10;
+const LINE: Duration = Duration::from_secs(60);
 
 /// What a watch delivers.
 #[derive(Debug)]
 pub enum Change {
     /// An object was created.
-    Created(Object),
+    Created(Received),
     /// An object was changed.
-    Applied(Object),
+    Applied(Received),
     /// An object was deleted; its last state.
-    Deleted(Object),
+    Deleted(Received),
     /// Nothing happened up to this resource version.
     Bookmark(String),
 }
@@ -44,6 +50,20 @@ pub struct Watch {
     /// When it was opened, or the last line came.
     heard: Instant,
     server: Server,
+    room: ObjectRoom,
+    /// The room for the line that is being read; none for the beginning of one.
+    room_of_line: Option<LineRoom>,
+    /// The wait for that room, which keeps its turn when nobody polls it.
+    waiting: Option<BoxFuture<'static, Held>>,
+    is_complete: bool,
+}
+
+/// Room for a line.
+struct LineRoom {
+    held: Held,
+    since: Instant,
+    /// For how many bytes of it.
+    bytes: usize,
 }
 
 #[derive(Deserialize)]
@@ -65,11 +85,30 @@ impl Cluster {
             LIFETIME.as_secs(),
             encoded(resource_version),
         );
-        let response = self.open(get(&path)).await.map_err(|error| own(resource, error))?;
+        self.watch_at(resource, get(&path)).await
+    }
+
+    /// Opens a watch by a request that is made already.
+    pub(super) async fn watch_at(
+        &self,
+        resource: &Resource,
+        request: Request<Vec<u8>>,
+    ) -> Result<Watch, CallError> {
+        let response = self.open(request).await.map_err(|error| own(resource, error))?;
         let body = response.into_body().into_data_stream().map_err(std::io::Error::other);
         let server = self.server.clone();
         let lines = Box::new(body.into_async_read());
-        Ok(Watch { lines, line: Vec::new(), heard: Instant::now(), server })
+        let room = self.object_room(resource);
+        Ok(Watch {
+            lines,
+            line: Vec::new(),
+            heard: Instant::now(),
+            server,
+            room,
+            room_of_line: None,
+            waiting: None,
+            is_complete: false,
+        })
     }
 }
 
@@ -80,20 +119,63 @@ impl Watch {
     /// # Errors
     /// See [`CallError`]; the watch is over then.
     pub async fn next(&mut self) -> Result<Option<Change>, CallError> {
-        let silence = LIFETIME + GRACE;
-        // A line that was begun when this future was dropped stays in the buffer, and is gone on with.
-        let read = self.lines.read_until(b'\n', &mut self.line);
-        let count = tokio::time::timeout_at(self.heard + silence, read)
-            .await
-            .map_err(|_| CallError::TimedOut(self.server.clone(), silence))?
-            .map_err(|error| CallError::BrokenOff(self.server.clone(), cause(&error)))?;
-        if count == 0 {
-            return Ok(None);
+        loop {
+            if let Some(bytes) = self.needs_room() {
+                // Whoever waits must not hold what others wait for.
+                self.room_of_line = None;
+                let room = self.room.clone();
+                let waiting =
+                    self.waiting.get_or_insert_with(|| async move { room.hold(bytes).await }.boxed());
+                let held = waiting.await;
+                self.waiting = None;
+                self.heard = Instant::now();
+                self.room_of_line = Some(LineRoom { held, since: self.heard, bytes });
+            }
+            if self.is_complete {
+                self.is_complete = false;
+                // A long line must not leave its buffer to the short ones after it.
+                let line = std::mem::take(&mut self.line);
+                let mut held = self.room_of_line.take().map(|room| room.held).unwrap_or_default();
+                held.shrink(line.len());
+                return Change::received(&line, held).map(Some);
+            }
+            if self.read().await? {
+                return Ok(None);
+            }
         }
-        self.heard = Instant::now();
-        let change = Change::parse(&self.line);
-        self.line.clear();
-        change.map(Some)
+    }
+
+    /// For how many bytes room is needed before anything more may be done; none where there is enough.
+    fn needs_room(&self) -> Option<usize> {
+        let needed = match self.line.len() {
+            length if self.is_complete => length,
+            ..BEGINNING => 0,
+            BEGINNING..LARGEST => LARGEST,
+            // It is the only one then.
+            _ => usize::MAX,
+        };
+        (needed > self.room_of_line.as_ref().map_or(0, |room| room.bytes)).then_some(needed)
+    }
+
+    /// Reads on in a line; whether the watch has ended.
+    async fn read(&mut self) -> Result<bool, CallError> {
+        let silence = LIFETIME + GRACE;
+        let ended = self.heard + silence;
+        let until = self.room_of_line.as_ref().map_or(ended, |room| ended.min(room.since + LINE));
+        let Self { lines, line, server, .. } = self;
+        let bytes = tokio::time::timeout_at(until, lines.fill_buf())
+            .await
+            .map_err(|_| CallError::TimedOut(server.clone(), silence))?
+            .map_err(|error| CallError::BrokenOff(server.clone(), cause(&error)))?;
+        let end = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+        let (is_over, count) = (bytes.is_empty(), end.unwrap_or(bytes.len()));
+        line.extend_from_slice(&bytes[..count]);
+        lines.consume_unpin(count);
+        if end.is_some() {
+            self.heard = Instant::now();
+        }
+        self.is_complete = end.is_some() || is_over && !self.line.is_empty();
+        Ok(is_over && !self.is_complete)
     }
 }
 
@@ -103,6 +185,10 @@ impl Change {
     /// # Errors
     /// It is none, or one of type `ERROR`; see [`CallError`].
     pub fn parse(line: &[u8]) -> Result<Self, CallError> {
+        Self::received(line, Held::default())
+    }
+
+    fn received(line: &[u8], held: Held) -> Result<Self, CallError> {
         let event: Event<'_> = serde_json::from_slice(line).map_err(CallError::malformed)?;
         if event.r#type == "ERROR" {
             let refusal = Refusal::read(0, None, event.object.get().as_bytes());
@@ -113,11 +199,14 @@ impl Change {
             // To go on from nowhere would be to begin anywhere.
             return Err(CallError::malformed(serde::de::Error::missing_field("resourceVersion")));
         }
+        if event.r#type == "BOOKMARK" {
+            return Ok(Self::Bookmark(object.resource_version().to_owned()));
+        }
+        let received = Received::new(object, held);
         Ok(match event.r#type {
-            "BOOKMARK" => Self::Bookmark(object.resource_version().to_owned()),
-            "DELETED" => Self::Deleted(object),
-            "ADDED" => Self::Created(object),
-            _ => Self::Applied(object),
+            "DELETED" => Self::Deleted(received),
+            "ADDED" => Self::Created(received),
+            _ => Self::Applied(received),
         })
     }
 

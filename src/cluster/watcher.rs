@@ -24,13 +24,14 @@ use tokio::time::{Instant, sleep, timeout};
 use tower::BoxError;
 use tracing::warn;
 
+use super::admission::WebhookConfiguration;
 use super::call::{DEADLINE, outcome, verb};
 use super::call_error::cause;
 use super::multiplex::Clients;
 use super::watch_health::AT_ONCE;
 use super::{Backoff, CallError, Cluster, Server, WatchHealth};
 use crate::api::{DefaultsPolicy, EmbeddedSchema};
-use crate::domain::admission::FactObject;
+use crate::domain::admission::{CONFIGURATION, FactObject};
 use crate::domain::refusal::Refusal;
 use crate::metrics::{Metrics, RequestVerb};
 
@@ -71,6 +72,21 @@ impl Cluster {
         with_retries("embeddedschemas", self.server.clone(), health, move || {
             let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
             watch(api, watcher::Config::default()).boxed()
+        })
+    }
+
+    /// One of Etch's own webhook configurations.
+    pub fn watch_webhook_configuration(
+        &self,
+        which: WebhookConfiguration,
+    ) -> impl Stream<Item = Event<DynamicObject>> + Send + use<> {
+        let health = WatchHealth::default();
+        let client = self.paced_client(&health);
+        let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", "");
+        let resource = ApiResource::from_gvk_with_plural(&kind, which.plural());
+        with_retries("webhookconfigurations", self.server.clone(), health, move || {
+            let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
+            watch(api, watcher::Config::default().fields(&format!("metadata.name={CONFIGURATION}"))).boxed()
         })
     }
 

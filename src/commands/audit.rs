@@ -138,16 +138,8 @@ impl Audit {
             if !is_named && !crd.compiled().has_defaults() || !scope::covers(scope, &crd, is_named)? {
                 continue;
             }
-            if let Some(message) = judge(&document["spec"]).message() {
-                if !self.crds.is_empty() {
-                    all.push(self.failed(
-                        &name,
-                        format!("not structural, so the server applies no defaults: {message}"),
-                    ));
-                }
-                continue;
-            }
             let mut audited = self.begun(&crd, policies.rules(&crd, &labels(&document)));
+            audited.non_structural = judge(&document["spec"]).message();
             let report = report_on(cluster, &crd).await;
             audited.record = record_from_report(report.as_ref(), &crd);
             audited.due = due(report.as_ref(), &crd, &audited.rules);
@@ -196,16 +188,17 @@ impl Audit {
                 let crd = match decode(&value.bytes).map(definition) {
                     Ok(document) => {
                         let crd = Crd::read(&document).map_err(|error| error.to_string());
-                        crd.map(|crd| (crd, labels(&document)))
+                        crd.map(|crd| (crd, labels(&document), judge(&document["spec"]).message()))
                     }
                     Err(opaque) => Err(opaque.to_string()),
                 };
                 match crd {
                     Err(error) => all.push((None, self.failed(name, error))),
-                    Ok((crd, _)) if self.crds.is_empty() && !crd.compiled().has_defaults() => {}
-                    Ok((crd, _)) if self.crds.is_empty() && !scope::reaches(scope, &crd) => {}
-                    Ok((crd, labels)) => {
+                    Ok((crd, ..)) if self.crds.is_empty() && !crd.compiled().has_defaults() => {}
+                    Ok((crd, ..)) if self.crds.is_empty() && !scope::reaches(scope, &crd) => {}
+                    Ok((crd, labels, non_structural)) => {
                         let audited = self.begun(&crd, policies.rules(&crd, &labels));
+                        let audited = Audited { non_structural, ..audited };
                         all.push((Some(crd), audited));
                     }
                 }
@@ -255,6 +248,7 @@ impl Audit {
             record: Record::default(),
             rules,
             due: None,
+            non_structural: None,
         }
     }
 
@@ -269,6 +263,7 @@ impl Audit {
             record: Record::default(),
             rules: Rules::Assumed,
             due: None,
+            non_structural: None,
         }
     }
 }

@@ -1,20 +1,21 @@
 //! `etch clean`: removes Etch's conditions, reports and webhooks from a cluster.
 
-use std::io::Write;
+use std::io::{self, Write};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
-use etch::cluster::{Cluster, Target, WebhookConfiguration, crds, reports};
+use etch::cluster::{Cluster, Leader, Target, WebhookConfiguration, crds, reports};
 use etch::domain::admission::{CONFIGURATION, MANAGED_BY};
 use etch::domain::condition;
+use etch::report::plain;
 
 use super::each;
 use crate::commands::outcome::Outcome;
 
 /// Remove Etch's conditions from CRDs, its reports, and its webhooks
 ///
-/// Use this command to uninstall Etch. Stop the operator first, or it creates them again. Objects do not change: they keep
-/// their stored defaults.
+/// Use this command to uninstall Etch. Stop the operator first: while one runs, it would create them again, so the command removes
+/// nothing. Objects do not change: they keep their stored defaults.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch clean --dry-run
@@ -23,11 +24,36 @@ pub(crate) struct Clean {
     /// Show what the command would remove, and remove nothing
     #[arg(long)]
     dry_run: bool,
+    /// Remove them also while an operator runs
+    #[arg(long)]
+    force: bool,
 }
 
+/// The name of the operator's Lease.
+const LEASE: &str = "etch";
+
 impl Clean {
+    /// Fails where an operator leads: it would create again what this removes. What else is to be said of it, if anything.
+    async fn refuse_while_running(&self, cluster: &Cluster) -> anyhow::Result<Option<String>> {
+        match cluster.leader(LEASE).await {
+            Ok(None) => Ok(None),
+            Ok(Some(Leader { namespace, instance })) => {
+                let running = format!(
+                    "Etch is running: {instance} renews the Lease {namespace}/{LEASE}, and would create everything again; stop it first: \
+                     kubectl -n {namespace} scale deployment etch --replicas=0"
+                );
+                if self.dry_run { Ok(Some(running)) } else { bail!(running) }
+            }
+            Err(error) if error.code() == Some(403) => {
+                Ok(Some("cannot list Leases; if Etch still runs, it creates everything again".to_owned()))
+            }
+            Err(error) => Err(error).context("list Leases"),
+        }
+    }
+
     pub(crate) async fn run(&self, target: &Target, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let cluster = Cluster::connect(target).await?;
+        let note = if self.force { None } else { self.refuse_while_running(&cluster).await? };
         let done = if self.dry_run { "would be removed" } else { "removed" };
         let mut found = 0;
         let mut marked = Vec::new();
@@ -73,6 +99,9 @@ impl Clean {
         }
         if found == 0 {
             writeln!(out, "No conditions or reports of Etch found.")?;
+        }
+        if let Some(note) = note {
+            writeln!(io::stderr(), "note: {}", plain(&note))?;
         }
         Ok(Outcome::Clean)
     }

@@ -168,7 +168,7 @@ impl Explain {
             json!({
                 "object": format!("{}/{}", crd.name(), object.identity()),
                 "policy": rules.document(),
-                "ignored": skipped == Some(Skip::Ignored),
+                "ignored": skipped.is_some_and(Skip::is_by_annotation),
                 "terminating": skipped == Some(Skip::Terminating),
                 "defaults": explanations.iter().map(explanation).collect::<Vec<_>>(),
             })
@@ -178,7 +178,9 @@ impl Explain {
         }
         if let (Output::Table, Some(why)) = (self.output, skipped) {
             let remedy = match why {
-                Skip::Ignored => format!("; to have its defaults stored, remove {IGNORE_ANNOTATION}"),
+                Skip::Ignored | Skip::IgnoredUnclear => {
+                    format!("; to have its defaults stored, remove {IGNORE_ANNOTATION}")
+                }
                 Skip::Terminating => String::new(),
             };
             writeln!(out, "Etch skips this object: {}{remedy}.", why_skipped(why))?;

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use etch::domain::compile::Compiled;
 use etch::domain::crd::Crd;
-use etch::domain::defaults::{added, read};
+use etch::domain::defaults::{added, read, read_preserving};
 use etch::domain::json::Json;
 use etch::domain::object::Object;
 use etch::domain::openapi::{Document, TypeName};
@@ -203,7 +203,11 @@ impl Types {
             })?;
             let compiled =
                 self.compiled.entry((index, version.to_owned())).or_insert_with(|| Compiled::new(schema));
-            read(&mut filled, schema, compiled, &mut drop).map_err(|error| place(error.to_string()))?;
+            let read = match crd.preserves_unknown_fields() {
+                true => read_preserving(&mut filled, schema, compiled),
+                false => read(&mut filled, schema, compiled, &mut drop),
+            };
+            read.map_err(|error| place(error.to_string()))?;
         }
         let defaults = added(object.json(), &filled);
         Ok(Filled { object: filled, defaults, dropped })

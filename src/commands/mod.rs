@@ -77,7 +77,7 @@ pub(crate) async fn serves_its_objects(cluster: &Cluster, crd: &Crd) -> Result<(
     if let Some(shadowed) = crd.shadowed() {
         bail!("{shadowed}");
     }
-    match cluster.served_elsewhere(crd).await {
+    match cluster.served_elsewhere(&crd.into()).await {
         Ok(Some(elsewhere)) => bail!("{elsewhere}"),
         Err(error) if error.code() != Some(403) => {
             Err(error).context("cannot read the APIServices of its group")

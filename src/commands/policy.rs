@@ -10,13 +10,14 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use etch::api::{DefaultsPolicySpec, DefaultsReportStatus, GROUP, Policies, assign, counting};
 use etch::cluster::Cluster;
 use etch::controller::{PendingChanges, pending_changes};
 use etch::domain::crd::Crd;
-use etch::domain::json::Json;
+use etch::domain::json::{Json, copy};
+use etch::domain::mismatch::without_values;
 use etch::{report, source};
 use serde::Deserialize;
 use serde_json::Value;
@@ -152,8 +153,15 @@ fn is_policy(document: &source::Document) -> bool {
 /// A spec without a field that no policy has: that is a typing error.
 fn read_spec(spec: &Value) -> anyhow::Result<DefaultsPolicySpec> {
     let Some(fields) = spec.as_object() else { return Ok(DefaultsPolicySpec::default()) };
-    // Serde's message may quote a value; a policy holds none of an object.
-    let read = DefaultsPolicySpec::deserialize(spec).context("spec cannot be read")?;
+    // Field by field, since the first error of the whole has no place.
+    for (name, value) in fields {
+        let alone = serde_json::Map::from_iter([(name.clone(), copy(value))]);
+        if let Err(error) = DefaultsPolicySpec::deserialize(&Value::Object(alone)) {
+            bail!("spec.{name} cannot be read: {}", without_values(&error));
+        }
+    }
+    let read =
+        DefaultsPolicySpec::deserialize(spec).map_err(|error| anyhow!("spec: {}", without_values(&error)))?;
     let known = serde_json::to_value(&read)?;
     // An empty list is left out when it is written.
     match fields.keys().find(|field| known.get(field).is_none() && *field != "onChange") {

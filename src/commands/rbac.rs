@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use etch::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode};
 use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
 use etch::domain::admission::{Declaration, OnExisting, is_asked_about};
 use etch::domain::json::Json;
+use etch::domain::mismatch::without_values;
 use etch::domain::object::Object;
 use etch::domain::rbac::{Access, Grant, role};
 use etch::{report, source};
 use serde::Deserialize;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use super::{each, none_of};
 use crate::commands::global::Format;
@@ -46,9 +48,9 @@ pub(crate) struct Rbac {
     /// Omit the permission to write, which reports do not need
     #[arg(long)]
     read_only: bool,
-    /// The name of the ClusterRole
-    #[arg(long, default_value = "etch-crds")]
-    name: String,
+    /// The name of the ClusterRole [default: etch-crds, or a name for the policy or the files, so that no grant replaces another]
+    #[arg(long)]
+    name: Option<String>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
@@ -62,10 +64,24 @@ impl Rbac {
             Some(policy) => Some(read_policy(policy, target).await?),
             None => None,
         };
-        let of_crds = crds.iter().filter_map(|crd| self.grant(crd, policy.as_ref()));
-        let schemas = schemas.iter().filter(|_| policy.is_none());
-        let of_schemas = schemas.flat_map(|declared| for_schema(declared, self.read_only));
-        let role = role(&self.name, of_crds.chain(of_schemas));
+        let spec = policy.as_ref().map(|(_, spec)| spec);
+        let of_crds = crds.iter().filter_map(|crd| self.grant(crd, spec));
+        let schemas = || schemas.iter().filter(|_| policy.is_none());
+        let of_schemas = schemas().flat_map(|(_, declared)| for_schema(declared, self.read_only));
+        let grants: Vec<Grant> = of_crds.chain(of_schemas).collect();
+        if grants.is_empty() {
+            return nothing_to_grant(policy.as_ref());
+        }
+        let name = match (&self.name, &policy) {
+            (Some(name), _) => name.clone(),
+            (None, Some((policy, _))) => format!("etch-policy-{policy}"),
+            (None, None) if self.files.is_empty() => "etch-crds".to_owned(),
+            (None, None) => {
+                let of_schemas = schemas().map(|(name, _)| format!("embeddedschema-{name}"));
+                name_for(crds.iter().map(|crd| crd.name.clone()).chain(of_schemas).collect())
+            }
+        };
+        let role = role(&name, grants);
         match self.output {
             Format::Yaml => report::write_yaml(out, &role)?,
             Format::Json => report::write_json(out, &role)?,
@@ -89,6 +105,37 @@ impl Rbac {
         };
         Some(Grant { group: crd.group.clone(), plural: crd.plural.clone(), name: None, access })
     }
+}
+
+/// Explains why no role is printed: one without rules would take away what another grant of its name allows.
+fn nothing_to_grant(policy: Option<&(String, DefaultsPolicySpec)>) -> anyhow::Result<Outcome> {
+    let (why, outcome) = match policy {
+        Some((name, spec)) if spec.mode == Some(Mode::Ignore) => {
+            let why = format!(
+                "DefaultsPolicy {name} has mode: Ignore, so Etch needs no permission for the objects of its CRDs"
+            );
+            (why, Outcome::Clean)
+        }
+        Some((name, _)) => (format!("DefaultsPolicy {name} selects none of the CRDs"), Outcome::Findings),
+        None => ("Etch needs no permission for them".to_owned(), Outcome::Clean),
+    };
+    writeln!(io::stderr(), "note: {}; no ClusterRole is printed", report::plain(&why))?;
+    Ok(outcome)
+}
+
+/// A name that the same CRDs and schemas always have, and others have not.
+fn name_for(mut granted: Vec<String>) -> String {
+    granted.sort();
+    granted.dedup();
+    let [first, others @ ..] = &granted[..] else { return "etch-crds".to_owned() };
+    if others.is_empty() {
+        return format!("etch-{first}");
+    }
+    let group = |name: &str| name.split_once('.').map(|(_, group)| group.to_owned());
+    let shared = group(first).filter(|shared| others.iter().all(|name| group(name).as_ref() == Some(shared)));
+    let hash = Sha256::digest(granted.join("\n"));
+    let hash: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("etch-{}-{hash}", shared.as_deref().unwrap_or("crds"))
 }
 
 /// What Etch is to be granted for an EmbeddedSchema. Not the objects of references: Secrets are for their owner to grant.
@@ -118,7 +165,8 @@ fn for_schema(declared: &Declaration, read_only: bool) -> Vec<Grant> {
 #[derive(Default)]
 struct Found {
     crds: Vec<Known>,
-    schemas: Vec<Declaration>,
+    /// By their names.
+    schemas: Vec<(String, Declaration)>,
 }
 
 /// What of a CRD decides about permissions. Its schema does not: defaults may come with its next version.
@@ -158,7 +206,9 @@ async fn live(target: &Target) -> anyhow::Result<Found> {
     if crds.iter().any(|crd| crd.group == there.group && crd.plural == there.plural) {
         let mut read = |object: Object| {
             let name = format!("EmbeddedSchema {}", object.name());
-            schemas.push(declaration(object.json()).context(name));
+            schemas.push(
+                declaration(object.json()).context(name).map(|declared| (object.name().to_owned(), declared)),
+            );
         };
         each(&cluster, &there, &mut read).await?;
     }
@@ -174,7 +224,8 @@ fn from_files(files: &[PathBuf]) -> anyhow::Result<Found> {
         if document.is_crd() {
             found.crds.push(Known::read(&document.json).with_context(origin)?);
         } else if document.kind() == "EmbeddedSchema" {
-            found.schemas.push(declaration(&document.json).with_context(origin)?);
+            let name = document.json["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            found.schemas.push((name, declaration(&document.json).with_context(origin)?));
         }
     }
     if found.crds.is_empty() && found.schemas.is_empty() {
@@ -184,11 +235,11 @@ fn from_files(files: &[PathBuf]) -> anyhow::Result<Found> {
 }
 
 fn declaration(document: &Json) -> anyhow::Result<Declaration> {
-    Declaration::deserialize(&document["spec"]).context("spec")
+    Declaration::deserialize(&document["spec"]).map_err(|error| anyhow!("spec: {}", without_values(&error)))
 }
 
-/// The policy in a file, if there is one of that name, or else in the cluster.
-async fn read_policy(policy: &str, target: &Target) -> anyhow::Result<DefaultsPolicySpec> {
+/// The policy in a file, if there is one of that name, or else in the cluster, by its name.
+async fn read_policy(policy: &str, target: &Target) -> anyhow::Result<(String, DefaultsPolicySpec)> {
     // A policy may have such a name, too, and can be renamed; of a file that is missing the error says so.
     let is_file = policy.contains('/') || [".yaml", ".yml", ".json"].iter().any(|end| policy.ends_with(end));
     let documents = if is_file || Path::new(policy).exists() {
@@ -212,8 +263,25 @@ async fn read_policy(policy: &str, target: &Target) -> anyhow::Result<DefaultsPo
             documents.len()
         );
     };
-    // Serde's message may quote a value; a policy holds none of an object.
+    let name = document["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let policy: DefaultsPolicy = serde_json::from_slice(&document.to_vec())
-        .with_context(|| format!("--policy {policy} cannot be read"))?;
-    Ok(policy.spec)
+        .map_err(|error| anyhow!("--policy {policy} cannot be read: {}", without_values(&error)))?;
+    Ok((name, policy.spec))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_that_of_what_is_granted_and_of_nothing_else() {
+        let name = |granted: &[&str]| name_for(granted.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(name(&["widgets.example.com"]), "etch-widgets.example.com");
+        assert_eq!(name(&["embeddedschema-provider"]), "etch-embeddedschema-provider");
+        let two = name(&["widgets.example.com", "gadgets.example.com"]);
+        assert!(two.starts_with("etch-example.com-"), "{two}");
+        assert_eq!(name(&["gadgets.example.com", "widgets.example.com", "gadgets.example.com"]), two);
+        assert_ne!(name(&["gadgets.example.com", "wheels.example.com"]), two);
+        assert!(name(&["widgets.example.com", "widgets.example.org"]).starts_with("etch-crds-"));
+    }
 }

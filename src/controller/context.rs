@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError, RwLock, RwLockR
 use std::time::Duration;
 
 use futures::future::join_all;
-use tokio::sync::{Mutex, Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::time::Instant;
 use tracing::{info_span, warn};
 
-use super::crd::check::{Checked, SchemaFindings, check};
+use super::crd::check::{Checked, check};
 use super::crd::restore_check::RestoreCheck;
 use super::crd::retry::Retries;
 use super::crd::slot::{Phase, RunningTask, Slot, Target};
@@ -23,12 +24,12 @@ use super::state::open_report::OpenReport;
 use super::status::events::ObjectKind;
 use super::status::writer::{StatusWriter, Subject};
 use crate::api::Settings;
-use crate::cluster::{Backoff, Cluster, Events, Pace, Permissions};
+use crate::cluster::{Backoff, Cluster, Events, GenerationCheck, Pace, Permissions};
 use crate::domain::crd::Crd;
 use crate::domain::schema::Pool;
 
 /// How long the read of a CRD may take before others are read beside it.
-const READ_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const READ_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The index, as it is shared.
 pub(super) type SharedIndex = Arc<RwLock<Index>>;
@@ -48,7 +49,7 @@ pub(super) struct Context {
     /// The names of CRDs whose task has ended.
     ended: mpsc::UnboundedSender<String>,
     /// CRDs are large, and there may be thousands: they are read one at a time.
-    reading: Semaphore,
+    reading: Arc<Semaphore>,
     /// What the schemas of all CRDs have in common.
     pool: Arc<Pool>,
     /// The CRDs, by name, whose policy names paths, which are compared with their schemas. Schemas are large: no other is kept.
@@ -76,7 +77,7 @@ impl Context {
             permissions: watch::Sender::new(()),
             slots: StdMutex::default(),
             ended,
-            reading: Semaphore::new(1),
+            reading: Arc::new(Semaphore::new(1)),
             pool: Arc::default(),
             checked: StdMutex::default(),
             schemas_changed: Notify::new(),
@@ -116,15 +117,17 @@ impl Context {
         })
     }
 
-    /// Reads a CRD and checks it; none where it is gone, or another one has its name.
+    /// Reads a CRD and checks it; none where it is gone, or another one has its name. Where its first conditions are due, and it has
+    /// no defaults, its turn lasts until they are written.
     pub(super) async fn check(
         &self,
         name: &str,
         target: &Target,
         slot: &Slot,
-    ) -> Result<Option<(Checked, StatusWriter)>, Error> {
+    ) -> Result<Option<(Checked, StatusWriter, Option<OwnedSemaphorePermit>)>, Error> {
         // The semaphore is never closed.
-        let mut permit = Some(self.reading.acquire().await);
+        let mut permit = self.reading.clone().acquire_owned().await.ok();
+        let asked = Instant::now();
         let document = {
             let mut reading = pin!(self.cluster.crd(name));
             tokio::select! {
@@ -142,10 +145,12 @@ impl Context {
         }
         // Schemas may be large, and their rules are compiled: nothing else waits for that.
         let pool = self.pool.clone();
-        let work = move || std::panic::catch_unwind(AssertUnwindSafe(|| check(&document, &pool)));
+        let work = move || std::panic::catch_unwind(AssertUnwindSafe(|| check(&document, asked, &pool)));
         let checked = tokio::task::spawn_blocking(work).await;
-        drop(permit);
         let mut checked = checked.ok().and_then(Result::ok).ok_or(Error::Panicked)?;
+        let lacks_conditions =
+            |crd: &Arc<Crd>| !crd.compiled().has_defaults() && checked.conditions.is_empty();
+        let turn = permit.filter(|_| checked.crd.as_ref().is_some_and(lacks_conditions));
         let subject = Subject {
             name: name.to_owned(),
             uid: target.uid.clone(),
@@ -168,7 +173,7 @@ impl Context {
             present,
             slot.conditions_changed(),
         );
-        Ok(Some((checked, status_writer)))
+        Ok(Some((checked, status_writer, turn)))
     }
 
     /// The CRDs that were read, by name.
@@ -180,12 +185,16 @@ impl Context {
     pub(super) fn task(
         &self,
         crd: Arc<Crd>,
-        findings: SchemaFindings,
-        revision: String,
+        checked: Checked,
         settings: Settings,
         status_writer: StatusWriter,
-        slot: &Slot,
+        turn: Option<OwnedSemaphorePermit>,
+        slot: &mut Slot,
     ) -> CrdTask {
+        let Checked { findings, revision, asked, .. } = checked;
+        let dropped = slot.take_dropped(&crd);
+        let generation_check = Arc::new(GenerationCheck::new(&crd, Some(asked)));
+        slot.generation_check = Some(generation_check.clone());
         let Options { max_in_flight, pace, clock, set_back, .. } = &self.options;
         let own_pace = Arc::new(Pace::new(*max_in_flight, settings.max_writes_per_second, *pace));
         let restore_check = RestoreCheck::new(crd.name(), set_back.as_ref());
@@ -199,6 +208,7 @@ impl Context {
             watch_failure: self.watch_failure.clone(),
             findings,
             status_writer,
+            turn,
             revision,
             open: None,
             retries: Retries::new(),
@@ -212,6 +222,9 @@ impl Context {
             missing: None,
             permission_backoff: permission_backoff(),
             clock: clock.clone(),
+            generation_check,
+            refusal_log: Arc::default(),
+            dropped,
         }
     }
 

@@ -26,7 +26,7 @@ pub(in crate::controller) enum TaskError {
     )]
     NamesRefused(String),
     #[error(transparent)]
-    Interrupted(#[from] SweepError),
+    Interrupted(SweepError),
     #[error("too many pending objects to track; rescanning")]
     Incomplete,
     #[error("more objects failed than Etch tracks by name; rescanning")]
@@ -40,7 +40,7 @@ pub(in crate::controller) enum TaskError {
     #[error("the watch ended: {0}")]
     Watch(CallError),
     #[error(transparent)]
-    Call(#[from] CallError),
+    Call(CallError),
 }
 
 /// What shows that the cluster is not what it was.
@@ -65,6 +65,44 @@ impl From<LostOwners> for TaskError {
     fn from(lost: LostOwners) -> Self {
         let LostOwners { object, managers } = lost;
         Self::Interrupted(SweepError::Stop(StopReason::OwnersLost { object, managers }))
+    }
+}
+
+impl From<CallError> for TaskError {
+    fn from(error: CallError) -> Self {
+        Self::call(error)
+    }
+}
+
+impl From<SweepError> for TaskError {
+    fn from(error: SweepError) -> Self {
+        match error {
+            SweepError::List(error) => {
+                Self::of_call(error, |error| Self::Interrupted(SweepError::List(error)))
+            }
+            error => Self::Interrupted(error),
+        }
+    }
+}
+
+impl TaskError {
+    /// Of a request.
+    pub(in crate::controller) fn call(error: CallError) -> Self {
+        Self::of_call(error, Self::Call)
+    }
+
+    /// Of a watch.
+    pub(in crate::controller) fn watch(error: CallError) -> Self {
+        Self::of_call(error, Self::Watch)
+    }
+
+    /// Where another server has taken over, or nobody may ask who serves the objects, that is what went wrong.
+    fn of_call(error: CallError, otherwise: impl FnOnce(CallError) -> Self) -> Self {
+        match error {
+            CallError::ServedElsewhere(elsewhere) => Self::ServedElsewhere(elsewhere),
+            CallError::MissingPermission(missing) => Self::Forbidden(missing),
+            error => otherwise(error),
+        }
     }
 }
 
@@ -112,19 +150,31 @@ impl TaskError {
     /// The conditions meanwhile; none where it is retried at once.
     pub(in crate::controller) fn crd_status(&self, findings: &SchemaFindings) -> Option<CrdStatus> {
         let status = |reason, message: String| Some(crd_status(findings, Some(false), reason, message));
+        let nameless = |crd_status: Option<CrdStatus>, nameless: String| {
+            crd_status.map(|crd_status| CrdStatus { nameless: Some(nameless), ..crd_status })
+        };
         match self {
             Self::Forbidden(missing)
             | Self::Interrupted(SweepError::Stop(StopReason::Forbidden(missing))) => {
                 status(Reason::Forbidden, forbidden(missing))
             }
-            Self::ServedElsewhere(_) | Self::NamesRefused(_) => status(Reason::NotServed, self.to_string()),
+            Self::NamesRefused(_) => status(Reason::NotServed, self.to_string()),
+            Self::ServedElsewhere(elsewhere) => {
+                nameless(status(Reason::NotServed, self.to_string()), elsewhere.without_names())
+            }
             Self::Interrupted(SweepError::Stop(lost @ StopReason::OwnersLost { .. })) => {
-                status(Reason::ObjectsRejected, lost.to_string())
+                nameless(status(Reason::ObjectsRejected, lost.to_string()), lost.without_names())
             }
             Self::Interrupted(SweepError::TooManyRejected(_)) => {
                 status(Reason::ObjectsRejected, self.to_string())
             }
-            Self::Overflow | Self::NothingLeft | Self::Verify => None,
+            Self::Overflow
+            | Self::NothingLeft
+            | Self::Verify
+            | Self::Interrupted(SweepError::Stop(StopReason::CrdChanged)) => None,
+            Self::Interrupted(SweepError::Stop(dropped @ StopReason::FieldsDropped { .. })) => {
+                nameless(status(Reason::InProgress, dropped.to_string()), dropped.without_names())
+            }
             Self::Watch(error) if error.is_expired() => None,
             failed if failed.is_failed_conversion() => {
                 let message = "cannot read objects at the storage version: the conversion webhook fails or does not answer";

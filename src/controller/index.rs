@@ -20,6 +20,7 @@ use crate::api::{
 };
 use crate::cluster::CrdMeta;
 use crate::domain::crd::Crd;
+use crate::domain::mismatch::without_values;
 use crate::domain::ownership::MANAGER;
 use crate::domain::upgrade::GuardMode;
 
@@ -210,7 +211,8 @@ impl Index {
             return false;
         }
         let spec = DefaultsPolicySpec::deserialize(&object.data["spec"]).map_err(|error| {
-            warn!(policy = name, %error, "cannot read this policy; it selects nothing");
+            let error = without_values(&error);
+            warn!(policy = name, error, "cannot read this policy; it selects nothing");
         });
         let pause_all = object.data["spec"]["pauseAll"] == true;
         self.policies.insert(&name, Policy { uid, generation, spec: spec.ok(), pause_all, status });

@@ -7,10 +7,11 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
-use crate::cluster::{Cluster, Pace, Scope};
+use crate::cluster::{Cluster, GenerationCheck, Pace, Scope};
 use crate::controller::crd::sweep::{Sweep, SweepError, lock};
 use crate::controller::crd::verify::{Moment, Observer, Stage, Sweeps};
 use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
+use crate::controller::object::refusal_log::RefusalLog;
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::checkpoint::Checkpoint;
 use crate::controller::state::dropped_fields::DroppedFields;
@@ -97,6 +98,7 @@ pub async fn persist(
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Passed, Box<Stopped>> {
     let (since, changes, dropped) = (Since::default(), ChangedDefaults::default(), DroppedFields::default());
+    let (generation_check, refusal_log) = (GenerationCheck::new(pass.crd, None), RefusalLog::default());
     let reconciler = ObjectReconciler {
         cluster,
         pace: pass.pace,
@@ -110,6 +112,8 @@ pub async fn persist(
         changes: &changes,
         dropped: &dropped,
         cancelled: Some(pass.ended),
+        generation_check: &generation_check,
+        refusal_log: &refusal_log,
     };
     let after = pass.after.as_ref();
     let sweeps = Sweeps {
@@ -118,6 +122,7 @@ pub async fn persist(
         stop_after_rejected: None,
         needs_every_answer: true,
         moves_record: false,
+        trusts_server: true,
     };
     let mut progress = Shown(progress);
     let mut checkpoint = Checkpoint { record: pass.record.clone(), ..Checkpoint::default() };

@@ -36,8 +36,7 @@ impl PendingChanges {
 
 /// What is on record of stored objects by the report on a CRD.
 pub fn record_from_report(report: Option<&DefaultsReportStatus>, crd: &Crd) -> Record {
-    let nothing = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
-    report.map_or(nothing, |report| on_record(report, crd))
+    report.map_or_else(|| Record::empty(crd), |report| on_record(report, crd))
 }
 
 /// An upgrade under the policy that governs its CRD, if one does. Which defaults have changed is compared with the last report where

@@ -14,6 +14,7 @@ use crate::cluster::CallError;
 use crate::domain::condition::Reason;
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
+use crate::domain::path::Path;
 use crate::domain::plan::{Outcome, Write};
 use crate::metrics::WriteOutcome;
 
@@ -103,6 +104,10 @@ pub(in crate::controller) fn conclude(
             fail(write, &format!("the verb {} is not permitted", verb.as_str()))
         }
         Ok(Outcome::OwnersLost { managers }) => fail(write, &format!("owners lost: {}", managers.join(", "))),
+        Ok(Outcome::FieldsDropped { paths }) => fail(write, &format!("fields dropped: {}", in_words(paths))),
+        Ok(Outcome::CrdChanged) => {
+            write.record("reason", "the CRD changed");
+        }
         Ok(Outcome::Harmful { managers }) => {
             write.record(
                 "reason",
@@ -115,7 +120,7 @@ pub(in crate::controller) fn conclude(
         Ok(
             Outcome::Written { .. }
             | Outcome::Followed(_)
-            | Outcome::AlreadyStored
+            | Outcome::AlreadyStored(_)
             | Outcome::Gone
             | Outcome::Conflict
             | Outcome::Unproved
@@ -123,6 +128,12 @@ pub(in crate::controller) fn conclude(
             | Outcome::Mutated { .. },
         ) => {}
     }
+}
+
+/// Places in an object, without the keys of maps.
+pub(in crate::controller) fn in_words(paths: &[Path]) -> String {
+    let paths: Vec<String> = paths.iter().map(|path| path.without_keys().to_string()).collect();
+    paths.join(" ")
 }
 
 /// Records why it went wrong, in the words of OpenTelemetry as well: its tools look for such spans.

@@ -52,7 +52,7 @@ words! {
         HiddenFields,
         /// Some objects would get a default that is itself invalid.
         InvalidDefaults,
-        /// The schema is not structural, so the server applies no defaults.
+        /// The schema is not structural: the server fills in its defaults, and Etch writes no object.
         NonStructural,
         /// Some objects do not fit the storage version's schema by type.
         Misfit,
@@ -97,6 +97,8 @@ pub struct CrdStatus {
     pub reason: Reason,
     /// The same in a sentence.
     pub message: String,
+    /// The same without names of objects; none where the sentence has none.
+    pub nameless: Option<String>,
 }
 
 impl Reason {
@@ -184,6 +186,19 @@ impl CrdStatus {
 }
 
 impl CrdStatus {
+    /// The sentence for whoever may not see the objects: events about CRDs are in the namespace `default`.
+    pub fn without_names(&self) -> &str {
+        self.nameless.as_deref().unwrap_or(&self.message)
+    }
+
+    /// Adds to the sentence what names no object.
+    pub fn append(&mut self, more: &str) {
+        for sentence in std::iter::once(&mut self.message).chain(&mut self.nameless) {
+            sentence.push_str("; ");
+            sentence.push_str(more);
+        }
+    }
+
     /// Status, reason and message of the condition about the defaults themselves.
     fn invalid(&self) -> (&'static str, &'static str, String) {
         let found = [

@@ -42,6 +42,9 @@ const BUILT_IN: [&str; 23] = [
     "storagemigration.k8s.io",
 ];
 
+/// The field that a create drops where it is a subresource.
+pub const STATUS: &str = "status";
+
 /// One CRD with the schemas of all its versions.
 #[derive(Debug)]
 pub struct Crd {
@@ -53,11 +56,15 @@ pub struct Crd {
     plural: String,
     namespaced: bool,
     converted_by_webhook: bool,
+    preserves_unknown_fields: bool,
     versions: Vec<Version>,
     storage: usize,
     versions_disagree: bool,
+    creates_drop_status: bool,
     stored_elsewhere: bool,
     invalid_defaults: Vec<Path>,
+    /// The places of defaults that get one of these inside; sorted.
+    spoiled_defaults: Vec<Path>,
     compiled: Compiled,
     breakable_scopes: BreakableScopes,
 }
@@ -69,6 +76,11 @@ pub struct Version {
     pub name: String,
     /// Whether the API server serves it.
     pub served: bool,
+    /// Whether `status` is a subresource: a create through this version drops it (fact D11).
+    pub status_subresource: bool,
+    /// Whether a write through this version may store an object without a default that the storage version shows: it has another
+    /// schema (fact W10), or a webhook converts it, which may be older than the CRD.
+    pub may_drop_defaults: bool,
     /// Its schema; one that says nothing where the CRD gives none.
     pub schema: Schema,
 }
@@ -85,7 +97,7 @@ pub enum CrdError {
         /// What it should be.
         expected: &'static str,
     },
-    /// A schema that the API server would refuse as well.
+    /// A schema that the API server would refuse as well, or serves no object with.
     #[error("the schema of version {version} cannot be read: {source}")]
     Schema {
         /// The version's name.
@@ -131,6 +143,8 @@ impl Crd {
             .and_then(Value::as_array)
             .filter(|versions| !versions.is_empty())
             .ok_or(malformed("spec.versions", "a list of versions"))?;
+        let preserves_unknown_fields = spec["preserveUnknownFields"] == true;
+        let version = |document| version(document, preserves_unknown_fields);
         let mut versions = documents.iter().map(version).collect::<Result<Vec<_>, _>>()?;
         if let Some(pool) = pool {
             versions.iter_mut().for_each(|version| pool.share(&mut version.schema));
@@ -140,12 +154,18 @@ impl Crd {
             .position(|version| version.get("storage") == Some(&Value::Bool(true)))
             .ok_or(malformed("spec.versions[].storage", "true for any version"))?;
         let compiled = Compiled::new(&versions[storage].schema);
+        let (invalid_defaults, spoiled_defaults) = invalid_defaults(&versions);
         let breakable_scopes = BreakableScopes::of(&versions[storage].schema);
         let stored_schema = schema_document(&documents[storage]);
-        let versions_disagree =
-            documents.iter().zip(&versions).enumerate().any(|(index, (document, version))| {
-                index != storage && version.served && !same(schema_document(document), stored_schema)
-            });
+        let converted_by_webhook = spec["conversion"]["strategy"] == "Webhook";
+        for (index, (document, version)) in documents.iter().zip(&mut versions).enumerate() {
+            let is_another = converted_by_webhook || !same(schema_document(document), stored_schema);
+            version.may_drop_defaults = index != storage && is_another;
+        }
+        let served = || versions.iter().filter(|version| version.served);
+        let versions_disagree = served().any(|version| version.may_drop_defaults);
+        let creates_drop_status =
+            compiled.has_default_within(STATUS) && served().any(|version| version.status_subresource);
         Ok(Self {
             name: text(document, &["metadata", "name"]).ok_or(malformed("metadata.name", "a name"))?,
             uid: text(document, &["metadata", "uid"]).unwrap_or_default(),
@@ -154,12 +174,15 @@ impl Crd {
             kind: text(spec, &["names", "kind"]).ok_or(malformed("spec.names.kind", "a kind"))?,
             plural: text(spec, &["names", "plural"]).ok_or(malformed("spec.names.plural", "a plural"))?,
             namespaced: spec["scope"] != "Cluster",
-            converted_by_webhook: spec["conversion"]["strategy"] == "Webhook",
+            converted_by_webhook,
+            preserves_unknown_fields,
             stored_elsewhere: stored_elsewhere(document, &versions[storage].name),
-            invalid_defaults: invalid_defaults(&versions),
+            invalid_defaults,
+            spoiled_defaults,
             versions,
             storage,
             versions_disagree,
+            creates_drop_status,
             compiled,
             breakable_scopes,
         })
@@ -200,6 +223,11 @@ impl Crd {
     /// `CronTab`
     pub fn kind(&self) -> &str {
         &self.kind
+    }
+
+    /// Whether the server keeps the fields that its schemas do not know: a CRD from before schemas had to be structural (fact D12).
+    pub fn preserves_unknown_fields(&self) -> bool {
+        self.preserves_unknown_fields
     }
 
     /// Whether its objects live in namespaces.
@@ -253,15 +281,34 @@ impl Crd {
 
     /// The places of defaults, at any version, that are themselves invalid: what gets one of them is refused, or will be.
     ///
-    /// The server looks for them when a CRD is written, but not below `additionalProperties` (fact C4).
+    /// The server looks for them when a CRD is written, but not below `additionalProperties` (fact C4), at items that are in a set
+    /// or list map twice (fact D14), nor at what a default comes to with those below it.
     pub fn invalid_defaults(&self) -> &[Path] {
         &self.invalid_defaults
     }
 
-    /// Whether a served version has another schema than the storage version: a write through it may drop what only the
-    /// storage version knows (fact W10).
+    /// Whether the default at a place of the schema is itself invalid, or gets one that is inside.
+    pub fn gives_invalid_default(&self, place: &Path) -> bool {
+        [&self.invalid_defaults, &self.spoiled_defaults]
+            .iter()
+            .any(|sites| sites.binary_search(place).is_ok())
+    }
+
+    /// Whether a write through a served version may store an object without a default that the storage version shows: see
+    /// [`Version::may_drop_defaults`].
     pub fn versions_disagree(&self) -> bool {
         self.versions_disagree
+    }
+
+    /// Whether a created object may lack defaults at or below `status` that every read shows: see
+    /// [`Version::status_subresource`].
+    pub fn creates_drop_status(&self) -> bool {
+        self.creates_drop_status
+    }
+
+    /// Whether the storage version has a default at or below `status`.
+    pub fn has_status_default(&self) -> bool {
+        self.compiled.has_default_within(STATUS)
     }
 
     /// Whether an owner at this version names fields in the storage version's terms. A conversion webhook may rename any.
@@ -286,11 +333,20 @@ pub fn names_refused(document: &Json) -> Option<&str> {
     (names["status"] == "False").then(|| reason.unwrap_or_default())
 }
 
-fn version(document: &Value) -> Result<Version, CrdError> {
+fn version(document: &Value, preserves_unknown_fields: bool) -> Result<Version, CrdError> {
     let name = text(document, &["name"]).ok_or(malformed("spec.versions[].name", "a name"))?;
-    let schema = Schema::parse(schema_document(document))
-        .map_err(|source| CrdError::Schema { version: name.clone(), source })?;
-    Ok(Version { served: document.get("served") == Some(&Value::Bool(true)), name, schema })
+    let schema = match Schema::parse(schema_document(document)) {
+        // The server goes on without a schema where it need not prune: it fills in nothing (fact D12).
+        Err(ParseError::Unsupported { .. }) if preserves_unknown_fields => Schema::default(),
+        schema => schema.map_err(|source| CrdError::Schema { version: name.clone(), source })?,
+    };
+    Ok(Version {
+        served: document.get("served") == Some(&Value::Bool(true)),
+        status_subresource: document["subresources"]["status"].is_object(),
+        may_drop_defaults: false,
+        name,
+        schema,
+    })
 }
 
 fn stored_elsewhere(document: &Json, storage: &str) -> bool {
@@ -298,12 +354,19 @@ fn stored_elsewhere(document: &Json, storage: &str) -> bool {
     stored.and_then(Value::as_array).into_iter().flatten().any(|version| version != storage)
 }
 
-fn invalid_defaults(versions: &[Version]) -> Vec<Path> {
-    let mut places: Vec<Path> =
-        versions.iter().flat_map(|version| validate::defaults(&version.schema).sites).collect();
-    places.sort();
-    places.dedup();
-    places
+/// The places of defaults that are invalid, and of those that get one inside.
+fn invalid_defaults(versions: &[Version]) -> (Vec<Path>, Vec<Path>) {
+    let (mut sites, mut spoiled) = (Vec::new(), Vec::new());
+    for version in versions {
+        let found = validate::defaults(&version.schema);
+        sites.extend(found.sites);
+        spoiled.extend(found.spoiled);
+    }
+    for places in [&mut sites, &mut spoiled] {
+        places.sort();
+        places.dedup();
+    }
+    (sites, spoiled)
 }
 
 fn schema_document(version: &Value) -> &Value {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::domain::compile::Compiled;
 use crate::domain::crd::{Crd, Version};
-use crate::domain::defaults::read;
+use crate::domain::defaults::{read, read_preserving};
 use crate::domain::json::{Json, copy};
 use crate::domain::path::{Path, Step, Trail};
 use crate::domain::prune::prune;
@@ -65,9 +65,16 @@ impl<'a> Decoder<'a> {
         let mut object = Json::from(copy(stored));
         let mut hidden = Vec::new();
         let mut hide = |trail: &Trail<'_>| hidden.push(trail.to_path());
-        read(&mut object, &at.schema, compiled, &mut hide).map_err(|_| Undecodable::Malformed)?;
+        let keeps_all = self.crd.preserves_unknown_fields();
+        let read = match keeps_all {
+            true => read_preserving(&mut object, &at.schema, compiled),
+            false => read(&mut object, &at.schema, compiled, &mut hide),
+        };
+        read.map_err(|_| Undecodable::Malformed)?;
         if version != self.crd.storage().name && self.crd.names_fields_alike(version) {
-            prune(&mut object, &self.crd.storage().schema, true, &mut hide);
+            if !keeps_all {
+                prune(&mut object, &self.crd.storage().schema, true, &mut hide);
+            }
             if let Value::Object(fields) = &mut *object {
                 fields.insert("apiVersion".to_owned(), Value::from(self.crd.api_version()));
             }

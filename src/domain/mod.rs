@@ -12,6 +12,7 @@ pub mod field;
 pub mod go;
 pub mod impact;
 pub mod lint;
+pub mod mismatch;
 pub mod object;
 pub mod object_state;
 pub mod openapi;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::json::Json;
 
-/// The annotation by which one object is left alone; only the value `true` counts.
+/// The annotation by which one object is left alone: with any value but `false`.
 pub const IGNORE_ANNOTATION: &str = "etch-operator.io/ignore";
 
 /// Which object it is, for records, logs and requests.
@@ -19,6 +19,15 @@ pub struct Identity {
     pub name: String,
     /// The uid, which tells an object from a later one of the same name.
     pub uid: String,
+}
+
+/// How the annotation asks that an object be left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IgnoreRequest {
+    /// With the value `true`.
+    Clear,
+    /// With a value that is neither `true` nor `false`.
+    Unclear,
 }
 
 /// One object in its read view.
@@ -62,14 +71,23 @@ impl Object {
         self.metadata("deletionTimestamp").is_some()
     }
 
-    /// Whether its owner asked that it be left alone.
-    pub fn is_ignored(&self) -> bool {
-        self.annotation(IGNORE_ANNOTATION) == Some("true")
+    /// Whether somebody asked that it be left alone. A value that is not clear is one who asks: a write cannot be taken back.
+    pub fn ignore_request(&self) -> Option<IgnoreRequest> {
+        match self.annotation_value(IGNORE_ANNOTATION)? {
+            Value::Null => None,
+            value if value == "false" => None,
+            value if value == "true" => Some(IgnoreRequest::Clear),
+            _ => Some(IgnoreRequest::Unclear),
+        }
     }
 
     /// The text of an annotation.
     pub fn annotation(&self, name: &str) -> Option<&str> {
-        self.0.get("metadata")?.get("annotations")?.get(name)?.as_str()
+        self.annotation_value(name)?.as_str()
+    }
+
+    fn annotation_value(&self, name: &str) -> Option<&Value> {
+        self.0.get("metadata")?.get("annotations")?.get(name)
     }
 
     /// Who it is.

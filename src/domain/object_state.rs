@@ -159,7 +159,7 @@ impl Skipped {
     /// The state in one word.
     pub fn kind(self) -> StateKind {
         match self.why {
-            Skip::Ignored => StateKind::Ignored,
+            Skip::Ignored | Skip::IgnoredUnclear => StateKind::Ignored,
             Skip::Terminating => StateKind::Terminating,
         }
     }
@@ -168,13 +168,16 @@ impl Skipped {
     pub fn problem(self) -> Problem {
         let why = match self.why {
             Skip::Ignored => format!("ignored by its annotation {IGNORE_ANNOTATION}"),
+            Skip::IgnoredUnclear => format!(
+                "ignored by its annotation {IGNORE_ANNOTATION}, whose value is neither \"true\" nor \"false\""
+            ),
             Skip::Terminating => "it is being deleted".to_owned(),
         };
         let message = match self.lacks {
             true => format!("{why}; etcd may lack its defaults"),
             false => format!("{why}; no default missing"),
         };
-        Problem { reason: self.kind().as_str(), message, paths: Vec::new() }
+        Problem { reason: self.why.as_str(), message, paths: Vec::new() }
     }
 }
 

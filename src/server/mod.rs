@@ -2,34 +2,59 @@
 //! Health and metrics must not show anything about objects but counts.
 
 pub mod admission;
+mod connections;
+mod places;
 mod readiness;
 
-use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use tokio::net::TcpListener;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tracing::debug;
 
 use crate::metrics::Metrics;
 
 pub use readiness::Readiness;
 
+use connections::{BUFFER, HEADERS, accept};
+use places::{Limits, Place};
+
+/// Nobody is known to the health port. A connection is for one request: a scrape of a large cluster takes far less than this.
+const LIMITS: Limits = Limits { strangers: 64, patience: Duration::from_secs(10), known: 0 };
+
 /// Serves `/livez`, `/readyz` and `/metrics` for as long as it is polled.
 ///
 /// `/livez` answers as long as any request is answered; `/readyz` is as [`Readiness`] has it.
-///
-/// # Errors
-/// The listener fails.
-pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>, ready: Arc<Readiness>) -> io::Result<()> {
+pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>, ready: Arc<Readiness>) {
     let router = Router::new()
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz).with_state(ready))
         .route("/metrics", get(scrape).with_state(metrics));
-    axum::serve(listener, router).await
+    let converse = |stream: TcpStream, _: Arc<Place>| converse(stream, router.clone());
+    drop(accept(listener, LIMITS, std::future::pending(), converse).await);
+}
+
+async fn converse(stream: TcpStream, router: Router) {
+    let mut builder = Builder::new(TokioExecutor::new()).http1_only();
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(LIMITS.patience)
+        .keep_alive(false)
+        .max_headers(HEADERS)
+        .max_buf_size(BUFFER);
+    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    if let Err(error) = connection.await {
+        debug!(error, "a connection to the health port failed");
+    }
 }
 
 async fn readyz(State(ready): State<Arc<Readiness>>) -> (StatusCode, &'static str) {

@@ -11,6 +11,7 @@ pub struct Readiness {
     /// Whether admission is served here, and then whether there is something to serve it by.
     admission: AtomicBool,
     schemas: AtomicBool,
+    keys: AtomicBool,
     certificate: AtomicBool,
     ending: AtomicBool,
 }
@@ -34,6 +35,11 @@ impl Readiness {
     /// Says that the EmbeddedSchemas are known.
     pub fn knows_the_schemas(&self) {
         self.schemas.store(true, Ordering::Relaxed);
+    }
+
+    /// Says that it is known by which keys API servers ask.
+    pub fn knows_the_keys(&self) {
+        self.keys.store(true, Ordering::Relaxed);
     }
 
     /// Says that there is a certificate.
@@ -63,6 +69,9 @@ impl Readiness {
         if !self.schemas.load(Ordering::Relaxed) {
             return Some("Etch has not listed the EmbeddedSchemas yet\n");
         }
+        if !self.keys.load(Ordering::Relaxed) {
+            return Some("Etch has not listed its webhook configurations yet\n");
+        }
         (!self.certificate.load(Ordering::Relaxed)).then_some("there is no admission certificate yet\n")
     }
 }
@@ -91,6 +100,8 @@ mod tests {
         ready.serves_admission();
         assert!(ready.lacks().is_some_and(|what| what.contains("EmbeddedSchemas")));
         ready.knows_the_schemas();
+        assert!(ready.lacks().is_some_and(|what| what.contains("webhook configurations")));
+        ready.knows_the_keys();
         assert!(ready.lacks().is_some_and(|what| what.contains("certificate")));
         ready.has_a_certificate();
         assert_eq!(ready.lacks(), None);

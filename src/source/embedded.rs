@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::{Origin, SourceError, documents};
 use crate::domain::admission::{Compiled, Declaration, Problem, unknown_fields};
+use crate::domain::mismatch::without_values;
 
 /// An `EmbeddedSchema` of a file.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ pub enum EmbeddedError {
         /// Its name.
         name: String,
         /// What is wrong.
-        reason: serde_json::Error,
+        reason: String,
     },
     /// A declaration that cannot be served.
     #[error("{}", listed(origin, name, problems))]
@@ -66,7 +67,8 @@ pub fn embedded_schemas(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<E
         let name =
             document.json.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
         let spec = document.json.get("spec").cloned().unwrap_or_default();
-        let declared: Declaration = Declaration::deserialize(&spec).map_err(|reason| {
+        let declared: Declaration = Declaration::deserialize(&spec).map_err(|error| {
+            let reason = without_values(&error);
             EmbeddedError::Malformed { origin: origin.clone(), name: name.clone(), reason }
         })?;
         let unknown = unknown_fields(&spec, &declared);
@@ -115,7 +117,7 @@ mod tests {
                 "  defaults: [{path: .a, value: \"1\", wher: Empty}]\n",
                 "spec.defaults[0].wher: there is no such field",
             ),
-            ("  enforcement: Maybe\n", "unknown variant `Maybe`"),
+            ("  enforcement: Maybe\n", "unknown value, expected"),
         ] {
             let error = read(more).expect_err(more).to_string();
             assert!(error.contains(problem), "{error}");

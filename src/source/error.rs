@@ -47,7 +47,7 @@ pub enum Reason {
     },
     /// Text that is no JSON.
     #[error("is not JSON: {0}")]
-    Json(#[source] serde_json::Error),
+    Json(String),
     /// A document that needs more memory than is given to any, such as an alias of aliases of aliases.
     #[error("holds a document that is too large (over {} MiB in memory); split it", super::budget::MEMORY >> 20)]
     TooLarge,

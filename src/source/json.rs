@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::budget::{Budget, DEPTH};
 use super::{At, DuplicateKey, Found, Piece, Reason, hand_over};
 use crate::domain::json::Json;
+use crate::domain::mismatch::without_values;
 
 /// Reads all documents.
 pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> Result<(), Reason> {
@@ -30,7 +31,7 @@ pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> R
             }
             Err(error) => {
                 return match stop.take() {
-                    None => Err(Reason::Json(error)),
+                    None => Err(Reason::Json(without_values(&error))),
                     Some(Stop::Asked) => Ok(()),
                     Some(Stop::Exceeded(reason)) => Err(reason),
                 };

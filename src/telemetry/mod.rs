@@ -7,6 +7,7 @@ mod otlp;
 use std::io::{self, IsTerminal};
 
 use tracing::Level;
+use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -87,13 +88,14 @@ where
     S: tracing::Subscriber + for<'span> LookupSpan<'span>,
 {
     // kube's own events quote the server's answer, which may hold values of objects, and those of h2 show frames.
-    let filter = EnvFilter::builder()
-        .with_env_var("ETCH_LOG")
-        .with_default_directive(level.into())
-        .from_env_lossy()
-        .add_directive("kube_client=off".parse().expect("a directive"))
-        .add_directive("kube=off".parse().expect("a directive"))
-        .add_directive("h2=off".parse().expect("a directive"));
+    let is_quiet = filter_fn(|metadata| {
+        let library = metadata.target().split("::").next().unwrap_or_default();
+        !["kube", "kube_client", "kube_core", "kube_runtime", "h2"].contains(&library)
+    });
+    let filter =
+        EnvFilter::builder().with_env_var("ETCH_LOG").with_default_directive(level.into()).from_env_lossy();
+    // Not as directives, which more exact ones in ETCH_LOG would override.
+    let filter = filter.and(is_quiet);
     let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     match format {
         LogFormat::Text => layer.with_ansi(io::stderr().is_terminal()).with_filter(filter).boxed(),

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use etch::domain::admission::Compiled;
+use etch::domain::admission::{Compiled, PathKey};
 use etch::metrics::Metrics;
-use etch::server::admission::{AdmissionHandler, Certificates, References, Served, ServedSchemas, serve};
+use etch::server::admission::{
+    AcceptedKeys, AdmissionHandler, Certificates, References, Served, ServedSchemas, serve,
+};
 use futures::FutureExt;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::{http1, http2};
@@ -19,6 +21,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -83,7 +86,10 @@ impl Rig {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (end, ended) = oneshot::channel();
-        let server = tokio::spawn(serve(listener, tls, handler.router(), async move { drop(ended.await) }));
+        let keys = AcceptedKeys::default();
+        keys.set(&[key()]);
+        let over = async move { drop(ended.await) };
+        let server = tokio::spawn(serve(listener, tls, handler.router(), keys, over));
         let authority = cert.der().clone();
         Self { address, authority, end: Some(end), server, metrics, asked, answers, _folder: folder }
     }
@@ -134,6 +140,15 @@ impl Rig {
     }
 }
 
+fn key() -> PathKey {
+    PathKey::new([7; 32])
+}
+
+/// A path as API servers have it.
+fn keyed(path: &str) -> String {
+    format!("/{}{path}", key().as_str())
+}
+
 fn serving() -> ServedSchemas {
     let declaration = json!({
         "targets": [{ "group": "example.com", "version": "v1", "resource": "things", "path": ".spec" }],
@@ -171,7 +186,7 @@ fn review(spec: Value) -> Value {
 async fn both_questions_are_answered_over_both_protocols() {
     let rig = Rig::start().await;
     for protocol in ["http/1.1", "h2"] {
-        let (status, answer) = rig.ask(protocol, "/mutate/one", &review(json!({}))).await;
+        let (status, answer) = rig.ask(protocol, &keyed("/mutate/one"), &review(json!({}))).await;
         let response = &answer["response"];
         assert_eq!((status, &response["uid"], &response["allowed"]), (200, &json!("7"), &json!(true)));
         // [{"op":"add","path":"/spec/size","value":"small"}]
@@ -179,7 +194,7 @@ async fn both_questions_are_answered_over_both_protocols() {
         assert_eq!((&response["patchType"], &response["patch"]), (&json!("JSONPatch"), &json!(patch)));
 
         let bad = review(json!({ "size": "l", "count": 0, "name": "long" }));
-        let (status, answer) = rig.ask(protocol, "/validate/one", &bad).await;
+        let (status, answer) = rig.ask(protocol, &keyed("/validate/one"), &bad).await;
         assert_eq!(status, 200);
         let refusal = &answer["response"]["status"];
         assert_eq!((&refusal["code"], &refusal["reason"]), (&json!(422), &json!("Invalid")));
@@ -188,7 +203,7 @@ async fn both_questions_are_answered_over_both_protocols() {
             "Thing.example.com \"x\" is invalid: [spec.count: Invalid value: count in body should be greater than or \
              equal to 1, spec.name: Too long: may not be more than 3 bytes]"
         );
-        let (status, _) = rig.ask(protocol, "/validate/one", &json!([])).await;
+        let (status, _) = rig.ask(protocol, &keyed("/validate/one"), &json!([])).await;
         assert_eq!(status, 400);
     }
     let shown = rig.metrics.text();
@@ -208,7 +223,8 @@ async fn what_was_asked_before_the_end_is_answered_and_nothing_is_taken_after_it
     rig.answers.send_replace(false);
     let body = review(json!({ "size": "l", "secret": "s" }));
     let mut end = rig.end.take();
-    let asking = rig.ask("h2", "/validate/one", &body);
+    let path = keyed("/validate/one");
+    let asking = rig.ask("h2", &path, &body);
     let ending = async {
         timeout(GUARD, rig.asked.notified()).await.expect("it is looked up");
         drop(end.take());
@@ -237,7 +253,88 @@ async fn who_does_not_trust_the_certificate_or_does_not_speak_is_nobody_elses_tr
     rig.authority = cert.der().clone();
     assert!(rig.connect("h2").await.is_err(), "another authority");
     rig.authority = trusted;
-    let (status, _) = rig.ask("h2", "/validate/one", &review(json!({}))).await;
+    let (status, _) = rig.ask("h2", &keyed("/validate/one"), &review(json!({}))).await;
     assert_eq!(status, 200);
     drop(silent);
+}
+
+/// Everything that a server sends until it closes the connection.
+async fn all_of(mut stream: TlsStream<TcpStream>) -> String {
+    let mut answer = Vec::new();
+    // Where a client has sent more than was read, it is reset.
+    drop(timeout(GUARD, stream.read_to_end(&mut answer)).await.expect("it is closed"));
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn who_brings_no_key_learns_nothing() {
+    let rig = Rig::start().await;
+    let bad = review(json!({ "count": 0, "secret": "s" }));
+    let another = format!("/{}/validate/one", "08".repeat(32));
+    let upper = keyed("/validate/one").replace("07", "7");
+    let paths = [
+        "/",
+        "/mutate",
+        "/mutate/one",
+        "/validate",
+        "/validate/one",
+        "/validate/nothing",
+        "/guard",
+        &another,
+        &upper,
+    ];
+    for protocol in ["http/1.1", "h2"] {
+        for path in paths {
+            assert_eq!(rig.ask(protocol, path, &bad).await, (404, Value::Null), "{protocol} {path}");
+        }
+    }
+    let shown = rig.metrics.text();
+    assert!(shown.contains("etch_admission_review_duration_seconds_count 0"), "{shown}");
+    // A body is not waited for.
+    let mut stream = rig.connect("http/1.1").await.expect("a connection");
+    let head = "POST /validate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 4194304\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.expect("a reader");
+    let answer = all_of(stream).await;
+    assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("content-length: 0"), "{answer}");
+}
+
+#[tokio::test]
+async fn strangers_keep_no_api_server_out_and_do_not_stay() {
+    let rig = Rig::start().await;
+    // One that is known, over a connection from before.
+    let stream = TokioIo::new(rig.connect("h2").await.expect("a connection"));
+    let (mut known, connection) = http2::handshake(TokioExecutor::new(), stream).await.expect("HTTP/2");
+    tokio::spawn(connection);
+    let request = || {
+        http::Request::post(format!("https://localhost{}", keyed("/validate/one")))
+            .body(Full::new(Bytes::from(review(json!({})).to_string())))
+            .expect("a request")
+    };
+    assert_eq!(known.send_request(request()).await.expect("an answer").status(), 200);
+
+    // Some say nothing, some do not go beyond the handshake, and some not beyond the middle of a head.
+    let mut silent = Vec::new();
+    for _ in 0..400 {
+        silent.push(TcpStream::connect(rig.address).await.expect("a connection"));
+    }
+    let mut slow = Vec::new();
+    for number in 0..40 {
+        let mut stream =
+            rig.connect(if number % 2 == 0 { "h2" } else { "http/1.1" }).await.expect("a connection");
+        drop(stream.write_all(b"POST /validate HTTP/1.1\r\nX-A: a").await);
+        slow.push(stream);
+    }
+    assert_eq!(known.send_request(request()).await.expect("an answer").status(), 200);
+    for protocol in ["http/1.1", "h2"] {
+        let (status, _) = rig.ask(protocol, &keyed("/validate/one"), &review(json!({}))).await;
+        assert_eq!(status, 200, "{protocol}");
+    }
+    for mut stream in silent {
+        let read = timeout(GUARD, stream.read_to_end(&mut Vec::new())).await;
+        drop(read.expect("it is closed"));
+    }
+    for stream in slow {
+        all_of(stream).await;
+    }
+    assert_eq!(known.send_request(request()).await.expect("an answer").status(), 200);
 }

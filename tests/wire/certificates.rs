@@ -9,7 +9,7 @@ use etch::domain::admission::renewal::Lifetimes;
 use etch::domain::admission::{Endpoint, Injection};
 use etch::metrics::Metrics;
 use etch::server::Readiness;
-use etch::server::admission::{Certificates, Presented, ServedSchemas, trusted};
+use etch::server::admission::{AcceptedKeys, Certificates, Presented, ServedSchemas, trusted};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use rustls::pki_types::CertificateDer;
@@ -55,9 +55,10 @@ impl Replica {
         let (begun, time) = (Instant::now(), Timestamp::now() - behind);
         let clock = move || time + begun.elapsed();
         let authority = certificates.authority();
-        let admission =
-            Admission::start(cluster, ServedSchemas::default(), ready.clone(), endpoint, authority);
-        let (admission, presented) = admission.issuing(options, Clock::new(clock));
+        let (schemas, keys) = (ServedSchemas::default(), AcceptedKeys::default());
+        let admission = Admission::start(cluster, schemas, keys, ready.clone(), endpoint, authority);
+        let clock = Clock::new(clock);
+        let (admission, presented) = admission.by(clock.clone()).issuing(options, clock);
         let lead = tokio::spawn(async move {
             if leads {
                 match admission.lead().await {}

@@ -1,13 +1,15 @@
 //! Our conditions on a CRD, where others write conditions too.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::pass_status::{set_default, set_policy};
 use super::server::{Answer, Request};
-use super::world::{CRDS, POLICIES, World, operate};
+use super::world::{CRDS, POLICIES, World, crd_named, is_about_objects, operate};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -127,4 +129,61 @@ async fn two_releases_that_both_insist_write_ever_more_seldom() {
     assert!((3..=14).contains(&conditions), "{conditions} writes of conditions in an hour");
     assert!((3..=14).contains(&policies), "{policies} writes of a policy's status in an hour");
     operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crd_without_defaults_says_so_once_and_costs_nothing_more() {
+    let world = World::with(&["a"]);
+    set_default(&world, 1, None);
+    let log = world.operate(MINUTE).await;
+    assert_eq!(world.persisted(), "True NoDefaults: the storage version v1 has no defaults");
+    assert_eq!(log.count(is_of_conditions), 1);
+    assert_eq!(log.count(is_about_objects), 0, "its objects are not read");
+    assert_eq!(world.report(CRD), None);
+    let conditions = world.stored(CRDS, CRD).expect("the CRD")["status"]["conditions"].clone();
+    assert_eq!(conditions.as_array().map(Vec::len), Some(3), "{conditions}");
+    let log = world.operate(MINUTE).await;
+    assert_eq!(log.count(|request| request.method == "PATCH"), 0, "nor does a restart");
+    // Whatever the policy asks for; not where there is none.
+    set_policy(&world, 2, json!({ "mode": "Ignore" }));
+    let log = world.operate(MINUTE).await;
+    assert_eq!((world.persisted().starts_with("True NoDefaults"), log.count(is_of_conditions)), (true, 0));
+    set_policy(&world, 3, json!({ "selector": { "groups": ["other.io"] } }));
+    world.operate(MINUTE).await;
+    assert_eq!(world.persisted(), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_conditions_of_many_crds_without_defaults_are_written_one_at_a_time() {
+    const CRDS_THERE: usize = 300;
+    let world = World::with(&[]);
+    for index in 0..CRDS_THERE {
+        let plural = format!("kinds{index}");
+        let mut crd = crd_named(&plural);
+        let spec = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        spec["properties"]["size"].as_object_mut().expect("a schema").remove("default");
+        crd["metadata"]["name"] = json!(format!("{plural}.example.com"));
+        world.put(CRDS, crd);
+    }
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(10 * MINUTE).await;
+    let is_first = |request: &Request| request.method == "PATCH" && request.path.contains("/kinds");
+    assert_eq!(log.count(is_first), CRDS_THERE);
+    // A CRD is read when the one before it is written.
+    let of_crds = log.of(|request| {
+        request.path.contains("/customresourcedefinitions/kinds")
+            && ["GET", "PATCH"].contains(&request.method.as_str())
+    });
+    let (mut read, mut written, mut most) = (BTreeSet::new(), 0, 0);
+    for request in &of_crds {
+        // What follows a write looks at what stands there.
+        match request.method.as_str() {
+            "GET" => drop(read.insert(request.path.clone())),
+            _ => written += 1,
+        }
+        most = most.max(read.len() - written);
+    }
+    assert!(most <= 2, "{most} CRDs were read and not yet written");
+    operator.abort();
 }

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
+use super::pass_status::set_policy;
 use super::server::{Answer, Request};
-use super::world::{World, is_write};
+use super::world::{THINGS, World, is_write, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -25,7 +28,7 @@ fn told(world: &World) -> Vec<String> {
 const REFUSED: [&str; 2] = [
     "1x Warning Admission Thing/bad: Etch did not store its defaults: webhook v.example.com refused it",
     "1x Warning ObjectsRejected CustomResourceDefinition/things.example.com: \
-     2 of 3 objects store their defaults; 1 rejected: ns/bad",
+     2 of 3 objects store their defaults; 1 rejected",
 ];
 const DONE: &str = "1x Normal AllPersisted CustomResourceDefinition/things.example.com: \
                     3 of 3 objects store their defaults";
@@ -75,5 +78,62 @@ async fn a_server_that_takes_no_events_stops_nothing() {
         let said = log.of(|request| request.path.ends_with("things.example.com/status"));
         assert!(said.iter().all(|request| request.at - log.all()[0].at < MINUTE), "{said:?}");
         assert_eq!(log.count(is_event), 1, "an event is not worth a second try");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_about_a_crd_name_no_object() {
+    let world = World::with(&["secret-a", "secret-b"]);
+    let mut ignored = thing("secret-c");
+    ignored["metadata"]["annotations"] = json!({ "etch-operator.io/ignore": "true" });
+    world.put(THINGS, ignored);
+    let mut held = thing("secret-d");
+    held["metadata"]["managedFields"][0]["fieldsV1"] = json!({ "f:spec": { "f:legacy": {} } });
+    world.put(THINGS, held);
+    let mut is_down = false;
+    world.fails(move |request| {
+        is_down |= request.path.ends_with("secret-b");
+        let refused = is_write(request) && request.path.ends_with("/secret-b");
+        refused.then(|| Answer::status(422, "Invalid", "no")).or_else(|| {
+            (is_down && request.is_watch() && request.path.ends_with("/things"))
+                .then(|| Answer::status(500, "", "no"))
+        })
+    });
+    world.operate(20 * MINUTE).await;
+    assert!(
+        world.persisted().contains("secret-b") && world.persisted().contains("secret-d"),
+        "{}",
+        world.persisted()
+    );
+    let events = world.events();
+    let of_crd: Vec<_> =
+        events.iter().filter(|(event, _)| event.contains("CustomResourceDefinition/")).collect();
+    assert!(
+        of_crd.iter().any(|(event, _)| event.contains("1 held: a write would destroy fields")),
+        "{of_crd:?}"
+    );
+    assert!(of_crd.iter().any(|(event, _)| event.contains("WatchFailing")), "{of_crd:?}");
+    assert!(
+        of_crd.iter().all(|(event, _)| !event.contains("secret-") && !event.contains("ns/")),
+        "{of_crd:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permission_that_is_missing_makes_one_event_which_is_true() {
+    for settle in ["0s", "1m"] {
+        let world = World::with(&["a"]);
+        set_policy(&world, 2, json!({ "settle": settle }));
+        world.fails(|request| {
+            let asks = request.path.ends_with("/selfsubjectaccessreviews");
+            asks.then(|| Answer::json(json!({ "status": { "allowed": false } })))
+        });
+        world.operate(10 * MINUTE).await;
+        let rule = r#"{apiGroups: ["example.com"], resources: ["things"], verbs: ["get", "list", "watch", "patch"]}"#;
+        let expected = format!(
+            "1x Warning Forbidden CustomResourceDefinition/things.example.com: a permission is missing; add this rule to Etch's \
+             ClusterRole: {rule}"
+        );
+        assert_eq!(told(&world), [expected], "settle {settle}");
     }
 }

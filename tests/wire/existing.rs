@@ -317,3 +317,65 @@ async fn a_write_that_is_forbidden_or_rejected_is_in_the_status() {
     assert!(!status.contains("canary"), "{status}");
     drop(replica);
 }
+
+/// What the condition says.
+fn message(world: &World) -> String {
+    existing(world)["persisted"]["message"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_that_cannot_be_written_or_is_not_served_stops_no_other() {
+    let world = world(&[("a", 5), ("b", 5)]);
+    let mut schema = persisting(1);
+    let target = |version: &str, resource: &str| json!({ "group": "example.com", "version": version, "resource": resource, "path": ".spec" });
+    // In the order in which they are checked: one that is not served, one that is, and one of another version than is stored.
+    schema["spec"]["targets"] =
+        json!([target("v1", "absent"), target("v1", THINGS), target("v0", "somethings")]);
+    world.put(SCHEMAS, schema);
+    world.fails(|request| match request.path.as_str() {
+        "/apis/example.com/v1/absent" => Some(Answer::status(404, "NotFound", "canary")),
+        "/apis/example.com/v0/somethings" => {
+            Some(Answer::json(json!({ "metadata": {}, "items": [thing("s")] })))
+        }
+        _ => None,
+    });
+    let _replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert_eq!((note(&world, "a"), note(&world, "b")), (json!("none"), json!("none")));
+    assert_eq!(persisted(&world), "NotSupported");
+    assert_eq!(
+        message(&world),
+        "2 of 3 objects hold their defaults; somethings.example.com is not a custom resource, so Etch stores nothing in its objects; \
+         not checked: absent.example.com/v1 is not served"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_held_names_the_rule_also_where_a_target_is_not_served() {
+    let world = world(&[("a", 5), ("b", 5)]);
+    let mut schema = persisting(1);
+    let mut absent = schema["spec"]["targets"][0].clone();
+    absent["resource"] = json!("absent");
+    schema["spec"]["targets"].as_array_mut().expect("a list").push(absent);
+    schema["spec"]["rules"] = json!([
+        { "rule": "true" }, { "rule": "self.?note.orValue('') == oldSelf.?note.orValue('')", "field": ".note" },
+    ]);
+    world.put(SCHEMAS, schema);
+    let missing = |request: &Request| request.path == "/apis/example.com/v1/absent";
+    world.fails(move |request| missing(request).then(|| Answer::status(404, "NotFound", "canary")));
+    let _replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    let rule = "with its defaults the object would break a rule that it does not break without them: spec.rules[1] at spec.note";
+    assert_eq!(
+        (persisted(&world).as_str(), message(&world)),
+        (
+            "ObjectsHeld",
+            format!(
+                "0 of 2 objects hold their defaults; 2 held (ns/a, ns/b), the first because: {rule}; not checked: \
+                 absent.example.com/v1 is not served"
+            )
+        )
+    );
+    assert_eq!(existing(&world)["persisted"]["firstHeld"][1]["message"], rule);
+    assert_eq!(note(&world, "a"), json!(null));
+}

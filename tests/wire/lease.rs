@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use etch::cluster::Lease;
+use etch::cluster::{Cluster, Leader, Lease};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -28,6 +28,10 @@ impl Leases {
     fn answer(&self, request: &Request) -> Answer {
         let mut stored = self.0.lock().expect("no test panics here");
         let known = stored.lease.as_ref().map(|lease| lease["metadata"]["resourceVersion"].clone());
+        if request.path == "/apis/coordination.k8s.io/v1/leases" {
+            assert_eq!(request.asked("fieldSelector"), "metadata.name%3Detch");
+            return Answer::json(json!({ "items": stored.lease.iter().collect::<Vec<_>>() }));
+        }
         match (request.method.as_str(), known) {
             ("GET", None) => return Answer::status(404, "NotFound", "not found"),
             ("GET", Some(_)) => return Answer::json(stored.lease.clone().unwrap_or_default()),
@@ -104,4 +108,38 @@ async fn a_lost_answer_is_no_sign_and_nor_is_a_label() {
     assert!(!set_back.has_changed().expect("it is held"));
     assert_eq!(leases.lease()["metadata"]["labels"]["a"], "b");
     holding.abort();
+}
+
+/// A lease that this process holds.
+fn held_by(holder: &str) -> Value {
+    json!({
+        "metadata": { "name": "etch", "namespace": "etch-system" },
+        "spec": { "holderIdentity": holder, "leaseDurationSeconds": 15 },
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leads_is_found_by_its_renewals_and_by_nothing_else() {
+    let leases = Leases::default();
+    let answering = leases.clone();
+    let (cluster, _): (Cluster, _) = serve(move |request| answering.answer(request));
+    let leader = async || cluster.leader("etch").await.expect("an answer");
+    assert_eq!(leader().await, None, "no lease");
+    // One that crashed, one that gave its lease up, and somebody else's of the same name.
+    for holder in ["etch-1_1-17", "", "node_7d1c0ec2"] {
+        leases.stored().put(held_by(holder));
+        assert_eq!(leader().await, None, "{holder}");
+    }
+    leases.stored().put(held_by("etch-1_1-17"));
+    let renewing = leases.clone();
+    let renewals = tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            let lease = renewing.lease();
+            renewing.stored().put(lease);
+        }
+    });
+    let (namespace, instance) = ("etch-system".to_owned(), "etch-1".to_owned());
+    assert_eq!(leader().await, Some(Leader { namespace, instance }));
+    renewals.abort();
 }

@@ -156,3 +156,41 @@ async fn every_line_is_read_strictly_and_numbers_are_numbers() {
     let tie = of("several equally specific policies select this CRD; the first by name governs it");
     assert_eq!(tie["fields"]["ties"], "tied, tied-too", "{tie}");
 }
+
+/// What a log at level info says, without the colours of a terminal.
+async fn info_log(world: &World) -> String {
+    let logs = Captured::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(logs.clone())
+        .with_env_filter(EnvFilter::new("info,kube=off,kube_client=off"))
+        .finish();
+    let logging = heard_by(subscriber);
+    world.operate(5 * MINUTE).await;
+    drop(logging);
+    logs.text()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_over_many_objects_is_a_few_lines_of_the_log() {
+    let names: Vec<String> = (0..300).map(|index| format!("o{index:03}")).collect();
+    let world = World::with(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    set_policy(&world, 2, json!({ "maxWritesPerSecond": 3 }));
+    let log = info_log(&world).await;
+    assert!(world.persisted().starts_with("True AllPersisted: 300 of 300"), "{}", world.persisted());
+    assert!(!log.contains("ns/o"), "{log}");
+    let under_way = log.matches("pass under way").count();
+    assert!((2..=5).contains(&under_way) && log.contains("pass ended"), "{log}");
+    assert!(log.lines().count() <= 12, "{log}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_objects_that_are_refused_the_first_are_logged() {
+    let names: Vec<String> = (0..100).map(|index| format!("o{index:03}")).collect();
+    let world = World::with(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    world.fails(|request| is_write(request).then(|| Answer::status(422, "Invalid", "no")));
+    let log = info_log(&world).await;
+    assert_eq!(log.matches("write rejected").count(), 10, "{log}");
+    assert!(log.contains("more objects were refused"), "{log}");
+    assert!(log.contains("rejected=100"), "{log}");
+}

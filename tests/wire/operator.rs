@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::server::{Answer, Request, gaps, status};
-use super::world::{CRDS, OTHERS, THINGS, World, is_about_objects, is_write, operate, thing};
+use super::world::{CRDS, OTHERS, POLICIES, THINGS, World, is_about_objects, is_write, operate, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -29,7 +29,9 @@ async fn a_healthy_cluster_is_written_once_and_then_left_in_peace() {
     assert_eq!(world.persisted(), "True AllPersisted: 3 of 3 objects store their defaults");
     assert_eq!(log.count(is_write), 3);
     let begun = log.all()[0].at;
-    let late = log.of(|request| request.at > begun + MINUTE && !request.is_watch());
+    let is_late = |request: &Request| request.at > begun + MINUTE && !request.is_watch();
+    // Who serves the objects is asked before each watch.
+    let late = log.of(|request| is_late(request) && !is_about_server(request));
     let (rules, others): (Vec<_>, Vec<_>) = late.iter().partition(|request| is_about_rules(request));
     let (reports, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|request| is_of_report(request));
     // What was written in the minutes after the change of the schema is verified once more.
@@ -395,7 +397,7 @@ async fn a_user_who_deletes_an_object_meanwhile_has_the_last_word() {
 }
 
 /// Whether it asks who serves a CRD's group and version.
-fn is_about_server(request: &Request) -> bool {
+pub(crate) fn is_about_server(request: &Request) -> bool {
     request.path.contains("/apiservices/v1.example.com")
 }
 
@@ -421,6 +423,47 @@ async fn a_crd_whose_objects_another_server_serves_is_left_alone_until_they_are_
     operator.await.expect("it ends by itself");
 }
 
+/// The answer of an aggregated server that has taken over.
+fn taken_over() -> Answer {
+    let service = serde_json::json!({ "namespace": "system", "name": "things" });
+    Answer::json(serde_json::json!({ "spec": { "service": service } }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_takes_over_while_a_watch_is_open_is_found_before_the_next_watch() {
+    let world = World::with(&["a"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(MINUTE).await;
+    assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
+    assert_eq!(
+        log.count(is_about_server),
+        log.count(|request| is_about_objects(request) && request.method == "GET")
+    );
+    world.fails(|request| is_about_server(request).then(taken_over));
+    let before = log.count(is_about_objects);
+    tokio::time::sleep(20 * MINUTE).await;
+    let said = world.persisted();
+    assert!(said.starts_with("False NotServed: an aggregated API server (Service system/things)"), "{said}");
+    assert_eq!(log.count(is_about_objects), before, "{:?}", log.of(is_about_objects));
+    assert!(world.events().iter().all(|(event, _)| !event.contains("system/things")), "{:?}", world.events());
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_takes_over_in_the_middle_of_a_pass_is_found_before_the_next_list() {
+    let world = World::with(&["a"]);
+    let mut written = false;
+    world.fails(move |request| {
+        written |= is_write(request);
+        (written && is_about_server(request)).then(taken_over)
+    });
+    let log = world.operate(MINUTE).await;
+    let lists = log.count(|request| request.is_list() && is_about_objects(request));
+    assert_eq!((lists, log.count(is_write)), (1, 1));
+    assert!(world.persisted().starts_with("False NotServed"), "{}", world.persisted());
+}
+
 #[tokio::test(start_paused = true)]
 async fn whose_objects_are_served_has_to_be_known() {
     let world = World::with(&["a"]);
@@ -441,6 +484,78 @@ async fn whose_objects_are_served_has_to_be_known() {
     operator.await.expect("it ends by itself");
 }
 
+/// Whether a watch of objects begins where it left off.
+fn resumes(request: &Request) -> bool {
+    request.is_watch() && is_about_objects(request) && request.asked("sendInitialEvents").is_empty()
+}
+
+/// A server that keeps what happened for less than five minutes, and sends no bookmarks: every second watch expires at once.
+fn compacts(world: &World) {
+    let mut is_gone = false;
+    world.fails(move |request| {
+        is_gone ^= resumes(request);
+        let refused = is_gone && resumes(request);
+        refused.then(|| Answer::status(410, "Expired", "too old resource version"))
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_crd_is_not_listed_again_when_its_watch_expires() {
+    let world = World::with(&["a", "b"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 3 * HOUR));
+    tokio::time::sleep(20 * MINUTE).await;
+    compacts(&world);
+    let is_other = |request: &Request| {
+        request.method == "PATCH" || request.is_list() || request.path.ends_with("/selfsubjectaccessreviews")
+    };
+    let before = log.count(is_other);
+    tokio::time::sleep(HOUR).await;
+    // Something else goes on in the cluster.
+    world.put(POLICIES, serde_json::json!({
+        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": { "name": "other", "uid": "o" },
+        "spec": { "selector": { "groups": ["nobody.io"] } },
+    }));
+    tokio::time::sleep(HOUR).await;
+    let others = log.of(is_other).split_off(before);
+    let others: Vec<_> = others.iter().filter(|request| !request.path.contains("defaultspolicies")).collect();
+    assert!(others.is_empty(), "{others:?}");
+    let streamed = log.count(|request| request.asked("sendInitialEvents") == "true");
+    assert!((10..=26).contains(&streamed), "{streamed}");
+    assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happened_before_a_watch_expired_is_found() {
+    let happenings: [fn(&World); 2] =
+        [|world| world.put_unfilled(THINGS, "c"), |world| world.remove(THINGS, "a")];
+    for happens in happenings {
+        let world = World::with(&["a", "b"]);
+        let (cluster, log) = world.serve();
+        let operator = tokio::spawn(operate(cluster, 3 * HOUR));
+        tokio::time::sleep(20 * MINUTE).await;
+        let mut is_lost = false;
+        world.fails(move |request| {
+            let is_first = resumes(request) && !is_lost;
+            is_lost |= is_first;
+            is_first.then(|| Answer::status(410, "Expired", "too old resource version"))
+        });
+        let lists = log.count(|request| request.is_list() && is_about_objects(request));
+        world.end_watches();
+        happens(&world);
+        tokio::time::sleep(10 * MINUTE).await;
+        assert!(log.count(|request| request.is_list() && is_about_objects(request)) > lists);
+        let said = world.persisted();
+        assert!(
+            said == "True AllPersisted: 3 of 3 objects store their defaults"
+                || said == "True AllPersisted: 1 of 1 object stores its defaults",
+            "{said}"
+        );
+        operator.abort();
+    }
+}
+
 /// Whether it is the one request by which the operator notices that its permissions have changed.
 fn is_about_rules(request: &Request) -> bool {
     request.path.ends_with("/selfsubjectrulesreviews")
@@ -456,7 +571,7 @@ async fn an_operator_without_work_sends_nothing_but_watches() {
     let before = log.all().len();
     tokio::time::sleep(40 * MINUTE).await;
     let mut others = log.all().split_off(before);
-    others.retain(|request| !request.is_watch() && !is_of_report(request));
+    others.retain(|request| !request.is_watch() && !is_of_report(request) && !is_about_server(request));
     assert!(others.is_empty(), "{others:?}");
     operator.abort();
 }

@@ -228,15 +228,14 @@ async fn the_time_that_a_schema_has_stood_is_not_lost_in_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crd_that_loses_its_defaults_carries_no_condition_and_its_report_says_why() {
+async fn a_crd_that_loses_its_defaults_says_so_and_so_does_its_report() {
     let world = World::with(&["a"]);
     let (cluster, log) = world.serve();
     let operator = tokio::spawn(super::world::operate(cluster, HOUR));
     tokio::time::sleep(MINUTE).await;
     set_default(&world, 2, None);
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let crd = world.stored(CRDS, CRD).expect("the CRD");
-    assert_eq!(crd["status"]["conditions"], json!([]));
+    assert_eq!(world.persisted(), "True NoDefaults: the storage version v1 has no defaults");
     let now = status(&world);
     assert_eq!(
         (&now["state"], &now["defaults"], &now["generation"]),

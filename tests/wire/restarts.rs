@@ -10,6 +10,31 @@ use super::world::{CRDS, THINGS, World, crd_named, filled, is_write, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const CRD: &str = "things.example.com";
+/// The fields of a report as a release before this one wrote it: it listed the objects that its record does not cover, and no more.
+const EARLIER: [&str; 22] = [
+    "state",
+    "policy",
+    "crdUid",
+    "generation",
+    "storageVersion",
+    "digest",
+    "firstSeen",
+    "settlesAt",
+    "started",
+    "finished",
+    "through",
+    "counts",
+    "defaults",
+    "moreDefaults",
+    "held",
+    "rejected",
+    "ignored",
+    "terminating",
+    "dropped",
+    "cleared",
+    "changed",
+    "previous",
+];
 
 /// A world of this many objects, of which the first `held` have fields that the schema does not know.
 fn world(all: usize, held: usize) -> World {
@@ -37,6 +62,27 @@ async fn a_restart_writes_nothing_however_many_objects_are_held() {
             assert_eq!(log.count(is_write), 0, "{held} of {all} held");
             assert_eq!(world.persisted(), said);
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_of_an_earlier_release_is_believed_where_it_lists_all_that_it_does_not_cover() {
+    // It lists 50 at most: where more are held, nothing is on record of any object.
+    for (all, held, asked) in [(60, 10, 0), (120, 60, 60)] {
+        let world = world(all, held);
+        world.operate(15 * MINUTE).await;
+        let said = world.persisted();
+        assert!(said.contains(&format!("{held} held")), "{said}");
+        world.edit_report(CRD, |report| {
+            let status = report["status"].as_object_mut().expect("a status");
+            status.retain(|field, _| EARLIER.contains(&field.as_str()));
+        });
+        let log = world.operate(5 * MINUTE).await;
+        assert_eq!(log.count(is_write), asked, "{held} of {all} held");
+        assert_eq!(world.persisted(), said);
+        // It is a report of this release from now on.
+        assert!(world.report(CRD).expect("a report")["status"]["exceptions"].is_object());
+        assert_eq!(world.operate(5 * MINUTE).await.count(is_write), 0);
     }
 }
 

@@ -118,3 +118,45 @@ async fn a_restart_says_nothing_new_of_what_is_skipped_unless_it_changed() {
     assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 object stores its defaults");
     assert_eq!(status(&world)["counts"]["objects"], 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_in_other_words_is_left_alone_and_named() {
+    let world = World::with(&["a"]);
+    for (name, value) in [("capital", "True"), ("yes", "yes"), ("empty", "")] {
+        let mut object = ignored(name);
+        object["metadata"]["annotations"]["etch-operator.io/ignore"] = json!(value);
+        world.put(THINGS, object);
+    }
+    let mut not = thing("not");
+    not["metadata"]["annotations"] = json!({ "etch-operator.io/ignore": "false" });
+    world.put(THINGS, not);
+    world.put(THINGS, ignored("plain"));
+    let log = world.operate(SOON).await;
+    let written =
+        log.of(|request| is_write(request) && !["a", "not"].iter().any(|name| request.path.ends_with(name)));
+    assert!(written.is_empty() && world.is_persisted("not"), "{written:?}");
+    assert_eq!(
+        world.persisted(),
+        "True AllPersisted: 2 of 6 objects store their defaults; 1 ignored by annotation, etcd may lack its defaults (ns/plain); \
+         3 ignored by annotation (whose value is neither \"true\" nor \"false\"), etcd may lack their defaults (ns/capital, ns/empty, \
+         ns/yes)"
+    );
+    let report = status(&world);
+    assert_eq!(names(&report["ignored"]), ["capital", "empty", "yes", "plain"]);
+    assert_eq!(report["counts"]["ignored"], 4);
+    assert_eq!(report["ignored"][0]["reason"], "IgnoredUnclear");
+    assert!(
+        report["ignored"][0]["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("neither \"true\" nor \"false\""))
+    );
+    let told: Vec<String> = world.events().into_iter().map(|(event, _)| event).collect();
+    assert_eq!(
+        told.iter().filter(|event| event.starts_with("Warning IgnoredUnclear ")).count(),
+        3,
+        "{told:?}"
+    );
+    let log = world.operate(SOON).await;
+    let told = log.of(|request| request.method == "PATCH" || request.path.ends_with("/events"));
+    assert!(told.is_empty(), "a restart says nothing new: {told:?}");
+}

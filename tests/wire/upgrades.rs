@@ -238,3 +238,28 @@ async fn until(replica: &Replica, asked: impl Fn(&Request) -> bool) {
 fn seen(name: &str) -> Value {
     filled(&thing(name))
 }
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_listed_only_where_the_old_crd_is_the_stored_one() {
+    let world = World::with(&["a", "b"]);
+    let replica = Replica::start(&world).await;
+    let forgeries: [fn(&mut Value); 5] = [
+        |old| old["metadata"]["uid"] = json!("another"),
+        |old| old["metadata"]["generation"] = json!(2),
+        |old| drop(old["metadata"].as_object_mut().map(|metadata| metadata.remove("uid"))),
+        |old| old["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({ "type": "object" }),
+        |old| old["metadata"]["name"] = json!("nothings.example.com"),
+    ];
+    for forge in forgeries {
+        let mut request = upgrade();
+        forge(&mut request["oldObject"]);
+        let answer = replica.ask(request).await.to_string();
+        assert!(answer.contains("not fully checked") && !answer.contains("ns/a"), "{answer}");
+    }
+    assert_eq!(replica.lists(), 0);
+    // What Etch itself writes beside the spec does not count.
+    let mut request = upgrade();
+    request["oldObject"]["metadata"]["resourceVersion"] = json!("1");
+    request["oldObject"]["status"] = json!({ "conditions": [] });
+    assert_eq!(replica.ask(request).await["warnings"], json!([CHANGES]));
+}

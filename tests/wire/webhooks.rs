@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use etch::controller::{Admission, Operator};
+use etch::controller::{Admission, Clock, Operator};
 use etch::domain::admission::{Endpoint, GUARD, Injection};
 use etch::server::Readiness;
-use etch::server::admission::{Authority, ServedSchemas};
+use etch::server::admission::{AcceptedKeys, Authority, ServedSchemas};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::server::{Answer, Log, Request};
 use super::world::{FACTS, POLICIES, SCHEMAS, WEBHOOKS, World, options};
@@ -23,6 +24,7 @@ pub(crate) struct Replica {
     ready: Arc<Readiness>,
     authority: watch::Sender<Authority>,
     pub(crate) log: Log,
+    pub(crate) keys: AcceptedKeys,
     leading: JoinHandle<()>,
     _operator: Operator,
 }
@@ -30,6 +32,11 @@ pub(crate) struct Replica {
 impl Replica {
     /// One that leads, and has a certificate of this authority.
     pub(crate) fn start(world: &World, authority: Authority) -> Self {
+        Self::start_as(world, authority, true)
+    }
+
+    /// One that leads, or only follows.
+    pub(crate) fn start_as(world: &World, authority: Authority, leads: bool) -> Self {
         let (cluster, log) = world.serve();
         let (serving, ready) = (ServedSchemas::default(), Arc::new(Readiness::default()));
         ready.knows_the_leader();
@@ -39,13 +46,24 @@ impl Replica {
         let endpoint = Endpoint { namespace: "etch-system".to_owned(), url: None, inject: Injection::None };
         let (authority, bundle) = watch::channel(authority);
         let operator = Operator::start(cluster.clone(), options(), Arc::default());
-        let admission = Admission::start(cluster, serving.clone(), ready.clone(), endpoint, bundle)
-            .guarding_upgrades(operator.policy_lookup());
-        let leading = tokio::spawn(async move { match admission.lead().await {} });
-        Self { serving, ready, authority, log, leading, _operator: operator }
+        let keys = AcceptedKeys::default();
+        // The time of day goes on as the clock of the test does.
+        let (begun, time) = (Instant::now(), Timestamp::now());
+        let admission =
+            Admission::start(cluster, serving.clone(), keys.clone(), ready.clone(), endpoint, bundle)
+                .by(Clock::new(move || time + begun.elapsed()))
+                .guarding_upgrades(operator.policy_lookup());
+        let leading = tokio::spawn(async move {
+            if leads {
+                match admission.lead().await {}
+            }
+            std::future::pending::<()>().await;
+            drop(admission);
+        });
+        Self { serving, ready, authority, log, keys, leading, _operator: operator }
     }
 
-    fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.ready.lacks().is_none()
     }
 }
@@ -67,7 +85,7 @@ pub(crate) fn signed() -> Authority {
     Authority::Named(b"PEM".to_vec())
 }
 
-fn schema(name: &str, path: &str) -> Value {
+pub(crate) fn schema(name: &str, path: &str) -> Value {
     json!({
         "apiVersion": "etch-operator.io/v1alpha1", "kind": "EmbeddedSchema",
         "metadata": { "name": name, "uid": name, "generation": 1 },
@@ -201,7 +219,7 @@ async fn no_webhook_is_written_without_a_certificate_and_another_authority_is_wr
     world.put(SCHEMAS, schema("one", ".spec"));
     let replica = Replica::start(&world, Authority::Unknown);
     sleep(MINUTE).await;
-    assert_eq!(replica.log.count(is_of_webhooks), 0);
+    assert_eq!(replica.log.count(|request| is_apply(request) && is_of_webhooks(request)), 0);
     assert_eq!(reasons(&world, "one"), ["FactsMissing", "Compiled", "NoCertificate"]);
     for (authority, expected) in [(signed(), "UEVN"), (Authority::Named(b"PEN".to_vec()), "UEVO")] {
         replica.authority.send_replace(authority);

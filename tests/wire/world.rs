@@ -150,8 +150,14 @@ impl World {
 
     /// Stores an object that lacks the default, through a server that does not even show it yet.
     pub(crate) fn put_unfilled(&self, plural: &'static str, name: &str) {
-        self.lock().unfilled.insert(name.to_owned());
-        self.put(plural, thing(name));
+        self.put_unfilled_object(plural, thing(name));
+    }
+
+    /// The same for any object.
+    pub(crate) fn put_unfilled_object(&self, plural: &'static str, object: Value) {
+        let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
+        self.lock().unfilled.insert(name);
+        self.put(plural, object);
     }
 
     /// Reads objects by one default of `spec.size`, and writes them by another, whatever the CRD has.
@@ -280,6 +286,10 @@ impl World {
             ["config.example.com", _, FACTS] => self.collection(FACTS, request),
             ["v1", "namespaces", _, SECRETS] if request.method == "GET" => self.collection(SECRETS, request),
             ["v1", "namespaces", _, SECRETS, ..] => self.secret(request),
+            ["admissionregistration.k8s.io", _, which] => {
+                let known = WEBHOOKS.iter().find(|known| **known == which).expect("a resource");
+                self.collection(known, request)
+            }
             ["admissionregistration.k8s.io", _, which, name] => self.webhooks(which, name, request),
             ["apiregistration.k8s.io", _, "apiservices", name] => not_found(name),
             _ => Answer::text(404, "404 page not found\n"),
@@ -319,6 +329,9 @@ impl World {
     }
 
     fn collection(&self, plural: &'static str, request: &Request) -> Answer {
+        if request.asked("sendInitialEvents") == "true" {
+            return self.initial_events(plural);
+        }
         if request.is_watch() {
             let from: u64 = request.asked("resourceVersion").parse().expect("a resource version");
             return self.watch(plural, from);
@@ -332,6 +345,18 @@ impl World {
             .collect();
         let metadata = json!({ "resourceVersion": state.revision.to_string() });
         Answer::json(json!({ "metadata": metadata, "items": items }))
+    }
+
+    /// All there is, and where it ends.
+    fn initial_events(&self, plural: &'static str) -> Answer {
+        let state = self.lock();
+        let all = state.stored.iter().filter(|((kind, _), _)| *kind == plural);
+        let mut events: Vec<Value> = all.map(|(_, object)| event("ADDED", object.clone())).collect();
+        let metadata = json!({
+            "resourceVersion": state.revision.to_string(), "annotations": { "k8s.io/initial-events-end": "true" },
+        });
+        events.push(event("BOOKMARK", json!({ "metadata": metadata })));
+        Answer::open_watch(events)
     }
 
     /// What happens after a revision, until the server has had enough of it.

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use etch::cluster::{CallError, Cluster};
+use etch::cluster::{CallError, Cluster, GenerationCheck};
 use etch::domain::crd::Crd;
 use etch::domain::json::Json;
 use etch::domain::object::Object;
@@ -70,7 +70,8 @@ async fn perform(object: Value, record: Record, answers: impl IntoIterator<Item 
 async fn perform_on(cluster: &Cluster, object: Value, record: Record) -> Result<Outcome, CallError> {
     let (crd, object, terms) = (crd(), Object::from(object), Terms::default());
     let Plan::Write(write) = decide(&object, &crd, &terms, &record) else { panic!("a write is due") };
-    cluster.perform(&crd, &object, &write, &terms).await
+    let check = GenerationCheck::new(&crd, Some(tokio::time::Instant::now()));
+    cluster.perform(&crd, &object, &write, &terms, &check).await
 }
 
 fn verbs(log: &Log) -> Vec<String> {
@@ -98,7 +99,7 @@ fn disagreeing() -> Record {
 async fn the_same_resource_version_means_that_nothing_was_missing() {
     for record in [Record::default(), disagreeing()] {
         let (outcome, log) = perform(shown(), record, [answer(10)]).await;
-        assert_eq!((outcome.as_str(), log.all().len()), ("AlreadyStored", 1));
+        assert_eq!((outcome.as_str(), log.all().len()), ("AlreadyStored(WriteChangedNothing)", 1));
     }
     let (_, log) = perform(shown(), Record::default(), [answer(10)]).await;
     let request = &log.all()[0];
@@ -110,10 +111,10 @@ async fn the_same_resource_version_means_that_nothing_was_missing() {
 #[tokio::test(start_paused = true)]
 async fn another_resource_version_proves_it_only_where_versions_agree() {
     let (outcome, log) = perform(shown(), Record::default(), [answer(11)]).await;
-    assert_eq!(outcome, r#"Written { resource_version: "11" }"#);
+    assert_eq!(outcome, r#"Written { resource_version: "11", proof: WriteAnswered }"#);
     assert_eq!(log.all().len(), 1);
     let (outcome, log) = perform(shown(), disagreeing(), [answer(11), answer(11)]).await;
-    assert_eq!(outcome, r#"Written { resource_version: "11" }"#);
+    assert_eq!(outcome, r#"Written { resource_version: "11", proof: RepeatChangedNothing }"#);
     assert_eq!(log.all()[1].body["metadata"]["resourceVersion"], "11", "the proof wins no race either");
     let (outcome, _) = perform(shown(), disagreeing(), [answer(11), answer(12)]).await;
     assert_eq!(outcome, "Altered", "the repeat has stored something");
@@ -150,7 +151,7 @@ fn ours(resource_version: u64) -> Answer {
 async fn a_rewrite_names_the_owners_anew_and_takes_our_own_name_out() {
     let (outcome, log) =
         perform(foreign(json!({ "color": "red" })), disagreeing(), [ours(11), answer(12), answer(12)]).await;
-    assert_eq!(outcome, r#"Written { resource_version: "12" }"#);
+    assert_eq!(outcome, r#"Written { resource_version: "12", proof: RepeatChangedNothing }"#);
     assert_eq!(verbs(&log), ["PATCH merge", "PATCH json", "PATCH apply"]);
     let bodies: Vec<Value> = log.all().into_iter().map(|request| request.body).collect();
     let metadata = json!({
@@ -176,7 +177,7 @@ async fn a_rewrite_names_the_owners_anew_and_takes_our_own_name_out() {
 async fn a_rewrite_that_leaves_no_entry_of_ours_needs_no_release() {
     let (outcome, log) =
         perform(foreign(json!({ "color": "red" })), disagreeing(), [answer(11), answer(11)]).await;
-    assert_eq!(outcome, r#"Written { resource_version: "11" }"#);
+    assert_eq!(outcome, r#"Written { resource_version: "11", proof: RepeatChangedNothing }"#);
     assert_eq!(verbs(&log), ["PATCH merge", "PATCH apply"]);
 }
 
@@ -184,7 +185,7 @@ async fn a_rewrite_that_leaves_no_entry_of_ours_needs_no_release() {
 async fn an_object_stored_at_another_version_is_stored_at_s_first() {
     let answers = [Answer::json(foreign(json!({ "color": "red" }))), ours(12), answer(13), answer(13)];
     let (outcome, log) = perform(foreign(json!({})), disagreeing(), answers).await;
-    assert_eq!(outcome, r#"Written { resource_version: "13" }"#);
+    assert_eq!(outcome, r#"Written { resource_version: "13", proof: RepeatChangedNothing }"#);
     assert_eq!(verbs(&log), ["PATCH apply", "PATCH merge", "PATCH json", "PATCH apply"]);
     assert!(log.all()[0].body.get("spec").is_none(), "the identity alone");
 }
@@ -194,7 +195,10 @@ async fn where_it_cannot_be_stored_first_the_rewrite_alone_does_it() {
     for code in [422, 500] {
         let answers = [Answer::status(code, "Invalid", "no"), ours(12), answer(13), answer(13)];
         let (outcome, log) = perform(foreign(json!({})), disagreeing(), answers).await;
-        assert_eq!(outcome, r#"Written { resource_version: "13" }"#, "after {code}");
+        assert_eq!(
+            outcome, r#"Written { resource_version: "13", proof: RepeatChangedNothing }"#,
+            "after {code}"
+        );
         assert_eq!(log.all()[1].body["metadata"]["resourceVersion"], "10");
     }
     for (code, expected) in [(409, "Conflict"), (503, "failed: the API server answered 503")] {

@@ -4,16 +4,22 @@
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/{validation,surroundingobject}.go`, with pruned defaults
 //! required.
+//!
+//! What an object gets is more than the server checks: the default as it was pruned, with the defaults below it. Whether that is
+//! valid decides the second kind. The server asks it of no default, nor whether a set or a list map has an item twice
+//! (fact D14).
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
 use super::field::Field;
+use super::lists;
 use super::metadata;
 use super::patterns::Patterns;
 use super::types::Form;
 use super::value;
+use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::defaults::meta::{Malformed, coerce};
 use kube_structural_schema::finding::{Finding, Kind};
 use kube_structural_schema::json::{Json, copy, level};
@@ -27,14 +33,21 @@ use kube_validation_rules::{Program, RUNTIME_BUDGET};
 pub struct DefaultFindings {
     /// What the API server says when the CRD is written. Empty means that it accepts the defaults.
     pub by_server: Vec<Finding>,
-    /// What it would say if it looked at the defaults below `additionalProperties`, which it applies all the same.
+    /// What the server will say of every object that gets a default which it accepts: it does not look below
+    /// `additionalProperties`, at sets and list maps, nor at what a default comes to with the defaults below it.
     pub beyond_server: Vec<Finding>,
     /// Where the server stops at one of several findings, and which one it is differs from time to time: all of them. The
     /// first of each group is in `by_server`.
     pub either: Vec<Vec<Finding>>,
-    /// The places of all defaults that are wrong, for the server or beyond it; parents come first.
+    /// The places of all defaults that are wrong, for the server or beyond it, sorted.
     pub sites: Vec<Path>,
+    /// The places of all defaults that get a wrong one of [`Self::sites`] inside, sorted.
+    pub spoiled: Vec<Path>,
 }
+
+/// How many values all defaults of a schema may come to, with the defaults below them and the steps that lead to them. What is
+/// beyond is not checked: it takes defaults of lists in defaults of lists, or thousands of levels.
+const ROOM: usize = 1 << 20;
 
 impl DefaultFindings {
     /// Whether a server may give this answer: `by_server`, with any of each group in `either` in its place. Findings are
@@ -65,23 +78,53 @@ pub fn defaults(schema: &Schema) -> DefaultFindings {
     check_all(schema, "openAPIV3Schema", true)
 }
 
+/// What the server would say of a value as the default of a schema that is not a whole object. Fields are places in the value,
+/// below `<nil>`.
+pub fn default(schema: &Schema, value: &Value) -> Vec<Finding> {
+    let mut list = List::default();
+    let trail = Trail::ROOT;
+    let standing = Standing { trail, object: schema, depth: 0, in_metadata: false, beyond_server: false };
+    let (patterns, is_object) = (Patterns::of(schema), schema.embedded_resource);
+    let value = Json::from(copy(value));
+    check((&patterns, true), schema, &value, is_object, &standing, &mut Field::default(), &mut list);
+    list.found
+}
+
 /// [`defaults`] of a schema at a place, asking for pruned ones or not.
 pub(super) fn check_all(schema: &Schema, place: &str, require_pruned: bool) -> DefaultFindings {
-    let (patterns, server, beyond) = (Patterns::of(schema), List::default(), List::default());
-    let mut walk = Walk { patterns, require_pruned, server, beyond, sites: Vec::new() };
+    let mut walk = Walk {
+        patterns: Patterns::of(schema),
+        compiled: Compiled::new(schema),
+        require_pruned,
+        server: List::default(),
+        beyond: List::default(),
+        sites: BTreeSet::new(),
+        spoiled: BTreeSet::new(),
+        room: ROOM,
+    };
     let root =
         Standing { trail: Trail::ROOT, object: schema, depth: 0, in_metadata: false, beyond_server: false };
     walk.schema(schema, true, &root, &mut Field::new(place));
-    let Walk { server, beyond, sites, .. } = walk;
-    DefaultFindings { by_server: server.found, beyond_server: beyond.found, either: server.either, sites }
+    let Walk { server, beyond, sites, spoiled, .. } = walk;
+    DefaultFindings {
+        by_server: server.found,
+        beyond_server: beyond.found,
+        either: server.either,
+        sites: sites.into_iter().collect(),
+        spoiled: spoiled.into_iter().collect(),
+    }
 }
 
 struct Walk {
     patterns: Patterns,
+    compiled: Compiled,
     require_pruned: bool,
     server: List,
     beyond: List,
-    sites: Vec<Path>,
+    sites: BTreeSet<Path>,
+    spoiled: BTreeSet<Path>,
+    /// What is left of [`ROOM`].
+    room: usize,
 }
 
 /// Findings, and what the rules of further defaults may cost. Where nothing is left, the server stops looking.
@@ -121,16 +164,90 @@ impl Walk {
         } else {
             standing
         };
+        let before = self.sites.len();
         if let Some(default) = &schema.default {
-            let list = if standing.beyond_server { &mut self.beyond } else { &mut self.server };
-            if list.budget >= 0 {
-                let (mark, before) = (at.child("default"), list.found.len());
-                check((&self.patterns, self.require_pruned), schema, default, is_object, standing, at, list);
-                at.back(mark);
-                self.sites.extend((list.found.len() > before).then(|| standing.trail.to_path()));
+            let mark = at.child("default");
+            if standing.beyond_server {
+                self.unpruned_beyond(schema, default, is_object, standing, at);
+            } else if self.server.budget >= 0 {
+                let found = self.server.found.len();
+                check(
+                    (&self.patterns, self.require_pruned),
+                    schema,
+                    default,
+                    is_object,
+                    standing,
+                    at,
+                    &mut self.server,
+                );
+                self.sites.extend((self.server.found.len() > found).then(|| standing.trail.to_path()));
             }
+            at.back(mark);
         }
+        let is_wrong = self.sites.len() > before;
         level(|| self.below(schema, is_object, standing, at));
+        if schema.default.is_some() && !is_wrong {
+            let mark = at.child("default");
+            self.whole(schema, is_object, standing, at);
+            at.back(mark);
+        }
+    }
+
+    /// Where the server does not look, it drops silently what a default has too much.
+    fn unpruned_beyond(
+        &mut self,
+        schema: &Schema,
+        default: &Json,
+        is_object: bool,
+        standing: &Standing<'_>,
+        at: &Field,
+    ) {
+        let mut unknown = false;
+        if self.require_pruned && !standing.in_metadata {
+            prune(&mut default.clone(), schema, is_object, &mut |_| unknown = true);
+        }
+        if unknown {
+            self.beyond.found.push(Finding::new(
+                Kind::Invalid,
+                at.to_string(),
+                "must not have unknown fields",
+            ));
+            self.sites.insert(standing.trail.to_path());
+        }
+    }
+
+    /// Checks what an object gets: the default with the defaults below it, which have been checked. One that gets a wrong one is
+    /// not judged: that is to be put right first.
+    fn whole(&mut self, schema: &Schema, is_object: bool, standing: &Standing<'_>, at: &mut Field) {
+        let is_whole =
+            schema.default.as_ref().is_none_or(|default| !default.is_object() && !default.is_array());
+        if is_whole && !standing.beyond_server || self.room == 0 {
+            return;
+        }
+        let place = standing.trail.to_path();
+        self.room = self.room.saturating_sub(place.steps().len());
+        // One that is null, or for nulls that are values, is never filled in.
+        let Some(site) = self.compiled.default_at(place.clone()) else { return };
+        let mut gets_wrong_one = false;
+        site.gaps(&mut |gap| {
+            let gap = gap.to_path().to_schema();
+            let inside: Path = place.steps().iter().chain(gap.steps()).cloned().collect();
+            gets_wrong_one |= self.sites.contains(&inside) || self.spoiled.contains(&inside);
+        });
+        if gets_wrong_one {
+            self.spoiled.insert(place);
+            return;
+        }
+        if self.beyond.budget < 0 {
+            return;
+        }
+        let Some(value) = site.value_within(&mut self.room) else { return };
+        let found = self.beyond.found.len();
+        if standing.beyond_server || schema.default.as_ref() != Some(&value) {
+            judge(&self.patterns, schema, &value, is_object, standing, at, &mut self.beyond);
+        }
+        lists::check(schema, &value, at, &mut self.beyond.found);
+        self.sites.extend((self.beyond.found.len() > found).then_some(place));
     }
 
     fn below(&mut self, schema: &Schema, is_object: bool, standing: &Standing<'_>, at: &mut Field) {
@@ -210,6 +327,37 @@ fn check(
         && let Some(rules) = Program::compile(schema, is_object)
     {
         list.budget = run(&rules, &default, &place, list);
+    }
+}
+
+/// Judges what an object gets, as a part of it.
+fn judge(
+    patterns: &Patterns,
+    schema: &Schema,
+    value: &Json,
+    is_object: bool,
+    standing: &Standing<'_>,
+    at: &mut Field,
+    list: &mut List,
+) {
+    let place = at.to_string();
+    let before = list.found.len();
+    if standing.in_metadata {
+        let problems = metadata_problems(value, standing);
+        if !problems.is_empty() {
+            let detail = format!("must result in valid metadata: {}", aggregate(&problems));
+            list.found.push(Finding::new(Kind::Invalid, place, detail));
+            return;
+        }
+    } else {
+        metadata::check(schema, value, is_object, at, &mut list.found);
+    }
+    let violations = value::check(Form::Props, patterns, schema, value);
+    list.found.extend(violations.iter().map(|violation| violation.finding(&place)));
+    if list.found.len() == before
+        && let Some(rules) = Program::compile(schema, is_object)
+    {
+        list.budget = run(&rules, value, &place, list);
     }
 }
 

@@ -26,7 +26,7 @@ use kube_structural_schema::schema::Schema;
 use patterns::Patterns;
 use types::Form;
 
-pub use defaults::{DefaultFindings, defaults};
+pub use defaults::{DefaultFindings, default, defaults};
 
 /// A schema with what validating many objects with it needs only once.
 #[derive(Debug)]
@@ -51,6 +51,8 @@ pub struct ObjectFindings {
     pub rules: Vec<Finding>,
     /// Whether there are rules that were not run because of what is in `values`; the server says so in a finding of its own.
     pub rules_skipped: bool,
+    /// Rules that could not be evaluated because a value does not fit its schema, where those are told apart.
+    pub misfits: Vec<Finding>,
 }
 
 impl<'s> Validator<'s> {
@@ -93,8 +95,9 @@ impl Prepared {
         found
     }
 
-    /// Checks a value that stands inside an object, and where it replaces one, what its rules say of the change. Rules are not
-    /// run where the values alone are refused in a way that rules count on.
+    /// Checks a value that stands inside an object, and where it replaces one, what its rules say of the change. Rules are run
+    /// whatever else is wrong, as on a server that lets through what was wrong before; those that a value of another type keeps
+    /// from being evaluated are told apart.
     ///
     /// `schema` is the one that was prepared, and `budget` what the rules may cost; it is left with what remains.
     pub fn embedded(
@@ -106,10 +109,7 @@ impl Prepared {
     ) -> ObjectFindings {
         let mut found = ObjectFindings { values: self.values(schema, value), ..ObjectFindings::default() };
         if let Some(rules) = &self.rules {
-            found.rules_skipped = found.values.iter().any(|finding| blocks_rules(finding.kind));
-            if !found.rules_skipped {
-                *budget = rules.validate(value, old, "", *budget, &mut found.rules);
-            }
+            *budget = rules.validate_any(value, old, *budget, &mut found.rules, &mut found.misfits);
         }
         found
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::defaults::{self, Below, Digest, Node, Standing, pruned};
 use crate::json::{Json, copy, level};
-use crate::path::{Path, Trail};
+use crate::path::{Path, Step, Trail};
 use crate::schema::Schema;
 
 /// The defaults of one version of a CRD, and the way to them.
@@ -31,6 +31,25 @@ impl DefaultSite<'_> {
         defaults::fill(&mut value, self.node);
         value
     }
+
+    /// The same, where it has no more than `room` values, which becomes what is left of it. Defaults of lists multiply those
+    /// below them: a small schema may give a value that no memory holds.
+    pub fn value_within(&self, room: &mut usize) -> Option<Json> {
+        let default = self.node.default.as_ref()?;
+        defaults::fits(default, Some(self.node), room).then(|| self.value())
+    }
+
+    /// The default as it stands in the schema, pruned.
+    pub fn default(&self) -> Option<&Json> {
+        self.node.default.as_ref()
+    }
+
+    /// Reports the topmost places inside the default that the defaults below it fill.
+    pub fn gaps(&self, report: &mut impl FnMut(&Trail<'_>)) {
+        if let Some(default) = &self.node.default {
+            defaults::gaps(default, self.node, &Trail::ROOT, &mut |at, _| report(at));
+        }
+    }
 }
 
 impl Compiled {
@@ -53,6 +72,11 @@ impl Compiled {
     /// Whether filling can change any object.
     pub fn has_defaults(&self) -> bool {
         !self.root.is_leaf()
+    }
+
+    /// Whether filling can change this field of an object, or anything below it.
+    pub fn has_default_within(&self, field: &str) -> bool {
+        self.root.properties.iter().any(|(name, node)| **name == *field && !node.is_idle())
     }
 
     /// Two schemas with the same digest fill every object alike.
@@ -142,6 +166,16 @@ impl Compiled {
             }
         });
         (sites, more)
+    }
+
+    /// The default at a place of the schema; none where there is none that is ever filled in.
+    pub fn default_at(&self, place: Path) -> Option<DefaultSite<'_>> {
+        let node = place.steps().iter().try_fold(&self.root, |node, step| match step {
+            Step::Field(name) => node.property(name),
+            Step::Items | Step::Index(_) => node.items.as_deref(),
+            Step::Values | Step::Key(_) => node.values.as_deref(),
+        })?;
+        node.default.is_some().then_some(DefaultSite { path: place, node })
     }
 
     /// Visits all defaults, in the order of their paths, each as it stands in the schema.

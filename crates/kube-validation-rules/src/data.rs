@@ -18,18 +18,19 @@ use super::view::{Array, ListKind, Object};
 pub(super) fn read<'v>(json: &'v Json, node: &'v Node) -> Outcome<Value<'v>> {
     match (&node.shape, json) {
         (_, Json::Null) if node.nullable => Ok(Value::Null),
-        (_, Json::Null) => Err(Fault::new("invalid data, got null for schema with nullable=false")),
+        (_, Json::Null) => Err(Fault::misfit("invalid data, got null for schema with nullable=false")),
         (Shape::IntOrString, Json::String(text)) => Ok(Value::String(Text::Borrowed(text))),
-        (Shape::IntOrString, Json::Number(number)) => integer(number)
-            .ok_or(Fault::new("invalid data, expected XIntOrString value to be either a string or integer")),
+        (Shape::IntOrString, Json::Number(number)) => integer(number).ok_or(Fault::misfit(
+            "invalid data, expected XIntOrString value to be either a string or integer",
+        )),
         (Shape::IntOrString, _) => {
-            Err(Fault::new("invalid data, expected XIntOrString value to be either a string or integer"))
+            Err(Fault::misfit("invalid data, expected XIntOrString value to be either a string or integer"))
         }
         (Shape::Object(_) | Shape::Map(_), Json::Object(fields)) => {
             Ok(Value::Object(Object { fields, node }))
         }
         (Shape::Object(_) | Shape::Map(_), _) => {
-            Err(Fault::new("invalid data, expected a map for the provided schema with type=object"))
+            Err(Fault::misfit("invalid data, expected a map for the provided schema with type=object"))
         }
         (Shape::Array { items: Some(described), order }, Json::Array(items)) => {
             let kind = match order {
@@ -44,7 +45,7 @@ pub(super) fn read<'v>(json: &'v Json, node: &'v Node) -> Outcome<Value<'v>> {
             Err(Fault::new("invalid array type, expected Items with a non-empty Schema"))
         }
         (Shape::Array { .. }, _) => {
-            Err(Fault::new("invalid data, expected an array for the provided schema with type=array"))
+            Err(Fault::misfit("invalid data, expected an array for the provided schema with type=array"))
         }
         (Shape::Text(format), Json::String(text)) => read_text(*format, text),
         (Shape::Text(_), json) => Err(misfit("string", json)),
@@ -71,7 +72,7 @@ fn misfit(expected: &str, json: &Json) -> Fault {
         Json::Array(_) => "[]interface {}",
         Json::Object(_) => "map[string]interface {}",
     };
-    Fault::new(format!("invalid data, expected {expected}, got {actual}"))
+    Fault::misfit(format!("invalid data, expected {expected}, got {actual}"))
 }
 
 /// A value as what it is, with all below it.
@@ -99,17 +100,17 @@ fn read_text(format: Format, text: &str) -> Outcome<Value<'_>> {
     match format {
         Format::None => Ok(Value::String(Text::Borrowed(text))),
         Format::Duration => {
-            format::parse_duration(text).map(Value::Duration).ok_or(Fault::new("Invalid duration"))
+            format::parse_duration(text).map(Value::Duration).ok_or(Fault::misfit("Invalid duration"))
         }
         Format::Date => {
-            Time::parse_date(text).map(Value::Timestamp).ok_or(Fault::new("Invalid date formatted string"))
+            Time::parse_date(text).map(Value::Timestamp).ok_or(Fault::misfit("Invalid date formatted string"))
         }
         Format::DateTime => format::parse_date_time(text)
             .map(Value::Timestamp)
-            .ok_or(Fault::new("Invalid date-time formatted string")),
+            .ok_or(Fault::misfit("Invalid date-time formatted string")),
         Format::Byte => decode(text.as_bytes(), Alphabet::Url)
             .map(|bytes| Value::Bytes(bytes.into()))
-            .ok_or(Fault::new("Invalid byte formatted string")),
+            .ok_or(Fault::misfit("Invalid byte formatted string")),
     }
 }
 

@@ -60,7 +60,10 @@ pub struct Expression {
 
 /// Why an expression has no value. It may quote a key, and so never belongs into a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EvaluationError(Cow<'static, str>);
+pub struct EvaluationError {
+    text: Cow<'static, str>,
+    misfit: bool,
+}
 
 impl Variables {
     /// No variables.
@@ -205,12 +208,21 @@ impl Expression {
     }
 }
 
+impl EvaluationError {
+    /// Whether it is because a value does not fit its schema.
+    pub fn is_misfit(&self) -> bool {
+        self.misfit
+    }
+}
+
 impl From<Fault> for EvaluationError {
     fn from(fault: Fault) -> Self {
-        Self(match fault {
+        let misfit = fault.is_misfit();
+        let text = match fault {
             Fault::Failed(failure) => failure.plain,
             other => other.to_string().into(),
-        })
+        };
+        Self { text, misfit }
     }
 }
 
@@ -276,7 +288,7 @@ fn to_name(key: &Key) -> Outcome<String> {
 
 impl fmt::Display for EvaluationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Failure {
     pub(super) plain: Cow<'static, str>,
     /// As the server words it, where that quotes values.
     quoted: Option<Box<str>>,
+    /// A value does not fit its schema.
+    misfit: bool,
 }
 
 /// A value, or why there is none.
@@ -39,17 +41,27 @@ impl Fault {
 
     /// An error with a text of its own.
     pub(super) fn new(text: impl Into<Cow<'static, str>>) -> Self {
-        Self::Failed(Failure { plain: text.into(), quoted: None })
+        Self::Failed(Failure { plain: text.into(), quoted: None, misfit: false })
+    }
+
+    /// A value does not fit its schema.
+    pub(super) fn misfit(text: impl Into<Cow<'static, str>>) -> Self {
+        Self::Failed(Failure { plain: text.into(), quoted: None, misfit: true })
+    }
+
+    /// Whether it is because a value does not fit its schema.
+    pub(super) fn is_misfit(&self) -> bool {
+        matches!(self, Self::Failed(failure) if failure.misfit)
     }
 
     /// An error with a fixed text.
     pub(super) const fn fixed(text: &'static str) -> Self {
-        Self::Failed(Failure { plain: Cow::Borrowed(text), quoted: None })
+        Self::Failed(Failure { plain: Cow::Borrowed(text), quoted: None, misfit: false })
     }
 
     /// An error whose words in the server quote values; `plain` does not.
     pub(super) fn quoting(plain: &'static str, quoted: impl Into<Box<str>>) -> Self {
-        Self::Failed(Failure { plain: Cow::Borrowed(plain), quoted: Some(quoted.into()) })
+        Self::Failed(Failure { plain: Cow::Borrowed(plain), quoted: Some(quoted.into()), misfit: false })
     }
 }
 

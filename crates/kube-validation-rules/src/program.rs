@@ -93,7 +93,22 @@ impl Program {
         budget: i64,
         findings: &mut Vec<Finding>,
     ) -> i64 {
-        let mut run = Run { base, budget, findings };
+        self.run(value, old, Run { base, budget, findings, misfits: None })
+    }
+
+    /// The same for a value that need not fit its schema: rules that fail because of that are in `misfits`, apart from all others.
+    pub fn validate_any(
+        &self,
+        value: &Json,
+        old: Option<&Json>,
+        budget: i64,
+        findings: &mut Vec<Finding>,
+        misfits: &mut Vec<Finding>,
+    ) -> i64 {
+        self.run(value, old, Run { base: "", budget, findings, misfits: Some(misfits) })
+    }
+
+    fn run(&self, value: &Json, old: Option<&Json>, mut run: Run<'_>) -> i64 {
         run.validate(&self.rules, Some(&self.node), &Trail::ROOT, value, old);
         run.budget
     }
@@ -242,6 +257,8 @@ struct Run<'a> {
     base: &'a str,
     budget: i64,
     findings: &'a mut Vec<Finding>,
+    /// Where rules are reported that met a value which does not fit its schema; none for among the others.
+    misfits: Option<&'a mut Vec<Finding>>,
 }
 
 impl Run<'_> {
@@ -383,7 +400,16 @@ impl Run<'_> {
                 place,
                 format!("'{fault}': no further validation rules will be run due to call cost exceeds limit for rule: {name}"),
             ),
-            Err(fault) => self.report(place, asked(), format!("{fault} evaluating rule: {name}")),
+            Err(fault) => {
+                let detail = format!("{fault} evaluating rule: {name}");
+                match &mut self.misfits {
+                    Some(misfits) if fault.is_misfit() => {
+                        let field = field_path::render(self.base, place);
+                        misfits.push(Finding::new(Kind::Invalid, field, detail).asking(asked()));
+                    }
+                    _ => self.report(place, asked(), detail),
+                }
+            }
         }
     }
 

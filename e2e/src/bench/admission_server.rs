@@ -14,8 +14,11 @@ use anyhow::{Context, Result, ensure};
 use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
+use etch::domain::admission::{KEY_BYTES, PathKey};
 use etch::metrics::Metrics;
-use etch::server::admission::{AdmissionHandler, Certificates, References, Served, ServedSchemas, serve};
+use etch::server::admission::{
+    AcceptedKeys, AdmissionHandler, Certificates, References, Served, ServedSchemas, serve,
+};
 use etch::source;
 use futures::FutureExt;
 use http_body_util::{BodyExt, Full};
@@ -139,13 +142,20 @@ pub async fn serve_side(side: Side) -> Result<()> {
         let _ = writeln!(output);
     };
     let printed = std::sync::Once::new();
+    let keys = AcceptedKeys::default();
+    keys.set(&[key()]);
     let over = async {
         drop(spawn_blocking(|| io::stdin().lock().read_to_end(&mut Vec::new())).await);
     };
     tokio::select! {
-        () = serve(listener, tls, router, over) => Ok(()),
+        () = serve(listener, tls, router, keys, over) => Ok(()),
         never = certificates.follow_folder(folder.path().to_owned(), || printed.call_once(print)) => match never {},
     }
+}
+
+/// What both paths begin with.
+fn key() -> PathKey {
+    PathKey::new([7; KEY_BYTES])
 }
 
 /// The admission server with the schema for AWS.
@@ -285,7 +295,8 @@ async fn connect(address: &Address) -> Result<Client> {
 /// Asks for defaults and for a verdict, in turn, as an API server does for each object.
 async fn ask(client: &mut Client, body: &Bytes, number: u64) -> Result<()> {
     let path = if number.is_multiple_of(2) { "mutate" } else { "validate" };
-    let request = http::Request::post(format!("https://localhost/{path}/aws"))
+    let key = key();
+    let request = http::Request::post(format!("https://localhost/{}/{path}/aws", key.as_str()))
         .header("content-type", "application/json")
         .header("content-length", body.len())
         .body(Full::new(body.clone()))?;

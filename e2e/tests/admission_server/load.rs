@@ -10,10 +10,12 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Answer, Cluster, GUARD, eventually};
 use k8s_openapi::ByteString;
 use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
@@ -87,8 +89,18 @@ fn is_late(answer: &Answer) -> bool {
     late.iter().any(|words| message.contains(words))
 }
 
+/// Sends an empty object to a path over HTTP/1.1; everything that comes back.
+pub(crate) async fn post(cluster: &Cluster, address: SocketAddr, path: &str) -> Result<String> {
+    let mut stream = connect(cluster, address).await?;
+    let head = "Host: etch\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 2";
+    stream.write_all(format!("POST {path} HTTP/1.1\r\n{head}\r\n\r\n{{}}").as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
+}
+
 /// Connects as an API server does that knows the webhooks as they are now.
-async fn connect(cluster: &Cluster, address: SocketAddr) -> Result<()> {
+async fn connect(cluster: &Cluster, address: SocketAddr) -> Result<TlsStream<TcpStream>> {
     let webhooks = cluster.get(WEBHOOKS[1]).await?["webhooks"].take();
     let bundle: ByteString = serde_json::from_value(webhooks[0]["clientConfig"]["caBundle"].clone())?;
     let mut roots = RootCertStore::empty();
@@ -99,7 +111,7 @@ async fn connect(cluster: &Cluster, address: SocketAddr) -> Result<()> {
     let stream = TcpStream::connect(address).await?;
     let connector = TlsConnector::from(Arc::new(config));
     let name = ServerName::IpAddress(address.ip().into());
-    connector.connect(name, stream).await.context("a connection by who trusts the webhooks").map(drop)
+    connector.connect(name, stream).await.context("a connection by who trusts the webhooks")
 }
 
 /// What a Secret holds under a key.

@@ -20,7 +20,7 @@ use e2e::install::{kustomize, root};
 use e2e::operator::{Operator, binary};
 use e2e::permissions::{Differences, compare, granted, used};
 use e2e::scene::NAMESPACE;
-use etch::domain::admission::{Declaration, Endpoint, Injection, configurations, is_applied};
+use etch::domain::admission::{Declaration, Endpoint, Injection, KeyRing, configurations, is_applied};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::{Value, json};
 use stage::{Stage, apply_schema, condition, infrastructure, schema};
@@ -46,6 +46,7 @@ async fn machines_get_defaults_and_verdicts_while_the_operator_is_there() -> Res
     nothing_is_left_to_apply(&stage).await?;
 
     every_field_is_named(cluster).await?;
+    who_has_no_key_learns_nothing(&stage, &operator).await?;
     defaults_are_stored(cluster, "good", "demo-1").await?;
     an_old_machine_is_left_in_peace(cluster).await?;
     secrets_are_looked_up(&stage).await?;
@@ -75,6 +76,7 @@ async fn machines_get_defaults_and_verdicts_while_the_operator_is_there() -> Res
     operator.resume().await?;
     operator.stop().await?;
     cluster.create(MACHINES, "author", &machine("meanwhile", bad())).await?;
+    who_must_be_answered_sees_the_url(cluster).await?;
     a_wrong_certificate_fails_nothing(&stage).await?;
 
     // One fact switches from provider to provider.
@@ -103,10 +105,47 @@ async fn nothing_is_left_to_apply(stage: &Stage) -> Result<()> {
     let endpoint =
         Endpoint { namespace: NAMESPACE.to_owned(), url: Some(stage.serving.url()), inject: Injection::None };
     let authority = fs::read(stage.serving.certificates.join("ca.crt"))?;
-    let bodies = configurations([("machine-api-aws", &declared)], true, &endpoint, Some(&authority));
-    for (path, body) in WEBHOOKS.into_iter().zip(bodies) {
-        let found = cluster.get(path).await?;
+    let found = [cluster.get(WEBHOOKS[0]).await?, cluster.get(WEBHOOKS[1]).await?];
+    let now = k8s_openapi::jiff::Timestamp::now();
+    let keys = KeyRing::next(found.each_ref().map(Some), now, || unreachable!("there is a key"));
+    let bodies = configurations([("machine-api-aws", &declared)], true, &endpoint, Some(&authority), &keys);
+    for (body, found) in bodies.into_iter().zip(found) {
         ensure!(is_applied(&body, &found), "{body:#} should be in {found:#}");
+    }
+    Ok(())
+}
+
+/// Whoever reaches the port gets nothing from it; and the key that API servers have is not in the log.
+async fn who_has_no_key_learns_nothing(stage: &Stage, operator: &Operator) -> Result<()> {
+    let cluster = &stage.scene.cluster;
+    for path in ["/mutate/machine-api-aws", "/validate/machine-api-aws", "/validate", "/guard"] {
+        let answer = load::post(cluster, stage.serving.address, path).await?;
+        ensure!(answer.starts_with("HTTP/1.1 404 ") && answer.ends_with("\r\n\r\n"), "{path}: {answer}");
+    }
+    let found = cluster.get(WEBHOOKS[1]).await?;
+    let url = found["webhooks"][0]["clientConfig"]["url"].as_str().context("a URL")?;
+    let key = url.split('/').nth(3).context("a key")?;
+    ensure!(key.len() == 64, "{url}");
+    let answer = load::post(cluster, stage.serving.address, &format!("/{key}/validate")).await?;
+    ensure!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    ensure!(!operator.log()?.contains(key), "the key is in the log");
+    Ok(())
+}
+
+/// With `failurePolicy: Fail` the API server shows authors the URL that it could not reach, and so the key: see docs/security.md.
+async fn who_must_be_answered_sees_the_url(cluster: &Cluster) -> Result<()> {
+    for (policy, code) in [("Fail", 500), ("Ignore", 201)] {
+        let mut found = cluster.get(WEBHOOKS[1]).await?;
+        let url = found["webhooks"][0]["clientConfig"]["url"].as_str().context("a URL")?.to_owned();
+        found["webhooks"][0]["failurePolicy"] = json!(policy);
+        let body = serde_json::to_vec(&found)?;
+        cluster.send("PUT", WEBHOOKS[1], "application/json", body).await?.ok()?;
+        eventually(GUARD, policy, async || {
+            let answer = dry(cluster, &machine("x", bad())).await?;
+            let shows = answer.body["message"].as_str().is_some_and(|message| message.contains(&url));
+            Ok((answer.code == code && shows == (code == 500)).then_some(()))
+        })
+        .await?;
     }
     Ok(())
 }

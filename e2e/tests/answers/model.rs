@@ -128,7 +128,7 @@ fn below<'a>(schema: &'a Value, name: &str) -> &'a Value {
 }
 
 /// Takes out what a schema does not know.
-fn prune(schema: &Value, value: &mut Value, path: &str, gone: &mut Vec<String>) {
+pub(crate) fn prune(schema: &Value, value: &mut Value, path: &str, gone: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             let known: Map<_, _> = std::mem::take(fields)
@@ -175,7 +175,7 @@ pub(crate) fn fill(schema: &Value, value: &mut Value) {
 }
 
 /// The topmost places of `whole` that `part` does not have.
-fn lacking(schema: &Value, whole: &Value, part: &Value, path: &str, found: &mut Vec<String>) {
+pub(crate) fn lacking(schema: &Value, whole: &Value, part: &Value, path: &str, found: &mut Vec<String>) {
     match whole {
         Value::Object(fields) => {
             for (name, whole) in fields {

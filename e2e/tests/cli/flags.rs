@@ -90,7 +90,7 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
             ("missing.yaml", "missing.yaml"),
             ("deployment.yaml", "deployment.yaml"),
             ("nonsense.yaml", "nonsense.yaml"),
-            ("schemeless.yaml", "names the server \"127.0.0.1:1\", which is not a URL"),
+            ("schemeless.yaml", "the cluster's server in the kubeconfig is not a URL"),
         ],
         "context" => &[("nobody", "cannot use the kubeconfig context \"nobody\"")],
         "certificate" => &[

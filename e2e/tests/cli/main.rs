@@ -7,6 +7,7 @@ mod examples;
 mod fill;
 mod flags;
 mod garbage;
+mod leaks;
 mod lint;
 mod lint_go;
 mod process;

@@ -90,7 +90,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
         "kubectl -n etch-system patch secret etch-admission-certificates --type=merge --patch '{\"data\":{\"ca.key\":null}}'",
         Left(SERVED_ELSEWHERE),
     ),
-    ("etch rbac provider.yaml --name etch-provider | kubectl apply -f -", Left("there is no such file")),
+    ("etch rbac provider.yaml | kubectl apply -f -", Left("there is no such file")),
     ("kubectl get embeddedschemas", Left(SERVED_ELSEWHERE)),
     (
         "kubectl annotate embeddedschema example-provider etch-operator.io/look-again=\"$(date)\" --overwrite",
@@ -147,7 +147,10 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ),
     ("kubectl delete -f config/crd/crds.yaml", Left("it follows `helm uninstall`, on a cluster of its own")),
     ("etch impact --fail-on", Left("a mention, without what it would be run with")),
-    ("kubectl delete clusterrole etch-crds", WELL),
+    ("kubectl delete clusterroles --selector=etch-operator.io/aggregate-to-etch=true", WELL),
+    ("kubectl delete clusterroles,clusterrolebindings etch-admission --ignore-not-found", WELL),
+    ("kubectl apply -k config/status-guard", WELL),
+    ("kubectl delete -k config/status-guard --ignore-not-found", WELL),
     // runbook
     ("kubectl -n etch-system describe certificate etch-admission", Left("it needs cert-manager")),
     ("kubectl get crd NAME -o jsonpath='{.status.conditions[?(@.type==\"DefaultsPersisted\")]}'", WELL),

@@ -7,6 +7,8 @@ mod applying;
 mod cluster;
 mod crds;
 mod following;
+mod legacy;
+mod mutating;
 mod owners;
 mod publishing;
 mod reading;
@@ -54,6 +56,8 @@ fn main() -> Result<ExitCode> {
         publishing::ROWS,
         refusals::ROWS,
         following::ROWS,
+        legacy::ROWS,
+        mutating::ROWS,
     ];
     let trials = rows.into_iter().flatten().map(|row| {
         let (runtime, cluster) = (runtime.handle().clone(), Arc::clone(&cluster));

@@ -1,7 +1,7 @@
 //! CRDs that are odd in themselves: not structural, without conditions, going away, coming back as something else.
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Patch, crd, eventually};
+use e2e::cluster::{CRDS, Condition, Patch, crd, eventually};
 use e2e::webhook::Webhook;
 use serde_json::{Value, json};
 
@@ -12,6 +12,7 @@ const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
 cases![
     not_structural,
+    unknown_fields_kept_without_a_default,
     without_conditions,
     being_deleted,
     recreated_with_another_scope,
@@ -51,15 +52,25 @@ async fn not_structural(stage: &Stage, name: &'static str) -> Result<()> {
         let violation = violation.trim_start_matches("spec.");
         ensure!(ours.message.contains(violation), "{violation:?} is missing: {}", ours.message);
     }
-    widgets.persisted("NonStructural", SOON).await?;
+    // The server fills in the default all the same (fact D12).
+    let persisted = eventually(SOON, "the widget is counted", async || {
+        let condition = widgets.cluster.condition(&widgets.crd(), "DefaultsPersisted").await?;
+        let is_counted = |condition: &Condition| condition.message.contains("default/widget");
+        Ok(condition.filter(|condition| condition.reason == "NonStructural").filter(is_counted))
+    })
+    .await?;
+    ensure!(persisted.status == "False", "{persisted:?}");
+    ensure!(
+        persisted.message.starts_with("0 of 1 object stores its defaults; 1 with defaults"),
+        "{persisted:?}"
+    );
+    ensure!(widgets.cluster.get(&widgets.path("widget")).await?["spec"]["size"] == 3);
     stage.scene.barrier().await?;
     let still = widgets.cluster.condition(&widgets.crd(), "NonStructuralSchema").await?;
     ensure!(still.as_ref() == Some(&servers), "{still:?}");
     ensure!(widgets.raw("widget").await? == object);
-    let writes = stage.scene.requests(|event| {
-        event["objectRef"]["apiGroup"] == widgets.group.as_str() && event["verb"] != "watch"
-    })?;
-    ensure!(writes.is_empty(), "{writes:?}");
+    let writes = stage.scene.requests_to(&widgets.group, &["patch", "update", "create", "delete"])?;
+    ensure!(writes == 0, "{writes} writes of an object whose schema is not structural");
 
     // Put right, it is like any other.
     let right = crd(&widgets.group, "Widget", &[("v1", true, defaulted())]);
@@ -68,6 +79,28 @@ async fn not_structural(stage: &Stage, name: &'static str) -> Result<()> {
     widgets.cluster.patch(&path, Patch::Merge, "author", &right).await?.ok()?;
     widgets.persisted("AllPersisted", SOON).await?;
     ensure!(widgets.is_stored("widget").await?);
+    Ok(())
+}
+
+async fn unknown_fields_kept_without_a_default(stage: &Stage, name: &'static str) -> Result<()> {
+    let widgets = stage.widgets(name).await?;
+    widgets.define(plain()).await?;
+    widgets.create("widget").await?;
+    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{}", widgets.crd());
+    let (bytes, _) = widgets.cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
+    let mut legacy: Value = serde_json::from_slice(&bytes)?;
+    legacy["spec"]["preserveUnknownFields"] = json!(true);
+    let generation = legacy["metadata"]["generation"].as_i64().context("a generation")?;
+    legacy["metadata"]["generation"] = json!(generation + 1);
+    widgets.cluster.etcd().put(&key, &serde_json::to_vec(&legacy)?).await?;
+    let ours = eventually(SOON, "NonStructural", async || {
+        let condition = widgets.cluster.condition(&widgets.crd(), "NonStructural").await?;
+        Ok(condition.filter(|condition| condition.status == "True"))
+    })
+    .await?;
+    ensure!(ours.message.contains("spec.preserveUnknownFields"), "{}", ours.message);
+    let persisted = widgets.persisted("NoDefaults", SOON).await?;
+    ensure!(persisted.status == "True", "{persisted:?}");
     Ok(())
 }
 
@@ -106,7 +139,11 @@ async fn being_deleted(stage: &Stage, name: &'static str) -> Result<()> {
     let writes = stage.scene.requests_to(&widgets.group, &["patch", "update", "create", "delete"])?;
     ensure!(writes == 0, "{writes} writes of an object whose CRD is being deleted");
     let requests = widgets.requests()?;
-    ensure!(widgets.cluster.condition(&widgets.crd(), "DefaultsPersisted").await?.is_none());
+    let condition = widgets.cluster.condition(&widgets.crd(), "DefaultsPersisted").await?;
+    ensure!(
+        condition.is_none_or(|condition| condition.reason == "NoDefaults"),
+        "from before it was upgraded"
+    );
     let free = json!({ "metadata": { "finalizers": null } });
     widgets.cluster.patch(&widgets.path("stuck"), Patch::Merge, "owner", &free).await?.ok()?;
     eventually(SOON, "the CRD is gone", async || Ok(widgets.cluster.get(&crd).await.is_err().then_some(())))

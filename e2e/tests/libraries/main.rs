@@ -2,6 +2,7 @@
 //! It must not test what they do.
 
 mod imports;
+mod proofs;
 
 use std::collections::BTreeSet;
 use std::fs;

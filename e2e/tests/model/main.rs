@@ -7,6 +7,7 @@
 mod conform;
 mod fields;
 mod laws;
+mod matrix;
 mod operator;
 mod parts;
 mod rest;

@@ -23,6 +23,7 @@ impl System {
             (other.compiled().digest(), &other.storage().name)
                 == (crd.compiled().digest(), &crd.storage().name)
         };
+        let disagreed = |generation: u8| releases[generation as usize].crd.versions_disagree();
         let fresh = Known { versions_disagree: crd.versions_disagree(), ..Known::default() };
         let report = state.report.filter(|_| !forgets);
         let (mut known, report) = match report {
@@ -30,10 +31,14 @@ impl System {
                 let known = Known {
                     through: report.through,
                     excepted: report.excepted,
-                    versions_disagree: crd.versions_disagree() || release > report.generation + 1,
+                    versions_disagree: crd.versions_disagree()
+                        || release > report.generation + 1
+                        || disagreed(report.generation),
                     servers_lag: false,
                 };
-                (if report.through.is_some() { known } else { fresh }, report)
+                let may_drop_by_lag = !crd.versions_disagree() && known.versions_disagree;
+                let verify = report.verify || may_drop_by_lag && crd.compiled().has_defaults();
+                (if report.through.is_some() { known } else { fresh }, Report { verify, ..report })
             }
             report => {
                 let mut previous: Vec<PastReport> =
@@ -313,7 +318,8 @@ impl System {
             return;
         }
         let is_same = state.report.is_some_and(|report| report.excepted == task.known.excepted);
-        let is_unchanged = task.covered.is_some() && !task.verifies && !asked && is_same;
+        let is_current = state.report.is_some_and(|report| report.generation == task.release);
+        let is_unchanged = task.covered.is_some() && is_current && !task.verifies && !asked && is_same;
         if is_unchanged || keeps {
             task.known.through = task.covered;
         }

@@ -263,11 +263,11 @@ impl Parts {
         };
         let changes = self.changes(world, release, &past);
         let plan = match is_stored {
-            true => Plan::Stored,
+            true => Plan::Stored(etch::domain::plan::Proof::UnchangedSincePass),
             false => decide(&object, crd, &terms, &record),
         };
         let may_follow = match &plan {
-            Plan::Stored => true,
+            Plan::Stored(_) => true,
             Plan::Write(write) => write.strategy != Strategy::Rewrite,
             Plan::Skip(_) | Plan::Hold(_) => false,
         };
@@ -280,7 +280,7 @@ impl Parts {
         };
         let refused = refused.map(|id| self.writes.get(id));
         let write = match (refused, plan) {
-            (_, Plan::Stored) => return Planned::Stored,
+            (_, Plan::Stored(_)) => return Planned::Stored,
             (_, Plan::Skip(_)) => return Planned::Skip,
             (_, Plan::Hold(_)) => return Planned::Hold,
             (Some(refused), Plan::Write(_)) => rewritten(&object, crd, &terms, &refused.0),
@@ -399,13 +399,17 @@ impl Parts {
             Answer::Refused(_) => None,
         });
         match outcome {
-            Outcome::Written { resource_version } => {
+            Outcome::Written { resource_version, .. } => {
                 End::Written(resource_version.parse().expect("the model's versions are numbers"))
             }
             Outcome::Followed(_) => End::Followed(last.expect("it was answered with an object")),
-            Outcome::AlreadyStored => End::AlreadyStored,
+            Outcome::AlreadyStored(_) => End::AlreadyStored,
             Outcome::Gone => End::Gone,
-            Outcome::Conflict | Outcome::Harmful { .. } => End::Again,
+            // The task reads the CRD again, and then the object.
+            Outcome::Conflict
+            | Outcome::Harmful { .. }
+            | Outcome::FieldsDropped { .. }
+            | Outcome::CrdChanged => End::Again,
             Outcome::Unproved => End::Unproved,
             Outcome::Altered => End::Altered,
             Outcome::Mutated { .. } => unreachable!("the model has no admission"),

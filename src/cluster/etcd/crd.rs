@@ -8,9 +8,9 @@ use crate::domain::json::Json;
 /// Brings a stored CRD into the form of `apiextensions.k8s.io/v1`.
 ///
 /// Servers store CRDs as `v1beta1` (fact R7), where one schema for all versions stands beside them, and a CRD may name its only
-/// version by itself.
+/// version by itself. One that does not say otherwise keeps unknown fields there.
 ///
-/// Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/conversion.go`.
+/// Source: apiextensions-apiserver `pkg/apis/apiextensions/{v1/conversion,v1beta1/defaults}.go`.
 pub fn definition(mut stored: Json) -> Json {
     let is_old = stored.get("apiVersion").is_some_and(|version| version == "apiextensions.k8s.io/v1beta1");
     if !is_old {
@@ -18,6 +18,11 @@ pub fn definition(mut stored: Json) -> Json {
     }
     stored["apiVersion"] = Value::from("apiextensions.k8s.io/v1");
     let Some(spec) = stored.get_mut("spec").and_then(Value::as_object_mut) else { return stored };
+    // At `v1beta1` it is the default.
+    let preserves = spec.entry("preserveUnknownFields").or_insert(Value::Null);
+    if preserves.is_null() {
+        *preserves = Value::Bool(true);
+    }
     let shared = spec.remove("validation").filter(|validation| !validation.is_null());
     let only = spec.remove("version").filter(|version| version.as_str().is_some_and(|name| !name.is_empty()));
     let versions = spec.entry("versions").or_insert_with(|| json!([]));
@@ -45,13 +50,13 @@ mod tests {
         let stored = json!({
             "apiVersion": "apiextensions.k8s.io/v1beta1",
             "spec": {
-                "version": "v1beta1", "validation": { "openAPIV3Schema": { "type": "object" } },
+                "version": "v1beta1", "preserveUnknownFields": false, "validation": { "openAPIV3Schema": { "type": "object" } },
                 "versions": [{ "name": "v1beta1" }, { "name": "v1", "schema": { "openAPIV3Schema": {} } }],
             },
         });
         let expected = json!({
             "apiVersion": "apiextensions.k8s.io/v1",
-            "spec": { "versions": [
+            "spec": { "preserveUnknownFields": false, "versions": [
                 { "name": "v1beta1", "schema": { "openAPIV3Schema": { "type": "object" } } },
                 { "name": "v1", "schema": { "openAPIV3Schema": {} } },
             ] },
@@ -60,6 +65,7 @@ mod tests {
         assert_eq!(*definition(expected.clone().into()), expected);
         let single = json!({ "apiVersion": "apiextensions.k8s.io/v1beta1", "spec": { "version": "v1" } });
         let versions = json!([{ "name": "v1", "served": true, "storage": true }]);
-        assert_eq!(definition(single.into())["spec"]["versions"], versions);
+        let single = definition(single.into());
+        assert_eq!(single["spec"], json!({ "preserveUnknownFields": true, "versions": versions }));
     }
 }

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::{Endpoint, RawValue};
 use crate::cluster::PAGE_SIZE;
+use crate::cluster::credentials::{authentication, of_client, of_kubeconfig};
 
 /// How long a page may take.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -156,10 +157,9 @@ impl Etcd {
         let tls = [&target.cacert, &target.cert, &target.key].into_iter().any(Option::is_some);
         for endpoint in &target.endpoints {
             let endpoint = &endpoint.url(tls);
-            let refused =
-                |error: Unusable| EtcdError::Target { endpoint: endpoint.clone(), cause: whole(&*error) };
+            let refused = |cause: String| EtcdError::Target { endpoint: endpoint.clone(), cause };
             let config = config(endpoint, target).await.map_err(refused)?;
-            let client = kube::Client::try_from(config).map_err(|error| refused(error.into()))?;
+            let client = kube::Client::try_from(config).map_err(|error| refused(of_client(&error)))?;
             members.push((endpoint.clone(), client));
         }
         Ok(Self { members })
@@ -272,20 +272,11 @@ async fn range(endpoint: &str, client: &kube::Client, body: Vec<u8>) -> Result<V
     })
 }
 
-/// The texts of an error and of its sources, each once.
-fn whole(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = String::new();
-    for error in std::iter::successors(Some(error), |error| error.source()) {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = if text.is_empty() { more } else { format!("{text}: {more}") };
-        }
-    }
-    text
-}
-
 /// What an error comes from in the end.
 fn lowest(error: &(dyn std::error::Error + 'static)) -> String {
+    if let Some(reason) = authentication(error) {
+        return reason.to_owned();
+    }
     let last = std::iter::successors(Some(error), |error| error.source()).last();
     last.unwrap_or(error).to_string()
 }
@@ -319,7 +310,7 @@ fn hint(endpoint: &str, code: u16) -> &'static str {
 }
 
 /// The client is that of API servers, so the target has the form of a kubeconfig.
-async fn config(endpoint: &str, target: &EtcdTarget) -> Result<Config, Unusable> {
+async fn config(endpoint: &str, target: &EtcdTarget) -> Result<Config, String> {
     let kubeconfig: Kubeconfig = serde_json::from_value(json!({
         "clusters": [{
             "name": "etcd",
@@ -331,8 +322,11 @@ async fn config(endpoint: &str, target: &EtcdTarget) -> Result<Config, Unusable>
         }],
         "contexts": [{ "name": "etcd", "context": { "cluster": "etcd", "user": "etcd" } }],
         "current-context": "etcd",
-    }))?;
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    }))
+    .map_err(|_| "the endpoint or a file's path is not text in UTF-8".to_owned())?;
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+    let mut config = config.map_err(|error| of_kubeconfig(&error))?;
     config.default_retry = false;
     config.connect_timeout = Some(Duration::from_secs(5));
     config.read_timeout = None;
@@ -372,14 +366,5 @@ mod tests {
         let silent =
             EtcdError::TimedOut { endpoint: "https://e:1".to_owned(), limit: CHECK_DEADLINE }.to_string();
         assert!(silent.contains("within 20 s; it may require another client certificate"), "{silent}");
-    }
-
-    #[test]
-    fn what_an_error_says_is_said_once() {
-        #[derive(Debug, thiserror::Error)]
-        #[error("above: {0}")]
-        struct Above(#[source] std::io::Error);
-        let error = Above(std::io::Error::other("below"));
-        assert_eq!((lowest(&error), whole(&error)), ("below".to_owned(), "above: below".to_owned()));
     }
 }

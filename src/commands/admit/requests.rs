@@ -51,14 +51,16 @@ impl Asked {
             };
             secrets = match fields.remove("secrets") {
                 Some(Value::Null) | None => None,
-                Some(names) => Some(serde_json::from_value(names).context("secrets is not a list of names")?),
+                Some(names) => {
+                    Some(serde_json::from_value(names).ok().context("secrets is not a list of names")?)
+                }
             };
         }
         let operation = match fields.remove("operation") {
             Some(Value::Null) | None => None,
-            Some(operation) => {
-                Some(serde_json::from_value(operation).context("operation is neither CREATE nor UPDATE")?)
-            }
+            Some(operation) => Some(
+                serde_json::from_value(operation).ok().context("operation is neither CREATE nor UPDATE")?,
+            ),
         };
         let mut taken = |name: &str| fields.remove(name).filter(|value| !value.is_null());
         let object = taken("object").context("has no object")?;

@@ -27,6 +27,8 @@ pub(super) struct Audited {
     pub(super) rules: Rules,
     /// The changed defaults whose old values are still to be looked for.
     pub(super) due: Option<PendingChanges>,
+    /// Why its schema is not structural, where it is not: the operator writes none of its objects.
+    pub(super) non_structural: Option<String>,
 }
 
 /// An object that is not, or not for certain, as it should be.
@@ -132,6 +134,9 @@ impl Audited {
             document["details"] =
                 self.details.iter().map(|(identity, detail)| detail.document(identity)).collect();
         }
+        if let Some(violations) = &self.non_structural {
+            document["nonStructural"] = Value::from(violations.as_str());
+        }
         if let Some(error) = &self.error {
             document["error"] = Value::from(error.as_str());
         }
@@ -166,7 +171,7 @@ impl Detail {
                 "reason": held.reason.as_str(), "paths": texts(&held.paths),
                 "broken": held.broken.iter().map(ToString::to_string).collect::<Vec<_>>(),
             })),
-            "ignored": *skipped == Some(Skip::Ignored),
+            "ignored": skipped.is_some_and(Skip::is_by_annotation),
             "terminating": *skipped == Some(Skip::Terminating),
             "follows": texts(follows),
             "hidden": texts(hidden),
@@ -179,6 +184,7 @@ impl Detail {
 pub(crate) fn why_skipped(why: Skip) -> &'static str {
     match why {
         Skip::Ignored => "ignored by annotation",
+        Skip::IgnoredUnclear => "ignored by annotation, whose value is neither \"true\" nor \"false\"",
         Skip::Terminating => "being deleted",
     }
 }

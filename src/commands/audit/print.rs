@@ -54,7 +54,7 @@ pub(super) fn table(
             count(ignored, Tone::Warning),
             count(terminating, Tone::Warning),
             count(unreadable, Tone::Warning),
-            Cell::new(audited.error.as_deref().unwrap_or_default(), Tone::Bad),
+            note(audited),
         ]);
     }
     table.write(out, style)?;
@@ -79,6 +79,15 @@ pub(super) fn table(
     }
     let read = all.iter().filter(|audited| !audited.is_nothing());
     write_all(out, read.map(|audited| (audited.crd.as_str(), &audited.rules)))
+}
+
+/// What failed, or why the operator writes no object of the CRD, whatever its policy says.
+fn note(audited: &Audited) -> Cell {
+    match (&audited.error, &audited.non_structural) {
+        (Some(error), _) => Cell::new(error.as_str(), Tone::Bad),
+        (None, Some(_)) => Cell::new("not structural, so Etch writes none", Tone::Warning),
+        (None, None) => Cell::default(),
+    }
 }
 
 fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io::Result<()> {

@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 
 use etch::cluster::etcd::decode;
 use etch::domain::crd::Crd;
-use etch::domain::impact::{Counted, Effect, Kind, Problem, SchemaChanges, Tally, Upgrade, compare};
+use etch::domain::impact::{Counted, Effect, Kind, Problem, SchemaChanges, Tally, Upgrade, compare_crds};
 use etch::domain::lint::Finding;
 use etch::domain::object::{Identity, Object};
 use etch::domain::plan::Skip;
-use etch::domain::schema::Schema;
 
 use crate::commands::policy::Rules;
 use crate::commands::sample::Sample;
@@ -43,9 +42,7 @@ pub(super) struct Detail {
 
 impl CrdImpact {
     pub(super) fn new(name: &str, old: Option<&Crd>, new: &Crd, limit: Option<usize>, rules: Rules) -> Self {
-        let nothing = Schema::default();
-        let old_schema = old.map_or(&nothing, |old| &old.storage().schema);
-        let schemas = compare(old_schema, &new.storage().schema);
+        let schemas = compare_crds(old, new);
         Self {
             crd: name.to_owned(),
             old_version: old.map(|old| old.storage().name.clone()),

@@ -24,7 +24,7 @@ pub(super) fn document(all: &[CrdImpact], scope: &Scope) -> Value {
 }
 
 fn crd(impact: &CrdImpact) -> Value {
-    let SchemaChanges { defaults_added, defaults_changed, defaults_removed, fields_removed } =
+    let SchemaChanges { defaults_added, defaults_changed, defaults_removed, fields_removed, unknown_removed } =
         &impact.schemas;
     let Counts {
         total,
@@ -52,6 +52,7 @@ fn crd(impact: &CrdImpact) -> Value {
         }),
         "defaultsRemoved": list(defaults_removed, |(path, old)| json!({ "path": path.to_string(), "old": old })),
         "fieldsRemoved": texts(fields_removed),
+        "unknownFieldsRemoved": texts(unknown_removed),
         "objects": {
             "total": total, "gaining": gaining, "changing": changing, "losing": losing,
             "hidden": hidden, "following": following, "dropped": dropped, "held": held, "invalid": invalid, "protectedByPersist": protected,
@@ -75,7 +76,7 @@ fn crd(impact: &CrdImpact) -> Value {
                     "namespace": identity.namespace,
                     "name": identity.name,
                     "exact": exact,
-                    "ignored": *skipped == Some(Skip::Ignored),
+                    "ignored": skipped.is_some_and(Skip::is_by_annotation),
                     "terminating": *skipped == Some(Skip::Terminating),
                     "kinds": words(&effect.kinds()),
                     "appears": texts(appears),
@@ -171,6 +172,9 @@ fn schemas(out: &mut dyn Write, style: &Style, changes: &SchemaChanges) -> io::R
     }
     for path in &changes.fields_removed {
         table.row([Cell::new("field removed", Tone::Bad), path.to_string().into()]);
+    }
+    for path in &changes.unknown_removed {
+        table.row([Cell::new("unknown fields hidden", Tone::Bad), path.to_string().into()]);
     }
     if table.is_empty() { Ok(()) } else { table.write(out, style) }
 }

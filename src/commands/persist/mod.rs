@@ -210,7 +210,9 @@ impl Persist {
         let crd = Crd::read(&document)?;
         scope::covers(&work.scope, &crd, true)?;
         if let Some(message) = judge(&document["spec"]).message() {
-            bail!("the schema is not structural, so the server applies no defaults: {message}");
+            bail!(
+                "the schema is not structural, so its objects are not written (etch audit counts them): {message}"
+            );
         }
         serves_its_objects(work.cluster, &crd).await?;
         let verbs: &[Verb] = if self.dry_run { &[Verb::List] } else { &[Verb::Get, Verb::List, Verb::Patch] };

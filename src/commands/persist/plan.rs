@@ -73,13 +73,13 @@ impl Persist {
                 counts.objects += 1;
                 let mut broken = Vec::new();
                 let (action, reason, paths) = match decide(&object, crd, &self.terms(), record) {
-                    Plan::Stored => {
+                    Plan::Stored(_) => {
                         counts.already_stored += 1;
                         continue;
                     }
                     Plan::Skip(why) => {
                         match why {
-                            Skip::Ignored => counts.ignored += 1,
+                            Skip::Ignored | Skip::IgnoredUnclear => counts.ignored += 1,
                             Skip::Terminating => counts.terminating += 1,
                         }
                         ("skip", Some(why.as_str()), Vec::new())

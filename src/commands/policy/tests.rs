@@ -88,7 +88,10 @@ fn a_file_has_policies_that_can_be_read() {
     let twice = policy("a", "{}") + &policy("a", "{}");
     for (text, error) in [
         (policy("a", "{hiddenField: Drop}"), "--policy: stdin: spec.hiddenField: unknown field"),
-        (policy("a", "{mode: Dream}"), "--policy: stdin: spec cannot be read: unknown variant `Dream`"),
+        (
+            policy("a", "{mode: Dream}"),
+            "--policy: stdin: spec.mode cannot be read: unknown value, expected one of `Persist`",
+        ),
         (policy("''", "{}"), "--policy: stdin: metadata.name is missing"),
         (twice, "--policy: stdin, document 2: DefaultsPolicy a was given before"),
         (

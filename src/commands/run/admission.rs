@@ -13,7 +13,7 @@ use etch::domain::admission::renewal::Lifetimes;
 use etch::domain::admission::{Endpoint, Injection, Lookup, SERVICE};
 use etch::server::Readiness;
 use etch::server::admission::{
-    AdmissionHandler, Certificates, Reference, References, ServedSchemas, Upgrades, serve,
+    AcceptedKeys, AdmissionHandler, Certificates, Reference, References, ServedSchemas, Upgrades, serve,
 };
 use futures::FutureExt;
 use http::Uri;
@@ -119,9 +119,10 @@ impl AdmissionFlags {
                 Inject::ServiceCa => Injection::ServiceCa,
             },
         };
-        let authority = certificates.authority();
+        let (authority, keys) = (certificates.authority(), AcceptedKeys::default());
+        let (schemas, accepted) = (serving.clone(), keys.clone());
         let admission =
-            Admission::start(cluster.clone(), serving.clone(), ready.clone(), endpoint, authority)
+            Admission::start(cluster.clone(), schemas, accepted, ready.clone(), endpoint, authority)
                 .guarding_upgrades(policies.clone())
                 .writing_at_most(max_writes_per_second);
         let (admission, presented) = match self_managed {
@@ -142,7 +143,7 @@ impl AdmissionFlags {
                 tokio::time::sleep(LINGER).await;
             }
         };
-        let server = tokio::spawn(serve(listener, tls, handler.router(), over));
+        let server = tokio::spawn(serve(listener, tls, handler.router(), keys, over));
         let (ready, folder) = (ready.clone(), self.admission_certificates.clone());
         let certificates = tokio::spawn(async move {
             let ready = || ready.has_a_certificate();

@@ -42,7 +42,11 @@ impl DedicatedRuntime {
         ready: Arc<Readiness>,
     ) -> std::io::Result<()> {
         let listener = listener.into_std()?;
-        self.spawn(async move { server::serve(TcpListener::from_std(listener)?, metrics, ready).await });
+        let listener = {
+            let _entered = self.0.as_ref().map(Runtime::enter);
+            TcpListener::from_std(listener)?
+        };
+        self.spawn(server::serve(listener, metrics, ready));
         Ok(())
     }
 

@@ -201,7 +201,7 @@ impl ExistingChecker {
         tallies: &mut BTreeMap<&str, Tally>,
     ) -> Result<(), String> {
         let stores = |schema: &CheckedSchema, tallies: &BTreeMap<&str, Tally>| {
-            tallies.get(&*schema.name).is_some_and(Tally::stores)
+            tallies.get(&*schema.name).is_some_and(|tally| tally.stores(resource))
         };
         let mut writer = None;
         let mut scan = Scan::new(self.cluster.clone(), resource.clone(), Scope::All);
@@ -228,7 +228,7 @@ impl ExistingChecker {
                         }
                     };
                     if let Some(tally) = tallies.get_mut(&*schema.name) {
-                        tally.add(&name, found, kept);
+                        tally.add(resource, &name, found, kept);
                     }
                 }
             }

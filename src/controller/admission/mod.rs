@@ -6,6 +6,7 @@ mod certificates;
 mod checked_schema;
 mod existing;
 mod issue;
+mod keys;
 mod persist;
 mod state;
 mod status;
@@ -34,7 +35,7 @@ use super::status::writer::now;
 use crate::cluster::{Backoff, CallError, Cluster};
 use crate::domain::admission::{Endpoint, FactObject};
 use crate::server::Readiness;
-use crate::server::admission::{Authority, Presented, ServedSchemas};
+use crate::server::admission::{AcceptedKeys, Authority, Presented, ServedSchemas};
 use certificates::{SelfManagedCertificates, Trusted};
 use existing::ExistingChecker;
 use persist::Store;
@@ -61,7 +62,9 @@ pub struct Admission {
     changes: watch::Receiver<()>,
     policies: Option<PolicyLookup>,
     max_writes_per_second: Option<u32>,
-    following: JoinHandle<()>,
+    accepted: AcceptedKeys,
+    clock: Clock,
+    following: [JoinHandle<()>; 2],
     trusted: watch::Sender<Option<Trusted>>,
     certificates: Option<SelfManagedCertificates>,
 }
@@ -72,17 +75,19 @@ type Fact = (FactObject, Option<Value>);
 impl Admission {
     /// Begins to watch, and to set what is served. `ready` is set as soon as all of it is known.
     ///
-    /// `endpoint` and `authority` are for the webhooks, should this replica lead.
+    /// `accepted` is set to the keys in the webhooks. `endpoint` and `authority` are for the webhooks, should this replica lead.
     pub fn start(
         cluster: Cluster,
         serving: ServedSchemas,
+        accepted: AcceptedKeys,
         ready: Arc<Readiness>,
         endpoint: Endpoint,
         authority: watch::Receiver<Authority>,
     ) -> Self {
         let shared = Shared::default();
         let (changed, changes) = watch::channel(());
-        let following = tokio::spawn(follow(cluster.clone(), shared.clone(), serving, ready, changed));
+        let keys = tokio::spawn(keys::follow(cluster.clone(), accepted.clone(), ready.clone()));
+        let schemas = tokio::spawn(follow(cluster.clone(), shared.clone(), serving, ready, changed));
         let trusted = watch::Sender::new(None);
         Self {
             cluster,
@@ -92,10 +97,19 @@ impl Admission {
             changes,
             policies: None,
             max_writes_per_second: None,
-            following,
+            accepted,
+            clock: Clock::default(),
+            following: [keys, schemas],
             trusted,
             certificates: None,
         }
+    }
+
+    /// Renews keys by this clock.
+    #[must_use]
+    pub fn by(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// Has Etch make the certificates itself. What they are is what the returned channel has.
@@ -217,8 +231,17 @@ impl Admission {
             Some(policies) => policies.asks_for_guard(),
             None => Some(false),
         };
-        let unserved =
-            webhooks::write(&self.cluster, declared, guard, &self.endpoint, authority.as_deref()).await?;
+        let Some(new_key) = keys::make() else {
+            return Ok(Unserved::unwritten("the system gives no random bytes for a key".to_owned()));
+        };
+        let client = webhooks::Client {
+            endpoint: &self.endpoint,
+            authority: authority.as_deref(),
+            accepted: &self.accepted,
+            now: self.clock.now(),
+            new_key,
+        };
+        let unserved = webhooks::write(&self.cluster, declared, guard, client).await?;
         if let Some(bundle) = authority {
             self.trusted.send_if_modified(|trusted| {
                 let is_new = trusted.as_ref().is_none_or(|trusted| trusted.bundle != bundle);
@@ -234,7 +257,7 @@ impl Admission {
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        self.following.abort();
+        self.following.iter().for_each(JoinHandle::abort);
     }
 }
 

@@ -10,18 +10,19 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{debug, error, info, warn};
 
 use super::checked_schema::CheckedSchema;
-use crate::cluster::{Backoff, CallError, Cluster, Pace, PaceMode};
+use crate::cluster::{Backoff, CallError, Cluster, GenerationCheck, Pace, PaceMode};
 use crate::controller::object::outcome::{counted, pressure};
 use crate::controller::policy_lookup::PolicyLookup;
+use crate::controller::spans::in_words;
 use crate::domain::admission::Lacking;
 use crate::domain::crd::{Crd, Resource};
 use crate::domain::json::copy;
 use crate::domain::object::Object;
-use crate::domain::plan::{Embedding, Outcome, Terms, Withheld, embed, harmed};
+use crate::domain::plan::{Embedding, Outcome, Terms, Withheld, Write, embed, harmed};
 
 /// How often an object is decided about again.
 const ATTEMPTS: u32 = 6;
@@ -44,6 +45,8 @@ pub(super) enum Kept {
     Skipped,
     /// A write would do harm.
     Held(Withheld),
+    /// With its defaults it would break this rule of the schema.
+    Breaks(String),
     /// It was refused, for this reason.
     Rejected(String),
     /// It could not be found out.
@@ -62,6 +65,7 @@ pub(super) struct Writer<'s> {
     store: &'s Store,
     resource: Resource,
     crd: Crd,
+    generation_check: GenerationCheck,
     /// Name and labels of the CRD: policies select by them.
     about: Value,
 }
@@ -71,6 +75,7 @@ impl Store {
     pub(super) async fn writer(&self, resource: &Resource) -> Result<Writer<'_>, Stop> {
         let unsupported = |why: String| Stop { reason: "NotSupported", message: why };
         let name = format!("{}.{}", resource.plural, resource.group);
+        let asked = Instant::now();
         let read = self.cluster.crd(&name).await.map_err(|error| Stop {
             reason: "Incomplete",
             message: format!("cannot read the CRD {name}: {error}"),
@@ -90,7 +95,8 @@ impl Store {
                 "{resource} is not at the storage version of {name}: {version}"
             )));
         }
-        let writer = Writer { store: self, resource: resource.clone(), crd, about };
+        let generation_check = GenerationCheck::new(&crd, Some(asked));
+        let writer = Writer { store: self, resource: resource.clone(), crd, generation_check, about };
         match writer.withheld() {
             Some(stop) => Err(stop),
             None => Ok(writer),
@@ -121,15 +127,17 @@ impl Writer<'_> {
                 Embedding::Skip(_) => return Ok(Kept::Skipped),
                 Embedding::Stored => return Ok(Kept::Stored),
                 Embedding::Hold(why) => return Ok(Kept::Held(why)),
-                Embedding::Write(_) if lacking.breaks => return Ok(Kept::Held(Withheld::InvalidDefaults)),
-                Embedding::Write(write) => write,
+                Embedding::Write(write) => match lacking.breaks {
+                    Some(rule) => return Ok(Kept::Breaks(rule)),
+                    None => write,
+                },
             };
             let permit = self.store.pace.admit().await;
-            let outcome = self.store.cluster.perform(&self.crd, &object, &write, &Terms::default()).await;
+            let outcome = self.perform(&object, &write).await;
             self.store.cluster.metrics().write(counted(&outcome));
             permit.finish(pressure(&outcome), None);
             let asked = match outcome {
-                Ok(Outcome::Written { resource_version }) => {
+                Ok(Outcome::Written { resource_version, .. }) => {
                     match self.proved(schema, &object, &resource_version).await? {
                         Some(kept) => return Ok(kept),
                         None => None,
@@ -147,9 +155,13 @@ impl Writer<'_> {
                 }
                 Ok(Outcome::Forbidden { verb }) => return Err(self.forbidden(verb.as_str())),
                 Ok(Outcome::OwnersLost { managers }) => return Err(owners_lost(&object, &managers)),
+                Ok(Outcome::FieldsDropped { paths }) => {
+                    return Err(fields_dropped(&object, &in_words(&paths)));
+                }
+                Ok(Outcome::CrdChanged) => return Err(crd_changed()),
                 Ok(
                     Outcome::Followed(_)
-                    | Outcome::AlreadyStored
+                    | Outcome::AlreadyStored(_)
                     | Outcome::Conflict
                     | Outcome::Unproved
                     | Outcome::Altered
@@ -165,6 +177,11 @@ impl Writer<'_> {
             }
         }
         Ok(Kept::Unknown)
+    }
+
+    async fn perform(&self, object: &Object, write: &Write) -> Result<Outcome, CallError> {
+        let Self { store, crd, generation_check, .. } = self;
+        store.cluster.perform(crd, object, write, &Terms::default(), generation_check).await
     }
 
     /// What an object lacks by a schema; none where that failed. Rules may cost some time.
@@ -233,6 +250,19 @@ fn owners_lost(object: &Object, managers: &[String]) -> Stop {
         "a write to {object} made the API server change fields of the owners {owners}; Etch writes nothing more"
     );
     Stop { reason: "OwnersLost", message }
+}
+
+fn fields_dropped(object: &Object, paths: &str) -> Stop {
+    let object = object.identity();
+    error!(%object, paths, "dropped fields that the schema no longer has");
+    let message = format!(
+        "a write to {object} made the API server drop the fields {paths}, which its schema no longer has"
+    );
+    Stop { reason: "Incomplete", message }
+}
+
+fn crd_changed() -> Stop {
+    Stop { reason: "Incomplete", message: "the CRD changed while its objects were written".to_owned() }
 }
 
 impl Store {

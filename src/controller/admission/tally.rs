@@ -1,12 +1,15 @@
 //! What was found of the objects that exist, and what became of their defaults, for one schema.
 //! It must not look at any object.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::persist::{Kept, Stop};
 use crate::api::{ExistingObjects, ObjectName, ObjectTrouble, PersistedDefaults, SETTLING};
 use crate::controller::status::writer::now;
 use crate::domain::admission::Existing;
+use crate::domain::crd::Resource;
 use crate::domain::plan::Withheld;
 
 /// How many objects are named of each kind.
@@ -42,8 +45,10 @@ struct Persist {
     held: First<ObjectTrouble>,
     rejected: First<ObjectTrouble>,
     unknown: u64,
-    /// Why nothing more is written.
+    /// Why nothing more is written at all.
     stop: Option<Stop>,
+    /// Why nothing more is written to the objects of a resource: that is no reason for those of another.
+    stopped: BTreeMap<Resource, Stop>,
 }
 
 /// A count, and the first few.
@@ -81,9 +86,11 @@ impl Tally {
         Self { persist, ..Self::default() }
     }
 
-    /// Whether defaults are to be stored now.
-    pub(super) fn stores(&self) -> bool {
-        self.persist.as_ref().is_some_and(|persist| persist.is_storing && persist.stop.is_none())
+    /// Whether defaults are to be stored now in the objects of a resource.
+    pub(super) fn stores(&self, resource: &Resource) -> bool {
+        self.persist.as_ref().is_some_and(|persist| {
+            persist.is_storing && persist.stop.is_none() && !persist.stopped.contains_key(resource)
+        })
     }
 
     /// Takes in that some objects were not seen.
@@ -92,7 +99,13 @@ impl Tally {
     }
 
     /// Takes in an object, and what became of its defaults, if they were to be stored.
-    pub(super) fn add(&mut self, name: &ObjectName, found: Existing, kept: Option<Result<Kept, Stop>>) {
+    pub(super) fn add(
+        &mut self,
+        resource: &Resource,
+        name: &ObjectName,
+        found: Existing,
+        kept: Option<Result<Kept, Stop>>,
+    ) {
         let Existing { is_denied, gains_defaults } = found;
         self.objects += 1;
         if is_denied {
@@ -111,9 +124,14 @@ impl Tally {
         match kept {
             Ok(Kept::Stored | Kept::Skipped) => {}
             Ok(Kept::Held(why)) => persist.held.add(|| trouble(why.as_str(), sentence(why))),
+            Ok(Kept::Breaks(rule)) => {
+                let why = Withheld::InvalidDefaults;
+                persist.held.add(|| trouble(why.as_str(), &format!("{}: {rule}", sentence(why))));
+            }
             Ok(Kept::Rejected(message)) => persist.rejected.add(|| trouble("Rejected", &message)),
             Ok(Kept::Unknown) => persist.unknown += 1,
-            Err(stop) => persist.stop = Some(stop),
+            Err(stop) if stop.reason == OWNERS_LOST => persist.stop = Some(stop),
+            Err(stop) => drop(persist.stopped.insert(resource.clone(), stop)),
         }
     }
 
@@ -121,7 +139,7 @@ impl Tally {
     pub(super) fn found(self, generation: i64) -> ExistingObjects {
         let Self { objects, denied, defaulted, unseen, persist } = self;
         let stored = objects - defaulted.count;
-        let persisted = persist.map(|persist| persist.found(objects, stored, unseen.is_empty()));
+        let persisted = persist.map(|persist| persist.found(objects, stored, &unseen));
         ExistingObjects {
             observed_generation: generation,
             last_looked: Some(Time(now())),
@@ -138,32 +156,38 @@ impl Tally {
 }
 
 impl Persist {
-    fn found(self, objects: u64, stored: u64, is_complete: bool) -> PersistedDefaults {
-        let Self { is_storing, held, rejected, unknown, stop } = self;
-        let counted = format!("{stored} of {objects} objects hold their defaults");
-        let first = |first: &[ObjectTrouble]| {
-            let names = first.iter().take(3).map(|trouble| {
+    fn found(self, objects: u64, stored: u64, unseen: &[String]) -> PersistedDefaults {
+        let Self { is_storing, held, rejected, unknown, stop, stopped } = self;
+        let troubled = |what: &str, all: &First<ObjectTrouble>| {
+            let names = all.first.iter().take(3).map(|trouble| {
                 let ObjectName { namespace, name, .. } = &trouble.object;
                 namespace.as_ref().map_or_else(|| name.clone(), |namespace| format!("{namespace}/{name}"))
             });
-            names.collect::<Vec<_>>().join(", ")
+            let names = names.collect::<Vec<_>>().join(", ");
+            let why = all.first.first().map_or("", |first| &*first.message);
+            format!("{} {what} ({names}), the first because: {why}", all.count)
         };
-        let (reason, message) = match stop {
-            Some(Stop { reason, message }) => (reason, format!("{counted}; {message}")),
-            None if !is_complete => (INCOMPLETE, format!("{counted} of the checked objects")),
-            None if stored < objects && !is_storing => {
-                (SETTLING, format!("{counted}; the others follow some seconds after the last change"))
-            }
-            None if unknown > 0 => (INCOMPLETE, format!("{counted}; {unknown} unknown")),
-            None if rejected.count > 0 => (
-                "ObjectsRejected",
-                format!("{counted}; {} rejected: {}", rejected.count, first(&rejected.first)),
-            ),
-            None if held.count > 0 => {
-                ("ObjectsHeld", format!("{counted}; {} held: {}", held.count, first(&held.first)))
-            }
-            None => (ALL_PERSISTED, counted),
-        };
+        // What comes first gives the reason, and everything is said.
+        let stops = stop.into_iter().chain(stopped.into_values());
+        let mut found: Vec<(&str, String)> = stops.map(|stop| (stop.reason, stop.message)).collect();
+        found.dedup();
+        if found.is_empty() && stored < objects && !is_storing {
+            found.push((SETTLING, "the others follow some seconds after the last change".to_owned()));
+        }
+        if unknown > 0 {
+            found.push((INCOMPLETE, format!("{unknown} unknown")));
+        }
+        if rejected.count > 0 {
+            found.push(("ObjectsRejected", troubled("rejected", &rejected)));
+        }
+        if held.count > 0 {
+            found.push(("ObjectsHeld", troubled("held", &held)));
+        }
+        found.extend(unseen.iter().map(|why| (INCOMPLETE, format!("not checked: {why}"))));
+        let reason = found.first().map_or(ALL_PERSISTED, |(reason, _)| *reason);
+        let counted = format!("{stored} of {objects} objects hold their defaults");
+        let sentences = std::iter::once(counted).chain(found.iter().map(|(_, sentence)| sentence.clone()));
+        let message = sentences.collect::<Vec<_>>().join("; ");
         PersistedDefaults {
             reason: reason.to_owned(),
             message,

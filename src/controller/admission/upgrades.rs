@@ -2,7 +2,7 @@
 //! It must not write anything, nor log what is found.
 //!
 //! ```text
-//! read both CRDs ─> report ─> list, page by page ─> effect of each object ─> findings ─> decision
+//! read both CRDs ─> is it the stored one ─> report ─> list, page by page ─> effect of each object ─> findings ─> decision
 //!                  `until` ends any of it: what is known by then counts
 //! ```
 
@@ -21,7 +21,7 @@ use crate::controller::prediction::{record_from_report, upgrade_under_policy};
 use crate::domain::audit::{Evidence, schema_time};
 use crate::domain::crd::{Crd, Version};
 use crate::domain::impact::Upgrade;
-use crate::domain::json::Json;
+use crate::domain::json::{Json, copy, same};
 use crate::domain::object::Object;
 use crate::domain::schema::DEEPEST;
 use crate::domain::upgrade::{
@@ -88,6 +88,7 @@ impl UpgradeGuard {
             return (unknown("too many upgrades at once"), String::new());
         };
         let uid = text(&update.old, "/metadata/uid").to_owned();
+        let old = Json::from(copy(&update.old));
         let Ok(Ok((read, digest))) =
             timeout_at(until, spawn_blocking(move || (read(&update), digest(&update.new)))).await
         else {
@@ -97,6 +98,13 @@ impl UpgradeGuard {
             Ok(crds) => crds,
             Err(why) => return (unknown(why), digest),
         };
+        match timeout_at(until, self.cluster.crd(crds.old.name())).await {
+            Ok(Ok(Some(stored))) if is_stored(&old, &stored) => {}
+            // Somebody else was first, and then the API server asks again; or nobody upgrades this CRD.
+            Ok(Ok(_)) => return (unknown("the CRD in the request is not the stored one"), digest),
+            Ok(Err(error)) => return (unknown(&unreadable(&error, "the CRD")), digest),
+            Err(_) => return late(),
+        }
         // Requests for its objects would be answered with built-in ones.
         if crds.old.is_shadowed() {
             return (Findings::default(), digest);
@@ -144,6 +152,17 @@ impl UpgradeGuard {
         let extent = why.map_or(Extent::Whole, |why| Extent::Part { why, of: progress.of.flatten() });
         progress.builder.findings(&violations, &extent)
     }
+}
+
+/// Whether a request is about the CRD as it is stored: objects are listed for that one only.
+fn is_stored(old: &Json, stored: &Json) -> bool {
+    let at = |pointer| {
+        (old.pointer(pointer).unwrap_or(&Value::Null), stored.pointer(pointer).unwrap_or(&Value::Null))
+    };
+    ["/metadata/uid", "/metadata/generation", "/spec"]
+        .map(at)
+        .into_iter()
+        .all(|(old, stored)| same(old, stored))
 }
 
 /// Reads both states of a CRD.

@@ -3,13 +3,29 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
 use super::status::Unserved;
 use crate::cluster::{CallError, Cluster, WebhookConfiguration};
-use crate::domain::admission::{Declaration, Endpoint, GUARD, configurations, is_applied, schema_of};
+use crate::domain::admission::{
+    Declaration, Endpoint, GUARD, KeyRing, PathKey, configurations, is_applied, schema_of,
+};
 use crate::domain::json::Json;
+use crate::server::admission::AcceptedKeys;
+
+/// How API servers reach the server, and by which key it knows them.
+pub(super) struct Client<'c> {
+    pub(super) endpoint: &'c Endpoint,
+    /// A bundle in PEM.
+    pub(super) authority: Option<&'c [u8]>,
+    /// What this replica accepts; others follow what is written.
+    pub(super) accepted: &'c AcceptedKeys,
+    pub(super) now: Timestamp,
+    /// The next key, if another one is due.
+    pub(super) new_key: PathKey,
+}
 
 /// Applies the webhooks of these schemas. Those that the API server does not take are left out, and come back with the fields
 /// that it names: one webhook must not keep it from asking by the others.
@@ -19,16 +35,20 @@ pub(super) async fn write(
     cluster: &Cluster,
     mut declared: Vec<(String, Declaration)>,
     guard: Option<bool>,
-    endpoint: &Endpoint,
-    authority: Option<&[u8]>,
+    client: Client<'_>,
 ) -> Result<Unserved, CallError> {
+    let Client { endpoint, authority, accepted, now, new_key } = client;
     let (mut refused, mut guards) = (BTreeMap::new(), true);
-    for (index, which) in WebhookConfiguration::BOTH.into_iter().enumerate() {
-        let there = cluster.webhook_configuration(which).await?;
+    let [mutating, validating] = WebhookConfiguration::BOTH;
+    let found =
+        [cluster.webhook_configuration(mutating).await?, cluster.webhook_configuration(validating).await?];
+    let there = found.each_ref().map(Option::as_deref);
+    let keys = KeyRing::next(there, now, || new_key);
+    for (index, (which, there)) in WebhookConfiguration::BOTH.into_iter().zip(found).enumerate() {
         loop {
             let schemas = declared.iter().map(|(name, declared)| (name.as_str(), declared));
             let guard = guards && guard.unwrap_or_else(|| there.as_ref().is_some_and(has_guard));
-            let body = &configurations(schemas, guard, endpoint, authority)[index];
+            let body = &configurations(schemas, guard, endpoint, authority, &keys)[index];
             let is_wanted = match &there {
                 Some(there) => !is_applied(body, there),
                 // Nothing is made for nothing.
@@ -37,6 +57,7 @@ pub(super) async fn write(
             if !is_wanted {
                 break;
             }
+            accepted.expect(keys.accepted());
             let Err(error) = cluster.apply_webhook_configuration(which, body.clone()).await else {
                 info!(resource = which.resource(), "webhooks applied");
                 break;

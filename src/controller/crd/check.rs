@@ -3,6 +3,9 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
+use crate::api::{Mode, Settings};
 use crate::domain::condition::{self, Condition};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
@@ -18,6 +21,18 @@ pub(in crate::controller) struct SchemaFindings {
     pub(in crate::controller) invalid_defaults: Vec<String>,
 }
 
+impl SchemaFindings {
+    /// The settings under which objects are reconciled: those of a CRD whose schema is not structural are counted and not written. The
+    /// server fills in its defaults all the same, but keeps owners by another schema than its own (fact D12).
+    pub(in crate::controller) fn permitted(&self, settings: Settings) -> Settings {
+        let mode = match settings.mode {
+            Mode::Persist if !self.non_structural.is_empty() => Mode::Audit,
+            mode => mode,
+        };
+        Settings { mode, ..settings }
+    }
+}
+
 /// A CRD as it was read.
 #[derive(Debug)]
 pub(in crate::controller) struct Checked {
@@ -29,10 +44,12 @@ pub(in crate::controller) struct Checked {
     pub(in crate::controller) revision: String,
     /// Our conditions, as it carries them.
     pub(in crate::controller) conditions: Vec<Condition>,
+    /// When it was asked for.
+    pub(in crate::controller) asked: Instant,
 }
 
 /// Checks a CRD: whether its schema is structural, and its defaults are valid. `pool` is of the schemas that are held already.
-pub(in crate::controller) fn check(document: &Json, pool: &Pool) -> Checked {
+pub(in crate::controller) fn check(document: &Json, asked: Instant, pool: &Pool) -> Checked {
     let (crd, findings) = judge(document, pool);
     let metadata = &document["metadata"];
     Checked {
@@ -41,6 +58,7 @@ pub(in crate::controller) fn check(document: &Json, pool: &Pool) -> Checked {
         generation: metadata["generation"].as_i64().unwrap_or_default(),
         revision: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
         conditions: condition::present(document),
+        asked,
     }
 }
 

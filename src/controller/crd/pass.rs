@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::info;
 
-use crate::api::{Counts, DefaultsReportStatus, Mode};
+use crate::api::{Counts, DefaultsReportStatus, Mode, Settings};
 use crate::controller::crd::sweep::{ObjectVersions, lock};
 use crate::controller::crd::task::{CrdTask, UPDATES, Verification};
 use crate::controller::crd::verify::{Moment, Observer, Stage, Sweeps, Verified};
@@ -19,6 +19,9 @@ use crate::controller::state::tally::Tally;
 use crate::controller::status::message;
 use crate::domain::condition::{CrdStatus, Reason};
 use crate::domain::plan::Record;
+
+/// How often the log says how far a pass has come.
+const LOG_EVERY: Duration = Duration::from_secs(30);
 
 /// Whether two reports agree on how many objects there are, and on which are not stored.
 fn is_same(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> bool {
@@ -65,6 +68,8 @@ struct PassProgress<'a> {
     /// Whether an earlier pass has finished: then nothing is reported until something is written.
     quiet: bool,
     times: Times,
+    /// When the log says next how far it has come.
+    log_at: Instant,
 }
 
 impl Observer for PassProgress<'_> {
@@ -83,11 +88,18 @@ impl Observer for PassProgress<'_> {
 impl PassProgress<'_> {
     /// Reports how far a sweep has come.
     async fn report_progress(&mut self, so_far: &Tally, Stage { checkpoint, earlier }: Stage<'_>) {
-        let Self { task, open, quiet, times } = self;
+        let Self { task, open, quiet, times, log_at } = self;
         let counts = so_far.counts();
+        if *log_at <= Instant::now() {
+            *log_at = Instant::now() + LOG_EVERY;
+            let (expected, verifies) = (so_far.expected(), earlier.is_some());
+            info!(objects = counts.objects, expected, written = counts.written, verifies, "pass under way");
+        }
         let pause_changed = task.settings.pause != *task.pause.borrow();
         let is_known = *quiet && earlier.is_none() && counts.written + counts.rejected + counts.unknown == 0;
-        if !pause_changed && (counts.objects == 0 || is_known) {
+        if is_known && task.status_writer.is_persisted()
+            || !pause_changed && (counts.objects == 0 || is_known)
+        {
             return;
         }
         let shown = match earlier {
@@ -141,8 +153,15 @@ impl CrdTask {
         let quiet = report.is_some();
         // What an earlier attempt has reported holds until there is something newer.
         let begins = match self.status_writer.reason() {
-            None => !quiet || self.is_paused() && !self.status_writer.has_reason(Reason::Paused),
+            None => {
+                !quiet
+                    || self.is_paused()
+                        && !self.status_writer.is_persisted()
+                        && !self.status_writer.has_reason(Reason::Paused)
+            }
             Some(Reason::Settling) => !quiet,
+            // A pause takes back nothing that is proved.
+            Some(Reason::AllPersisted) => !quiet,
             Some(reason) => (reason == Reason::Paused) != self.is_paused(),
         };
         if begins {
@@ -163,7 +182,11 @@ impl CrdTask {
         let now_known = open.state.status("", &last.tally, None, times);
         // A verification is one of all objects, so the record moves with it: what is held or rejected by now may have been written
         // since, through a server that lagged behind, and nothing but the record would keep it from being taken for stored.
-        let unchanged = report.filter(|report| !verifies && asked == 0 && is_same(&now_known, report));
+        // Under another generation, other versions may be served: what was written before it was judged now, and is not to be judged again.
+        let is_current =
+            |report: &&DefaultsReportStatus| !self.writes() || report.generation == self.crd.generation();
+        let unchanged =
+            report.filter(is_current).filter(|report| !verifies && asked == 0 && is_same(&now_known, report));
         let finished_through = if unchanged.is_some() || keeps_record { covered } else { through };
         verified.record.servers_lag = false;
         if let Some(through) = finished_through {
@@ -208,8 +231,10 @@ impl CrdTask {
             stop_after_rejected: self.settings.stop_after_rejected,
             needs_every_answer: false,
             moves_record: true,
+            trusts_server: false,
         };
-        let mut progress = PassProgress { task: self, open, quiet, times };
+        let log_at = Instant::now() + LOG_EVERY;
+        let mut progress = PassProgress { task: self, open, quiet, times, log_at };
         let stage = Stage { checkpoint, earlier: None };
         let (mut first, ended) = sweeps.sweep(stage, &mut progress).await;
         if let Err(interruption) = ended {
@@ -247,7 +272,7 @@ impl CrdTask {
     }
 
     /// The status while a pass is under way, or has just been paused.
-    pub(in crate::controller) fn in_progress(&self, tally: &Tally, verified: Option<u64>) -> CrdStatus {
+    fn in_progress(&self, tally: &Tally, verified: Option<u64>) -> CrdStatus {
         let pause = self.pause.borrow().clone().filter(|_| self.settings.mode == Mode::Persist);
         message::in_progress(&self.findings, pause.as_ref(), tally, verified)
     }
@@ -255,7 +280,7 @@ impl CrdTask {
     /// Keeps a finished report as it is, save for the CRD and policy that it names.
     async fn confirm(&mut self, open: &OpenReport, pass: &PassState, report: &DefaultsReportStatus) {
         self.count_phantoms(pass);
-        let crd_status = self.crd_status(open, pass);
+        let crd_status = self.crd_status(open, pass, &self.settings);
         self.status_writer.write_report(open.confirmed(report, crd_status.reason, pass.times)).await;
         self.status_writer.set_conditions(crd_status).await;
     }
@@ -263,8 +288,8 @@ impl CrdTask {
     /// Publishes what is known now.
     pub(in crate::controller) async fn publish(&mut self, open: &OpenReport, pass: &PassState) {
         self.count_phantoms(pass);
-        let crd_status = self.crd_status(open, pass);
-        // Conditions of a CRD without defaults are about to go.
+        let crd_status = self.crd_status(open, pass, &self.settings);
+        // That a CRD has no defaults left is reported once this has ended.
         let nothing_left = self.has_nothing_left(&pass.tally);
         let reason = if nothing_left { Reason::NoDefaults } else { crd_status.reason };
         let status = open.status(reason, &pass.tally, pass.finished_through, pass.times);
@@ -275,12 +300,22 @@ impl CrdTask {
         }
     }
 
+    /// The status of a watched CRD when a pause begins or ends: what is proved stays so.
+    pub(in crate::controller) fn pause_changed(&self, open: &OpenReport, pass: &PassState) -> CrdStatus {
+        let settings = Settings { pause: self.pause.borrow().clone(), ..self.settings.clone() };
+        let known = self.crd_status(open, pass, &settings);
+        if known.reason == Reason::AllPersisted { known } else { self.in_progress(&pass.tally, None) }
+    }
+
     /// The status of the CRD, with what became of the values of changed defaults.
-    fn crd_status(&self, open: &OpenReport, pass: &PassState) -> CrdStatus {
-        let mut crd_status = message::of(&self.findings, &self.settings, &pass.tally);
+    fn crd_status(&self, open: &OpenReport, pass: &PassState, settings: &Settings) -> CrdStatus {
+        let mut crd_status = message::of(&self.findings, settings, &pass.tally);
         let changes = open.changes.summary();
         if !changes.is_empty() {
-            crd_status.message = format!("{}; {changes}", crd_status.message);
+            crd_status.append(&changes);
+        }
+        if let Some(lost) = open.state.dropped().lost() {
+            crd_status.append(&lost);
         }
         match &pass.watch_failure {
             Some(failure) => message::watch_failing(crd_status, failure),

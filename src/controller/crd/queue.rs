@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use tokio::time::Instant;
 
+use crate::cluster::Received;
 use crate::controller::object::reconcile::{ObjectReconciler, Reconciled, StopReason};
 use crate::domain::object::{Identity, Object};
 use crate::domain::object_state::ObjectState;
@@ -46,7 +47,7 @@ type Ended = (Identity, Result<Reconciled, StopReason>);
 enum LatestEvent {
     Nothing,
     /// It changed: this is its newest state.
-    Changed(Object),
+    Changed(Received),
     Deleted,
 }
 
@@ -54,12 +55,14 @@ enum LatestEvent {
 pub(in crate::controller) struct ObjectQueue<'a> {
     reconciler: ObjectReconciler<'a>,
     record: Arc<Record>,
+    /// The same for an object that was processed before it changed.
+    of_known: Arc<Record>,
     under_way: FuturesUnordered<BoxFuture<'a, Ended>>,
     ended: VecDeque<Ended>,
     /// The objects that are under way, by uid. Each is reconciled once at a time, so that its last state is the one that counts.
     active: HashMap<String, LatestEvent>,
     /// The newest state of the object that was done last.
-    newest: Option<Object>,
+    newest: Option<Received>,
     /// The uids of objects that were created and are not counted yet.
     new: HashSet<String>,
     /// Objects to be read again as soon as there is room, each once.
@@ -76,6 +79,7 @@ impl<'a> ObjectQueue<'a> {
     pub(in crate::controller) fn new(reconciler: ObjectReconciler<'a>, record: Record) -> Self {
         Self {
             reconciler,
+            of_known: Arc::new(record.of_known_object()),
             record: Arc::new(record),
             under_way: FuturesUnordered::new(),
             ended: VecDeque::new(),
@@ -93,6 +97,7 @@ impl<'a> ObjectQueue<'a> {
 
     /// What is on record from now on.
     pub(in crate::controller) fn set_record(&mut self, record: Record) {
+        self.of_known = Arc::new(record.of_known_object());
         self.record = Arc::new(record);
     }
 
@@ -101,8 +106,14 @@ impl<'a> ObjectQueue<'a> {
         self.under_way.len() < AT_ONCE + self.reconciler.writes_without_slot()
     }
 
+    /// Whether every object that changed was reconciled, apart from those that wait for a time of their own.
+    pub(in crate::controller) fn is_idle(&self) -> bool {
+        let Self { under_way, ended, newest, new, again, .. } = self;
+        under_way.is_empty() && ended.is_empty() && newest.is_none() && new.is_empty() && again.is_empty()
+    }
+
     /// Reconciles an object that was created.
-    pub(in crate::controller) fn created(&mut self, object: Object) {
+    pub(in crate::controller) fn created(&mut self, object: Received) {
         self.new.insert(object.uid().to_owned());
         // Nobody can have removed anything from it.
         self.enqueue(object);
@@ -118,17 +129,20 @@ impl<'a> ObjectQueue<'a> {
 
     /// Reconciles an object as it was read; later, where somebody has removed again and again what was stored there. Returns
     /// whether it has to wait for that.
-    pub(in crate::controller) fn enqueue(&mut self, object: Object) -> bool {
+    pub(in crate::controller) fn enqueue(&mut self, object: Received) -> bool {
         if let Some(meanwhile) = self.active.get_mut(object.uid()) {
             *meanwhile = LatestEvent::Changed(object);
             return false;
         }
         let delay = self.rewrites.delay(object.uid()).max(self.mutations.delay(object.uid()));
         if delay.is_zero() {
-            let (reconciler, record) = (self.reconciler, self.record.clone());
+            let is_new = self.new.contains(object.uid());
+            let record = if is_new { &self.record } else { &self.of_known };
+            let (reconciler, record) = (self.reconciler, record.clone());
             let identity = object.identity();
             self.active.insert(identity.uid.clone(), LatestEvent::Nothing);
             self.under_way.push(Box::pin(async move {
+                let (object, _held) = object.into_parts();
                 (identity, reconciler.reconcile(object, &record, false, None).await)
             }));
         } else {
@@ -240,7 +254,7 @@ impl<'a> ObjectQueue<'a> {
     }
 
     /// The object that was completed last, if it changed meanwhile: it is to be reconciled again.
-    pub(in crate::controller) fn take_changed(&mut self) -> Option<Object> {
+    pub(in crate::controller) fn take_changed(&mut self) -> Option<Received> {
         self.newest.take()
     }
 
@@ -266,8 +280,11 @@ async fn read_and_reconcile(
     record: Arc<Record>,
 ) -> Ended {
     let without_need = |state| Ok(Reconciled::of(state, Vec::new()));
-    let reconciled = match reconciler.cluster.object(&reconciler.crd.resource(), &identity).await {
-        Ok(Some(object)) => reconciler.reconcile(object, &record, false, None).await,
+    let reconciled = match reconciler.cluster.object_with_room(&reconciler.crd.resource(), &identity).await {
+        Ok(Some(object)) => {
+            let (object, _held) = object.into_parts();
+            reconciler.reconcile(object, &record, false, None).await
+        }
         Ok(None) => without_need(ObjectState::Gone),
         Err(_) => without_need(ObjectState::Unknown),
     };

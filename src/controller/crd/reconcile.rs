@@ -66,9 +66,11 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
         slot.begin(target, Phase::Unmanaged);
         return Ok(());
     }
-    let Some((checked, mut status_writer)) = context.check(name, &target, slot).await? else { return Ok(()) };
+    let Some((checked, mut status_writer, turn)) = context.check(name, &target, slot).await? else {
+        return Ok(());
+    };
     let target = Target { generation: checked.generation, ..target };
-    let phase = match (&target.settings, checked.crd) {
+    let phase = match (&target.settings, checked.crd.clone()) {
         (None, _) => {
             status_writer.remove_conditions().await;
             status_writer.set_report_state(NOT_SELECTED, "", false).await?;
@@ -82,8 +84,8 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
             Phase::Idle(Box::new(status_writer))
         }
         (Some(settings), Some(crd)) => {
-            let task =
-                context.task(crd, checked.findings, checked.revision, settings.clone(), status_writer, slot);
+            let settings = checked.findings.permitted(settings.clone());
+            let task = context.task(crd, checked, settings, status_writer, turn, slot);
             Phase::Ready(Box::new(task))
         }
     };
@@ -114,12 +116,14 @@ async fn proceed(slot: &mut Slot, name: &str, context: &Arc<Context>) -> Result<
                     Err(error) => task.handle_error(&error).await,
                 };
                 match next {
+                    Next::Changed => return Ok(begin_again(slot)),
                     Next::Run(open) => (context.start_task(name, task, open), Some(Action::await_change())),
                     next => (after(task, next), None),
                 }
             }
             Phase::Running(mut work) => match work.end().await {
                 None => (Phase::Running(work), Some(Action::await_change())),
+                Some(Ok((_, Next::Changed))) => return Ok(begin_again(slot)),
                 Some(Ok((task, next))) => (after(task, next), None),
                 Some(Err(panicked)) => {
                     error!(crd = name, "task panicked; restarting");
@@ -135,10 +139,16 @@ async fn proceed(slot: &mut Slot, name: &str, context: &Arc<Context>) -> Result<
     }
 }
 
+/// Has the CRD read again: it is another one, whether or not the index knows that yet.
+fn begin_again(slot: &mut Slot) -> Action {
+    slot.forget();
+    Action::requeue(Duration::ZERO)
+}
+
 /// The phase for a task's next step.
 fn after(task: Box<CrdTask>, next: Next) -> Phase {
     match next {
-        Next::Run(_) => Phase::Ready(task),
+        Next::Run(_) | Next::Changed => Phase::Ready(task),
         Next::Idle => Phase::Idle(Box::new(task.status_writer)),
         Next::Wait(wait) => Phase::waiting(task, wait, WaitReason::Backoff),
         Next::Settle(wait) => Phase::waiting(task, wait, WaitReason::Settling),

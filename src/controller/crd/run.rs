@@ -2,14 +2,18 @@
 //! It must not list, watch or reconcile objects itself.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tracing::{Instrument as _, debug, info, warn};
 
 use crate::api::{DefaultsReportStatus, Mode};
+use crate::cluster::Pressure;
+use crate::controller::context::READ_PATIENCE;
 use crate::controller::crd::pass::PassState;
 use crate::controller::crd::sweep::SweepError;
 use crate::controller::crd::task::{CrdTask, Verification};
@@ -20,7 +24,7 @@ use crate::controller::state::checkpoint::Checkpoint;
 use crate::controller::state::open_report::OpenReport;
 use crate::controller::state::rejected::Rejected;
 use crate::controller::status::message;
-use crate::domain::condition::Reason;
+use crate::domain::condition::{CrdStatus, Reason};
 use crate::domain::crd::names_refused;
 use crate::domain::rbac::Verb;
 
@@ -47,6 +51,8 @@ pub(in crate::controller) enum Next {
     Permission(Vec<Verb>),
     /// Nothing, until the CRD or its policy changes.
     Idle,
+    /// The CRD is another one than the one that was read: it is read again.
+    Changed,
 }
 
 impl CrdTask {
@@ -55,8 +61,15 @@ impl CrdTask {
     /// # Errors
     /// Where the report cannot be read.
     pub(in crate::controller) async fn prepare(&mut self) -> Result<Next, TaskError> {
+        // Whatever comes of this, the next CRD is read.
+        let turn = self.turn.take();
         self.settings.pause = self.pause.borrow_and_update().clone();
         let at_rest = message::without_objects(&self.crd, &self.settings, &self.findings);
+        // What became of the last defaults may have to be counted before this is reported.
+        let (no_defaults, at_rest) = match at_rest {
+            Some(crd_status) if crd_status.reason == Reason::NoDefaults => (Some(crd_status), None),
+            at_rest => (None, at_rest),
+        };
         let state = at_rest.as_ref().map(|crd_status| crd_status.reason);
         if let Some(crd_status) = at_rest {
             self.status_writer.set_conditions(crd_status).await;
@@ -77,12 +90,17 @@ impl CrdTask {
         if verify_at.is_some() {
             open.changes.watch_suspects();
         }
+        self.record_dropped(&open);
         let open = self.open.insert(Arc::new(open)).clone();
-        let has_defaults = self.crd.compiled().has_defaults();
+        let has_defaults = no_defaults.is_none();
         if (state.is_some() || !has_defaults) && self.is_idle(state, &open) {
             self.report_idle(&open, state, report).await;
+            if let Some(crd_status) = no_defaults {
+                self.set_conditions_in_turn(crd_status, turn).await;
+            }
             return Ok(Next::Idle);
         }
+        drop(turn);
         // A restart must not cost the owners of one more object.
         let about_this = report.as_ref().filter(|report| open.state.is_about(report));
         if let Some(lost) = about_this.and_then(|report| report.owners_lost.clone()) {
@@ -125,9 +143,35 @@ impl CrdTask {
         refused.map_or(error, |reason| TaskError::NamesRefused(reason.to_owned()))
     }
 
+    /// Puts on record what writes have dropped that the policy does not allow to drop.
+    fn record_dropped(&mut self, open: &OpenReport) {
+        let dropped = std::mem::take(&mut self.dropped);
+        for (identity, paths) in dropped.into_iter().chain(self.generation_check.take_dropped(&self.crd)) {
+            warn!(object = %identity, paths = spans::in_words(&paths), "a write dropped fields while the CRD changed");
+            open.state.dropped().lose(&identity, &paths);
+        }
+    }
+
+    /// Finds out whether the CRD has changed, after a write dropped fields.
+    async fn read_generation(&mut self) -> Next {
+        match self.cluster.confirm_again(&self.generation_check).await {
+            Ok(false) => Next::Changed,
+            // The server that answered lags behind, or admission removes fields.
+            Ok(true) => Next::Wait(self.backoff.failed(None)),
+            Err(error) => Next::Wait(self.backoff.failed(error.retry_after())),
+        }
+    }
+
     /// Reports why it cannot go on; returns what to do next.
     pub(in crate::controller) async fn handle_error(&mut self, error: &TaskError) -> Next {
         let next = match error {
+            TaskError::Interrupted(SweepError::Stop(StopReason::CrdChanged)) => {
+                info!(reason = %error, "reading the CRD again");
+                Next::Changed
+            }
+            TaskError::Interrupted(SweepError::Stop(StopReason::FieldsDropped { .. })) => {
+                self.read_generation().await
+            }
             TaskError::Forbidden(missing)
             | TaskError::Interrupted(SweepError::Stop(StopReason::Forbidden(missing))) => {
                 info!(reason = %error, "waiting for the permission");
@@ -249,9 +293,6 @@ impl CrdTask {
         state: Option<Reason>,
         report: Option<DefaultsReportStatus>,
     ) {
-        if state.is_none() {
-            self.status_writer.remove_conditions().await;
-        }
         let status = match (state, report) {
             // A CRD without defaults has no report, unless it had defaults once.
             (None, None) => None,
@@ -268,6 +309,26 @@ impl CrdTask {
         };
         if let Some(status) = status {
             self.status_writer.write_report(status).await;
+        }
+    }
+
+    /// Sets the conditions of a CRD without defaults. The first start in a cluster may find thousands of those: each is read when the
+    /// one before it is written, and all share the pace of writes.
+    async fn set_conditions_in_turn(&mut self, crd_status: CrdStatus, turn: Option<OwnedSemaphorePermit>) {
+        let Some(turn) = turn else { return self.status_writer.set_conditions(crd_status).await };
+        let mut writing = pin!(async {
+            let permit = self.pace.admit().await;
+            self.status_writer.set_conditions(crd_status).await;
+            // How long the write of a CRD takes shows nothing about objects.
+            permit.finish(Pressure::Unknown, None);
+        });
+        tokio::select! {
+            () = &mut writing => {}
+            // One that takes long must not hold up the others.
+            () = tokio::time::sleep(READ_PATIENCE) => {
+                drop(turn);
+                writing.await;
+            }
         }
     }
 

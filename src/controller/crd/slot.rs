@@ -14,10 +14,11 @@ use tokio::time::Instant;
 use super::run::Next;
 use super::task::CrdTask;
 use crate::api::{Pause, Settings};
-use crate::cluster::{Backoff, Cluster};
+use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck};
 use crate::controller::error::Error;
 use crate::controller::state::open_report::OpenReport;
 use crate::controller::status::writer::StatusWriter;
+use crate::domain::crd::Crd;
 use crate::domain::rbac::Verb;
 
 /// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
@@ -50,6 +51,8 @@ pub(in crate::controller) struct Slot {
     /// Notifies the task that writes are paused, or may go on.
     pause: watch::Sender<Option<Pause>>,
     pub(in crate::controller) backoff: Backoff,
+    /// That of the last task: what its writes have dropped outlives it.
+    pub(in crate::controller) generation_check: Option<Arc<GenerationCheck>>,
 }
 
 /// How far a CRD has come.
@@ -97,6 +100,7 @@ impl Slot {
             conditions_changed: watch::Sender::new(()),
             pause: watch::Sender::default(),
             backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
+            generation_check: None,
         }
     }
 
@@ -143,6 +147,11 @@ impl Slot {
         self.target = Some(target);
         self.phase = phase;
         self.backoff.succeeded();
+    }
+
+    /// What the writes of the last task have dropped, now that the CRD was read again.
+    pub(in crate::controller) fn take_dropped(&mut self, crd: &Crd) -> Vec<Dropped> {
+        self.generation_check.take().map(|check| check.take_dropped(crd)).unwrap_or_default()
     }
 
     pub(super) fn take(&mut self) -> Phase {

@@ -317,6 +317,8 @@ async fn process_objects(
     finished: &mut [bool],
 ) -> Result<(), SweepError> {
     let turns = Semaphore::new(BEFORE_WRITE);
+    let room = reconciler.cluster.object_room(&reconciler.crd.resource());
+    let sizes = page.sizes();
     let mut queue = page.objects().enumerate();
     let ahead = AHEAD.min(queue.len() / 2);
     let mut under_way = FuturesUnordered::new();
@@ -332,9 +334,14 @@ async fn process_objects(
         }
         let most = AT_ONCE + reconciler.writes_without_slot();
         let begins = stopped.is_none() && under_way.len() < most && queue.len() > 0;
+        let size = sizes.get(sizes.len() - queue.len()).copied().unwrap_or_default();
+        let admitted = async {
+            let turn = turns.acquire().await;
+            (turn, room.hold(size).await)
+        };
         let (index, identity, seen, reconciled) = tokio::select! {
             biased;
-            Ok(turn) = turns.acquire(), if begins => {
+            (Ok(turn), held) = admitted, if begins => {
                 let Some((index, object)) = queue.next() else { continue };
                 let object = object?;
                 if let Some(known) = input.known(&object, reconciler) {
@@ -344,6 +351,7 @@ async fn process_objects(
                     sweep.met_unknown = true;
                     let is_proved = input.proved.contains(&object);
                     under_way.push(async move {
+                        let _held = held;
                         let identity = object.identity();
                         let resource_version = object.resource_version().to_owned();
                         // It was read with an old default before, and nothing was written for that.
@@ -360,8 +368,14 @@ async fn process_objects(
         };
         let reconciled = match reconciled {
             // Nothing more begins, and what has begun comes to its end.
-            Err(stop @ (StopReason::Pause | StopReason::Ended)) => {
-                stopped = Some(stop);
+            Err(
+                stop @ (StopReason::Pause
+                | StopReason::Ended
+                | StopReason::CrdChanged
+                | StopReason::FieldsDropped { .. }),
+            ) => {
+                // What has gone wrong first says most.
+                stopped.get_or_insert(stop);
                 continue;
             }
             reconciled => reconciled?,
@@ -377,6 +391,7 @@ async fn process_objects(
                 sweep.proved.insert(&identity.uid, resource_version);
             }
             ObjectState::Written { resource_version } => proved.insert(&identity.uid, resource_version),
+            // In these versions a later sweep takes them for stored (Proof::UnchangedSincePass).
             ObjectState::AlreadyStored => proved.insert(&identity.uid, &seen),
             ObjectState::Held(_) => sweep.left.insert(true, &identity.uid, &seen),
             ObjectState::Rejected(_) => {

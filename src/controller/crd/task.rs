@@ -7,17 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
 use crate::api::{Mode, Pause, Settings};
-use crate::cluster::{Backoff, Cluster, MissingPermissions, Pace, Permissions, Scope, api_services};
+use crate::cluster::{
+    Backoff, Cluster, Dropped, GenerationCheck, MissingPermissions, Pace, Permissions, Scope,
+};
 use crate::controller::crd::check::SchemaFindings;
 use crate::controller::crd::restore_check::RestoreCheck;
 use crate::controller::crd::retry::Retries;
 use crate::controller::error::TaskError;
 use crate::controller::object::pause::PauseWatch;
 use crate::controller::object::reconcile::ObjectReconciler;
+use crate::controller::object::refusal_log::RefusalLog;
 use crate::controller::options::Clock;
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::checkpoint::Checkpoint;
@@ -51,6 +54,8 @@ pub(in crate::controller) struct CrdTask {
     /// What is wrong with the CRD itself.
     pub(in crate::controller) findings: SchemaFindings,
     pub(in crate::controller) status_writer: StatusWriter,
+    /// Its turn to be read, kept until its first conditions are written; none where it has some, or has defaults.
+    pub(in crate::controller) turn: Option<OwnedSemaphorePermit>,
     /// The resource version of the CRD as it was read.
     pub(in crate::controller) revision: String,
     /// The report as it was last opened; none before it was read, and where what is counted is to be read again.
@@ -72,6 +77,10 @@ pub(in crate::controller) struct CrdTask {
     /// How often to ask for it.
     pub(in crate::controller) permission_backoff: Backoff,
     pub(in crate::controller) clock: Clock,
+    pub(in crate::controller) generation_check: Arc<GenerationCheck>,
+    pub(in crate::controller) refusal_log: Arc<RefusalLog>,
+    /// What writes have dropped that were planned for an earlier generation, until it is on record.
+    pub(in crate::controller) dropped: Vec<Dropped>,
 }
 
 /// Whether what was written since the pass is to be verified once more.
@@ -102,6 +111,8 @@ pub(in crate::controller) struct ReconcilerParts {
     since: Since,
     changes: Arc<ChangedDefaults>,
     dropped: Arc<DroppedFields>,
+    generation_check: Arc<GenerationCheck>,
+    refusal_log: Arc<RefusalLog>,
     pub(in crate::controller) pause_watch: PauseWatch,
 }
 
@@ -121,6 +132,8 @@ impl ReconcilerParts {
             since: &self.since,
             changes: &self.changes,
             dropped: &self.dropped,
+            generation_check: &self.generation_check,
+            refusal_log: &self.refusal_log,
         }
     }
 }
@@ -138,6 +151,8 @@ impl CrdTask {
             since: open.state.since(),
             changes: open.changes.clone(),
             dropped: open.state.dropped(),
+            generation_check: self.generation_check.clone(),
+            refusal_log: self.refusal_log.clone(),
             pause_watch: self.pause_watch(),
         }
     }
@@ -212,13 +227,6 @@ impl CrdTask {
 
     /// Asks whether requests for the CRD's objects reach those, and not the objects of another API server.
     pub(in crate::controller) async fn check_server(&self) -> Result<(), TaskError> {
-        match self.cluster.served_elsewhere(&self.crd).await {
-            Ok(None) => Ok(()),
-            Ok(Some(elsewhere)) => Err(TaskError::ServedElsewhere(elsewhere)),
-            Err(error) if error.code() == Some(403) => {
-                Err(TaskError::Forbidden(MissingPermissions::of(&api_services(), vec![Verb::Get])))
-            }
-            Err(error) => Err(error.into()),
-        }
+        self.cluster.check_server(&(&*self.crd).into()).await.map_err(TaskError::call)
     }
 }

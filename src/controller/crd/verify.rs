@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::Instrument as _;
 
 use crate::api::Mode;
+use crate::cluster::CallError;
 use crate::controller::crd::sweep::{ListKey, Sweep, SweepError, SweepInput, lock};
 use crate::controller::object::reconcile::ObjectReconciler;
 use crate::controller::spans;
@@ -33,6 +34,8 @@ pub(in crate::controller) struct Sweeps<'a> {
     /// Whether each sweep moves the resource version up to which the record covers the objects. Where it does not, a write of
     /// somebody else's in the course of the pass is checked by every sweep that follows.
     pub(in crate::controller) moves_record: bool,
+    /// Whether the CRD's own server is taken to serve its objects where nobody may read APIServices.
+    pub(in crate::controller) trusts_server: bool,
 }
 
 /// Where a sweep has its place in a pass.
@@ -116,6 +119,9 @@ impl Sweeps<'_> {
                 break;
             }
             let stage = Stage { checkpoint: &checkpoint, earlier: Some(&last) };
+            if let Err(reason) = self.check_server().await {
+                return Err(Unverified { last, checkpoint, reason: reason.into() });
+            }
             let (mut again, ended) = self.sweep(stage, observer).await;
             if let Err(reason) = ended {
                 checkpoint.proved.extend(std::mem::take(&mut again.proved));
@@ -133,6 +139,15 @@ impl Sweeps<'_> {
         Ok(Verified { last, checkpoint, through, requests, is_verified })
     }
 
+    /// Asks whether the next list still reaches the CRD's own objects.
+    async fn check_server(self) -> Result<(), CallError> {
+        let ObjectReconciler { cluster, crd, .. } = self.reconciler;
+        match cluster.check_server(&crd.into()).await {
+            Err(CallError::MissingPermission(_)) if self.trusts_server => Ok(()),
+            answer => answer,
+        }
+    }
+
     /// One sweep, as far as it came, and how it ended.
     pub(in crate::controller) async fn sweep<O: Observer>(
         self,
@@ -142,11 +157,7 @@ impl Sweeps<'_> {
         let Self { reconciler, after, stop_after_rejected, .. } = self;
         let Stage { checkpoint, earlier } = stage;
         let tally = Mutex::new(Tally::default());
-        let beyond = Record {
-            versions_disagree: reconciler.crd.versions_disagree(),
-            cleared: checkpoint.record.cleared.clone(),
-            ..Record::default()
-        };
+        let beyond = Record { cleared: checkpoint.record.cleared.clone(), ..Record::empty(reconciler.crd) };
         let input = SweepInput {
             record: &checkpoint.record,
             upto: checkpoint.upto.as_ref(),

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
-use tracing::debug;
+use tracing::{debug, info};
 
 use crate::api::Counts;
-use crate::cluster::{CallError, ResumingWatch, WatchUpdate};
+use crate::cluster::{CallError, Received, ResumingWatch, WatchUpdate};
 use crate::controller::crd::pass::PassState;
 use crate::controller::crd::queue::{Completed, InTally, ObjectQueue};
 use crate::controller::crd::sweep::SweepError;
@@ -20,7 +20,6 @@ use crate::controller::spans::seconds;
 use crate::controller::state::checkpoint::record_of;
 use crate::controller::state::open_report::OpenReport;
 use crate::controller::status::writer::now;
-use crate::domain::object::Object;
 use crate::domain::object_state::ObjectState;
 
 /// Changes of the totals alone, by objects that are created or deleted with their defaults stored, are gathered for this long.
@@ -41,7 +40,8 @@ impl CrdTask {
         let reconciler = parts.reconciler();
         let mut queue = ObjectQueue::new(reconciler, pass.record.clone());
         let mut follow =
-            ResumingWatch::new(self.cluster.clone(), self.crd.resource(), pass.watch_from.clone());
+            ResumingWatch::new(self.cluster.clone(), self.crd.resource(), pass.watch_from.clone())
+                .served_by(&self.crd);
         self.retries.arm(&pass.tally);
         pass.tally.mutated().into_iter().for_each(|identity| queue.back_off(identity));
         let mut updates = Updates::after(pass.tally.counts());
@@ -55,13 +55,23 @@ impl CrdTask {
             }
             tokio::select! {
                 () = parts.pause_watch.changed() => {
-                    let crd_status = self.in_progress(&pass.tally, None);
+                    let crd_status = self.pause_changed(open, pass);
                     queue.drive_while(self.status_writer.set_conditions(crd_status)).await;
                     queue.drain().await;
                     return Err(SweepError::from(StopReason::Pause).into());
                 }
-                news = follow.next(), if queue.has_capacity() => match blind.note(news.map_err(TaskError::Watch)?) {
+                news = follow.next(), if queue.has_capacity() => match blind.note(match news {
+                    Ok(news) => news,
+                    Err(expired) => {
+                        // Boxed: it hardly ever happens, and there is a watch for each CRD.
+                        let known = queue.is_idle().then_some(pass.tally.counts().objects);
+                        Box::pin(self.resume(expired, &mut follow, known)).await?;
+                        blind.since = None;
+                        continue;
+                    }
+                }) {
                     WatchUpdate::Created(object) => queue.created(object),
+                    // As our own write left it (Proof::UnchangedSincePass).
                     WatchUpdate::Applied(object) if pass.proved.take(&object) => {}
                     WatchUpdate::Applied(object) => {
                         if self.enqueue(object, pass, &mut queue) {
@@ -74,7 +84,7 @@ impl CrdTask {
                         }
                         updates.want_totals(pass.tally.counts());
                     }
-                    WatchUpdate::Failed(error, _) if is_lasting(&error) => return Err(TaskError::Watch(error)),
+                    WatchUpdate::Failed(error, _) if is_lasting(&error) => return Err(TaskError::watch(error)),
                     WatchUpdate::Failed(error, again_in) => {
                         debug!(%error, retry_in_seconds = seconds(again_in), "the watch failed");
                     },
@@ -88,6 +98,9 @@ impl CrdTask {
                 done = queue.next_completed() => {
                     if let Err(StopReason::Pause) = done.reconciled {
                         continue;
+                    }
+                    if let Err(StopReason::CrdChanged | StopReason::FieldsDropped { .. }) = done.reconciled {
+                        queue.drain().await;
                     }
                     let unanswered =
                         Some(done.identity.clone()).filter(|identity| pass.tally.is_unanswered(identity));
@@ -126,7 +139,12 @@ impl CrdTask {
                 () = self.permissions.changed() => queue.drive_while(self.check_permissions()).await?,
                 () = updates.due() => {
                     if updates.take(pass.tally.counts()) {
+                        if queue.is_idle() {
+                            self.advance_record(follow.delivered(), pass, &mut queue);
+                        }
                         pass.times.finished = Some(self.clock.second());
+                        let Counts { objects, written, held, rejected, unknown, .. } = pass.tally.counts();
+                        info!(objects, written, held, rejected, unknown, "objects changed");
                         queue.drive_while(self.publish(open, pass)).await;
                         if self.has_nothing_left(&pass.tally) {
                             return Err(TaskError::NothingLeft);
@@ -151,15 +169,57 @@ impl CrdTask {
         }
     }
 
+    /// Goes on after the watch has expired, where nothing has happened to any object since it was last heard of; `objects` is how many
+    /// there are, none while some are being reconciled.
+    async fn resume(
+        &self,
+        expired: CallError,
+        follow: &mut ResumingWatch,
+        objects: Option<u64>,
+    ) -> Result<(), TaskError> {
+        let (Some(through), Some(objects)) = (follow.delivered(), objects) else {
+            return Err(TaskError::watch(expired));
+        };
+        self.check_server().await?;
+        // A restore of etcd compacts as well, and may have set objects back.
+        match self.status_writer.is_report_ours().await {
+            Ok(true) => {}
+            Ok(false) => return Err(TaskError::Restored(Sign::Report)),
+            Err(_) => return Err(TaskError::watch(expired)),
+        }
+        match self.cluster.resume_point(&self.crd.resource(), through, objects).await {
+            Ok(Some(resource_version)) => {
+                debug!("the watch expired, and no object has changed");
+                follow.resume_from(resource_version);
+                Ok(())
+            }
+            Ok(None) => Err(TaskError::watch(expired)),
+            Err(error) => {
+                debug!(%error, "cannot find out whether objects have changed");
+                Err(TaskError::watch(expired))
+            }
+        }
+    }
+
     /// Has an object reconciled that somebody has changed. While it has to wait, nothing is known of it; whether the status changes
     /// by that.
-    fn enqueue(&self, object: Object, pass: &mut PassState, queue: &mut ObjectQueue<'_>) -> bool {
+    fn enqueue(&self, object: Received, pass: &mut PassState, queue: &mut ObjectQueue<'_>) -> bool {
         let identity = object.identity();
         let is_news = queue.enqueue(object) && pass.tally.update(&identity, ObjectState::Unknown, &[]);
         if is_news {
             self.renew_record(pass, queue);
         }
         is_news
+    }
+
+    /// Moves the record to the resource version up to which every object was reconciled while watching, or excepted. Before what was
+    /// written under a changed schema is verified, it stays where the pass has put it.
+    fn advance_record(&self, delivered: Option<u64>, pass: &mut PassState, queue: &mut ObjectQueue<'_>) {
+        let is_later = delivered > pass.finished_through && pass.finished_through.is_some();
+        if is_later && self.writes() && pass.times.verify_at.is_none() {
+            pass.finished_through = delivered;
+            self.renew_record(pass, queue);
+        }
     }
 
     /// Puts the record where the numbers are.
@@ -264,6 +324,7 @@ fn is_lasting(error: &CallError) -> bool {
                 || refusal.is_failed_conversion()
                 || refusal.is_of_lost_version()
         }
+        CallError::ServedElsewhere(_) | CallError::MissingPermission(_) => true,
         _ => false,
     }
 }

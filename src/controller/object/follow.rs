@@ -51,7 +51,7 @@ impl<'a> FollowChanges<'a> {
         is_audit: bool,
     ) -> Plan {
         let may_follow = match &plan {
-            Plan::Stored => true,
+            Plan::Stored(_) => true,
             Plan::Write(write) => write.strategy != Strategy::Rewrite || is_audit,
             Plan::Skip(_) | Plan::Hold(_) => false,
         };
@@ -135,6 +135,7 @@ mod tests {
     use super::*;
     use crate::api::{DefaultValue, DefaultsPolicySpec, Policies, PreviousDefaults, assign};
     use crate::domain::crd::sample::{things, with_spec};
+    use crate::domain::plan::Proof;
 
     fn object(spec: Value) -> Object {
         let owner = json!({
@@ -162,6 +163,10 @@ mod tests {
         ChangedDefaults::open(None, &[previous], crd, &assigned.expect("it selects all").settings)
     }
 
+    fn stored() -> Plan {
+        Plan::Stored(Proof::NothingToFill)
+    }
+
     #[test]
     fn what_a_move_would_break_is_held_without_the_keys_of_maps() {
         let size = json!({ "type": "integer", "default": 5 });
@@ -172,7 +177,7 @@ mod tests {
         let changes = changed(&crd, &[".spec.pools{}.size"]);
         let (read, record) = (object(json!({ "pools": { "alice": { "size": 3 } } })), Record::default());
         let mut following = FollowChanges::new(&changes, &read, &record);
-        following.plan(Plan::Stored, &read, &crd, &Terms::default(), false);
+        following.plan(stored(), &read, &crd, &Terms::default(), false);
         let ObjectState::Held(held) = following.finish(ObjectState::Stored) else { panic!("not held") };
         let said = format!("{held:?}");
         assert!(said.contains("pools") && !said.contains("alice"), "{said}");
@@ -186,13 +191,13 @@ mod tests {
         let (read, record) = (object(json!({ "a": 3, "b": 3 })), Record::default());
 
         let mut first = FollowChanges::new(&changes, &read, &record);
-        let plan = first.plan(Plan::Stored, &read, &crd, &Terms::default(), false);
+        let plan = first.plan(stored(), &read, &crd, &Terms::default(), false);
         let Plan::Write(write) = plan else { panic!("{plan:?}") };
         let moved = object(json!({ "a": 5, "b": 3 }));
         first.moved(&moved, write);
         first.count_interrupted();
         let mut again = FollowChanges::new(&changes, &moved, &record);
-        assert_eq!(again.plan(Plan::Stored, &moved, &crd, &Terms::default(), false), Plan::Stored);
+        assert_eq!(again.plan(stored(), &moved, &crd, &Terms::default(), false), stored());
         again.finish(ObjectState::Stored);
         assert_eq!(changes.summary(), "1 followed a changed default; 1 keeps the previous default");
     }

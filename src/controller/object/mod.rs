@@ -4,4 +4,5 @@ pub(super) mod follow;
 pub(super) mod outcome;
 pub(super) mod pause;
 pub(super) mod reconcile;
+pub(super) mod refusal_log;
 mod write;

@@ -10,17 +10,18 @@ pub(in crate::controller) fn counted(outcome: &Result<Outcome, CallError>) -> Wr
     match outcome {
         Ok(Outcome::Written { .. }) => WriteOutcome::Written,
         Ok(Outcome::Followed(_)) => WriteOutcome::Followed,
-        Ok(Outcome::AlreadyStored) => WriteOutcome::AlreadyStored,
+        Ok(Outcome::AlreadyStored(_)) => WriteOutcome::AlreadyStored,
         Ok(Outcome::Gone) => WriteOutcome::Gone,
         Ok(Outcome::Conflict) => WriteOutcome::Conflict,
         Ok(Outcome::NeedsRewrite | Outcome::Unproved | Outcome::Altered | Outcome::Mutated { .. }) => {
             WriteOutcome::Unproved
         }
         // Nothing was written.
-        Ok(Outcome::Harmful { .. }) => WriteOutcome::Conflict,
+        Ok(Outcome::Harmful { .. } | Outcome::CrdChanged) => WriteOutcome::Conflict,
         Ok(Outcome::Rejected(_)) => WriteOutcome::Rejected,
         Ok(Outcome::Forbidden { .. }) => WriteOutcome::Forbidden,
         Ok(Outcome::OwnersLost { .. }) => WriteOutcome::OwnersLost,
+        Ok(Outcome::FieldsDropped { .. }) => WriteOutcome::FieldsDropped,
         Err(_) => WriteOutcome::Failed,
     }
 }

@@ -8,10 +8,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::api::Mode;
-use crate::cluster::{Backoff, CallError, Cluster, MissingPermissions, Pace, Scope};
+use crate::cluster::{Backoff, CallError, Cluster, GenerationCheck, MissingPermissions, Pace, Scope};
 use crate::controller::object::follow::FollowChanges;
 use crate::controller::object::outcome::counted;
 use crate::controller::object::pause::PauseWatch;
+use crate::controller::object::refusal_log::RefusalLog;
+use crate::controller::spans::in_words;
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::dropped_fields::DroppedFields;
 use crate::domain::crd::Crd;
@@ -19,8 +21,8 @@ use crate::domain::object::Object;
 use crate::domain::object_state::{ObjectState, Skipped};
 use crate::domain::path::Path;
 use crate::domain::plan::{
-    HiddenFields, Outcome, Plan, Record, Rejection, Since, Strategy, Terms, Write, decide, has_gap, hidden,
-    likely, pinned, rewritten, unproved, with_lag_check,
+    HiddenFields, Outcome, Plan, Proof, Record, Rejection, Since, Strategy, Terms, Write, decide, has_gap,
+    hidden, likely, pinned, rewritten, unproved, with_lag_check,
 };
 use crate::domain::rbac::Verb;
 
@@ -53,6 +55,9 @@ pub(in crate::controller) struct ObjectReconciler<'a> {
     pub(in crate::controller) changes: &'a ChangedDefaults,
     /// The fields that writes have dropped under `hiddenFields: Drop`.
     pub(in crate::controller) dropped: &'a DroppedFields,
+    /// Whether the CRD is still the one that this was made for.
+    pub(in crate::controller) generation_check: &'a GenerationCheck,
+    pub(in crate::controller) refusal_log: &'a RefusalLog,
 }
 
 /// What became of an object, and what was missing in it.
@@ -93,6 +98,37 @@ pub enum StopReason {
         /// Whose entries are gone.
         managers: Vec<String>,
     },
+    /// The CRD is another one by now.
+    #[error("the CRD changed while its objects were written")]
+    CrdChanged,
+    /// A write has dropped fields that the object showed.
+    #[error(
+        "a write to {object} made the API server drop the fields {paths}, which its schema no longer has; Etch writes nothing more \
+         before it has read the CRD again"
+    )]
+    FieldsDropped {
+        /// Which object.
+        object: String,
+        /// The fields, without the keys of maps.
+        paths: String,
+    },
+}
+
+impl StopReason {
+    /// The reason without the name of an object.
+    pub fn without_names(&self) -> String {
+        match self {
+            Self::OwnersLost { managers, .. } => {
+                format!(
+                    "a write made the API server drop the field owners {managers:?}; Etch writes nothing more"
+                )
+            }
+            Self::FieldsDropped { paths, .. } => {
+                format!("a write made the API server drop the fields {paths}, which its schema no longer has")
+            }
+            other => other.to_string(),
+        }
+    }
 }
 
 impl ObjectReconciler<'_> {
@@ -139,13 +175,16 @@ impl ObjectReconciler<'_> {
             // Read again, it may have come from another server than before.
             self.changes.note_suspect(&object);
             let is_stored = stored.as_ref().is_some_and(|(version, _)| version == object.resource_version());
-            let plan = if is_stored { Plan::Stored } else { decide(&object, self.crd, &self.terms, record) };
+            let plan = match is_stored {
+                true => Plan::Stored(Proof::UnchangedSincePass),
+                false => decide(&object, self.crd, &self.terms, record),
+            };
             let plan = following.plan(plan, &object, self.crd, &self.terms, is_audit);
             let write = match (needs_rewrite.take(), plan) {
                 (Some(write), Plan::Write(_)) => rewritten(&object, self.crd, &self.terms, &write),
                 (None, Plan::Write(write)) => write,
                 (_, plan) => {
-                    let state = match stored.filter(|_| plan == Plan::Stored) {
+                    let state = match stored.filter(|_| matches!(plan, Plan::Stored(_))) {
                         Some((_, state)) => state,
                         None => self.state_without_write(&object, plan),
                     };
@@ -182,50 +221,50 @@ impl ObjectReconciler<'_> {
                 self.record_dropped(&object, &at_risk, outcome);
             }
             let state = match outcome {
-                Ok(Outcome::Written { resource_version }) if suspicion.altered => {
-                    return Ok(mutated(&object, Rejection::mutated(), resource_version));
+                Ok(Outcome::Written { resource_version, .. }) if suspicion.altered => {
+                    return Ok(self.mutated(&object, Rejection::mutated(), resource_version));
                 }
-                Ok(Outcome::Written { resource_version }) => {
+                Ok(Outcome::Written { resource_version, .. }) => {
                     if missing.is_empty() {
                         // A default that seemed to be stored was not; the answer does not show which.
                         missing.clone_from(&write.missing);
                     }
-                    info!(object = %object.identity(), strategy = write.strategy.as_str(), "stored defaults");
+                    debug!(object = %object.identity(), strategy = write.strategy.as_str(), "stored defaults");
                     ObjectState::Written { resource_version }
                 }
-                Ok(Outcome::AlreadyStored) if stored.is_some() => {
+                Ok(Outcome::AlreadyStored(_)) if stored.is_some() => {
                     ObjectState::Written { resource_version: object.resource_version().to_owned() }
                 }
-                // Proved now, by a repeat that changed nothing.
-                Ok(Outcome::AlreadyStored) if unproved => {
-                    info!(object = %object.identity(), strategy = write.strategy.as_str(), "stored defaults");
+                // Proved now, by a repeat that changed nothing (Proof::RepeatChangedNothing).
+                Ok(Outcome::AlreadyStored(_)) if unproved => {
+                    debug!(object = %object.identity(), strategy = write.strategy.as_str(), "stored defaults");
                     ObjectState::Written { resource_version: object.resource_version().to_owned() }
                 }
-                Ok(Outcome::AlreadyStored) => {
+                Ok(Outcome::AlreadyStored(_)) => {
                     missing.clear();
                     ObjectState::AlreadyStored
                 }
                 Ok(Outcome::Followed(after)) => {
-                    info!(object = %after.identity(), values = write.missing.len(), "followed changed defaults");
+                    debug!(object = %after.identity(), values = write.missing.len(), "followed changed defaults");
                     following.moved(&after, write);
                     object = *after;
                     continue;
                 }
                 Ok(Outcome::Mutated { resource_version }) => {
-                    return Ok(mutated(&object, Rejection::mutated(), resource_version));
+                    return Ok(self.mutated(&object, Rejection::mutated(), resource_version));
                 }
                 Ok(Outcome::Gone) => ObjectState::Gone,
                 Ok(Outcome::Rejected(rejection)) if write.strategy == Strategy::Follow => {
-                    warn!(object = %object.identity(), reason = %rejection.message, "following rejected");
+                    self.log_refusal(&object, &rejection.message, "following rejected");
                     following.rejected(rejection);
                     continue;
                 }
                 Ok(Outcome::Rejected(rejection)) => {
-                    warn!(object = %object.identity(), reason = %rejection.message, "write rejected");
+                    self.log_refusal(&object, &rejection.message, "write rejected");
                     ObjectState::Rejected(rejection)
                 }
                 Ok(Outcome::Forbidden { verb }) if self.may_write_others(verb).await => {
-                    warn!(object = %object.identity(), verb = verb.as_str(), "forbidden for this object");
+                    self.log_refusal(&object, verb.as_str(), "forbidden for this object");
                     ObjectState::Rejected(Rejection::forbidden(verb))
                 }
                 Ok(Outcome::Forbidden { verb }) => {
@@ -239,6 +278,12 @@ impl ObjectReconciler<'_> {
                     error!(object = %object.identity(), owners, "owners lost");
                     return Err(StopReason::OwnersLost { object: object.identity().to_string(), managers });
                 }
+                Ok(Outcome::FieldsDropped { paths }) => {
+                    let paths = in_words(&paths);
+                    error!(object = %object.identity(), paths, "dropped fields that the schema no longer has");
+                    return Err(StopReason::FieldsDropped { object: object.identity().to_string(), paths });
+                }
+                Ok(Outcome::CrdChanged) => return Err(StopReason::CrdChanged),
                 again @ (Ok(
                     Outcome::Conflict
                     | Outcome::Unproved
@@ -270,7 +315,7 @@ impl ObjectReconciler<'_> {
                     }
                     if matches!(again, Ok(Outcome::Unproved)) && suspicion.is_stripped(&object, self.crd) {
                         let left_at = object.resource_version().to_owned();
-                        return Ok(mutated(&object, Rejection::stripped(), left_at));
+                        return Ok(self.mutated(&object, Rejection::stripped(), left_at));
                     }
                     continue;
                 }
@@ -326,13 +371,12 @@ impl ObjectReconciler<'_> {
             | Outcome::Altered
             | Outcome::Mutated { .. }
             | Outcome::OwnersLost { .. } => true,
-            // A write that changes nothing meets nothing that it would drop (fact W1).
-            Outcome::AlreadyStored => false,
+            // Nor does etcd hold anything that such a write would drop (fact W1, Proof::WriteChangedNothing).
+            Outcome::AlreadyStored(_) => false,
             _ => return,
         };
         if dropped && !at_risk.is_empty() {
-            let paths: Vec<_> = at_risk.iter().map(|path| path.without_keys().to_string()).collect();
-            info!(object = %object.identity(), paths = paths.join(" "), "dropped fields that the schema no longer has");
+            info!(object = %object.identity(), paths = in_words(at_risk), "dropped fields that the schema no longer has");
         }
         self.dropped.clear(&object.identity(), at_risk, dropped);
     }
@@ -347,7 +391,21 @@ impl ObjectReconciler<'_> {
                 debug!(object = %object.identity(), reason = held.reason.as_str(), "held");
                 ObjectState::Held(held.without_keys(&self.crd.storage().schema))
             }
-            Plan::Stored | Plan::Write(_) => ObjectState::Stored,
+            Plan::Stored(_) | Plan::Write(_) => ObjectState::Stored,
+        }
+    }
+
+    /// What becomes of an object that each write changes again.
+    fn mutated(&self, object: &Object, rejection: Rejection, left_at: String) -> Reconciled {
+        self.log_refusal(object, &rejection.message, "write undone");
+        Reconciled { state: ObjectState::Rejected(rejection), missing: Vec::new(), left_at: Some(left_at) }
+    }
+
+    /// Logs that an object was refused: the first few as warnings.
+    fn log_refusal(&self, object: &Object, reason: &str, what: &str) {
+        match self.refusal_log.has_room() {
+            true => warn!(object = %object.identity(), reason, "{what}"),
+            false => debug!(object = %object.identity(), reason, "{what}"),
         }
     }
 
@@ -406,10 +464,4 @@ impl Suspicion {
         self.stripped += u32::from(!has_gap(read, crd));
         self.stripped >= Self::ENOUGH
     }
-}
-
-/// What becomes of an object that each write changes again.
-fn mutated(object: &Object, rejection: Rejection, left_at: String) -> Reconciled {
-    warn!(object = %object.identity(), reason = %rejection.message, "write undone");
-    Reconciled { state: ObjectState::Rejected(rejection), missing: Vec::new(), left_at: Some(left_at) }
 }

@@ -47,7 +47,7 @@ impl ObjectReconciler<'_> {
         own.as_mut().map(Permit::begin);
         let under_way = UnderWay::new(self.cluster.metrics());
         let span = spans::write(self.crd, object, write, attempt);
-        let work = self.cluster.perform(self.crd, object, write, &self.terms);
+        let work = self.cluster.perform(self.crd, object, write, &self.terms, self.generation_check);
         let outcome = {
             let work = pin!(work.instrument(span.clone()));
             let making_room = async {

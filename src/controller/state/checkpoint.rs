@@ -8,6 +8,7 @@ use crate::controller::crd::sweep::{ListKey, ObjectVersions, Sweep};
 use crate::controller::state::dropped_fields::DroppedFields;
 use crate::controller::state::rejected::Rejected;
 use crate::controller::state::report::is_on_record;
+use crate::controller::state::served::{creates_drop_status, may_drop_defaults, served_since};
 use crate::controller::state::tally::{Tally, WriteCounts};
 use crate::domain::bloom_filter::BloomFilter;
 use crate::domain::crd::Crd;
@@ -47,14 +48,13 @@ impl Checkpoint {
         let is_this = |other: &str, version: &str| (other, version) == (&digest, &crd.storage().name);
         if is_this(&status.digest, &status.storage_version) {
             let through = status.through.as_deref()?.parse().ok()?;
+            let served = served_since(status, crd);
             let record = Record {
                 through: Some(through),
                 exceptions: exceptions(status),
-                // Of a generation that nobody has seen, nobody knows whether it had these defaults.
-                versions_disagree: crd.versions_disagree() || crd.generation() > status.generation + 1,
-                servers_lag: false,
-                trust_claims: false,
-                cleared: Arc::default(),
+                versions_disagree: may_drop_defaults(&served),
+                creates_drop_status: creates_drop_status(&served, crd),
+                ..Record::default()
             };
             let writes = WriteCounts::from_report(status);
             // Another generation may let them pass.
@@ -73,17 +73,14 @@ impl Checkpoint {
             through: Some(past.through.as_deref()?.parse().ok()?),
             exceptions: past.exceptions.iter().cloned().collect(),
             versions_disagree: true,
-            servers_lag: false,
-            trust_claims: false,
-            cleared: Arc::default(),
+            ..Record::default()
         };
         Some(Self { record, ..Self::default() })
     }
 
     /// What is known before anything is.
     pub(in crate::controller) fn empty(crd: &Crd) -> Self {
-        let record = Record { versions_disagree: crd.versions_disagree(), ..Record::default() };
-        Self { record, ..Self::default() }
+        Self { record: Record::empty(crd), ..Self::default() }
     }
 
     /// What is known after a sweep to the end, whose numbers come to be those of the whole pass.
@@ -136,12 +133,5 @@ pub(in crate::controller) fn record_of(
     crd: &Crd,
     cleared: &Arc<Cleared>,
 ) -> Record {
-    Record {
-        through,
-        exceptions: tally.exceptions(),
-        versions_disagree: crd.versions_disagree(),
-        servers_lag: false,
-        trust_claims: false,
-        cleared: cleared.clone(),
-    }
+    Record { through, exceptions: tally.exceptions(), cleared: cleared.clone(), ..Record::empty(crd) }
 }

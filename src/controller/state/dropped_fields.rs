@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::api::{ClearedObject, DefaultsReportStatus, DroppedField};
+use crate::domain::condition::list;
 use crate::domain::crd::Crd;
 use crate::domain::object::Identity;
 use crate::domain::path::Path;
@@ -29,6 +30,8 @@ struct Totals {
     cleared: BTreeMap<Identity, BTreeSet<Path>>,
     /// Hashes of the uids of objects that are counted, and of each field: there may be more than are remembered by name.
     counted: HashSet<u64>,
+    /// In how many objects a field was dropped against the policy since Etch started, by its place in the schema.
+    lost: BTreeMap<String, u64>,
     is_unreported: bool,
 }
 
@@ -53,6 +56,7 @@ impl DroppedFields {
             places: report.dropped.iter().map(|field| (field.path.clone(), field.objects)).collect(),
             cleared: cleared.collect(),
             counted: HashSet::new(),
+            lost: BTreeMap::new(),
             is_unreported: false,
         }))
     }
@@ -82,16 +86,35 @@ impl DroppedFields {
         let mut totals = self.totals();
         totals.is_unreported = true;
         if dropped {
-            totals.objects += u64::from(totals.counted.insert(hash(identity, "")));
             let places: BTreeSet<String> = paths.iter().map(|path| path.to_schema().to_string()).collect();
-            for place in places {
-                let is_first = totals.counted.insert(hash(identity, &place));
-                *totals.places.entry(place).or_default() += u64::from(is_first);
-            }
+            totals.count(identity, &places);
         }
         if totals.cleared.len() < CLEARED || totals.cleared.contains_key(identity) {
             totals.cleared.entry(identity.clone()).or_default().extend(paths.iter().map(Path::to_schema));
         }
+    }
+
+    /// Records that a write has dropped these fields of an object, which the policy does not allow. Whether etcd holds them is not
+    /// concluded from it: another server may know them still.
+    pub(in crate::controller) fn lose(&self, identity: &Identity, paths: &[Path]) {
+        let mut totals = self.totals();
+        totals.is_unreported = true;
+        let totals = &mut *totals;
+        let places: BTreeSet<String> = paths.iter().map(|path| path.to_schema().to_string()).collect();
+        totals.count(identity, &places);
+        for place in places {
+            *totals.lost.entry(place).or_default() += 1;
+        }
+    }
+
+    /// What was dropped against the policy, as a sentence; none where nothing was.
+    pub(in crate::controller) fn lost(&self) -> Option<String> {
+        let totals = self.totals();
+        let places = totals.lost.iter().map(|(place, objects)| {
+            format!("{place} ({objects} {})", if *objects == 1 { "object" } else { "objects" })
+        });
+        let places: Vec<String> = places.collect();
+        (!places.is_empty()).then(|| list(&places, "writes dropped fields while the CRD changed"))
     }
 
     /// Whether there is something that no report has been made of yet.
@@ -118,6 +141,17 @@ impl DroppedFields {
 
     fn totals(&self) -> MutexGuard<'_, Totals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Totals {
+    /// Counts an object that was written without the fields at these places, once.
+    fn count(&mut self, identity: &Identity, places: &BTreeSet<String>) {
+        self.objects += u64::from(self.counted.insert(hash(identity, "")));
+        for place in places {
+            let is_first = self.counted.insert(hash(identity, place));
+            *self.places.entry(place.clone()).or_default() += u64::from(is_first);
+        }
     }
 }
 
@@ -179,6 +213,17 @@ mod tests {
         assert_eq!(dropped.at_risk(&of("a"), vec![in_port(2)]), []);
         let left = dropped.at_risk(&of("c"), vec![path(".spec.legacy"), path(".spec.other")]);
         assert_eq!(left, [path(".spec.other")]);
+    }
+
+    #[test]
+    fn what_was_dropped_against_the_policy_is_counted_and_not_taken_for_gone() {
+        let dropped = DroppedFields::default();
+        dropped.lose(&of("a"), &[path(".spec.legacy")]);
+        dropped.lose(&of("b"), &[path(".spec.legacy")]);
+        let status = report(&dropped, 1);
+        assert_eq!((status.counts.dropped, status.dropped[0].objects, status.cleared.len()), (2, 2, 0));
+        let lost = "writes dropped fields while the CRD changed: .spec.legacy (2 objects)";
+        assert_eq!(dropped.lost().as_deref(), Some(lost));
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub(super) mod dropped_fields;
 pub(super) mod open_report;
 pub(super) mod rejected;
 pub(super) mod report;
+pub(super) mod served;
 pub(super) mod size;
 pub(super) mod skipped;
 pub(super) mod tally;

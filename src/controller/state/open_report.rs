@@ -68,7 +68,7 @@ impl OpenReport {
         times: Times,
     ) -> DefaultsReportStatus {
         let mut status = self.state.with_state(report, reason.as_str());
-        status.generation = self.state.generation();
+        self.state.add_generation(&mut status);
         status.verify_at = times.verify_at.map(Time);
         self.changes.add_to_report(&mut status);
         status

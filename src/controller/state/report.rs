@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{
-    DefaultPath, DefaultValue, DefaultsReportStatus, ObjectProblem, PreviousDefaults, Settings,
+    DefaultPath, DefaultValue, DefaultsReportStatus, ObjectProblem, PreviousDefaults, ServedVersion, Settings,
 };
 use crate::controller::state::dropped_fields::DroppedFields;
+use crate::controller::state::served::{may_drop_defaults, served, served_since};
 use crate::controller::state::size;
 use crate::controller::state::tally::Tally;
 use crate::domain::condition::Reason;
@@ -43,6 +44,9 @@ pub(in crate::controller) const LAG: Duration = Duration::from_secs(11 * 60);
 pub(in crate::controller) struct ReportState {
     policy: String,
     generation: i64,
+    /// What is served now, and what was since the resource version of the last record.
+    served: Vec<ServedVersion>,
+    recorded: Option<(String, Vec<ServedVersion>)>,
     storage_version: String,
     digest: String,
     first_seen: Timestamp,
@@ -88,15 +92,21 @@ impl ReportState {
             (None, Some(past)) => past.first_seen.as_ref().filter(|_| past.finished.is_some()),
             (None, None) => None,
         };
+        // A server that lags behind may still serve what the last generation served.
+        let may_drop_by_lag = |report: &DefaultsReportStatus| {
+            !crd.versions_disagree() && may_drop_defaults(&served_since(report, crd))
+        };
         let verify_at = match still {
-            Some(report) => report.verify_at.as_ref().map(|time| time.0),
-            None => now.checked_add(LAG).ok().filter(|_| crd.compiled().has_defaults()),
+            Some(report) if !may_drop_by_lag(report) => report.verify_at.as_ref().map(|time| time.0),
+            Some(_) | None => now.checked_add(LAG).ok().filter(|_| crd.compiled().has_defaults()),
         };
         let (mut defaults, more_defaults) = list(crd);
         date(&mut defaults, report, revision);
         Self {
             policy: settings.policy.clone(),
             generation: crd.generation(),
+            served: served(crd),
+            recorded: still.and_then(|report| Some((report.through.clone()?, served_since(report, crd)))),
             first_seen: first_seen.map_or(now, |time| time.0),
             verify_at,
             digest,
@@ -144,9 +154,21 @@ impl ReportState {
         dated.filter_map(|known| Some((known.path.clone(), known.since.as_ref()?.parse().ok()?))).collect()
     }
 
-    /// The generation that is reported about.
-    pub(in crate::controller) fn generation(&self) -> i64 {
-        self.generation
+    /// Has a report whose record stays name the current generation, and what was served since the record.
+    pub(in crate::controller) fn add_generation(&self, status: &mut DefaultsReportStatus) {
+        let through = status.through.as_ref().and_then(|through| through.parse().ok());
+        status.generation = self.generation;
+        status.served = self.served_since(through).to_vec();
+    }
+
+    /// What was served since a record that goes up to this resource version.
+    fn served_since(&self, through: Option<u64>) -> &[ServedVersion] {
+        match &self.recorded {
+            Some((recorded, served)) if through.is_some_and(|through| *recorded == through.to_string()) => {
+                served
+            }
+            Some(_) | None => &self.served,
+        }
     }
 
     /// The report while these defaults are given time.
@@ -205,8 +227,10 @@ impl ReportState {
                 .take(LISTED)
                 .collect()
         };
-        let skipped = |why| {
-            let all = tally.into_iter().flat_map(|tally| tally.skipped().named(why));
+        let skipped = |reasons: &[Skip]| {
+            let all = reasons
+                .iter()
+                .flat_map(|why| tally.into_iter().flat_map(|tally| tally.skipped().named(*why)));
             all.map(|(identity, skipped)| object_problem(identity, skipped.problem())).take(LISTED).collect()
         };
         let mut status = DefaultsReportStatus {
@@ -215,6 +239,7 @@ impl ReportState {
             // Set by whoever writes it.
             crd_uid: String::new(),
             generation: self.generation,
+            served: self.served_since(through).to_vec(),
             storage_version: self.storage_version.clone(),
             digest: self.digest.clone(),
             first_seen: Some(Time(self.first_seen)),
@@ -238,8 +263,8 @@ impl ReportState {
             more_defaults: self.more_defaults,
             held: problems(StateKind::Held),
             rejected: problems(StateKind::Rejected),
-            ignored: skipped(Skip::Ignored),
-            terminating: skipped(Skip::Terminating),
+            ignored: skipped(&[Skip::IgnoredUnclear, Skip::Ignored]),
+            terminating: skipped(&[Skip::Terminating]),
             dropped: Vec::new(),
             cleared: Vec::new(),
             changed: Vec::new(),

@@ -27,7 +27,10 @@ impl SkippedObjects {
     pub(in crate::controller) fn insert(&mut self, identity: Identity, skipped: Skipped) {
         self.lacking += u64::from(skipped.lacks);
         self.all.insert(hash(&identity), skipped);
-        if self.named.len() < REMEMBERED {
+        // One that asks in other words is rare, and somebody has to know of it.
+        if self.named.len() < REMEMBERED
+            || skipped.why == Skip::IgnoredUnclear && self.named.len() < 2 * REMEMBERED
+        {
             self.named.insert(identity, skipped);
         }
     }
@@ -54,6 +57,11 @@ impl SkippedObjects {
     pub(in crate::controller) fn named(&self, why: Skip) -> impl Iterator<Item = (&Identity, Skipped)> {
         let named = self.named.iter().filter(move |(_, skipped)| skipped.why == why);
         named.map(|(identity, skipped)| (identity, *skipped))
+    }
+
+    /// How many are skipped for this reason.
+    pub(in crate::controller) fn count(&self, why: Skip) -> u64 {
+        self.all.values().filter(|skipped| skipped.why == why).count() as u64
     }
 
     /// How many are skipped for this reason and may lack a default.

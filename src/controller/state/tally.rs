@@ -34,6 +34,8 @@ pub(in crate::controller) struct Tally {
     skipped: SkippedObjects,
     /// All that are held, rejected or unknown, by the hash of their uid: there may be more than are remembered by name.
     troubled: HashMap<u64, Troubled>,
+    /// Those that were counted as written until they changed, by the hash of their uid: they are again once they are stored.
+    were_written: HashSet<u64>,
     /// How far the sweep has come that counts.
     place: Option<Place>,
 }
@@ -232,10 +234,22 @@ impl Tally {
             return false;
         }
         let missing = if before == Some(&ObjectState::Unknown) { missing } else { &[] };
-        if !self.remove(identity) {
-            self.remove_stored();
-        }
+        let uid = hash(&identity.uid);
+        let was_written = match self.remove(identity) {
+            true => self.were_written.remove(&uid),
+            false => self.remove_stored() == Some(StateKind::Written),
+        };
+        let kind = state.kind();
         self.add(identity.clone(), state, missing);
+        match kind {
+            StateKind::Stored if was_written => {
+                self.counts.already_stored -= 1;
+                self.counts.written += 1;
+            }
+            StateKind::Stored | StateKind::Written => {}
+            _ if was_written => drop(self.were_written.insert(uid)),
+            _ => {}
+        }
         true
     }
 
@@ -257,17 +271,19 @@ impl Tally {
         if !is_known {
             self.remove_stored();
         }
+        self.were_written.remove(&hash(&identity.uid));
         is_known
     }
 
-    /// Takes one object that is stored out of the numbers.
-    fn remove_stored(&mut self) {
+    /// Takes one object that is stored out of the numbers; as what it was counted.
+    fn remove_stored(&mut self) -> Option<StateKind> {
         let counts = &mut self.counts;
-        let kind = [&mut counts.already_stored, &mut counts.written].into_iter().find(|count| **count > 0);
-        if let Some(count) = kind {
-            *count -= 1;
-            counts.objects -= 1;
-        }
+        let both =
+            [(StateKind::Stored, &mut counts.already_stored), (StateKind::Written, &mut counts.written)];
+        let (kind, count) = both.into_iter().find(|(_, count)| **count > 0)?;
+        *count -= 1;
+        counts.objects -= 1;
+        Some(kind)
     }
 
     /// Takes out an object that is skipped, due, held, rejected or unknown; whether it was one.

@@ -10,12 +10,15 @@ use crate::controller::policy::UNKNOWN_PATHS;
 use crate::controller::status::message::MISSING_PERMISSION;
 use crate::domain::condition::{Condition, EventType, Reason, first, list};
 use crate::domain::crd::Crd;
+use crate::domain::plan::Skip;
 
-/// The events about a CRD when its conditions change from `before` to `now`.
+/// The events about a CRD when its conditions change from `before` to `now`. They are in the namespace `default`, whose readers may not
+/// see the objects: `nameless` is what `DefaultsPersisted` says without their names.
 pub(in crate::controller) fn about_crd(
     crd: &Regarding,
     before: &[Condition],
     now: &[Condition],
+    nameless: &str,
 ) -> Vec<Event> {
     // A permission may be missing long before it is needed.
     let settling = Reason::Settling.as_str();
@@ -28,16 +31,18 @@ pub(in crate::controller) fn about_crd(
             let stood = before.iter().find(|before| before.r#type == condition.r#type);
             let (reason, warning, action) = if condition.r#type == "DefaultsPersisted" {
                 if lacks(condition) && !stood.is_some_and(lacks) {
-                    return Some(about(crd, lacking, true, "PersistDefaults", &condition.message));
+                    return Some(about(crd, lacking, true, "PersistDefaults", nameless));
                 }
-                let is_new = stood.is_none_or(|stood| stood.reason != condition.reason);
+                let is_told = condition.reason == lacking && stood.is_some_and(lacks);
+                let is_new = stood.is_none_or(|stood| stood.reason != condition.reason) && !is_told;
                 let kind = Reason::named(&condition.reason).and_then(Reason::event).filter(|_| is_new)?;
                 (&condition.reason, kind == EventType::Warning, "PersistDefaults")
             } else {
                 let is_new = stood.is_none_or(|stood| stood.status != "True");
                 (is_new && condition.status == "True").then_some((&condition.r#type, true, "CheckSchema"))?
             };
-            let note = if condition.message.is_empty() { reason } else { &condition.message };
+            let message = if action == "PersistDefaults" { nameless } else { &condition.message };
+            let note = if message.is_empty() { reason } else { message };
             Some(about(crd, reason, warning, action, note))
         })
         .collect()
@@ -98,11 +103,12 @@ pub(in crate::controller) fn about_objects(
 ) -> Vec<Event> {
     let known = |problem: &ObjectProblem| {
         before.is_some_and(|before| {
-            let mut all = before.held.iter().chain(&before.rejected);
+            let mut all = before.held.iter().chain(&before.rejected).chain(&before.ignored);
             all.any(|known| (&known.uid, &known.reason) == (&problem.uid, &problem.reason))
         })
     };
-    let news = now.held.iter().chain(&now.rejected).filter(|problem| !known(problem));
+    let unclear = now.ignored.iter().filter(|problem| problem.reason == Skip::IgnoredUnclear.as_str());
+    let news = now.held.iter().chain(&now.rejected).chain(unclear).filter(|problem| !known(problem));
     news.map(|problem| event(objects, problem)).collect()
 }
 
@@ -127,13 +133,19 @@ pub(in crate::controller) fn about_drops(
         warning: true,
         reason: "HiddenFieldsDropped".to_owned(),
         action: "PersistDefaults",
-        note: list(&news, "dropped fields that the schema no longer has (hiddenFields: Drop)"),
+        note: list(&news, "dropped fields that the schema no longer has"),
     })
 }
 
 fn event(objects: &ObjectKind, problem: &ObjectProblem) -> Event {
     let ObjectProblem { namespace, name, uid, reason, message, paths, more_paths } = problem;
-    let mut note = format!("Etch did not store its defaults: {message}");
+    // What is ignored may lack none.
+    let what = if reason == Skip::IgnoredUnclear.as_str() {
+        "skips this object"
+    } else {
+        "did not store its defaults"
+    };
+    let mut note = format!("Etch {what}: {message}");
     if !paths.is_empty() {
         note.push_str(&format!(": {}", first(paths, paths.len() as u64 + more_paths)));
     }
@@ -177,7 +189,8 @@ mod tests {
     }
 
     fn published(before: &[Condition], now: &[Condition]) -> Vec<String> {
-        let events = about_crd(&crd(), before, now);
+        let nameless = now.last().map_or("", |condition| &condition.message);
+        let events = about_crd(&crd(), before, now, nameless);
         events.iter().map(|event| format!("{} {} {}", event.warning, event.reason, event.note)).collect()
     }
 
@@ -255,11 +268,11 @@ mod tests {
         let now = report(&[(".spec.legacy", 3), (".spec.old", 1)]);
         let note =
             |before: Option<&DefaultsReportStatus>| about_drops(&crd(), before, &now).map(|event| event.note);
-        let all = "dropped fields that the schema no longer has (hiddenFields: Drop): 3 objects: .spec.legacy, \
+        let all = "dropped fields that the schema no longer has: 3 objects: .spec.legacy, \
                    1 object: .spec.old";
         assert_eq!(note(None).as_deref(), Some(all));
         let more = note(Some(&report(&[(".spec.legacy", 1), (".spec.old", 1)]))).expect("news");
-        assert!(more.ends_with("Drop): 2 objects: .spec.legacy"), "{more}");
+        assert!(more.ends_with("no longer has: 2 objects: .spec.legacy"), "{more}");
         assert_eq!(note(Some(&now)), None);
     }
 

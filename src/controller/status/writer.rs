@@ -1,6 +1,7 @@
 //! Writes a CRD's conditions and its report, and publishes events about them.
 //! It must not write what stands there already.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -46,7 +47,7 @@ pub(in crate::controller) struct StatusWriter {
     events: Events,
     subject: Subject,
     /// Our conditions as the CRD was last known to carry them.
-    present: Vec<Condition>,
+    present: Arc<[Condition]>,
     /// Changes when somebody may have changed them.
     conditions_changed: watch::Receiver<()>,
     /// When to look whether everything stands there as it should.
@@ -57,7 +58,7 @@ pub(in crate::controller) struct StatusWriter {
     reapply_backoff: ReapplyBackoff,
     conditions: Desired,
     /// The conditions as they were last set; those from before are in the CRD.
-    last: Option<Vec<Condition>>,
+    last: Option<Arc<[Condition]>>,
     /// Whether the report is known to be there, and about this CRD: one of that name may be left from an earlier CRD.
     opened: bool,
     /// The report as it was last read or written.
@@ -91,7 +92,7 @@ impl StatusWriter {
             cluster,
             events,
             subject,
-            present,
+            present: present.into(),
             conditions_changed,
             recheck: None,
             write_backoff,
@@ -166,15 +167,21 @@ impl StatusWriter {
 
     /// Puts the conditions on the CRD, unless they stand there already.
     pub(in crate::controller) async fn set_conditions(&mut self, crd_status: CrdStatus) {
-        self.cluster.metrics().state(&self.subject.name, crd_status.reason.as_str());
+        match crd_status.reason {
+            // There may be thousands of them, and nothing is to be seen in them.
+            Reason::NoDefaults => self.cluster.metrics().forget(&self.subject.name),
+            reason => self.cluster.metrics().state(&self.subject.name, reason.as_str()),
+        }
         let present = self.present.clone();
-        let conditions = crd_status.conditions(self.subject.generation, &present, &now().to_string());
+        let conditions: Arc<[Condition]> =
+            crd_status.conditions(self.subject.generation, &present, &now().to_string()).into();
+        let before = self.last.replace(conditions.clone()).unwrap_or_else(|| present.clone());
+        let news =
+            events::about_crd(&self.subject.regarding(), &before, &conditions, crd_status.without_names());
         self.conditions = Desired::Status(crd_status);
-        let before = self.last.get_or_insert_with(|| present.clone());
-        let news = events::about_crd(&self.subject.regarding(), before, &conditions);
-        before.clone_from(&conditions);
-        if !same(&conditions, &present) {
-            self.put(&conditions).await;
+        match same(&conditions, &present) {
+            true => self.last = Some(present),
+            false => self.put(conditions).await,
         }
         news.into_iter().for_each(|event| self.events.publish(event));
     }
@@ -192,13 +199,21 @@ impl StatusWriter {
         self.present.iter().any(|condition| condition.reason == reason.as_str())
     }
 
+    /// Whether the CRD's defaults are reported as stored.
+    pub(in crate::controller) fn is_persisted(&self) -> bool {
+        match self.reason() {
+            Some(reason) => reason == Reason::AllPersisted,
+            None => self.has_reason(Reason::AllPersisted),
+        }
+    }
+
     /// Takes our conditions off the CRD, if there are any.
     pub(in crate::controller) async fn remove_conditions(&mut self) {
         self.conditions = Desired::None;
         self.cluster.metrics().forget(&self.subject.name);
         self.last = None;
         if !self.present.is_empty() {
-            self.put(&[]).await;
+            self.put(Arc::default()).await;
         }
     }
 
@@ -230,7 +245,7 @@ impl StatusWriter {
         self.conditions_changed.mark_unchanged();
         let is_changed = match self.cluster.crd(&self.subject.name).await {
             Ok(Some(document)) if document["metadata"]["uid"] == self.subject.uid.as_str() => {
-                let stood = std::mem::replace(&mut self.present, condition::present(&document));
+                let stood = std::mem::replace(&mut self.present, condition::present(&document).into());
                 !same(&stood, &self.present)
             }
             Ok(_) => {
@@ -319,12 +334,12 @@ impl StatusWriter {
         self.cluster.set_report(&self.subject.name, status).await
     }
 
-    async fn put(&mut self, conditions: &[Condition]) {
+    async fn put(&mut self, conditions: Arc<[Condition]>) {
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
         for _ in 0..5 {
-            match self.cluster.set_conditions(&self.subject.name, &self.subject.uid, conditions).await {
+            match self.cluster.set_conditions(&self.subject.name, &self.subject.uid, &conditions).await {
                 Ok(()) => {
-                    self.present = conditions.to_vec();
+                    self.present = conditions;
                     self.write_backoff.succeeded();
                     return;
                 }

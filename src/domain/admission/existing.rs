@@ -25,8 +25,9 @@ pub struct Existing {
 pub struct Lacking {
     /// What setting them changes in it.
     pub changes: Vec<Change>,
-    /// With them it would break a rule that it does not break without them, as an update that sets them.
-    pub breaks: bool,
+    /// The rule that it would break with them and does not break without them, as an update that sets them: its place in the
+    /// declaration, and the field of the object.
+    pub breaks: Option<String>,
 }
 
 impl Lacking {
@@ -45,7 +46,9 @@ impl Compiled {
         changes.retain(|change| !matches!(change, Change::Remove { .. }));
         let update =
             Request { operation: Operation::Update, object: &with, old_object: Some(object), ..request };
-        let breaks = !changes.is_empty() && self.found(&update).iter().any(super::judge::Found::denies);
+        let found = if changes.is_empty() { Vec::new() } else { self.found(&update) };
+        let broken = found.iter().find(|found| found.denies());
+        let breaks = broken.map(|broken| format!("{} at {}", broken.place(), broken.error.field));
         Lacking { changes, breaks }
     }
 }
@@ -183,7 +186,7 @@ mod tests {
             |ext: Value| schema.lacking(&resource(), &json!({ "spec": { "ext": ext } }), &json!({}));
         let path = "/spec/ext/size".to_owned();
         let changes = vec![Change::Add { path, value: json!(2).into() }];
-        assert_eq!(lacking(json!({ "more": 1 })), Lacking { changes, breaks: false });
+        assert_eq!(lacking(json!({ "more": 1 })), Lacking { changes, breaks: None });
         assert!(lacking(json!({ "size": 0, "more": 1 })).is_nothing());
     }
 
@@ -193,8 +196,10 @@ mod tests {
             let schema = compiled(json!({ "schema": typed(), "rules": [{ "rule": rule }] }));
             schema.lacking(&resource(), &json!({ "spec": { "ext": {} } }), &json!({})).breaks
         };
-        assert!(breaks("!has(self.size)") && breaks("has(oldSelf.size)"));
-        assert!(!breaks("has(self.name)") && !breaks("has(self.size)"));
+        for rule in ["!has(self.size)", "has(oldSelf.size)"] {
+            assert_eq!(breaks(rule).as_deref(), Some("spec.rules[0] at spec.ext"), "{rule}");
+        }
+        assert_eq!((breaks("has(self.name)"), breaks("has(self.size)")), (None, None));
     }
 
     #[test]

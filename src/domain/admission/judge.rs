@@ -2,7 +2,7 @@
 //! It must not set anything.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -16,8 +16,8 @@ use super::scope::Bound;
 use super::spec::{Enforcement, Operation, Ratcheting, Rule, Scope, Severity, UnknownFields};
 use super::unchanged::{Touch, touch};
 use super::view::view;
-use crate::domain::finding::Kind;
-use crate::domain::json::Json;
+use crate::domain::finding::{Finding, Kind};
+use crate::domain::json::{Json, copy};
 use crate::domain::prune::prune;
 
 /// Something that is wrong, and by whose word.
@@ -25,11 +25,13 @@ use crate::domain::prune::prune;
 pub(super) struct Found {
     pub(super) error: FieldError,
     source: Source,
+    /// What tells it from another by the same source at the same field.
+    mark: String,
     severity: Severity,
     /// It is about a change, so an old object cannot have had it.
     about_change: bool,
-    /// Without an extension of the right types nothing else can be said of it.
-    pub(super) blocks: bool,
+    /// The group of its rule, and the place that the rule was run over.
+    group: Option<(String, String)>,
 }
 
 impl Found {
@@ -37,16 +39,66 @@ impl Found {
     pub(super) fn denies(&self) -> bool {
         self.severity == Severity::Deny
     }
+
+    /// What asks for it, by its place in the declaration.
+    pub(super) fn place(&self) -> String {
+        match self.source {
+            Source::Missing => "spec.required".to_owned(),
+            Source::Value(_) | Source::SchemaRule | Source::Unevaluated(None) => "spec.schema".to_owned(),
+            Source::Unknown => "spec.unknownFields".to_owned(),
+            Source::Rule(index) | Source::Unevaluated(Some(index)) => format!("spec.rules[{index}]"),
+            Source::Reference(index) => format!("spec.references[{index}]"),
+        }
+    }
+
+    /// Whether an extension is missing that must be there.
+    pub(super) fn is_missing(&self) -> bool {
+        self.source == Source::Missing
+    }
+
+    /// Whether an extension cannot have defaults: it is missing or of the wrong types.
+    pub(super) fn prevents_defaults(&self) -> bool {
+        self.is_missing() || self.is_type()
+    }
+
+    fn is_type(&self) -> bool {
+        self.source == Source::Value(Kind::TypeInvalid)
+    }
+
+    /// Whether it is a rule that a value of another type keeps from being evaluated.
+    fn is_unevaluated(&self) -> bool {
+        matches!(self.source, Source::Unevaluated(_))
+    }
+
+    /// What an old object has as well, if it has this.
+    fn identity(&self) -> (Source, &str, &str) {
+        (self.source, &self.error.field, &self.mark)
+    }
 }
 
 /// Who found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Source {
     Missing,
-    Schema(Kind),
+    /// The schema, of a value.
+    Value(Kind),
+    /// A rule of the schema.
+    SchemaRule,
     Unknown,
     Rule(usize),
+    /// A rule of the declaration, or where there is no number of the schema.
+    Unevaluated(Option<usize>),
     Reference(usize),
+}
+
+/// Which of the two objects of an update is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    /// The object as it is to be.
+    New,
+    /// The object as it was, as an update that leaves it so: only what keeps rules about a change from being evaluated counts of
+    /// them, if that matters at all.
+    Old { unevaluated: bool },
 }
 
 impl Compiled {
@@ -64,21 +116,27 @@ impl Compiled {
         if touch == Touch::FinalizersOnly {
             return Vec::new();
         }
-        let mut found = self.inspect(request, &subject, run, touch);
+        let mut found = self.inspect(request, &subject, run, touch, Side::New);
         if let Some(old) = request.old_object.filter(|_| ratchets && !found.is_empty()) {
-            let before = Request { object: old, old_object: None, ..*request };
+            let before = Request { object: old, old_object: Some(old), ..*request };
             let mut run = Run::new(self);
+            let side = Side::Old { unevaluated: found.iter().any(Found::is_unevaluated) };
             let before = match self.subject(&before, &mut run) {
-                Some(subject) => self.inspect(&before, &subject, run, touch),
+                Some(subject) => self.inspect(&before, &subject, run, touch, side),
                 None => Vec::new(),
             };
-            let before: HashSet<_> = before.iter().map(|found| (found.source, &*found.error.field)).collect();
+            let before: HashSet<_> = before.iter().map(Found::identity).collect();
             for found in &mut found {
-                if !found.about_change && before.contains(&(found.source, &*found.error.field)) {
+                if !found.about_change && before.contains(&found.identity()) {
                     found.severity = Severity::Warn;
                 }
             }
         }
+        // The type itself is what has to be mended first.
+        if found.iter().any(|found| found.is_type() && found.denies()) {
+            found.retain(|found| !found.is_unevaluated());
+        }
+        one_of_each_group(&mut found);
         found
     }
 
@@ -99,8 +157,10 @@ impl Compiled {
         subject: &'r Subject<'r>,
         run: Run<'r>,
         touch: Touch,
+        side: Side,
     ) -> Vec<Found> {
-        let mut inspection = Inspection { compiled: self, request, subject, run, touch, found: Vec::new() };
+        let mut inspection =
+            Inspection { compiled: self, request, subject, run, touch, side, found: Vec::new() };
         inspection.rules(&Place::of_object(request));
         if subject.extensions.is_empty() && touch == Touch::Extension {
             inspection.missing();
@@ -110,6 +170,24 @@ impl Compiled {
         }
         inspection.found
     }
+}
+
+/// Leaves of each group what its first rule has found: of those that refuse, if there are any, so that an old violation hides no
+/// new one.
+fn one_of_each_group(found: &mut Vec<Found>) {
+    let mut speaks: HashMap<(String, String), (bool, Source)> = HashMap::new();
+    for found in found.iter().filter(|found| !found.is_unevaluated()) {
+        let Some(group) = &found.group else { continue };
+        let first = speaks.entry(group.clone()).or_insert((found.denies(), found.source));
+        if found.denies() && !first.0 {
+            *first = (true, found.source);
+        }
+    }
+    found.retain(|found| match &found.group {
+        Some(_) if found.is_unevaluated() => true,
+        Some(group) => speaks.get(group).is_none_or(|(_, source)| *source == found.source),
+        None => true,
+    });
 }
 
 /// What rules are run over: an extension or an object.
@@ -152,6 +230,7 @@ struct Inspection<'r, 'q> {
     subject: &'r Subject<'r>,
     run: Run<'r>,
     touch: Touch,
+    side: Side,
     found: Vec<Found>,
 }
 
@@ -163,9 +242,11 @@ impl Inspection<'_, '_> {
         kind: Kind,
         field: String,
         detail: impl Into<String>,
+        mark: impl Into<String>,
     ) {
         let error = FieldError { field, kind, detail: detail.into() };
-        self.found.push(Found { error, source, severity, about_change: false, blocks: false });
+        let mark = mark.into();
+        self.found.push(Found { error, source, mark, severity, about_change: false, group: None });
     }
 
     fn missing(&mut self) {
@@ -175,14 +256,7 @@ impl Inspection<'_, '_> {
             path.reported_as.clone().unwrap_or_else(|| path.path.trim_start_matches('.').to_owned())
         });
         let detail = required.message.as_deref().unwrap_or("it must be set");
-        let error = FieldError { field, kind: Kind::Required, detail: detail.to_owned() };
-        self.found.push(Found {
-            error,
-            source: Source::Missing,
-            severity: Severity::Deny,
-            about_change: false,
-            blocks: true,
-        });
+        self.report(Source::Missing, Severity::Deny, Kind::Required, field, detail, "");
     }
 
     fn extension(&mut self, location: &Location) {
@@ -195,8 +269,8 @@ impl Inspection<'_, '_> {
         let (own_view, old_view) = (seen(own), bound.old.map(seen));
         let bound = Bound { own: Some(&own_view), old: old_view.as_deref(), ..bound };
         let place = Place { scope: Scope::Extension, bound, written: self.subject.target.written(location) };
-        if self.touch == Touch::Extension && self.schema(&place, &own_view, old_view.as_deref()) {
-            return;
+        if self.touch == Touch::Extension {
+            self.schema(&place, &own_view, old_view.as_deref());
         }
         self.rules(&place);
         if self.touch == Touch::Extension {
@@ -204,47 +278,65 @@ impl Inspection<'_, '_> {
         }
     }
 
-    /// Judges an extension by its schema; says whether it is of the wrong types.
-    fn schema(&mut self, place: &Place<'_>, own: &Value, old: Option<&Value>) -> bool {
-        let Some(extension) = &self.compiled.extension else { return false };
-        let found = extension.prepared.embedded(&extension.schema, own, old, &mut self.run.budget);
-        let mut misfits = false;
-        for finding in found.iter() {
-            let blocks = finding.kind == Kind::TypeInvalid;
-            misfits |= blocks;
-            let field = join(&place.written, finding.field.trim_start_matches('.'));
-            self.report(Source::Schema(finding.kind), Severity::Deny, finding.kind, field, &*finding.detail);
-            if let Some(last) = self.found.last_mut() {
-                last.blocks = blocks;
+    /// Judges an extension by its schema.
+    fn schema(&mut self, place: &Place<'_>, own: &Value, old: Option<&Value>) {
+        let Some(extension) = &self.compiled.extension else { return };
+        let check = |old: Option<&Value>, budget: &mut i64| {
+            extension.prepared.embedded(&extension.schema, own, old, budget)
+        };
+        let found = match self.side {
+            Side::New => check(old, &mut self.run.budget),
+            Side::Old { unevaluated } => {
+                let mut found = check(None, &mut self.run.budget);
+                if unevaluated {
+                    found.misfits = check(old, &mut self.run.budget).misfits;
+                }
+                found
             }
+        };
+        let below = |finding: &Finding| join(&place.written, relative(finding));
+        for finding in &found.values {
+            let source = Source::Value(finding.kind);
+            let mark = match finding.kind {
+                // A value that was of another type before is as wrong as it was only while it is the same.
+                Kind::TypeInvalid => at_field(own, relative(finding)).map(text),
+                // The place of some is in the detail only.
+                _ if relative(finding).is_empty() => Some(finding.detail.clone()),
+                _ => finding.asked.as_deref().map(str::to_owned),
+            };
+            let mark = mark.unwrap_or_default();
+            self.report(source, Severity::Deny, finding.kind, below(finding), &*finding.detail, mark);
+        }
+        for finding in &found.rules {
+            let mark = finding.asked.as_deref().unwrap_or_default();
+            let (source, detail) = (Source::SchemaRule, &*finding.detail);
+            self.report(source, Severity::Deny, finding.kind, below(finding), detail, mark);
+        }
+        for finding in &found.misfits {
+            let (source, detail) = (Source::Unevaluated(None), &*finding.detail);
+            self.report(source, Severity::Deny, finding.kind, below(finding), detail, detail);
         }
         let severity = match self.compiled.unknown_fields {
             UnknownFields::Warn => Severity::Warn,
             UnknownFields::Deny => Severity::Deny,
-            UnknownFields::Keep | UnknownFields::Prune => return misfits,
+            UnknownFields::Keep | UnknownFields::Prune => return,
         };
         let mut unknown = Vec::new();
         let mut pruned = Json::from(own.clone());
         prune(&mut pruned, &extension.schema, true, &mut |at| unknown.push(at.to_path()));
         for path in unknown {
             let field = join(&place.written, &written(path.steps()));
-            self.report(Source::Unknown, severity, Kind::Invalid, field, "the schema has no such field");
+            let detail = "the schema has no such field";
+            self.report(Source::Unknown, severity, Kind::Invalid, field, detail, "");
         }
-        misfits
     }
 
     fn rules(&mut self, place: &Place<'_>) {
         let compiled = self.compiled;
-        let mut spoken: HashSet<&str> = HashSet::new();
         for (index, rule) in compiled.rules.iter().enumerate() {
-            let group = rule.declared.group.as_deref();
-            if rule.scope != place.scope
-                || !self.is_for(rule, place)
-                || group.is_some_and(|group| spoken.contains(group))
-            {
+            if rule.scope != place.scope || !self.is_for(rule, place) {
                 continue;
             }
-            let before = self.found.len();
             match &rule.for_each {
                 None => self.rule(index, rule, place, &Location::new()),
                 Some(items) => {
@@ -253,9 +345,6 @@ impl Inspection<'_, '_> {
                         self.rule(index, rule, place, &at);
                     }
                 }
-            }
-            if self.found.len() > before {
-                spoken.extend(group);
             }
         }
     }
@@ -281,20 +370,35 @@ impl Inspection<'_, '_> {
         let number = at.last().and_then(index_of);
         let item = root.and_then(|root| value_at(root, at));
         let values = Bound { index: number.as_ref(), item, ..place.bound }.values();
-        let (kind, detail) = match self.run.holds(&rule.rule, &values) {
+        let changes = rule.names_old_self || rule.names_old_object;
+        let is_old = self.side != Side::New;
+        let (source, kind, detail) = match self.run.holds(&rule.rule, &values) {
             Ok(true) => return,
-            Ok(false) => (rule.kind, self.message(rule, &values)),
+            Err(failure) if failure.is_misfit() => {
+                let source = Source::Unevaluated(Some(index));
+                (
+                    source,
+                    Kind::Invalid,
+                    format!("cannot evaluate the rule: {failure}: {}", rule.declared.rule.trim()),
+                )
+            }
+            // An update that leaves all as it is says nothing of a change.
+            _ if is_old && changes => return,
+            Ok(false) => (Source::Rule(index), rule.kind, self.message(rule, &values)),
             Err(failure) => {
-                (Kind::Invalid, format!("cannot evaluate the rule: {failure}: {}", rule.declared.rule.trim()))
+                let detail = format!("cannot evaluate the rule: {failure}: {}", rule.declared.rule.trim());
+                (Source::Rule(index), Kind::Invalid, detail)
             }
         };
         let field = place.field(rule.declared.field.as_deref(), at);
+        let group = rule.declared.group.clone().map(|group| (group, place.written.clone()));
         self.found.push(Found {
             error: FieldError { field, kind, detail },
-            source: Source::Rule(index),
+            source,
+            mark: written(at),
             severity: rule.severity,
-            about_change: rule.names_old_self || rule.names_old_object,
-            blocks: false,
+            about_change: changes && source == Source::Rule(index),
+            group,
         });
     }
 
@@ -318,7 +422,7 @@ impl Inspection<'_, '_> {
                     let detail =
                         message.unwrap_or_else(|| format!("no such {}", reference.declared.resource));
                     let (source, severity) = (Source::Reference(index), reference.severity);
-                    self.report(source, severity, Kind::Invalid, field, detail);
+                    self.report(source, severity, Kind::Invalid, field, detail, name);
                 }
             }
         }
@@ -345,4 +449,36 @@ impl Inspection<'_, '_> {
         };
         (self.request.exists)(&lookup) == Some(false)
     }
+}
+
+/// The field of a finding below the value that was checked; the value itself is `<nil>` there.
+fn relative(finding: &Finding) -> &str {
+    finding.field.strip_prefix("<nil>").unwrap_or(&finding.field).trim_start_matches('.')
+}
+
+/// The value that an error is about: at a field as API servers write it, `disks[0].name`.
+fn at_field<'v>(value: &'v Value, field: &str) -> Option<&'v Value> {
+    let field = field.trim_start_matches('.');
+    if field.is_empty() {
+        return Some(value);
+    }
+    if let Some(rest) = field.strip_prefix('[') {
+        let (key, rest) = rest.split_once(']')?;
+        let below = match value {
+            Value::Array(items) => items.get(key.parse::<usize>().ok()?)?,
+            value => value.get(key)?,
+        };
+        return at_field(below, rest);
+    }
+    // A name may contain what separates names.
+    let ends = field.match_indices(['.', '[']).map(|(end, _)| end).chain([field.len()]);
+    let below = |name: &str| match value {
+        Value::Array(items) => items.get(name.parse::<usize>().ok()?),
+        value => value.get(name),
+    };
+    ends.filter(|end| *end > 0).find_map(|end| at_field(below(&field[..end])?, &field[end..]))
+}
+
+fn text(value: &Value) -> String {
+    String::from_utf8_lossy(&Json::from(copy(value)).to_vec()).into_owned()
 }

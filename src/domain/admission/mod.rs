@@ -20,6 +20,7 @@ mod facts;
 mod fill;
 mod judge;
 mod patch;
+mod path_key;
 mod place;
 mod problem;
 pub mod renewal;
@@ -34,6 +35,8 @@ mod tests;
 mod unchanged;
 mod view;
 mod webhooks;
+#[cfg(test)]
+mod wrong_types;
 
 pub use answer::{Answer, FieldError, shortened};
 pub use broken::{BrokenDefault, broken_by_defaults};
@@ -41,6 +44,7 @@ pub use compile::Compiled;
 pub use existing::{Existing, Lacking, existing};
 pub use fill::Defaulted;
 pub use patch::{Change, patch};
+pub use path_key::{KEY_BYTES, KeyRing, PathKey, keys_in};
 pub use problem::{Problem, unknown_fields};
 pub use request::{Lookup, Named, Request};
 pub use review::{Review, review};

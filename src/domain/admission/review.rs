@@ -5,13 +5,14 @@ use serde_json::Value;
 
 use super::answer::{Answer, FieldError};
 use super::compile::Compiled;
+use super::judge::Found;
 use super::request::Request;
 use crate::domain::json::{Json, copy};
 
 /// What becomes of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Review {
-    /// The object with its defaults; none where an extension is missing or of the wrong types, so that it can have none.
+    /// The object with its defaults; none where the request is refused because an extension is missing or of the wrong types.
     pub object: Option<Json>,
     /// The verdict.
     pub answer: Answer,
@@ -28,20 +29,26 @@ pub fn review(schemas: &[(&Compiled, &Value)], request: &Request<'_>) -> Review 
             object = set;
         }
     }
-    let mut blocked: Vec<FieldError> = Vec::new();
+    let (mut missing, mut bare): (Vec<FieldError>, Vec<FieldError>) = Default::default();
     for (schema, facts) in schemas {
         let found = schema.found(&Request { object: &object, facts, ..*request });
+        let errors = |is: fn(&Found) -> bool| {
+            found.iter().filter(move |found| is(found)).map(|found| found.error.clone())
+        };
+        bare.extend(errors(Found::prevents_defaults));
         if schema.default_on.contains(&request.operation) {
-            blocked.extend(found.iter().filter(|found| found.blocks).map(|found| found.error.clone()));
+            missing.extend(errors(Found::is_missing));
         }
         let Answer { errors, warnings } = schema.answer(found);
         answer.errors.extend(errors);
         answer.warnings.extend(warnings);
     }
-    let refused: Vec<FieldError> =
-        blocked.into_iter().filter(|error| answer.errors.contains(error)).collect();
-    if refused.is_empty() {
-        return Review { object: Some(object), answer };
+    let is_refused = |error: &FieldError| answer.errors.contains(error);
+    let object = (!bare.iter().any(is_refused)).then_some(object);
+    missing.retain(is_refused);
+    if !missing.is_empty() {
+        // The API server asks for defaults first, and then nothing more.
+        answer.errors = missing;
     }
-    Review { object: None, answer: Answer { errors: refused, ..answer } }
+    Review { object, answer }
 }

@@ -61,6 +61,13 @@ impl<'c> Run<'c> {
     }
 }
 
+impl Failure {
+    /// Whether it is because a value does not fit the schema.
+    pub(super) fn is_misfit(&self) -> bool {
+        matches!(self, Self::Evaluation(error) if error.is_misfit())
+    }
+}
+
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
+use super::path_key::{KEYS, KeyRing};
 use super::settings::{FailurePolicy, Webhooks};
 use super::spec::{Declaration, Operation};
 
@@ -54,18 +55,20 @@ pub enum Injection {
 
 /// The bodies of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration, for server-side apply.
 ///
-/// `guard` asks about upgrades of CRDs too. `authority` is a bundle in PEM; it is used where nobody injects one.
+/// `guard` asks about upgrades of CRDs too. `authority` is a bundle in PEM; it is used where nobody injects one. One of the `keys`
+/// is in each path.
 pub fn configurations<'d>(
     schemas: impl IntoIterator<Item = (&'d str, &'d Declaration)>,
     guard: bool,
     endpoint: &Endpoint,
     authority: Option<&[u8]>,
+    keys: &KeyRing,
 ) -> [Value; 2] {
     let schemas: BTreeMap<&str, &Declaration> = schemas.into_iter().collect();
+    let client = Client { endpoint, authority, keys };
     let of = |mutates: bool| -> Vec<Value> {
-        let webhooks =
-            schemas.iter().map(|(name, declared)| webhook(name, declared, mutates, endpoint, authority));
-        let guard = (guard && !mutates).then(|| guard_webhook(endpoint, authority));
+        let webhooks = schemas.iter().map(|(name, declared)| webhook(name, declared, mutates, &client));
+        let guard = (guard && !mutates).then(|| guard_webhook(&client));
         webhooks.flatten().chain(guard).collect()
     };
     let body = |kind: &str, webhooks: Vec<Value>| {
@@ -75,7 +78,7 @@ pub fn configurations<'d>(
             "metadata": {
                 "name": CONFIGURATION,
                 "labels": { MANAGED_BY.0: MANAGED_BY.1 },
-                "annotations": annotations(endpoint),
+                "annotations": annotations(endpoint, keys),
             },
             "webhooks": webhooks,
         })
@@ -123,24 +126,28 @@ fn covers(actual: &Value, wanted: &Value) -> bool {
     }
 }
 
-fn annotations(endpoint: &Endpoint) -> Value {
+fn annotations(endpoint: &Endpoint, keys: &KeyRing) -> Value {
+    let mut annotations = json!({ KEYS: keys.annotation() });
     match endpoint.inject {
-        Injection::None => json!({}),
+        Injection::None => {}
         Injection::CertManager => {
-            json!({ "cert-manager.io/inject-ca-from": format!("{}/{SERVICE}", endpoint.namespace) })
+            let certificate = format!("{}/{SERVICE}", endpoint.namespace);
+            annotations["cert-manager.io/inject-ca-from"] = certificate.into();
         }
-        Injection::ServiceCa => json!({ "service.beta.openshift.io/inject-cabundle": "true" }),
+        Injection::ServiceCa => annotations["service.beta.openshift.io/inject-cabundle"] = json!("true"),
     }
+    annotations
+}
+
+/// What API servers need to know to ask.
+struct Client<'c> {
+    endpoint: &'c Endpoint,
+    authority: Option<&'c [u8]>,
+    keys: &'c KeyRing,
 }
 
 /// The webhook of a schema; none where it has no target that may be asked about.
-fn webhook(
-    name: &str,
-    declared: &Declaration,
-    mutates: bool,
-    endpoint: &Endpoint,
-    authority: Option<&[u8]>,
-) -> Option<Value> {
+fn webhook(name: &str, declared: &Declaration, mutates: bool, client: &Client<'_>) -> Option<Value> {
     let settings = declared.webhooks.clone().unwrap_or_default();
     let operations: Vec<Operation> = match (&declared.default_on[..], mutates) {
         ([], true) => vec![Operation::Create],
@@ -168,10 +175,10 @@ fn webhook(
     let mut webhook = json!({
         "name": format!("{name}{SUFFIX}"),
         "admissionReviewVersions": ["v1"],
-        "clientConfig": client_config(&path, endpoint, authority),
+        "clientConfig": client.config(&path),
         "failurePolicy": failure_policy.unwrap_or_default(),
         "matchPolicy": "Equivalent",
-        "namespaceSelector": namespaces(&settings, endpoint),
+        "namespaceSelector": namespaces(&settings, client.endpoint),
         "rules": rules,
         "sideEffects": "None",
         "timeoutSeconds": TIMEOUT_SECONDS,
@@ -188,12 +195,12 @@ fn webhook(
 
 /// The webhook for upgrades of CRDs. The API server asks about those that change the spec, whose generation it raises first
 /// (fact C9): a label or a finalizer does not even wait for an answer.
-fn guard_webhook(endpoint: &Endpoint, authority: Option<&[u8]>) -> Value {
+fn guard_webhook(client: &Client<'_>) -> Value {
     let condition = |name: &str, expression: &str| json!({ "name": name, "expression": expression });
     json!({
         "name": GUARD,
         "admissionReviewVersions": ["v1"],
-        "clientConfig": client_config("/guard", endpoint, authority),
+        "clientConfig": client.config("/guard"),
         "failurePolicy": FailurePolicy::Ignore,
         "matchConditions": [
             condition("spec-changes", "object.metadata.generation != oldObject.metadata.generation"),
@@ -213,17 +220,21 @@ fn guard_webhook(endpoint: &Endpoint, authority: Option<&[u8]>) -> Value {
     })
 }
 
-fn client_config(path: &str, endpoint: &Endpoint, authority: Option<&[u8]>) -> Value {
-    let mut config = match &endpoint.url {
-        Some(url) => json!({ "url": format!("{}{path}", url.trim_end_matches('/')) }),
-        None => json!({
-            "service": { "namespace": endpoint.namespace, "name": SERVICE, "path": path, "port": 443 },
-        }),
-    };
-    if let (Injection::None, Some(authority)) = (endpoint.inject, authority) {
-        config["caBundle"] = json!(ByteString(authority.to_vec()));
+impl Client<'_> {
+    fn config(&self, path: &str) -> Value {
+        let Self { endpoint, authority, keys } = self;
+        let path = format!("/{}{path}", keys.used().as_str());
+        let mut config = match &endpoint.url {
+            Some(url) => json!({ "url": format!("{}{path}", url.trim_end_matches('/')) }),
+            None => json!({
+                "service": { "namespace": endpoint.namespace, "name": SERVICE, "path": path, "port": 443 },
+            }),
+        };
+        if let (Injection::None, Some(authority)) = (endpoint.inject, authority) {
+            config["caBundle"] = json!(ByteString(authority.to_vec()));
+        }
+        config
     }
-    config
 }
 
 fn namespaces(settings: &Webhooks, endpoint: &Endpoint) -> Value {
@@ -244,6 +255,7 @@ fn namespaces(settings: &Webhooks, endpoint: &Endpoint) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::path_key::{KEY_BYTES, PathKey, keys_in};
     use super::*;
 
     fn declaration(more: Value) -> Declaration {
@@ -257,6 +269,14 @@ mod tests {
         serde_json::from_value(declaration).expect("a declaration")
     }
 
+    fn keys() -> KeyRing {
+        KeyRing::next([None, None], jiff::Timestamp::UNIX_EPOCH, || PathKey::new([7; KEY_BYTES]))
+    }
+
+    fn keyed(path: &str) -> String {
+        format!("/{}{path}", "07".repeat(32))
+    }
+
     fn endpoint(inject: Injection) -> Endpoint {
         Endpoint { namespace: "etch-system".to_owned(), url: None, inject }
     }
@@ -265,7 +285,7 @@ mod tests {
     fn a_schema_is_one_webhook_of_each_kind() {
         let one = declaration(json!({}));
         let [mutating, validating] =
-            configurations([("one", &one)], false, &endpoint(Injection::None), Some(b"PEM"));
+            configurations([("one", &one)], false, &endpoint(Injection::None), Some(b"PEM"), &keys());
         let webhook = &mutating["webhooks"][0];
         assert_eq!(mutating["webhooks"].as_array().map(Vec::len), Some(1));
         assert_eq!(webhook["name"], "one.etch-operator.io");
@@ -273,7 +293,7 @@ mod tests {
             webhook["clientConfig"],
             json!({
                 "caBundle": "UEVN",
-                "service": { "namespace": "etch-system", "name": "etch-admission", "path": "/mutate/one", "port": 443 },
+                "service": { "namespace": "etch-system", "name": "etch-admission", "path": keyed("/mutate/one"), "port": 443 },
             })
         );
         assert_eq!(
@@ -285,7 +305,7 @@ mod tests {
         let values = &webhook["namespaceSelector"]["matchExpressions"][0]["values"];
         assert_eq!(*values, json!(["kube-system", "etch-system"]));
         assert_eq!(validating["webhooks"][0]["rules"][0]["operations"], json!(["CREATE", "UPDATE"]));
-        assert_eq!(validating["webhooks"][0]["clientConfig"]["service"]["path"], "/validate/one");
+        assert_eq!(validating["webhooks"][0]["clientConfig"]["service"]["path"], keyed("/validate/one"));
     }
 
     #[test]
@@ -300,13 +320,17 @@ mod tests {
         }));
         let mut at = endpoint(Injection::CertManager);
         at.url = Some("https://127.0.0.1:1/".to_owned());
-        let [mutating, validating] = configurations([("one", &one)], false, &at, Some(b"PEM"));
+        let [mutating, validating] = configurations([("one", &one)], false, &at, Some(b"PEM"), &keys());
         assert_eq!(
             mutating["metadata"]["annotations"],
-            json!({ "cert-manager.io/inject-ca-from": "etch-system/etch-admission" })
+            json!({ "cert-manager.io/inject-ca-from": "etch-system/etch-admission", KEYS: keys().annotation() })
         );
+        assert_eq!(keys_in(&mutating), keys_in(&validating));
         let (mutating, validating) = (&mutating["webhooks"][0], &validating["webhooks"][0]);
-        assert_eq!(mutating["clientConfig"], json!({ "url": "https://127.0.0.1:1/mutate/one" }));
+        assert_eq!(
+            mutating["clientConfig"],
+            json!({ "url": format!("https://127.0.0.1:1{}", keyed("/mutate/one")) })
+        );
         assert_eq!(
             (&mutating["failurePolicy"], &validating["failurePolicy"]),
             (&json!("Ignore"), &json!("Fail"))
@@ -321,27 +345,27 @@ mod tests {
     fn upgrades_of_crds_are_one_webhook_more() {
         let one = declaration(json!({}));
         let at = endpoint(Injection::None);
-        let [mutating, validating] = configurations([("one", &one)], true, &at, Some(b"PEM"));
+        let [mutating, validating] = configurations([("one", &one)], true, &at, Some(b"PEM"), &keys());
         assert_eq!(mutating["webhooks"].as_array().map(Vec::len), Some(1));
         let guard = &validating["webhooks"][1];
         assert_eq!(guard["name"], GUARD);
-        assert_eq!(guard["clientConfig"]["service"]["path"], "/guard");
+        assert_eq!(guard["clientConfig"]["service"]["path"], keyed("/guard"));
         assert_eq!(guard["clientConfig"]["caBundle"], "UEVN");
         assert_eq!((&guard["failurePolicy"], &guard["timeoutSeconds"]), (&json!("Ignore"), &json!(3)));
         assert_eq!(guard["rules"][0]["resources"], json!(["customresourcedefinitions"]), "no subresource");
         assert_eq!(schema_of(GUARD), None);
-        let [_, alone] = configurations([], true, &at, None);
+        let [_, alone] = configurations([], true, &at, None, &keys());
         assert_eq!(alone["webhooks"].as_array().map(Vec::len), Some(1));
     }
 
     #[test]
     fn what_others_add_is_theirs_and_what_is_left_over_goes() {
         let one = declaration(json!({}));
-        let [bare, _] = configurations([("one", &one)], false, &endpoint(Injection::None), None);
-        let mut configuration = bare.clone();
-        configuration["metadata"].as_object_mut().expect("a map").remove("annotations");
-        assert!(is_applied(&bare, &configuration), "what is empty is not there");
-        let [body, _] = configurations([("one", &one)], false, &endpoint(Injection::ServiceCa), None);
+        let [bare, _] = configurations([("one", &one)], false, &endpoint(Injection::None), None, &keys());
+        let configuration = bare.clone();
+        assert!(is_applied(&bare, &configuration));
+        let [body, _] =
+            configurations([("one", &one)], false, &endpoint(Injection::ServiceCa), None, &keys());
         assert!(!is_applied(&body, &configuration));
         let mut configuration = body.clone();
         configuration["webhooks"][0]["clientConfig"]["caBundle"] = json!("UEVN");
@@ -349,7 +373,7 @@ mod tests {
         assert!(is_applied(&body, &configuration));
         configuration["webhooks"][0]["timeoutSeconds"] = json!(10);
         assert!(!is_applied(&body, &configuration));
-        let [none, _] = configurations([], false, &endpoint(Injection::ServiceCa), None);
+        let [none, _] = configurations([], false, &endpoint(Injection::ServiceCa), None, &keys());
         assert!(!is_applied(&none, &configuration));
         configuration.as_object_mut().expect("a map").remove("webhooks");
         assert!(is_applied(&none, &configuration));

@@ -51,6 +51,7 @@ pub fn by_bytes(stored: &Json, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact
         .map(|version| version.rsplit('/').next().unwrap_or_default())
         .unwrap_or_default();
     let View { object, hidden } = decoder.view(stored, version)?;
+    // Proof::Bytes.
     let mut missing = Vec::new();
     if crd.names_fields_alike(version) {
         crd.compiled().gaps(stored, &mut |at: &Trail<'_>, _: &Value| {

@@ -151,9 +151,14 @@ impl OperatorAction<'_> {
             (Plan::Skip(Skip::Ignored), _) => {
                 return format!("Etch skips the object: it has the annotation {IGNORE_ANNOTATION}");
             }
+            (Plan::Skip(Skip::IgnoredUnclear), _) => {
+                return format!(
+                    "Etch skips the object: it has the annotation {IGNORE_ANNOTATION}, whose value is neither \"true\" nor \"false\""
+                );
+            }
             (_, Some(idle)) => return format!("Etch does not write: {idle}"),
             (Plan::Hold(held), None) => return format!("Etch holds the object: {}", why_held(held)),
-            (Plan::Stored, None) => return "Etch counts it as stored".to_owned(),
+            (Plan::Stored(_), None) => return "Etch counts it as stored".to_owned(),
             (Plan::Write(write), None) => write,
         };
         let how = match (write.strategy, self.rules.terms.ownership) {

@@ -45,7 +45,7 @@ impl Totals {
         }
         self.held += u64::from(held);
         match skipped {
-            Some(Skip::Ignored) => self.ignored += 1,
+            Some(Skip::Ignored | Skip::IgnoredUnclear) => self.ignored += 1,
             Some(Skip::Terminating) => self.terminating += 1,
             None => {}
         }

@@ -10,10 +10,11 @@ use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::ownership::{is_covered, owners};
 use crate::domain::path::Trail;
-use crate::domain::plan::{Record, writes_store};
+use crate::domain::plan::{Coverage, Record, last_write_stores};
 
-/// After this time every API server serves a changed schema (fact R6), whatever its clock says.
-const SERVED_EVERYWHERE: SignedDuration = SignedDuration::from_secs(60);
+/// After this time every API server serves a changed schema (fact R6), whatever its clock says: no watch of CRDs lasts longer than ten
+/// minutes.
+const SERVED_EVERYWHERE: SignedDuration = SignedDuration::from_mins(11);
 
 /// What is known beside the view.
 #[derive(Clone, Debug, Default)]
@@ -36,13 +37,14 @@ pub fn by_view(object: &Object, crd: &Crd, evidence: &Evidence) -> Vec<Missing> 
     crd.compiled().gaps(object.json(), &mut |at: &Trail<'_>, _: &Value| {
         missing.push(Missing { path: at.to_path(), state: State::Gap });
     });
-    let mut proved = None;
+    let mut coverage = None;
     let speaking = owners(object).filter(|owner| crd.names_fields_alike(owner.version()));
     crd.compiled().filled(object.json(), &mut |at: &Trail<'_>, _: &Value| {
-        if *proved.get_or_insert_with(|| evidence.proves(object, crd)) {
+        let path = at.to_path();
+        let coverage = *coverage.get_or_insert_with(|| evidence.coverage(object, crd));
+        if coverage.iter().any(|coverage| coverage.of_place(&path).is_some()) {
             return;
         }
-        let path = at.to_path();
         let schema = &crd.storage().schema;
         if !evidence.trust_owners || !is_covered(speaking.clone(), object.json(), schema, path.steps()) {
             missing.push(Missing { path, state: State::Possible });
@@ -66,15 +68,23 @@ pub fn schema_time(crd: &Json) -> Option<Timestamp> {
 impl Evidence {
     /// Whether etcd holds whatever default the object shows.
     pub fn proves(&self, object: &Object, crd: &Crd) -> bool {
-        self.record.covers(object, crd) || self.is_written_since(object, crd)
+        self.coverage(object, crd).iter().any(|coverage| coverage.of_all(object, crd).is_some())
     }
 
-    /// Whether somebody has written the object since the schema was served everywhere, by a write that stores what it shows.
-    fn is_written_since(&self, object: &Object, crd: &Crd) -> bool {
+    /// Which defaults the record proves to be stored, and which the object's last write.
+    fn coverage(&self, object: &Object, crd: &Crd) -> [Coverage; 2] {
+        [self.record.coverage(object, crd), self.of_last_write(object, crd)]
+    }
+
+    /// Which defaults are stored because somebody has written the object since every API server served the schema.
+    fn of_last_write(&self, object: &Object, crd: &Crd) -> Coverage {
         let since = self.schema_time.zip(last_written(object));
         let is_later =
             since.is_some_and(|(schema, written)| written.duration_since(schema) > SERVED_EVERYWHERE);
-        is_later && !crd.versions_disagree() && writes_store(object, crd)
+        match is_later && !crd.versions_disagree() {
+            true => last_write_stores(object, crd, crd.creates_drop_status()),
+            false => Coverage::Nothing,
+        }
     }
 }
 

@@ -15,6 +15,7 @@ fn crd_status() -> CrdStatus {
         persisted: Some(true),
         reason: Reason::AllPersisted,
         message: "7 of 7 objects store their defaults".to_owned(),
+        nameless: None,
     }
 }
 
@@ -40,6 +41,7 @@ fn the_three_are_always_said_together() {
         persisted: Some(false),
         reason: Reason::NonStructural,
         message: String::new(),
+        nameless: None,
     };
     assert_eq!(
         said(&broken, &[]),

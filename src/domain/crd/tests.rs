@@ -130,6 +130,38 @@ fn versions_disagree_where_a_served_one_has_another_schema() {
 }
 
 #[test]
+fn versions_disagree_while_a_webhook_converts_a_second_one_that_is_served() {
+    for (served, expected) in [(true, true), (false, false)] {
+        let mut second = version("v1beta1", false, json!({ "type": "object" }));
+        second["served"] = json!(served);
+        let mut document = document();
+        document["spec"]["versions"] = json!([version("v1", true, json!({ "type": "object" })), second]);
+        document["spec"]["conversion"] = json!({ "strategy": "Webhook" });
+        let crd = Crd::read(&Json::from(document)).expect("a CRD");
+        assert_eq!(crd.versions_disagree(), expected, "served: {served}");
+    }
+}
+
+#[test]
+fn a_create_drops_status_where_a_served_version_has_the_subresource() {
+    let size = |default: Value| json!({ "type": "object", "properties": { "size": default } });
+    let schema =
+        |field: &str| json!({ "type": "object", "properties": { field: size(json!({ "default": 1 })) } });
+    for (field, subresources, expected) in [
+        ("status", json!({ "status": {} }), true),
+        ("status", json!({ "scale": {} }), false),
+        ("status", Value::Null, false),
+        ("spec", json!({ "status": {} }), false),
+    ] {
+        let mut only = version("v1", true, schema(field));
+        only["subresources"] = subresources.clone();
+        let crd = read(with("/spec/versions", json!([only]))).expect("a CRD");
+        assert_eq!(crd.creates_drop_status(), expected, "{field} {subresources}");
+        assert_eq!(crd.has_status_default(), field == "status");
+    }
+}
+
+#[test]
 fn a_webhook_may_rename_fields_and_none_does_not() {
     for (conversion, alike) in [
         (json!(null), true),
@@ -161,4 +193,43 @@ fn a_group_that_the_server_serves_itself_shadows_a_crd() {
         let crd = read(with("/spec/group", json!(group))).expect("a CRD");
         assert_eq!(crd.is_shadowed(), expected, "{group}");
     }
+}
+
+/// A server serves such a CRD without the schema, or not at all (fact D12).
+#[test]
+fn a_schema_that_cannot_be_read_is_none_where_unknown_fields_are_kept() {
+    let versions = json!([version(
+        "v1",
+        true,
+        json!({ "type": "object", "properties": { "spec": {
+        "default": { "a": 1 }, "$ref": "#/definitions/spec" } } })
+    )]);
+    assert!(matches!(read(with("/spec/versions", versions.clone())), Err(CrdError::Schema { .. })));
+    let mut legacy = with("/spec/versions", versions);
+    legacy["spec"]["preserveUnknownFields"] = json!(true);
+    let crd = read(legacy).expect("a CRD");
+    assert!(crd.preserves_unknown_fields() && !crd.compiled().has_defaults());
+    let mut malformed = with("/spec/versions", json!([version("v1", true, json!({ "type": 1 }))]));
+    malformed["spec"]["preserveUnknownFields"] = json!(true);
+    assert!(matches!(read(malformed), Err(CrdError::Schema { .. })), "no server can read it");
+}
+
+#[test]
+fn defaults_that_get_an_invalid_one_are_known() {
+    let document = with(
+        "/spec/versions",
+        json!([version(
+            "v1",
+            true,
+            json!({ "type": "object", "properties": {
+        "m": { "type": "object", "default": { "a": {} }, "additionalProperties": { "type": "object", "properties": {
+            "p": { "type": "integer", "minimum": 1, "default": 0 },
+            "q": { "type": "integer", "default": 0 } } } } } })
+        )]),
+    );
+    let crd = read(document).expect("a CRD");
+    let invalid: Vec<_> = crd.invalid_defaults().iter().map(ToString::to_string).collect();
+    assert_eq!(invalid, [".m{}.p"]);
+    let gives = |path: &str| crd.gives_invalid_default(&path.parse().expect("a path"));
+    assert!(gives(".m") && gives(".m{}.p") && !gives(".m{}.q") && !gives(".m{}"));
 }

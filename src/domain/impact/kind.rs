@@ -39,7 +39,11 @@ impl SchemaChanges {
         present([
             (Kind::Addition, !self.defaults_added.is_empty()),
             (Kind::Change, !self.defaults_changed.is_empty()),
-            (Kind::Loss, !self.defaults_removed.is_empty() || !self.fields_removed.is_empty()),
+            (
+                Kind::Loss,
+                ![&self.fields_removed, &self.unknown_removed].iter().all(|places| places.is_empty())
+                    || !self.defaults_removed.is_empty(),
+            ),
         ])
     }
 }

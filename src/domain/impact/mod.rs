@@ -22,7 +22,7 @@ use crate::domain::validate::Validator;
 use difference::{Difference, difference};
 
 pub use kind::Kind;
-pub use schemas::{Changed, SchemaChanges, compare};
+pub use schemas::{Changed, SchemaChanges, compare, compare_crds};
 pub use stored::presumed;
 pub use tally::{Counted, Counts, EffectKind, Place, Tally, by_effect};
 
@@ -171,7 +171,7 @@ impl<'a> Upgrade<'a> {
 
     /// What changes in the schema of the storage version.
     pub fn schemas(&self) -> SchemaChanges {
-        compare(&self.old.storage().schema, &self.new.storage().schema)
+        compare_crds(Some(self.old), self.new)
     }
 
     /// What happens to an object as a server returned it, by what its owners say is stored; and to one that somebody wrote, as
@@ -264,9 +264,11 @@ impl<'a> Upgrade<'a> {
 
     /// What the operator does with an object after the upgrade; none where it writes to none.
     fn written(&self, after: Json) -> Option<Prediction> {
+        // The schema of a CRD that keeps unknown fields is not structural, and the operator writes none of its objects.
+        let may_write = self.writes && !self.new.preserves_unknown_fields();
         let has_work = self.new.compiled().has_defaults() || !self.changes.is_empty();
         let written = || predict(&after.into(), self.new, &self.terms, &Record::default(), &self.changes);
-        (self.writes && has_work).then(written)
+        (may_write && has_work).then(written)
     }
 
     fn difference(&self, before: &Value, after: &Value) -> Difference {

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::domain::crd::Crd;
 use crate::domain::json::{Json, copy, level, same};
 use crate::domain::path::{Path, Trail, TrailStep};
 use crate::domain::schema::Schema;
@@ -18,6 +19,9 @@ pub struct SchemaChanges {
     pub defaults_removed: Vec<(Path, Json)>,
     /// The topmost places that only the old schema declares.
     pub fields_removed: Vec<Path>,
+    /// The places that no longer keep fields which the schema does not declare; the whole object where the CRD no longer has
+    /// `preserveUnknownFields: true`.
+    pub unknown_removed: Vec<Path>,
 }
 
 /// A default that has changed.
@@ -38,18 +42,38 @@ impl SchemaChanges {
             && self.defaults_changed.is_empty()
             && self.defaults_removed.is_empty()
             && self.fields_removed.is_empty()
+            && self.unknown_removed.is_empty()
     }
+}
+
+/// Compares the storage versions of two states of a CRD; the first of them may be none at all.
+pub fn compare_crds(old: Option<&Crd>, new: &Crd) -> SchemaChanges {
+    let nothing = Schema::default();
+    let new_schema = &new.storage().schema;
+    let mut changes = compare(old.map_or(&nothing, |old| &old.storage().schema), new_schema);
+    if new.preserves_unknown_fields() {
+        // What the schema no longer declares is shown all the same.
+        changes.fields_removed.clear();
+        changes.unknown_removed.clear();
+    } else if old.is_some_and(Crd::preserves_unknown_fields) && !keeps_unknown(new_schema) {
+        changes.unknown_removed = vec![Path::root()];
+    }
+    changes
 }
 
 /// Compares the defaults and the declared fields of two schemas. A default of the whole object has no effect and does not
 /// count.
 pub fn compare(old: &Schema, new: &Schema) -> SchemaChanges {
     let mut changes = SchemaChanges::default();
+    if old.preserve_unknown_fields && !keeps_unknown(new) {
+        changes.unknown_removed.push(Path::root());
+    }
     below(Some(old), Some(new), &Trail::ROOT, &mut changes);
     changes.defaults_added.sort_by(|(a, _), (b, _)| a.cmp(b));
     changes.defaults_changed.sort_by(|a, b| a.path.cmp(&b.path));
     changes.defaults_removed.sort_by(|(a, _), (b, _)| a.cmp(b));
     changes.fields_removed.sort();
+    changes.unknown_removed.sort();
     changes
 }
 
@@ -83,6 +107,9 @@ fn place(
     if new.is_none() && parent_stays {
         changes.fields_removed.push(at.to_path());
     }
+    if old.is_some_and(|old| old.preserve_unknown_fields) && new.is_some_and(|new| !keeps_unknown(new)) {
+        changes.unknown_removed.push(at.to_path());
+    }
     match (default(old), default(new)) {
         (None, Some(value)) => changes.defaults_added.push((at.to_path(), copy(value).into())),
         (Some(value), None) => changes.defaults_removed.push((at.to_path(), copy(value).into())),
@@ -94,6 +121,11 @@ fn place(
         _ => {}
     }
     below(old, new, at, changes);
+}
+
+/// Whether an object keeps the fields that its schema does not declare, or has a place for them.
+fn keeps_unknown(schema: &Schema) -> bool {
+    schema.preserve_unknown_fields || schema.additional.is_some()
 }
 
 fn items(schema: Option<&Schema>) -> Option<&Schema> {

@@ -91,7 +91,7 @@ impl Tally {
         counts.total += 1;
         let skipped = read.and_then(|(object, _)| skip(object));
         match skipped {
-            Some(Skip::Ignored) => counts.ignored += 1,
+            Some(Skip::Ignored | Skip::IgnoredUnclear) => counts.ignored += 1,
             Some(Skip::Terminating) => counts.terminating += 1,
             None => {}
         }
@@ -101,7 +101,7 @@ impl Tally {
             });
             if skipped.is_some() || is_held {
                 effect.protected.clear();
-                counts.unprotected += u64::from(skipped == Some(Skip::Ignored));
+                counts.unprotected += u64::from(skipped.is_some_and(Skip::is_by_annotation));
             }
         }
         for (count, is_so) in [

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::domain::crd::sample;
 use crate::domain::plan::{HiddenFields, changes, past_of};
 
 fn crd(versions: &[(&str, bool, Value)]) -> Crd {
@@ -401,4 +402,51 @@ fn schemas_are_compared_by_meaning_and_the_topmost_removed_field_is_named() {
     let removed: Vec<_> = changes.fields_removed.iter().map(Path::to_string).collect();
     assert_eq!(removed, [r#".spec."a.b""#, ".spec.l[].gone"]);
     assert!(compare(&old.storage().schema, &old.storage().schema).is_none());
+}
+
+/// The step from `preserveUnknownFields: true` to `false`, which servers recommend.
+#[test]
+fn unknown_fields_that_were_kept_become_hidden() {
+    let with = |preserve: bool, properties: Value| {
+        let mut document = sample::things_document(sample::with_spec(properties));
+        document["spec"]["preserveUnknownFields"] = json!(preserve);
+        Crd::read(&document.into()).expect("a CRD")
+    };
+    let properties = json!({ "a": { "type": "string" }, "gone": { "type": "string" } });
+    let (old, same) = (with(true, properties.clone()), with(true, json!({ "a": { "type": "string" } })));
+    let new = with(false, properties);
+    let stored = json!({
+        "apiVersion": "example.com/v1", "kind": "Thing", "metadata": { "name": "one" },
+        "spec": { "a": "y", "unknown": { "data": 1 } }, "beside": 1,
+    });
+    let hidden = |new: &Crd| {
+        let upgrade = Upgrade::new(&old, new);
+        let (view, effect) = upgrade.stored(stored.clone().into()).expect("readable");
+        assert_eq!(view.json()["spec"]["unknown"], json!({ "data": 1 }));
+        effect.hidden.iter().map(Path::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(hidden(&new), [".beside", ".spec.unknown"]);
+    assert_eq!(hidden(&same), [""; 0]);
+    let schemas = |old: &Crd, new: &Crd| Upgrade::new(old, new).schemas();
+    assert_eq!(schemas(&old, &new).unknown_removed, [Path::root()]);
+    assert!(schemas(&old, &new).kinds().contains(&Kind::Loss));
+    assert!(schemas(&old, &same).is_none(), "what is no longer declared is shown all the same");
+    assert!(schemas(&new, &old).is_none());
+}
+
+#[test]
+fn a_place_may_stop_keeping_unknown_fields() {
+    let open = |keyword: &str, value: Value| {
+        let mut a = json!({ "type": "object", "properties": { "b": { "type": "string" } } });
+        a[keyword] = value;
+        sample::things(sample::with_spec(json!({ "a": a })))
+    };
+    let old = open("x-kubernetes-preserve-unknown-fields", json!(true));
+    let removed = |new: &Crd| {
+        let changes = Upgrade::new(&old, new).schemas();
+        changes.unknown_removed.iter().map(Path::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(removed(&open("description", json!("closed"))), [".spec.a"]);
+    assert_eq!(removed(&open("additionalProperties", json!({ "type": "string" }))), [""; 0]);
+    assert_eq!(removed(&old), [""; 0]);
 }

@@ -7,6 +7,7 @@ use super::super::finding::Finding;
 use super::super::json::{Json, level};
 use super::super::schema::{self, Constraints, Schema, SchemaType};
 use super::super::validate::cel::{Program, RUNTIME_BUDGET};
+use super::super::validate::validate;
 use super::rule::{Report, Rule, Severity};
 use super::site::{Site, each, is_default_of_core};
 use super::subject::Subject;
@@ -18,8 +19,9 @@ pub(super) const RULE: Rule = Rule {
     summary: "defaults together break a rule of the object that contains them",
     help: "\
 The server validates each default by itself, and never the object that they form together. If that object breaks a rule
-(x-kubernetes-validations, oneOf, not, maxProperties), the server refuses an object that sets nothing. After an upgrade that
-adds such a default, it also refuses the next write to objects that were valid.
+(x-kubernetes-validations, allOf, anyOf, oneOf, not, maxProperties), the server refuses an object that sets nothing. After an
+upgrade that adds such a default, it also refuses the next write to objects that were valid. A field with a default is always
+there: if it meets a clause of oneOf or takes the only place, users cannot choose another field.
 
 Choose defaults that satisfy the rule together, or write the rule about fields that users can change. Not reported are rules
 that require a field without a default or the name of a reference, unless the object itself is a default.",
@@ -30,6 +32,11 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for version in subject.in_use() {
         each(&version.schema, &mut |site| {
             if site.schema.kind == SchemaType::Object {
+                // What the object's own default comes to is known for certain (ETCH004).
+                let is_known = |finding: &Finding| finding.default_site() == site.path();
+                if site.default().is_some() && version.default_findings().beyond_server.iter().any(is_known) {
+                    return;
+                }
                 for message in broken(site) {
                     report.add(&version.name, site.path(), message);
                 }
@@ -53,7 +60,11 @@ fn broken(site: &Site<'_>) -> Vec<String> {
     compiled.fill(&mut filled);
     let mut messages = Vec::new();
     if let Some(constraints) = &schema.constraints {
-        messages.extend(clauses(constraints, &filled, &empty));
+        match clauses(constraints, &filled, &empty) {
+            Some(message) => messages.push(message),
+            None => messages
+                .extend(unusable(schema, constraints, &filled).or_else(|| values(schema, &filled, &empty))),
+        }
     }
     let is_whole = site.up.is_none() || schema.embedded_resource;
     if let Some(rules) = Program::compile(schema, is_whole).filter(|_| !schema.rules.is_empty()) {
@@ -127,6 +138,91 @@ fn clauses(constraints: &Constraints, filled: &Value, empty: &Value) -> Option<S
         .as_deref()
         .filter(|clause| met(clause))
         .map(|_| "its defaults meet the clause of not".to_owned())
+}
+
+/// What the defaults make impossible, whatever else is set: their fields cannot be left out.
+fn unusable(schema: &Schema, constraints: &Constraints, filled: &Value) -> Option<String> {
+    let Value::Object(filled) = filled else { return None };
+    let mut clauses = constraints.one_of.iter().filter_map(|clause| given(clause, filled));
+    if clauses.clone().any(|(by_default, names)| by_default == names.len())
+        && let Some((_, names)) = clauses.find(|(by_default, names)| *by_default < names.len())
+    {
+        return Some(format!(
+            "its defaults meet a clause of oneOf, so that an object with {} meets two",
+            names.join(" and ")
+        ));
+    }
+    if let Some((by_default, names)) = constraints.not.as_deref().and_then(|clause| given(clause, filled))
+        && (1..names.len()).contains(&by_default)
+    {
+        let others: Vec<_> = names.iter().filter(|name| !filled.contains_key(*name)).cloned().collect();
+        return Some(format!("its defaults and {} meet the clause of not", others.join(" and ")));
+    }
+    let other = schema.properties.iter().find(|(name, _)| !filled.contains_key(*name));
+    match (constraints.max_properties, other) {
+        (Some(max), Some((other, _))) if i64::try_from(filled.len()) == Ok(max) => {
+            Some(format!("its defaults leave no room for {other}: maxProperties: {max}"))
+        }
+        _ => None,
+    }
+}
+
+/// How many of the fields that a clause asks for are there, and all of them; none where it asks for more than fields.
+fn given<'c>(clause: &'c Schema, filled: &Map<String, Value>) -> Option<(usize, &'c [String])> {
+    let names = &*clause.constraints.as_deref()?.required;
+    let by_default = names.iter().filter(|name| filled.contains_key(*name)).count();
+    (asks_only_for_fields(clause) && !names.is_empty()).then_some((by_default, names))
+}
+
+/// What the clauses say of the values of defaults: the server holds each default against its own schema alone.
+fn values(schema: &Schema, filled: &Value, empty: &Value) -> Option<String> {
+    let Value::Object(fields) = filled else { return None };
+    let constraints = schema.constraints.as_deref()?;
+    let mut named = Vec::new();
+    let all = [&constraints.all_of, &constraints.any_of, &constraints.one_of];
+    all.into_iter().flatten().chain(constraints.not.as_deref()).for_each(|clause| names(clause, &mut named));
+    // The clauses may ask for a field that has no default.
+    if named.is_empty() || !named.iter().all(|name| fields.contains_key(*name)) {
+        return None;
+    }
+    let known = validate(schema, empty);
+    let of_fields: Vec<Finding> = fields
+        .iter()
+        .filter_map(|(name, field)| Some((name, validate(schema.properties.get(name)?, field))))
+        .flat_map(|(name, found)| found.into_iter().map(move |finding| inside(name, finding)))
+        .collect();
+    let same = |one: &Finding, other: &Finding| {
+        one.field == other.field && one.kind == other.kind && one.requirement() == other.requirement()
+    };
+    let is_new = |finding: &&Finding| {
+        !known.iter().chain(&of_fields).any(|other| same(finding, other))
+            && !schema.rules.iter().any(|rule| said(rule, finding))
+    };
+    let found = validate(schema, filled);
+    let first = found.iter().find(is_new)?;
+    let at = if first.field == "<nil>" { String::new() } else { format!("{}: ", first.field) };
+    Some(format!("its defaults break a clause of allOf, anyOf, oneOf or not: {at}{}", first.requirement()))
+}
+
+/// The fields that a clause names, here and below.
+fn names<'a>(clause: &'a Schema, found: &mut Vec<&'a str>) {
+    level(|| {
+        found.extend(clause.properties.iter().map(|(name, _)| name));
+        let Some(constraints) = clause.constraints.as_deref() else { return };
+        found.extend(constraints.required.iter().map(String::as_str));
+        let all = [&constraints.all_of, &constraints.any_of, &constraints.one_of];
+        all.into_iter().flatten().chain(constraints.not.as_deref()).for_each(|clause| names(clause, found));
+    });
+}
+
+/// A finding about a field as one about the object that it is in.
+fn inside(name: &str, finding: Finding) -> Finding {
+    let field = match finding.field.as_str() {
+        "<nil>" => name.to_owned(),
+        below if below.starts_with('[') => format!("{name}{below}"),
+        below => format!("{name}.{below}"),
+    };
+    Finding { field, ..finding }
 }
 
 fn asks_only_for_fields(clause: &Schema) -> bool {

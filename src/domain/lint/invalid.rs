@@ -1,6 +1,6 @@
 //! ETCH002: defaults that the server refuses as invalid.
 
-use super::super::finding::Finding;
+use super::super::finding::{Finding, Kind};
 use super::rule::{Report, Rule, Severity};
 use super::subject::Subject;
 use super::unpruned;
@@ -23,21 +23,24 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for version in &subject.versions {
         for finding in &version.default_findings().by_server {
             if !unpruned::is_about(finding) {
-                report.add(&version.name, finding.default_site(), message(finding));
+                report.add(&version.name, finding.default_site(), message(finding, ""));
             }
         }
     }
 }
 
-/// What is wrong, and where inside of the default.
-pub(super) fn message(finding: &Finding) -> String {
+/// What is wrong, and where inside of the default; `with` is what belongs to it.
+pub(super) fn message(finding: &Finding, with: &str) -> String {
     let inside = finding.field.rsplit_once(".default").map_or("", |(_, inside)| inside);
     let inside = inside.trim_start_matches('.');
-    // Upstream's words begin with the name of the value, and a default has none.
-    let detail = finding.detail.strip_prefix(" in body ").unwrap_or(&finding.detail);
+    let detail = match finding.kind {
+        Kind::Duplicate => "the item is in the list twice",
+        // Upstream's words begin with the name of the value, and a default has none.
+        _ => finding.detail.strip_prefix(" in body ").unwrap_or(&finding.detail),
+    };
     if inside.is_empty() {
-        format!("the default is invalid: {detail}")
+        format!("the default{with} is invalid: {detail}")
     } else {
-        format!("the default is invalid at {inside}: {detail}")
+        format!("the default{with} is invalid at {inside}: {detail}")
     }
 }

@@ -15,7 +15,8 @@ pub(super) const RULE: Rule = Rule {
     help: "\
 A structural schema defines the type of every field, outside allOf, anyOf, oneOf and not. The server refuses a CRD of
 apiextensions.k8s.io/v1 without one. It still serves CRDs that were stored before, with the condition
-NonStructuralSchema, and neither prunes nor fills in anything for them: no default of such a schema has any effect.
+NonStructuralSchema, and fills in their defaults; it prunes their objects unless preserveUnknownFields is true. Etch counts
+objects that lack a default and writes none.
 
 Give every field a type, and move types, properties and defaults out of the clauses.",
     check: Some(check),

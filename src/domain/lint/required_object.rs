@@ -19,8 +19,8 @@ Go clients send an object whose field is not a pointer even if nothing in it is 
 defaults. The server refuses it from users who write YAML and omit it. So KEP-1929 (Changes to kubebuilder/default-gen, and
 Non-pointer structs) gives such a field `default: {}`.
 
-Give the object `default: {}` and remove it from `required`. Reported are objects that are valid with only the defaults of
-their fields; not `.spec`, which every object has, nor `.status`, which a controller writes.",
+Give the object `default: {}` and remove it from `required`. Reported are objects for which the server accepts this default
+and that are valid with it; not `.spec`, which every object has, nor `.status`, which a controller writes.",
     check: Some(check),
 };
 
@@ -45,13 +45,16 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Whether `{}` gets a default that matters, and is valid with all that it gets.
+/// Whether `{}` gets a default that matters, is valid with all that it gets, and is accepted as a default, which is without.
 fn is_complete(schema: &Schema) -> bool {
     let fills = |field: &Schema| field.default.as_deref().is_some_and(|default| !is_zero(default));
     if schema.kind != SchemaType::Object || !schema.properties.iter().any(|(_, field)| fills(field)) {
         return false;
     }
     let mut empty = Value::Object(Map::new());
+    if !validate::default(schema, &empty).is_empty() {
+        return false;
+    }
     Compiled::new(schema).fill(&mut empty);
     validate::validate(schema, &empty).is_empty()
 }

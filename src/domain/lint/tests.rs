@@ -54,6 +54,24 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             ),
         ),
         (
+            "ETCH004 .spec.a the default is invalid at [1]: the item is in the list twice; the server accepts it, and refuses the \
+             objects that get it",
+            object(
+                json!({"a": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}, "default": ["x", "x"]}}),
+            ),
+            object(
+                json!({"a": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}, "default": ["x", "y"]}}),
+            ),
+        ),
+        (
+            "ETCH004 .spec.a the default, with the defaults below it, is invalid: must have at most 1 item; the server accepts it, and \
+             refuses the objects that get it",
+            object(json!({"a": {"type": "object", "maxProperties": 1, "default": {"c": 1},
+                "properties": {"b": {"type": "integer", "default": 2}, "c": {"type": "integer"}}}})),
+            object(json!({"a": {"type": "object", "maxProperties": 2, "default": {"c": 1},
+                "properties": {"b": {"type": "integer", "default": 2}, "c": {"type": "integer"}}}})),
+        ),
+        (
             "ETCH005 .spec.a.b the default 1 applies only if .spec.a is present, which is optional and has no default",
             object(json!({"a": object(json!({"b": {"type": "integer", "default": 1}}))})),
             object(
@@ -265,7 +283,57 @@ fn fields_alone_can_break_a_clause() {
         with("maxProperties", json!(1)),
         ["ETCH013 .spec its defaults are more fields than maxProperties: 1"]
     );
-    assert_eq!(with("not", json!({"required": ["a", "c"]})), [""; 0]);
+    assert_eq!(
+        with("not", json!({"required": ["a", "c"]})),
+        ["ETCH013 .spec its defaults and c meet the clause of not"]
+    );
+    assert_eq!(with("not", json!({"required": ["c", "e"]})), [""; 0]);
+    assert_eq!(
+        with("oneOf", json!([{"required": ["a"]}, {"required": ["c"]}])),
+        ["ETCH013 .spec its defaults meet a clause of oneOf, so that an object with c meets two"]
+    );
+    assert_eq!(with("oneOf", json!([{"required": ["c"]}, {"required": ["e"]}])), [""; 0]);
+    assert_eq!(with("anyOf", json!([{"required": ["a"]}, {"required": ["c"]}])), [""; 0]);
+    let limited = |default: Value| {
+        let mut c = json!({"type": "object", "maxProperties": 1,
+            "properties": {"a": {"type": "integer", "default": 1}, "b": {"type": "integer"}}});
+        if !default.is_null() {
+            c["default"] = default;
+        }
+        found(json!({"type": "object", "required": ["c"], "properties": {"c": c}}))
+    };
+    let room = "ETCH013 .spec.c its defaults leave no room for b: maxProperties: 1".to_owned();
+    assert!(limited(Value::Null).contains(&room), "{:?}", limited(Value::Null));
+}
+
+#[test]
+fn clauses_may_refuse_the_values_of_defaults() {
+    let with = |clauses: Value| {
+        let mut spec = object(json!({"a": {"type": "integer", "default": 5}, "b": {"type": "integer"}}));
+        spec["allOf"] = clauses;
+        found(spec)
+    };
+    assert_eq!(
+        with(json!([{"properties": {"a": {"maximum": 3}}}])),
+        ["ETCH013 .spec its defaults break a clause of allOf, anyOf, oneOf or not: a: it must be at most 3"]
+    );
+    assert_eq!(with(json!([{"properties": {"a": {"maximum": 5}}}])), [""; 0]);
+    // Who sets b may satisfy it.
+    assert_eq!(
+        with(json!([{"anyOf": [{"properties": {"a": {"maximum": 3}}}, {"required": ["b"]}]}])),
+        [""; 0]
+    );
+}
+
+#[test]
+fn no_default_is_advised_that_the_server_refuses() {
+    let with = |inner: Value| found(json!({"type": "object", "required": ["a"], "properties": {"a": inner}}));
+    let refused =
+        json!({"type": "object", "required": ["b"], "properties": {"b": {"type": "integer", "default": 1}}});
+    assert!(!with(refused).iter().any(|text| text.starts_with("ETCH020")));
+    let rule = json!({"type": "object", "x-kubernetes-validations": [{"rule": "has(self.b)"}],
+        "properties": {"b": {"type": "integer", "default": 1}}});
+    assert!(!with(rule).iter().any(|text| text.starts_with("ETCH020")));
 }
 
 #[test]

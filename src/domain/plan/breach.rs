@@ -35,7 +35,7 @@ pub struct Broken {
 }
 
 /// What an object would break with its defaults, and the places of those that have to do with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Breach {
     pub(super) paths: Vec<Path>,
     pub(super) broken: Vec<Broken>,

@@ -1,17 +1,16 @@
 //! The decision and strategy table.
 //! It must not guess: what the read view cannot show becomes a write that is harmless if nothing was missing.
 
-use serde_json::Value;
-
+use super::places::{filled, gaps, has_gap, skip};
 use super::{
-    Held, HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, Write, body, breach, hidden,
+    Held, HiddenFields, Hold, Ownership, Plan, Proof, Record, Strategy, Terms, Write, body, breach, hidden,
     misfit, owned_apply, rewrite,
 };
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::ownership::{Claims, MANAGER, owners};
-use crate::domain::path::{Path, Trail, touches};
+use crate::domain::ownership::{MANAGER, owners};
+use crate::domain::path::Path;
 
 /// Decides about one object of a CRD whose storage version has defaults.
 ///
@@ -37,14 +36,17 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     let must_release =
         terms.ownership == Ownership::None && owners(object).any(|owner| owner.manager == MANAGER);
     let mut missing = gaps(object, crd);
-    let is_covered = record.covers(object, crd);
-    if missing.is_empty() && !must_release && is_covered {
-        return Plan::Stored;
+    let covered = record.covers(object, crd);
+    if missing.is_empty()
+        && !must_release
+        && let Some(proof) = covered
+    {
+        return Plan::Stored(proof);
     }
     let gaps = missing.len();
     missing.extend(filled(object, crd, record.trust_claims));
     if missing.is_empty() && !must_release && !may_be_stored_elsewhere(crd, record) {
-        return Plan::Stored;
+        return Plan::Stored(Proof::NothingToFill);
     }
     if terms.hidden_fields == HiddenFields::Hold {
         let mut paths = hidden::hidden(object, crd);
@@ -57,14 +59,14 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     }
     let paths = invalid(&missing, crd);
     if !paths.is_empty() {
-        return Plan::Hold(Held::new(Hold::InvalidDefaults, paths));
+        return Plan::Hold(held_for_invalid(paths, object, crd, &missing));
     }
     let paths = misfit::misfits(object.json(), &crd.storage().schema);
     if !paths.is_empty() {
         return Plan::Hold(Held::new(Hold::Misfit, paths));
     }
     // What the record covers is stored, and leaving the object alone would not repair it.
-    let unproved = if is_covered { &missing[..gaps] } else { &missing[..] };
+    let unproved = if covered.is_some() { &missing[..gaps] } else { &missing[..] };
     if let Some(breach::Breach { paths, broken }) = breach::breach(object.json(), crd, unproved) {
         return Plan::Hold(Held { reason: Hold::InvalidDefaults, paths, broken });
     }
@@ -74,48 +76,6 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
         (_, true) => rewrite(object, crd, terms, missing),
         (_, false) => apply(object, crd, terms, record, missing),
     })
-}
-
-impl Record {
-    /// Whether the record says that this object, as it is, holds its defaults in etcd.
-    ///
-    /// Of one that is skipped it says nothing. Where that ends, the object is written by whoever ends it, after the pass, and
-    /// that write stores the defaults that its writer sees, save perhaps where an owner's version has none of them (fact W6).
-    pub fn covers(&self, object: &Object, crd: &Crd) -> bool {
-        let Some(through) = self.through else { return false };
-        let Some(revision) = object.revision().filter(|_| skip(object).is_none()) else { return false };
-        let is_excepted = self.exceptions.contains(object.uid());
-        if revision <= through {
-            return !is_excepted;
-        }
-        // One that was stored at an old version may have come to the storage version without the default (fact W25).
-        let may_lack = is_excepted && crd.stored_elsewhere();
-        !may_lack && !self.versions_disagree && !self.servers_lag && writes_store(object, crd)
-    }
-}
-
-/// Why an object is not to be written, whatever it lacks; none where it may be written.
-pub fn skip(object: &Object) -> Option<Skip> {
-    match object {
-        object if object.is_terminating() => Some(Skip::Terminating),
-        object if object.is_ignored() => Some(Skip::Ignored),
-        _ => None,
-    }
-}
-
-/// The places of a skipped object whose default etcd lacks, or may lack: what it shows of them proves nothing.
-pub fn unproved(object: &Object, crd: &Crd) -> Vec<Path> {
-    let mut missing = gaps(object, crd);
-    missing.extend(filled(object, crd, false));
-    missing
-}
-
-/// Whether any write of an object at the storage version stores each default that it shows. An apply may not where an owner
-/// speaks in the terms of a version that lacks the default, or of one that is gone (facts W6, W18).
-pub fn writes_store(object: &Object, crd: &Crd) -> bool {
-    let storage = &crd.storage().name;
-    owners(object).all(|owner| owner.version() == storage)
-        || !rewrite::is_needed(object, crd, filled(object, crd, false).iter())
 }
 
 /// Whether an object that no default is missing in is to be written all the same: stored at an old version, it is read with
@@ -137,18 +97,22 @@ pub fn ahead_of_rewrite(object: &Object, crd: &Crd) -> Option<Json> {
     (!owns && has_gap(object, crd)).then(|| body::identity(object, crd))
 }
 
-/// Whether the read view lacks a default: the object is stored at a version without it (fact R2), or the answering server
-/// does not serve the schema yet (fact R6).
-pub fn has_gap(object: &Object, crd: &Crd) -> bool {
-    !gaps(object, crd).is_empty()
-}
-
-/// The missing places where an invalid default stands, at the place or below it.
+/// The missing places whose default is invalid, with those below it.
 fn invalid(missing: &[Path], crd: &Crd) -> Vec<Path> {
     if crd.invalid_defaults().is_empty() {
         return Vec::new();
     }
-    missing.iter().filter(|path| touches(crd.invalid_defaults(), &path.to_schema())).cloned().collect()
+    missing.iter().filter(|path| crd.gives_invalid_default(&path.to_schema())).cloned().collect()
+}
+
+/// The hold for invalid defaults, with what the object would break where its schema tells that of objects.
+fn held_for_invalid(mut paths: Vec<Path>, object: &Object, crd: &Crd, missing: &[Path]) -> Held {
+    let breach::Breach { paths: breaking, broken } =
+        breach::breach(object.json(), crd, missing).unwrap_or_default();
+    paths.extend(breaking);
+    paths.sort();
+    paths.dedup();
+    Held { reason: Hold::InvalidDefaults, paths, broken }
 }
 
 fn merge(object: &Object, record: &Record, missing: Vec<Path>) -> Write {
@@ -168,26 +132,4 @@ fn apply(object: &Object, crd: &Crd, terms: &Terms, record: &Record, missing: Ve
         Ownership::Own => owned_apply::body(object, crd, missing.iter()),
     };
     Write { strategy: Strategy::Apply, body, prove, missing, doubtful: Vec::new() }
-}
-
-/// The defaults that even the read view lacks: the object is stored at a version without them (fact R2).
-pub(super) fn gaps(object: &Object, crd: &Crd) -> Vec<Path> {
-    let mut paths = Vec::new();
-    crd.compiled().gaps(object.json(), &mut |trail: &Trail<'_>, _: &Value| paths.push(trail.to_path()));
-    paths
-}
-
-/// The places that show what their default would give: only a write shows whether etcd has them.
-///
-/// With `trust_claims`, those that an owner names are left out.
-fn filled(object: &Object, crd: &Crd, trust_claims: bool) -> Vec<Path> {
-    let schema = &crd.storage().schema;
-    let speaking = owners(object).filter(|owner| crd.names_fields_alike(owner.version()));
-    let (mut claims, mut paths) = (Claims::default(), Vec::new());
-    crd.compiled().filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| {
-        if !trust_claims || !claims.cover(speaking.clone(), object.json(), schema, trail) {
-            paths.push(trail.to_path());
-        }
-    });
-    paths
 }

@@ -245,7 +245,7 @@ mod tests {
         };
         assert_eq!(third.body[4]["op"], "remove");
         let Next::Done(outcome) = machine.answered(answer("9", own, false)) else { panic!("no end") };
-        assert!(matches!(outcome, Outcome::Written { resource_version } if resource_version == "9"));
+        assert!(matches!(outcome, Outcome::Written { resource_version, .. } if resource_version == "9"));
     }
 
     #[test]

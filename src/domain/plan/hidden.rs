@@ -18,6 +18,9 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The topmost fields that a write may destroy, in order.
 pub fn hidden(object: &Object, crd: &Crd) -> Vec<Path> {
+    if crd.preserves_unknown_fields() {
+        return Vec::new();
+    }
     let mut found = BTreeSet::new();
     let storage = Place::root(&crd.storage().schema);
     for owner in owners(object).filter(|owner| owner.manager != MANAGER) {
@@ -95,7 +98,7 @@ fn unknown_values(value: &Value, place: Place<'_>, at: &Trail<'_>, found: &mut B
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/pruning/algorithm.go`.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+pub(super) struct Place<'a> {
     /// None where the schema says nothing, as below `additionalProperties: true`: every field is removed there.
     schema: Option<&'a Schema>,
     /// Whether unknown fields are kept.
@@ -105,7 +108,7 @@ struct Place<'a> {
 }
 
 /// What pruning does with a field.
-enum Field<'a> {
+pub(super) enum Field<'a> {
     /// It is kept, whatever it holds.
     Kept,
     /// It is kept, and its inside is looked at in turn.
@@ -115,7 +118,7 @@ enum Field<'a> {
 }
 
 impl<'a> Place<'a> {
-    fn root(schema: &'a Schema) -> Self {
+    pub(super) fn root(schema: &'a Schema) -> Self {
         Self { resource: true, ..Self::of(Some(schema)) }
     }
 
@@ -127,7 +130,12 @@ impl<'a> Place<'a> {
         }
     }
 
-    fn field(self, name: &str) -> Field<'a> {
+    /// Whether this is a resource, whose type and metadata pruning leaves alone.
+    pub(super) fn is_resource(self) -> bool {
+        self.resource
+    }
+
+    pub(super) fn field(self, name: &str) -> Field<'a> {
         if self.resource && matches!(name, "apiVersion" | "kind" | "metadata") {
             return Field::Kept;
         }
@@ -142,7 +150,7 @@ impl<'a> Place<'a> {
     }
 
     /// Any item here; none where pruning does not look at items. Items of a list that keeps unknown fields keep theirs.
-    fn item(self) -> Option<Self> {
+    pub(super) fn item(self) -> Option<Self> {
         let items = self.schema.and_then(|schema| schema.items.as_deref());
         match (items, self.keeps) {
             (None, true) => None,
@@ -154,7 +162,7 @@ impl<'a> Place<'a> {
     }
 
     /// The step to a field: a declared property, or a key of a map.
-    fn step<'n>(self, name: &'n str) -> TrailStep<'n> {
+    pub(super) fn step<'n>(self, name: &'n str) -> TrailStep<'n> {
         match self.schema {
             Some(schema) if schema.properties.get(name).is_none() => TrailStep::Key(name),
             _ => TrailStep::Field(name),

@@ -53,7 +53,7 @@ pub(super) fn dry_run(object: &Object, doubtful: &[Path]) -> Json {
     Json::from(Value::from(operations))
 }
 
-/// Whether the answer to the dry run shows that etcd holds the values.
+/// Whether the answer to the dry run shows that etcd holds the values ([`super::Proof::DryRunShowsAnother`]).
 pub(super) fn are_stored(object: &Object, answer: &Object, doubtful: &[Path]) -> bool {
     follow::all_differ(object, answer, doubtful)
 }

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::decide::gaps;
-use super::{Ownership, Strategy, Terms, Write};
+use super::places::gaps;
+use super::{Ownership, Strategy, Terms, Write, last_write_stores};
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::ownership::{MANAGER, is_covered, owners};
@@ -25,9 +25,8 @@ pub struct Likely {
 
 /// What this write would probably do, for an audit, which must not ask by writing, and to count what was missing.
 ///
-/// A default counts as stored where an owner names it, and where the object was last written after the schema had it. A
-/// write through another version may have dropped it again (fact W10), so where versions disagree the latter needs an object
-/// of which nobody speaks at another version.
+/// A default counts as stored where an owner names it, and where the object was last written after the schema had it, by a write that
+/// stores it: see [`last_write_stores`].
 pub fn likely(object: &Object, crd: &Crd, terms: &Terms, write: &Write, since: &Since) -> Likely {
     let missing: Vec<Path> = match terms.ownership {
         // Who is to own the defaults writes its claims, whatever etcd holds.
@@ -51,9 +50,9 @@ fn is_stored(object: &Object, crd: &Crd, path: &Path, since: &Since) -> bool {
         return true;
     }
     let is_later = |since: &u64| object.revision().is_some_and(|revision| revision > *since);
-    let storage = &crd.storage().name;
     since.get(&path.to_schema().to_string()).is_some_and(is_later)
-        && (!crd.versions_disagree() || owners(object).all(|owner| owner.version() == storage))
+        && !crd.versions_disagree()
+        && last_write_stores(object, crd, crd.creates_drop_status()).of_place(path).is_some()
 }
 
 fn is_ours(object: &Object, crd: &Crd, path: &Path) -> bool {

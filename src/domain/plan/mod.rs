@@ -5,6 +5,7 @@ mod alteration;
 mod body;
 mod breach;
 mod decide;
+mod dropped;
 mod embed;
 mod exceptions;
 mod follow;
@@ -15,13 +16,13 @@ mod misfit;
 mod outcome;
 mod owned_apply;
 mod pin;
+mod places;
 mod prediction;
 mod proof;
+mod record;
+mod repeat;
 mod rewrite;
 mod write_machine;
-
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,7 @@ use crate::domain::schema::Schema;
 use crate::domain::words::words;
 
 pub use breach::Broken;
-pub use decide::{ahead_of_rewrite, decide, has_gap, rewritten, skip, unproved, writes_store};
+pub use decide::{ahead_of_rewrite, decide, rewritten};
 pub use embed::{Embedding, Withheld, embed, harmed};
 pub use exceptions::Exceptions;
 pub use follow::{
@@ -44,8 +45,11 @@ pub use lag_check::with_lag_check;
 pub use likely::{Likely, Since, likely};
 pub use outcome::{Outcome, Rejection, RejectionKind};
 pub use pin::pinned;
+pub use places::{has_gap, skip, unproved};
 pub use prediction::{Prediction, predict};
-pub use proof::proof;
+pub use proof::Proof;
+pub use record::{Cleared, Coverage, Record, last_write_stores};
+pub use repeat::repeat;
 pub use rewrite::release;
 pub use write_machine::{PatchKind, Request, Step, WriteMachine};
 
@@ -54,8 +58,8 @@ pub use write_machine::{PatchKind, Request, Step, WriteMachine};
 pub enum Plan {
     /// Not ours to touch, whatever it lacks; [`unproved`] tells what it may lack.
     Skip(Skip),
-    /// Nothing is missing, and that is known without a request.
-    Stored,
+    /// Nothing is missing, and this shows it without a request.
+    Stored(Proof),
     /// Something is missing, and writing would do harm.
     Hold(Held),
     /// Something is, or may be, missing.
@@ -68,8 +72,17 @@ words! {
     pub enum Skip {
         /// It carries the annotation that asks for it.
         Ignored,
+        /// The same, with a value that is neither `true` nor `false`.
+        IgnoredUnclear,
         /// It has a deletionTimestamp.
         Terminating,
+    }
+}
+
+impl Skip {
+    /// Whether the object's annotation asks for it.
+    pub fn is_by_annotation(self) -> bool {
+        matches!(self, Self::Ignored | Self::IgnoredUnclear)
     }
 }
 
@@ -193,39 +206,6 @@ pub enum HiddenFields {
     Hold,
     /// They are written, which destroys the hidden fields.
     Drop,
-}
-
-/// What is on record about the objects of a CRD, from a pass for the digest that is in force.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Record {
-    /// The resource version up to which every object was processed; none while no pass is on record.
-    pub through: Option<u64>,
-    /// Objects that were not processed: held, rejected or unknown.
-    pub exceptions: Exceptions,
-    /// Whether a write since then may have been made without the defaults: a served version does not have them (W10).
-    pub versions_disagree: bool,
-    /// Whether a write since then may have been made through an API server that does not serve the schema yet (R6).
-    pub servers_lag: bool,
-    /// Whether an owner's claim counts as proof that a value is stored: for an audit, which must not ask by writing.
-    pub trust_claims: bool,
-    /// What a write of Etch's is known to have left objects without.
-    pub cleared: Arc<Cleared>,
-}
-
-/// Fields that etcd holds no more, whatever the owners of an object go on naming (fact R5), by the object's uid; as places in the
-/// schema.
-pub type Cleared = BTreeMap<String, BTreeSet<Path>>;
-
-impl Record {
-    /// The same without what is on record of any object.
-    pub fn of_nothing(&self) -> Self {
-        Self { through: None, exceptions: Exceptions::default(), ..self.clone() }
-    }
-
-    /// The part that says what objects are known to be without, and nothing of what they hold.
-    pub fn of_cleared(&self) -> Self {
-        Self { cleared: self.cleared.clone(), ..Self::default() }
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! What comes of a write, and what an answer that is not success means for the object.
 //! It must not show more of an answer than a refusal shows.
 
+use super::Proof;
 use crate::domain::object::Object;
+use crate::domain::path::Path;
 use crate::domain::rbac::Verb;
 use crate::domain::refusal::Refusal;
 
@@ -12,11 +14,13 @@ pub enum Outcome {
     Written {
         /// The object's resource version after the last write.
         resource_version: String,
+        /// What shows it.
+        proof: Proof,
     },
     /// Old defaults were moved; the object as it is now. What else it lacks is for another decision.
     Followed(Box<Object>),
-    /// Nothing was missing in etcd: the write changed nothing.
-    AlreadyStored,
+    /// Nothing was missing in etcd, as this shows.
+    AlreadyStored(Proof),
     /// The object is gone, or another one has its name.
     Gone,
     /// Somebody else wrote meanwhile, and theirs stands; or the server that answered serves another schema than the one that showed the
@@ -51,6 +55,14 @@ pub enum Outcome {
         /// Their managers' names.
         managers: Vec<String>,
     },
+    /// The answer lacks fields that the object showed: the server that answered no longer knows them. Nothing more may be written to
+    /// this CRD's objects before the CRD is read again.
+    FieldsDropped {
+        /// The topmost of them.
+        paths: Vec<Path>,
+    },
+    /// The CRD is not the one any more for which the write was planned: nothing more was sent.
+    CrdChanged,
 }
 
 /// Why one object was refused, without values.

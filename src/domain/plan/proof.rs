@@ -1,22 +1,45 @@
-//! The write that proves another: a repeat that must change nothing (law 5).
-//! It must not store what the first write did not.
+//! Why Etch concludes that etcd holds the defaults that an object shows, with the observed facts behind each conclusion.
+//!
+//! Each place in the code that draws such a conclusion names its proof; `e2e/tests/libraries` lists these places.
 
-use super::{Strategy, Write, body, owned_apply};
-use crate::domain::crd::Crd;
-use crate::domain::object::Object;
-use crate::domain::ownership::owners;
+use crate::domain::words::words;
 
-/// The repeat of `write`, for the object as the first one left it.
-///
-/// A change of the resource version in the answer to it means that the first write did not store what it showed (W6).
-/// An object without owners is not applied to (W5), and an apply names again what we own, for it gives up what it leaves out.
-pub fn proof(object: &Object, crd: &Crd, write: &Write) -> Write {
-    let owns = write.strategy == Strategy::Apply && write.body.as_object().is_some_and(|body| body.len() > 3);
-    let asked = if owns { &write.missing[..] } else { &[] };
-    let (strategy, body) = match owners(object).next() {
-        None => (Strategy::Merge, body::merge(object)),
-        Some(_) if write.strategy == Strategy::Merge => (Strategy::Merge, body::merge(object)),
-        Some(_) => (Strategy::Apply, owned_apply::body(object, crd, asked.iter())),
-    };
-    Write { strategy, body, prove: false, missing: write.missing.clone(), doubtful: Vec::new() }
+words! {
+    /// What shows that etcd holds a default.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Proof {
+        /// No default applies anywhere in the object: whatever etcd holds, filling adds nothing.
+        NothingToFill,
+        /// A pass processed the object, and its resource version is the same since.
+        UnchangedSincePass,
+        /// Somebody wrote the object after the schema was served, with a request that stores what it shows.
+        WrittenSince,
+        /// A write that would have stored the default left the resource version alone.
+        WriteChangedNothing,
+        /// A write changed the resource version, and its answer shows every default, for an object of which such a write stores
+        /// what the answer shows.
+        WriteAnswered,
+        /// A repeat of a write left alone the resource version that the write had made.
+        RepeatChangedNothing,
+        /// A dry run without the value was answered with another value: the server filled in a new default, so etcd holds the old one.
+        DryRunShowsAnother,
+        /// The bytes in etcd.
+        Bytes,
+    }
+}
+
+impl Proof {
+    /// The rows of `docs/apiserver.md` that were observed, and that the conclusion rests on.
+    pub fn rows(self) -> &'static [&'static str] {
+        match self {
+            Self::NothingToFill => &["R1", "R2"],
+            Self::UnchangedSincePass => &["W1"],
+            Self::WrittenSince => &["W1", "W10", "W25", "matrix"],
+            Self::WriteChangedNothing => &["W1"],
+            Self::WriteAnswered => &["W2", "W6", "matrix"],
+            Self::RepeatChangedNothing => &["W1", "W6"],
+            Self::DryRunShowsAnother => &["W23"],
+            Self::Bytes => &["R1"],
+        }
+    }
 }

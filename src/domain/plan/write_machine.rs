@@ -13,15 +13,17 @@
 //! A crash between any two of them leaves the object as readable as before, and the next decision goes on from there.
 
 use super::alteration::Alterations;
+use super::dropped::{dropped, unseen};
 use super::outcome::{Outcome, classify};
 use super::{
-    Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, lag_check, proof, release,
-    rewritten,
+    Proof, Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, lag_check, release,
+    repeat, rewritten,
 };
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
 use crate::domain::ownership::lost;
+use crate::domain::path::Path;
 use crate::domain::refusal::Refusal;
 
 /// One request: a patch of the object that the write is for.
@@ -67,6 +69,8 @@ pub struct WriteMachine<'a> {
     sent: Sent,
     /// What else the requests have changed; none where there is one request.
     alterations: Option<Alterations>,
+    /// See [`Self::unseen`].
+    unseen: Vec<Path>,
 }
 
 /// The request that waits for its answer.
@@ -83,7 +87,7 @@ enum Sent {
     /// The removal of our own entry.
     Release,
     /// A repeat that must leave this resource version alone.
-    Proof(String),
+    Repeat(String),
 }
 
 impl<'a> WriteMachine<'a> {
@@ -98,17 +102,24 @@ impl<'a> WriteMachine<'a> {
         };
         let is_one = write.strategy == Strategy::Apply && !write.prove && !is_pinned(write);
         let alterations = (!is_one).then(|| Alterations::none(object));
-        (Self { crd, object, write, terms, sent, alterations }, request)
+        let unseen = Vec::new();
+        (Self { crd, object, write, terms, sent, alterations, unseen }, request)
     }
 
     /// Takes in the object as the last request left it.
     pub fn answered(&mut self, answer: Object) -> Step {
-        if let Some(alterations) = &mut self.alterations
-            && !matches!(self.sent, Sent::LagCheck | Sent::DryRun)
-        {
-            alterations.note(&answer);
+        if !matches!(self.sent, Sent::LagCheck | Sent::DryRun) {
+            if let Some(alterations) = &mut self.alterations {
+                alterations.note(&answer);
+            }
+            let paths = dropped(self.object, &answer, self.crd, &self.write.missing);
+            if !paths.is_empty() {
+                return Step::Done(Outcome::FieldsDropped { paths });
+            }
+            self.unseen = unseen(self.object, &answer, self.crd);
         }
         match (&self.sent, self.write.strategy) {
+            // Proof::DryRunShowsAnother.
             (Sent::LagCheck, _) => match lag_check::are_stored(self.object, &answer, &self.write.doubtful) {
                 true => self.start(),
                 false => Step::Done(Outcome::Conflict),
@@ -130,14 +141,22 @@ impl<'a> WriteMachine<'a> {
                 }
             }
             (Sent::Release, _) => self.written(answer),
-            (Sent::Proof(resource_version), _) if answer.resource_version() == resource_version => {
-                Step::Done(Outcome::Written { resource_version: resource_version.clone() })
+            (Sent::Repeat(resource_version), _) if answer.resource_version() == resource_version => {
+                Step::Done(Outcome::Written {
+                    resource_version: resource_version.clone(),
+                    proof: Proof::RepeatChangedNothing,
+                })
             }
-            (Sent::Proof(_), _) if self.is_mutated() => {
+            (Sent::Repeat(_), _) if self.is_mutated() => {
                 Step::Done(Outcome::Mutated { resource_version: answer.resource_version().to_owned() })
             }
-            (Sent::Proof(_), _) => Step::Done(Outcome::Altered),
+            (Sent::Repeat(_), _) => Step::Done(Outcome::Altered),
         }
+    }
+
+    /// The fields that others own and that neither the object nor the last answer shows: the write may have dropped them.
+    pub fn unseen(&self) -> &[Path] {
+        &self.unseen
     }
 
     /// Takes in that the last request was refused.
@@ -205,13 +224,13 @@ impl<'a> WriteMachine<'a> {
         }
         let resource_version = answer.resource_version().to_owned();
         if resource_version == self.object.resource_version() {
-            return Step::Done(Outcome::AlreadyStored);
+            return Step::Done(Outcome::AlreadyStored(Proof::WriteChangedNothing));
         }
         if !self.write.prove {
-            return Step::Done(Outcome::Written { resource_version });
+            return Step::Done(Outcome::Written { resource_version, proof: Proof::WriteAnswered });
         }
-        let repeat = request(&proof(&answer, self.crd, self.write));
-        self.send(Sent::Proof(resource_version), repeat)
+        let again = request(&repeat(&answer, self.crd, self.write));
+        self.send(Sent::Repeat(resource_version), again)
     }
 }
 

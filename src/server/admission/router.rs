@@ -7,13 +7,12 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Bytes, to_bytes};
 use axum::error_handling::HandleErrorLayer;
 use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::Instant;
 use tower::limit::GlobalConcurrencyLimitLayer;
@@ -21,16 +20,13 @@ use tower::{BoxError, ServiceBuilder};
 
 use super::references::{Reference, References};
 use super::review::{Asked, Malformed, Phase, Reviewed, review};
+use super::room::{Held, LARGEST, Room, Taken};
 use super::served_schemas::{Served, ServedSchemas};
 use super::upgrades::{self, Upgrades};
 use crate::domain::admission::Lookup;
 use crate::domain::json::Json;
 use crate::metrics::{Metrics, ReviewOutcome};
 
-/// The largest body: an object and its predecessor, each as large as etcd takes it (1.5 MiB), and what is around them.
-const LARGEST: usize = 4 << 20;
-/// How much all bodies may take that are read and answered at once. What is parsed takes a multiple of it.
-const LARGEST_SUM: usize = 16 << 20;
 /// How long a request may take; the webhooks' own `timeoutSeconds` is 3.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long an upgrade is checked, from the request on.
@@ -53,15 +49,8 @@ pub struct AdmissionHandler {
     references: References,
     upgrades: Upgrades,
     metrics: Arc<Metrics>,
-    /// Room for bodies, in KiB.
-    room: Arc<Semaphore>,
+    room: Room,
     evaluations: Arc<Semaphore>,
-}
-
-/// A body, and the room that it takes until it is answered.
-struct Taken {
-    body: Bytes,
-    room: OwnedSemaphorePermit,
 }
 
 /// An answer as it is sent, and what came of the request.
@@ -76,7 +65,7 @@ enum FirstReview {
     /// Its answer.
     Answered(Answered),
     /// It cannot be answered before more is known.
-    Wanting { asked: Asked, unknown: Vec<Reference>, room: OwnedSemaphorePermit },
+    Wanting { asked: Asked, unknown: Vec<Reference>, room: Held },
     /// It is no request.
     Malformed(Malformed),
 }
@@ -84,10 +73,9 @@ enum FirstReview {
 impl AdmissionHandler {
     /// Answers by what is served, and counts.
     pub fn new(serving: ServedSchemas, references: References, metrics: Arc<Metrics>) -> Self {
-        let room = Arc::new(Semaphore::new(LARGEST_SUM / 1024));
         let processors = available_parallelism().map_or(1, NonZero::get);
         let evaluations = Arc::new(Semaphore::new(processors * EVALUATED_PER_PROCESSOR));
-        Self { serving, references, upgrades: Upgrades::default(), metrics, room, evaluations }
+        Self { serving, references, upgrades: Upgrades::default(), metrics, room: Room::new(), evaluations }
     }
 
     /// Has upgrades of CRDs judged.
@@ -96,7 +84,7 @@ impl AdmissionHandler {
         Self { upgrades, ..self }
     }
 
-    /// `/mutate/NAME` and `/validate/NAME`, by one schema, without a name by all; and `/guard`.
+    /// `/mutate/NAME` and `/validate/NAME`, by one schema, without a name by all; and `/guard`. Whoever serves this asks for a key.
     pub fn router(self) -> Router {
         let metrics = self.metrics.clone();
         let limits = ServiceBuilder::new()
@@ -190,21 +178,14 @@ impl AdmissionHandler {
         ([(header::CONTENT_TYPE, "application/json")], body).into_response()
     }
 
-    /// Reads a body as soon as there is room for it; none if it is too large or breaks off.
+    /// Reads a body; none if it is too large, or breaks off.
     async fn take(&self, request: Request) -> Option<Taken> {
         let declared = request.headers().get(header::CONTENT_LENGTH);
-        // Where a client does not say how much it sends, it may be all that it may be.
-        let length = match declared {
-            None => LARGEST,
-            Some(declared) => declared.to_str().ok()?.parse().ok()?,
-        };
-        if length > LARGEST {
+        let declared = declared.and_then(|declared| declared.to_str().ok()?.parse().ok());
+        if declared.is_some_and(|declared: usize| declared > LARGEST) {
             return None;
         }
-        let room = u32::try_from(length.div_ceil(1024)).ok()?;
-        let room = self.room.clone().acquire_many_owned(room).await.ok()?;
-        let body = to_bytes(request.into_body(), length).await.ok()?;
-        Some(Taken { body, room })
+        self.room.take(request.into_body()).await
     }
 
     /// Evaluates apart: schemas are bounded by cost, not by time, and must not hold up a thread of the runtime.
@@ -289,7 +270,7 @@ impl From<Reviewed> for ReviewOutcome {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
+    use axum::body::{Body, Bytes};
     use axum::http::Request;
     use futures::FutureExt;
     use http_body_util::BodyExt;
@@ -400,7 +381,7 @@ mod tests {
             assert_eq!(late.status(), StatusCode::GATEWAY_TIMEOUT);
         }
         assert_eq!(begun.elapsed().as_secs(), PATIENCE.as_secs(), "on a clock that stands still");
-        assert_eq!(handler.room.available_permits(), LARGEST_SUM / 1024, "nothing is left behind");
+        assert!(handler.room.is_empty(), "nothing is left behind");
         let (status, _) = post(&handler, "/validate/one", body("there")).await;
         assert_eq!(status, StatusCode::OK);
     }

@@ -48,3 +48,28 @@ fn fill_present(value: &mut Value, node: &Node) {
     }
     fill(value, node);
 }
+
+/// Whether a value has no more than `room` values once it is filled, which becomes what is left of it.
+pub(crate) fn fits(value: &Value, node: Option<&Node>, room: &mut usize) -> bool {
+    let Some(left) = room.checked_sub(1) else { return false };
+    *room = left;
+    let present = |value: &Value, node: Option<&Node>, room: &mut usize| {
+        let instead = node.and_then(Node::instead_of_null).filter(|_| value.is_null());
+        fits(instead.map_or(value, |default| default), node, room)
+    };
+    match value {
+        Value::Object(fields) => level(|| {
+            let properties = node.map_or(&[][..], |node| &node.properties);
+            let mut absent = properties.iter().filter(|(name, _)| !fields.contains_key(name.as_ref()));
+            fields.iter().all(|(name, value)| present(value, node.and_then(|node| node.child(name)), room))
+                && absent.all(|(_, property)| {
+                    property.default.as_ref().is_none_or(|default| fits(default, Some(property), room))
+                })
+        }),
+        Value::Array(items) => {
+            let node = node.and_then(|node| node.items.as_deref());
+            level(|| items.iter().all(|item| present(item, node, room)))
+        }
+        _ => true,
+    }
+}

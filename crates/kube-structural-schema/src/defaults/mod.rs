@@ -13,10 +13,10 @@ mod tree;
 
 pub use added::added;
 pub use digest::Digest;
-pub(crate) use fill::fill;
+pub(crate) use fill::{fill, fits};
 pub(crate) use find::{Below, filled, gaps, places};
 pub(crate) use prune_defaults::{Standing, pruned};
-pub use read::{ReadError, read};
+pub use read::{ReadError, read, read_preserving};
 pub(crate) use tree::Node;
 
 #[cfg(test)]

@@ -39,13 +39,33 @@ pub fn read(
     compiled: &Compiled,
     hidden: &mut impl FnMut(&Trail<'_>),
 ) -> Result<(), ReadError> {
+    decode_and_fill(object, schema, compiled, &mut |object| {
+        prune(object, schema, true, hidden);
+        drop_nulls(object, schema, Some(compiled.root()));
+    })
+}
+
+/// The same for a CRD with `spec.preserveUnknownFields: true`: nothing is pruned, and no null is dropped. Defaults are filled in
+/// all the same, also for nulls.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_preserving(object: &mut Value, schema: &Schema, compiled: &Compiled) -> Result<(), ReadError> {
+    decode_and_fill(object, schema, compiled, &mut |_| {})
+}
+
+fn decode_and_fill(
+    object: &mut Value,
+    schema: &Schema,
+    compiled: &Compiled,
+    drop_unknown: &mut impl FnMut(&mut Value),
+) -> Result<(), ReadError> {
     if !compiled.is_servable() {
         return Err(ReadError::Unservable);
     }
     narrow(object);
     let metadata = object.get("metadata").map(|metadata| decode(metadata, Malformed::Drop)).transpose()?;
-    prune(object, schema, true, hidden);
-    drop_nulls(object, schema, Some(compiled.root()));
+    drop_unknown(object);
     // Nothing is refused here, so this cannot fail.
     let _ = coerce(object, schema, false, Malformed::Drop, &Place::root(""));
     if let (Some(decoded), Value::Object(fields)) = (metadata, &mut *object) {

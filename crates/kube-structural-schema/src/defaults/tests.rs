@@ -42,6 +42,24 @@ fn reads_what_the_server_reads() {
     }
 }
 
+/// As a server answers where `spec.preserveUnknownFields` is true (`e2e/tests/facts/legacy.rs::d12`).
+#[test]
+fn what_a_schema_does_not_know_can_be_kept() {
+    let schema = Schema::parse(&json!({"type": "object", "properties": {
+        "n": {"type": "integer"}, "d": {"type": "integer", "default": 1}, "untyped": {"default": {"a": 1}},
+        "m": {"type": "object", "properties": {"d": {"type": "integer", "default": 2}}},
+    }}))
+    .expect("a schema");
+    let stored = json!({"n": null, "d": null, "x": {"y": null}, "m": {"z": 1}});
+    let mut object = Json::from(copy(&stored));
+    super::read_preserving(&mut object, &schema, &Compiled::new(&schema)).expect("readable");
+    let kept = json!({"n": null, "d": 1, "untyped": {}, "x": {"y": null}, "m": {"d": 2, "z": 1}});
+    assert_eq!(*object, kept);
+    let mut pruned = Json::from(copy(&stored));
+    read(&mut pruned, &schema, &Compiled::new(&schema), &mut |_| {}).expect("readable");
+    assert_eq!(*pruned, json!({"d": 1, "untyped": {}, "m": {"d": 2}}));
+}
+
 fn warned(path: &Path) -> String {
     path.steps().iter().fold(String::new(), |text, step| match step {
         Step::Field(name) | Step::Key(name) if text.is_empty() => name.clone(),

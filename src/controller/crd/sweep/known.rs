@@ -55,7 +55,7 @@ impl<'a> SweepInput<'a> {
             }
         }
         if let Some(rejection) = self.rejected.and_then(|rejected| rejected.of(object))
-            && !self.record_of(object, reconciler.crd).covers(object, reconciler.crd)
+            && self.record_of(object, reconciler.crd).covers(object, reconciler.crd).is_none()
         {
             return Some(Outcome::Postponed(rejection));
         }
@@ -63,6 +63,7 @@ impl<'a> SweepInput<'a> {
         // counted, not what was proved.
         let may_follow =
             self.earlier.is_none() && !reconciler.changes.for_object(object, self.record).is_empty();
+        // Proof::UnchangedSincePass.
         (self.proved.contains(object) && !may_follow).then_some(Outcome::Stored)
     }
 }

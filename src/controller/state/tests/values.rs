@@ -83,9 +83,10 @@ impl ValueCase {
                 (ObjectState::Skipped(Skipped { why, lacks }), Vec::new())
             }
             Plan::Hold(held) => (ObjectState::Held(held), Vec::new()),
-            Plan::Stored => (ObjectState::Stored, Vec::new()),
+            Plan::Stored(_) => (ObjectState::Stored, Vec::new()),
             Plan::Write(write) => {
-                let answer = self.answer.as_ref().expect("an answer to the write");
+                // Nobody answers where nothing is written.
+                let Some(answer) = &self.answer else { return (ObjectState::Due, write.missing) };
                 let code = answer["code"].as_u64().and_then(|code| u16::try_from(code).ok());
                 let refusal = Refusal::read(code.expect("a code"), None, answer.to_string().as_bytes());
                 let (mut machine, _) = WriteMachine::begin(crd, object, &write, &terms);
@@ -108,8 +109,9 @@ struct Published {
 
 impl Published {
     fn of(case: &ValueCase) -> Self {
-        let settings = settings(Mode::Persist, None);
-        let Checked { crd, findings, .. } = check(&case.crd().into(), &Pool::default());
+        let Checked { crd, findings, .. } =
+            check(&case.crd().into(), tokio::time::Instant::now(), &Pool::default());
+        let settings = findings.permitted(settings(Mode::Persist, None));
         let crd = crd.unwrap_or_else(|| panic!("{}: {findings:?}", case.name));
         let mut tally = Tally::default();
         let status = match message::without_objects(&crd, &settings, &findings) {
@@ -137,7 +139,7 @@ impl Published {
             name: crd.name().to_owned(),
             uid: crd.uid().to_owned(),
         };
-        let mut published = events::about_crd(&regarding, &[], &conditions);
+        let mut published = events::about_crd(&regarding, &[], &conditions, status.without_names());
         published.extend(events::about_objects(&events::ObjectKind::from(&*crd), None, &report));
         let events = published.into_iter().map(|event| format!("{}: {}", event.reason, event.note));
         Self { conditions, report, events: events.collect() }

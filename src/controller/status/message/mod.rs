@@ -9,31 +9,28 @@ use crate::api::{Mode, Pause, Settings};
 use crate::cluster::MissingPermissions;
 use crate::controller::crd::check::SchemaFindings;
 use crate::controller::state::tally::Tally;
-use crate::domain::condition::{CrdStatus, Reason, list};
+use crate::domain::condition::{CrdStatus, Reason};
 use crate::domain::crd::Crd;
 use crate::domain::plan::{Hold, Skip};
-use problems::{held, places, skipped, unknown, with_fields};
+use problems::{Naming, held, places, skipped, unknown, with_fields};
 
 /// How a sentence about missing permissions begins.
 pub(in crate::controller) const MISSING_PERMISSION: &str = "a permission is missing";
 
-/// The status where no object needs to be read; none where some do, or where there is nothing to report.
+/// Why objects of a CRD whose schema is not structural are only counted, and what is to be done.
+const NON_STRUCTURAL: &str = "Etch does not write them, because the schema is not structural: make it structural (condition NonStructural)";
+
+/// The status where no object needs to be read; none where some do.
 pub(in crate::controller) fn without_objects(
     crd: &Crd,
     settings: &Settings,
     findings: &SchemaFindings,
 ) -> Option<CrdStatus> {
-    let defaults = crd.compiled().has_defaults();
+    if !crd.compiled().has_defaults() {
+        let message = format!("the storage version {} has no defaults", crd.storage().name);
+        return Some(crd_status(findings, Some(true), Reason::NoDefaults, message));
+    }
     let status = |persisted, reason, message: String| Some(crd_status(findings, persisted, reason, message));
-    if !findings.non_structural.is_empty() {
-        return Some(unreadable(findings));
-    }
-    if !defaults && !findings.invalid_defaults.is_empty() {
-        return status(Some(true), Reason::NoDefaults, String::new());
-    }
-    if !defaults {
-        return None;
-    }
     if settings.mode == Mode::Ignore {
         let message = format!("DefaultsPolicy {} has mode: Ignore", settings.policy);
         return status(None, Reason::Ignored, message);
@@ -48,9 +45,10 @@ pub(in crate::controller) fn without_objects(
     None
 }
 
-/// The status of a CRD whose schema is not structural, or cannot be read at all.
+/// The status of a CRD whose schema cannot be read at all.
 pub(in crate::controller) fn unreadable(findings: &SchemaFindings) -> CrdStatus {
-    let message = "the API server applies no defaults to the objects of a CRD whose schema is not structural";
+    let message =
+        "the API server serves no objects of a CRD whose schema it cannot read; make the schema structural";
     crd_status(findings, Some(false), Reason::NonStructural, message.to_owned())
 }
 
@@ -68,7 +66,9 @@ pub(in crate::controller) fn settling(
     if let Some(pause) = pause {
         message.push_str(&format!("; {}", paused(pause)));
     }
-    crd_status(findings, Some(false), Reason::Settling, message)
+    // When writing starts is not true of what may not be written.
+    let nameless = missing.map(forbidden);
+    CrdStatus { nameless, ..crd_status(findings, Some(false), Reason::Settling, message) }
 }
 
 /// The status while a pass is under way, or has just been paused. `verified` is the number of objects that were re-checked.
@@ -110,32 +110,16 @@ fn paused(pause: &Pause) -> String {
 pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, tally: &Tally) -> CrdStatus {
     let counts = tally.counts();
     // An audit writes nothing in any case.
-    let pause = settings.pause.as_ref().filter(|_| settings.mode == Mode::Persist).map(paused);
-    let rejected = tally.problems().filter_map(|(identity, state)| with_fields(identity, state));
-    let rejected: Vec<String> = rejected.collect();
-    let stored = counts.written + counts.already_stored;
-    let mut sentences = vec![stored_of(stored, counts.objects)];
-    if counts.due > 0 {
-        let why = pause.as_deref().unwrap_or("the policy has mode: Audit");
-        let due: Vec<String> = tally.due().map(ToString::to_string).collect();
-        sentences.push(list(&due, &format!("{} would be written, but {why}", counts.due)));
-    } else {
-        sentences.extend(pause.clone());
-    }
-    if counts.rejected > 0 {
-        sentences.push(list(&rejected, &format!("{} rejected", counts.rejected)));
-    }
-    let held: Vec<(Hold, String)> =
-        Hold::ALL.iter().filter_map(|reason| Some((*reason, held(tally, *reason)?))).collect();
-    sentences.extend(held.iter().map(|(_, sentence)| sentence.clone()));
-    sentences.extend(unknown(tally));
-    sentences.extend(Skip::ALL.iter().flat_map(|why| skipped(tally, *why)));
+    let is_paused = settings.pause.is_some() && settings.mode == Mode::Persist;
+    let mut held = Hold::ALL.iter().filter(|reason| held(tally, **reason, Naming::Nothing).is_some());
+    let waiting = counts.due + counts.rejected + counts.held + counts.unknown;
     let reason = match () {
-        // Held and rejected objects wait for its end too.
-        () if pause.is_some() => Reason::Paused,
+        () if !findings.non_structural.is_empty() => Reason::NonStructural,
+        // Held and rejected objects wait for its end too. What is proved is so in a pause as well.
+        () if is_paused && waiting > 0 => Reason::Paused,
         () if counts.rejected > 0 => Reason::ObjectsRejected,
         // Of more objects than are remembered, some are held for whatever reason.
-        () if counts.held > 0 => held.first().map_or(Reason::HiddenFields, |(hold, _)| held_reason(*hold)),
+        () if counts.held > 0 => held.next().map_or(Reason::HiddenFields, |hold| held_reason(*hold)),
         () if counts.unknown > 0 => Reason::InProgress,
         () if settings.mode == Mode::Audit || counts.due > 0 => Reason::AuditOnly,
         () => Reason::AllPersisted,
@@ -143,21 +127,54 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
     let persisted = match reason {
         Reason::AllPersisted => Some(true),
         Reason::AuditOnly if counts.due == 0 => None,
-        Reason::Paused if counts.due + counts.rejected + counts.held + counts.unknown == 0 => None,
         _ => Some(false),
     };
+    let mut breaking_defaults =
+        places(tally, |held| held.reason == Hold::InvalidDefaults && !held.broken.is_empty());
+    breaking_defaults.retain(|place| !findings.invalid_defaults.contains(place));
     CrdStatus {
-        breaking_defaults: places(tally, |held| {
-            held.reason == Hold::InvalidDefaults && !held.broken.is_empty()
-        }),
-        ..crd_status(findings, persisted, reason, sentences.join("; "))
+        breaking_defaults,
+        nameless: Some(sentences(findings, settings, tally, Naming::Nothing)),
+        ..crd_status(findings, persisted, reason, sentences(findings, settings, tally, Naming::Objects))
     }
+}
+
+/// What became of the objects, in sentences.
+fn sentences(findings: &SchemaFindings, settings: &Settings, tally: &Tally, naming: Naming) -> String {
+    let counts = tally.counts();
+    let is_structural = findings.non_structural.is_empty();
+    let pause = settings.pause.as_ref().filter(|_| settings.mode == Mode::Persist).map(paused);
+    let stored = counts.written + counts.already_stored;
+    let mut sentences = vec![stored_of(stored, counts.objects)];
+    let due: Vec<String> = tally.due().map(ToString::to_string).collect();
+    if counts.due > 0 && !is_structural {
+        sentences
+            .push(naming.list(&due, &format!("{} with defaults that etcd lacks or may lack", counts.due)));
+    } else if counts.due > 0 {
+        let why = pause.as_deref().unwrap_or("the policy has mode: Audit");
+        sentences.push(naming.list(&due, &format!("{} would be written, but {why}", counts.due)));
+    } else {
+        sentences.extend(pause);
+    }
+    if counts.rejected > 0 {
+        let rejected = tally.problems().filter_map(|(identity, state)| with_fields(identity, state));
+        let rejected: Vec<String> = rejected.collect();
+        sentences.push(naming.list(&rejected, &format!("{} rejected", counts.rejected)));
+    }
+    sentences.extend(Hold::ALL.iter().filter_map(|reason| held(tally, *reason, naming)));
+    sentences.extend(unknown(tally, naming));
+    sentences.extend(Skip::ALL.iter().flat_map(|why| skipped(tally, *why, naming)));
+    if !is_structural {
+        sentences.push(NON_STRUCTURAL.to_owned());
+    }
+    sentences.join("; ")
 }
 
 /// The status while changes of the objects are not noticed, by what is known of them from before.
 pub(in crate::controller) fn watch_failing(known: CrdStatus, failure: &str) -> CrdStatus {
-    let message = format!("{failure}; before that: {}", known.message);
-    CrdStatus { persisted: None, reason: Reason::WatchFailing, message, ..known }
+    let after = |known: &str| format!("{failure}; before that: {known}");
+    let (message, nameless) = (after(&known.message), known.nameless.as_deref().map(after));
+    CrdStatus { persisted: None, reason: Reason::WatchFailing, message, nameless, ..known }
 }
 
 /// The reason of a CRD for objects that are held.
@@ -194,6 +211,7 @@ pub(in crate::controller) fn crd_status(
         persisted,
         reason,
         message,
+        nameless: None,
     }
 }
 

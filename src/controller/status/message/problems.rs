@@ -4,13 +4,38 @@
 use std::collections::BTreeSet;
 
 use crate::controller::state::tally::Tally;
-use crate::domain::condition::first;
+use crate::domain::condition::{first, list};
 use crate::domain::object::Identity;
 use crate::domain::object_state::{ObjectState, StateKind};
 use crate::domain::plan::{Held, Hold, RejectionKind, Skip};
 
+/// Whether a sentence names the first few objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Naming {
+    Objects,
+    Nothing,
+}
+
+impl Naming {
+    /// A count, and the first of the objects.
+    pub(super) fn list(self, objects: &[String], kind: &str) -> String {
+        match self {
+            Self::Objects => list(objects, kind),
+            Self::Nothing => kind.to_owned(),
+        }
+    }
+
+    /// A sentence, and the first of `count` objects in brackets.
+    fn bracketed(self, sentence: String, objects: &[String], count: u64) -> String {
+        match self {
+            Self::Objects => format!("{sentence} ({})", first(objects, count)),
+            Self::Nothing => sentence,
+        }
+    }
+}
+
 /// The objects that are held for one reason, with the first fields; none where none is.
-pub(super) fn held(tally: &Tally, reason: Hold) -> Option<String> {
+pub(super) fn held(tally: &Tally, reason: Hold, naming: Naming) -> Option<String> {
     let all: Vec<(&Identity, &Held)> = tally.problems().filter_map(held_of).collect();
     let names: Vec<String> = all
         .iter()
@@ -37,7 +62,7 @@ pub(super) fn held(tally: &Tally, reason: Hold) -> Option<String> {
             format!("the defaults at {places} would make {them} invalid")
         }
     };
-    Some(format!("{number} held: {why} ({})", first(&names, number)))
+    Some(naming.bracketed(format!("{number} held: {why}"), &names, number))
 }
 
 fn held_of<'a>((identity, state): (&'a Identity, &'a ObjectState)) -> Option<(&'a Identity, &'a Held)> {
@@ -55,30 +80,31 @@ fn held_of<'a>((identity, state): (&'a Identity, &'a ObjectState)) -> Option<(&'
 }
 
 /// The objects that changed and have not been processed since; none where there are none.
-pub(super) fn unknown(tally: &Tally) -> Option<String> {
+pub(super) fn unknown(tally: &Tally, naming: Naming) -> Option<String> {
     let number = tally.counts().unknown;
     let names = tally.problems().filter(|(_, state)| state.kind() == StateKind::Unknown);
     let names: Vec<String> = names.map(|(identity, _)| identity.to_string()).collect();
     let their = if number == 1 { "its" } else { "their" };
-    let named = first(&names, number);
-    (number > 0).then(|| format!("{number} not processed since {their} last change; retrying ({named})"))
+    let sentence = format!("{number} not processed since {their} last change; retrying");
+    (number > 0).then(|| naming.bracketed(sentence, &names, number))
 }
 
 /// The objects that are skipped for one reason: those that may lack a default, and the others.
-pub(super) fn skipped(tally: &Tally, why: Skip) -> Vec<String> {
-    let counts = tally.counts();
-    let (count, what) = match why {
-        Skip::Ignored => (counts.ignored, "ignored by annotation"),
-        Skip::Terminating => (counts.terminating, "being deleted"),
+pub(super) fn skipped(tally: &Tally, why: Skip, naming: Naming) -> Vec<String> {
+    let count = tally.skipped().count(why);
+    let what = match why {
+        Skip::Ignored => "ignored by annotation",
+        Skip::IgnoredUnclear => "ignored by annotation (whose value is neither \"true\" nor \"false\")",
+        Skip::Terminating => "being deleted",
     };
     let lacking = tally.skipped().lacking_for(why);
     let mut sentences = Vec::new();
     if lacking > 0 {
         let named = tally.skipped().named(why).filter(|(_, skipped)| skipped.lacks);
         let named: Vec<String> = named.map(|(identity, _)| identity.to_string()).collect();
-        let named = first(&named, lacking);
         let their = if lacking == 1 { "its" } else { "their" };
-        sentences.push(format!("{lacking} {what}, etcd may lack {their} defaults ({named})"));
+        let sentence = format!("{lacking} {what}, etcd may lack {their} defaults");
+        sentences.push(naming.bracketed(sentence, &named, lacking));
     }
     if count > lacking {
         sentences.push(format!("{} {what}, no default missing", count - lacking));

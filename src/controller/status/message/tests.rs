@@ -14,6 +14,8 @@ fn status(states: Vec<(&str, ObjectState)>) -> (Option<bool>, String) {
         tally.add(Identity { namespace, uid: name.clone(), name }, state, &[]);
     }
     let crd_status = of(&SchemaFindings::default(), &settings(), &tally);
+    let nameless = crd_status.without_names();
+    assert!(!nameless.contains("default/"), "events about CRDs name no objects: {nameless}");
     (crd_status.persisted, format!("{}: {}", crd_status.reason.as_str(), crd_status.message))
 }
 
@@ -48,6 +50,37 @@ fn nothing_is_read_for_a_crd_in_a_group_of_the_servers_own() {
     assert_eq!((refused.persisted, refused.reason), (Some(false), Reason::NotServed));
     assert!(refused.message.contains("the group apps itself"), "{}", refused.message);
     assert!(without_objects(&crd("apps.example.com"), &settings, &findings).is_none());
+}
+
+#[test]
+fn a_schema_that_is_not_structural_matters_where_there_are_defaults() {
+    let findings = SchemaFindings {
+        non_structural: vec!["spec.preserveUnknownFields: Invalid value: true: must be false".to_owned()],
+        ..SchemaFindings::default()
+    };
+    let crd = |properties: serde_json::Value| {
+        crate::domain::crd::sample::things(crate::domain::crd::sample::with_spec(properties))
+    };
+    let without = crd(serde_json::json!({ "a": {} }));
+    let status = without_objects(&without, &settings(), &findings).expect("a status");
+    assert_eq!((status.persisted, status.reason), (Some(true), Reason::NoDefaults));
+    let with = crd(serde_json::json!({ "a": { "default": 3 } }));
+    assert!(without_objects(&with, &settings(), &findings).is_none(), "its objects are counted");
+
+    let mut tally = Tally::default();
+    for (name, state) in [("old", ObjectState::Due), ("new", ObjectState::Stored)] {
+        let (namespace, name) = (Some("default".to_owned()), name.to_owned());
+        tally.add(Identity { namespace, uid: name.clone(), name }, state, &[]);
+    }
+    let permitted = findings.permitted(settings());
+    assert_eq!(permitted.mode, Mode::Audit, "nothing is written");
+    let status = of(&findings, &permitted, &tally);
+    assert_eq!((status.persisted, status.reason), (Some(false), Reason::NonStructural));
+    assert_eq!(
+        status.message,
+        "1 of 2 objects stores its defaults; 1 with defaults that etcd lacks or may lack: default/old; Etch does not write \
+         them, because the schema is not structural: make it structural (condition NonStructural)"
+    );
 }
 
 fn skipped(why: Skip, lacks: bool) -> ObjectState {

@@ -103,12 +103,6 @@ impl<'a> Pair<'a> {
     pub(super) fn is_in_clause(&self) -> bool {
         !self.inside.is_empty()
     }
-
-    /// A keyword before and after, where it differs; none where it is unset.
-    pub(super) fn changed(&self, keyword: &str) -> Option<(Option<&'a Value>, Option<&'a Value>)> {
-        let (old, new) = (present(self.old, keyword), present(self.new, keyword));
-        (old != new).then_some((old, new))
-    }
 }
 
 /// A keyword that is there and not null; Go decodes a null as absent.

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::super::rule::{Finding, Rule, Severity};
 use super::at::at;
 use crate::domain::admission::{Declaration, Problem, unknown_fields};
+use crate::domain::mismatch::without_values;
 
 pub(super) const MALFORMED: Rule = Rule {
     code: "ETCH201",
@@ -56,7 +57,7 @@ pub(super) fn unreadable(spec: &Value, found: &mut Vec<Finding>) {
         let mut alone = known.clone();
         alone[name] = crate::domain::json::copy(value);
         if let Err(error) = serde_json::from_value::<Declaration>(alone) {
-            found.push(at(&MALFORMED, format!("spec.{name}"), error.to_string()));
+            found.push(at(&MALFORMED, format!("spec.{name}"), without_values(&error)));
         }
     }
     if spec["targets"].is_null() {

@@ -1,7 +1,7 @@
 //! ETCH103: structs that Go clients always send, and others need not.
 
 use super::site::{Report, Site, effective};
-use crate::domain::go::{Packages, Shape, Struct};
+use crate::domain::go::{Marker, Packages, Shape, Struct};
 use crate::domain::lint::rule::{Rule, Severity};
 use crate::domain::lint::site::is_zero;
 
@@ -16,7 +16,8 @@ none of them, or the server refuses the object if the field is required. KEP-192
 generator write `default: {}`; kube-openapi does, controller-gen does not.
 
 Add `+kubebuilder:default={}` to the field, or make it a pointer if it may be absent. Only packages with controller-gen
-markers are checked; not reported are structs that cannot be empty, and spec and status of objects and templates.",
+markers are checked; not reported are spec and status of objects and templates, nor structs for which the API server may
+refuse `default: {}`: a field in it is required, even if that has a default, or a marker such as ExactlyOneOf asks for one.",
     check: None,
 };
 
@@ -30,7 +31,7 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
         return;
     }
     if let Some(inside) = default_inside(site.packages, inner, DEEPEST)
-        && can_be_empty(site.packages, inner, DEEPEST)
+        && can_be_empty(site, inner)
     {
         let message =
             format!("the struct has the default of {inside} inside and no default: {{}} of its own");
@@ -58,17 +59,23 @@ fn default_inside(packages: &Packages, of: Struct<'_>, depth: usize) -> Option<S
     found
 }
 
-/// Whether `{}` is complete: what is required in it has a default, or is a struct that can be empty itself.
-fn can_be_empty(packages: &Packages, of: Struct<'_>, depth: usize) -> bool {
-    let mut is_complete = true;
-    of.each(packages, &mut |package, field| {
-        if !is_complete || field.json_name().is_none() || !field.is_required(package) {
-            return;
-        }
-        let resolved = packages.resolve(package, &field.kind);
-        is_complete = effective(packages, package, field, &resolved).is_some()
-            || matches!(resolved.shape, Shape::Struct(inner)
-                if !resolved.is_pointer && depth > 0 && can_be_empty(packages, inner, depth - 1));
+/// Whether the API server takes `{}` as a default: it counts no defaults inside, so nothing may be required there, and no marker
+/// may ask for a field.
+fn can_be_empty(site: &Site<'_>, of: Struct<'_>) -> bool {
+    let declared = site.resolved.declared.iter().flat_map(|(_, type_)| &type_.markers);
+    let mut is_complete = !site.field.markers.iter().chain(declared).any(asks_for_fields);
+    of.each(site.packages, &mut |package, field| {
+        is_complete &= field.json_name().is_none() || !field.is_required(package);
     });
     is_complete
+}
+
+/// Whether a marker may refuse a struct in which nothing is set. What a rule says of one is not known here.
+fn asks_for_fields(marker: &Marker) -> bool {
+    const ASKING: [&str; 4] = ["ExactlyOneOf", "AtLeastOneOf", "MinProperties", "XValidation"];
+    marker.name.strip_prefix("kubebuilder:validation:").is_some_and(|name| {
+        ASKING
+            .iter()
+            .any(|asking| name.strip_prefix(asking).is_some_and(|end| end.is_empty() || end.starts_with(':')))
+    })
 }

@@ -14,8 +14,7 @@ pub(super) const RULE: Rule = Rule {
     help: "\
 kubectl asks the API server to decode strictly: create, apply and replace fail with `strict decoding error: unknown field`, and
 apply --server-side with `field not declared in schema`. Case counts: `Default` is no `default`. With --validate=ignore or warn the
-field is dropped, and so is what it was meant to say; the same happens to clients that do not ask for strict decoding, such as
-operators and most Helm releases.",
+field is dropped, and so is what it was meant to say; the same happens to clients that do not ask for strict decoding.",
     check: None,
 };
 

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Broken, Held, HiddenFields, Hold, Plan, Strategy, Terms, Write, breach, hidden, misfit};
+use super::{Broken, Held, HiddenFields, Hold, Plan, Strategy, Terms, Write, breach, hidden, misfit, skip};
 use crate::domain::crd::Crd;
 use crate::domain::json::{Json, copy, same};
 use crate::domain::object::Object;
@@ -39,7 +39,7 @@ pub struct Following {
 /// To be asked where [`super::decide`] plans no rewrite of owners: a write of a value that an owner's version cannot express
 /// would cost the object all its owners (fact W8).
 pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> Following {
-    if object.is_terminating() || object.is_ignored() {
+    if skip(object).is_some() {
         return Following::default();
     }
     let mut found = Vec::new();

@@ -88,6 +88,7 @@ struct RecordInShort {
     through: Option<u64>,
     exceptions: Vec<String>,
     versions_disagree: bool,
+    creates_drop_status: bool,
     trust_claims: bool,
     /// Fields that are known to be gone from the object that every case is about.
     cleared: Vec<String>,
@@ -202,12 +203,20 @@ impl Case {
     }
 
     pub(super) fn record(&self) -> Record {
-        let RecordInShort { through, exceptions, versions_disagree, trust_claims, cleared } = &self.record;
+        let RecordInShort {
+            through,
+            exceptions,
+            versions_disagree,
+            creates_drop_status,
+            trust_claims,
+            cleared,
+        } = &self.record;
         let cleared = cleared.iter().map(|path| path.parse().expect("a path")).collect();
         Record {
             through: *through,
             exceptions: exceptions.iter().cloned().collect(),
             versions_disagree: *versions_disagree,
+            creates_drop_status: *creates_drop_status,
             servers_lag: false,
             trust_claims: *trust_claims,
             cleared: Arc::new([("u1".to_owned(), cleared)].into()),

@@ -40,6 +40,7 @@ fn holds_what_does_not_fit() {
 #[test]
 fn holds_what_its_defaults_would_make_invalid() {
     run(include_str!("../cases/rules.yaml"));
+    run(include_str!("../cases/invalid_defaults.yaml"));
 }
 
 #[test]
@@ -93,7 +94,7 @@ fn run(text: &str) {
 fn assert_plan(case: &Case, crd: &crate::domain::crd::Crd, plan: &Plan) {
     let name = &case.name;
     match (&case.plan, plan) {
-        (Expected::Stored, Plan::Stored) => {}
+        (Expected::Stored, Plan::Stored(_)) => {}
         (Expected::Skip(why), Plan::Skip(skip)) => assert_eq!(format!("{skip:?}"), *why, "{name}"),
         (
             Expected::Hold { reason, paths, broken },

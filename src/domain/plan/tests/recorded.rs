@@ -1,55 +1,119 @@
-//! What is on record of an object that was written after the record began.
-//! It must not try what a record says of older ones: that is in the cases.
+//! Which objects a record covers that were written after it began.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::plan::{Exceptions, Plan, Record, Terms, decide};
+use crate::domain::plan::{Coverage, Exceptions, Plan, Proof, Record, Terms, decide};
 
-/// A CRD whose default is in `v1` alone; `v1beta1` is served no more.
-fn crd(stored_versions: &[&str]) -> Crd {
-    let version = |name: &str, is_new: bool, size| {
-        let spec = json!({ "type": "object", "properties": { "size": size } });
-        json!({ "name": name, "served": is_new, "storage": is_new,
-            "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } } })
+const WRITTEN_SINCE: Plan = Plan::Stored(Proof::WrittenSince);
+
+/// A CRD with a default in `spec` and one in `status`, both in `v1` alone; `v1beta1` is served no more.
+fn crd(conversion: &str) -> Crd {
+    let version = |name: &str, is_new: bool, mut properties: Value| {
+        properties["name"] = json!({ "type": "string" });
+        let both = json!({ "type": "object", "properties": properties });
+        json!({ "name": name, "served": is_new, "storage": is_new, "subresources": { "status": {} },
+            "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": both, "status": both } } } })
     };
     Crd::read(&Json::from(json!({
         "metadata": { "name": "things.example.com", "uid": "crd" },
-        "spec": { "group": "example.com", "names": { "kind": "Thing", "plural": "things" }, "versions": [
-            version("v1beta1", false, json!({ "type": "integer" })),
-            version("v1", true, json!({ "type": "integer", "default": 1 })),
-        ] },
-        "status": { "storedVersions": stored_versions },
+        "spec": {
+            "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
+            "conversion": { "strategy": conversion },
+            "versions": [
+                version("v1beta1", false, json!({})),
+                version("v1", true, json!({ "size": { "type": "integer", "default": 1 } })),
+            ],
+        },
+        "status": { "storedVersions": ["v1"] },
     })))
     .expect("a CRD")
 }
 
-fn written_since(stored_versions: &[&str], excepted: &[&str]) -> bool {
-    let object = Object::from(json!({
-        "metadata": { "name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "11", "managedFields": [
-            { "manager": "user", "operation": "Apply", "apiVersion": "example.com/v1", "fieldsV1": { "f:spec": { "f:name": {} } } },
-        ] },
+fn object(owner: Value, rest: Value) -> Object {
+    let mut object = json!({
+        "metadata": { "name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "11", "managedFields": [owner] },
         "spec": { "name": "n", "size": 1 },
-    }));
-    let exceptions: Exceptions = excepted.iter().map(ToString::to_string).collect();
-    let record = Record { through: Some(10), exceptions, ..Record::default() };
-    decide(&object, &crd(stored_versions), &Terms::default(), &record) == Plan::Stored
+    });
+    rest.as_object().into_iter().flatten().for_each(|(field, value)| object[field] = value.clone());
+    Object::from(object)
+}
+
+fn owner(operation: &str, version: &str) -> Value {
+    let fields = json!({ "f:spec": { "f:name": {} } });
+    json!({ "manager": "user", "operation": operation, "apiVersion": format!("example.com/{version}"), "fieldsV1": fields })
+}
+
+/// Written since the record by an owner at the storage version.
+fn written() -> Object {
+    object(owner("Apply", "v1"), json!({}))
+}
+
+fn record() -> Record {
+    Record { through: Some(10), ..Record::default() }
+}
+
+fn decided(object: &Object, crd: &Crd, record: &Record) -> Plan {
+    decide(object, crd, &Terms::default(), record)
 }
 
 #[test]
-fn an_object_that_was_processed_is_covered_by_any_later_write() {
-    assert!(written_since(&["v1beta1", "v1"], &[]));
+fn a_write_at_the_storage_version_stores_what_it_shows() {
+    assert_eq!(decided(&written(), &crd("None"), &record()), WRITTEN_SINCE);
 }
 
 #[test]
-fn one_that_was_not_may_have_come_to_the_storage_version_without_its_default() {
-    // An apply that changes nothing stores it there as it was stored before (fact W25).
-    assert!(!written_since(&["v1beta1", "v1"], &["u"]));
+fn an_exception_is_covered_by_no_later_write() {
+    let exceptions: Exceptions = [String::from("u")].into_iter().collect();
+    let record = Record { exceptions, ..record() };
+    assert!(matches!(decided(&written(), &crd("None"), &record), Plan::Write(_)));
 }
 
 #[test]
-fn where_nothing_is_stored_at_an_old_version_every_write_stores_what_it_shows() {
-    assert!(written_since(&["v1"], &["u"]));
+fn where_versions_disagreed_or_servers_lag_no_later_write_counts() {
+    for record in [
+        Record { versions_disagree: true, ..record() },
+        Record { servers_lag: true, ..record() },
+        Record { through: None, ..record() },
+    ] {
+        assert!(matches!(decided(&written(), &crd("None"), &record), Plan::Write(_)), "{record:?}");
+        let before = Record { through: Some(11), ..record.clone() };
+        let expected = Plan::Stored(Proof::UnchangedSincePass);
+        assert_eq!(decided(&written(), &crd("None"), &before), expected, "{before:?}");
+    }
+}
+
+#[test]
+fn a_create_stores_no_default_of_the_status() {
+    let (crd, record) = (crd("None"), Record { creates_drop_status: true, ..record() });
+    let filled = object(owner("Update", "v1"), json!({ "status": { "size": 1 } }));
+    assert_eq!(record.coverage(&filled, &crd), Coverage::AllButStatus(Proof::WrittenSince));
+    assert!(matches!(decided(&filled, &crd, &record), Plan::Write(_)));
+    // Somebody has set another value, or nothing of the status is shown.
+    for status in [json!({ "size": 2 }), Value::Null] {
+        let other = object(owner("Update", "v1"), json!({ "status": status }));
+        assert_eq!(decided(&other, &crd, &record), WRITTEN_SINCE, "{status}");
+    }
+    assert_eq!(decided(&filled, &crd, &record.of_known_object()), WRITTEN_SINCE);
+    let unchanged = Record { through: Some(11), ..record };
+    assert_eq!(decided(&filled, &crd, &unchanged), Plan::Stored(Proof::UnchangedSincePass));
+}
+
+#[test]
+fn an_apply_goes_through_the_version_of_its_managers_last_one() {
+    let cases = [
+        // The version lacks the default, whatever the operation: the server moves the fields of all owners (facts W6, W18).
+        ("None", "Apply", "v1beta1", false),
+        ("None", "Update", "v1beta1", false),
+        ("None", "Apply", "v0", false),
+        ("Webhook", "Apply", "v1", true),
+        ("Webhook", "Apply", "v1beta1", false),
+        ("Webhook", "Update", "v1beta1", true),
+    ];
+    for (conversion, operation, version, is_covered) in cases {
+        let plan = decided(&object(owner(operation, version), json!({})), &crd(conversion), &record());
+        assert_eq!(plan == WRITTEN_SINCE, is_covered, "{conversion} {operation} {version}: {plan:?}");
+    }
 }

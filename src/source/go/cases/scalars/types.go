@@ -31,7 +31,7 @@ type Thing struct {
 	// +default="x"
 	One, Two string // want ETCH101 ETCH101
 
-	Inner struct { // want ETCH103
+	Inner struct {
 		// +default="x"
 		Deep string `json:"deep"` // want ETCH101
 	} `json:"inner"`

@@ -28,7 +28,11 @@ type Spec struct {
 	Map       map[string]Inner `json:"map,omitempty"`
 
 	Incomplete Incomplete `json:"incomplete"`
-	Complete   Complete   `json:"complete"` // want ETCH103
+	Complete   Complete   `json:"complete"`
+	Defaulted  Defaulted  `json:"defaulted"`
+	OneOf      OneOf      `json:"oneOf"`
+	// +kubebuilder:validation:MinProperties=1
+	Some Inner `json:"some"`
 
 	// +kubebuilder:default={}
 	Empty Inner `json:"empty"`
@@ -62,12 +66,29 @@ type Required struct {
 	Key string `json:"key"`
 }
 
+// Complete is refused as a default of {}: inner is required, and its fields do not count.
 type Complete struct {
 	// +kubebuilder:default=x
 	Name string `json:"name,omitempty"`
 	// +optional
 	Key   string `json:"key"`
 	Inner Inner  `json:"inner"` // want ETCH103
+}
+
+// Defaulted is refused as a default of {}: a required field's default does not count.
+type Defaulted struct {
+	// +kubebuilder:default=1
+	// +required
+	Replicas int32  `json:"replicas"` // want ETCH101
+	Other    string `json:"other,omitempty"`
+}
+
+// OneOf is refused as a default of {}: it asks for one of two fields.
+// +kubebuilder:validation:ExactlyOneOf=url;ref
+type OneOf struct {
+	Inner `json:",inline"`
+	URL   *string `json:"url,omitempty"`
+	Ref   *string `json:"ref,omitempty"`
 }
 
 // Template has metadata as objects have.

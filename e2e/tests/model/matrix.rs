@@ -1,0 +1,171 @@
+//! The model's server against the write matrix: what it makes of each request that it can express is what real servers did.
+//! It must not send anything.
+//!
+//! It expresses objects of scalars and maps, conversion by `apiVersion`, and requests to the object itself. Of the matrix it leaves
+//! out: list items, values of maps by any key, embedded metadata and `status`, of which it has no schema; the subresources; worlds
+//! with a conversion webhook or admission; deletes that a finalizer holds up.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, ensure};
+use e2e::control_plane::Kubernetes;
+use e2e::matrix::{
+    self, Admission, Cell, Conversion, Data, Outcome, Owners, Part, Place, Places, World, crd, served,
+};
+use serde_json::{Value, json};
+
+use crate::fields::Fields;
+use crate::server::{Content, Effect, Entry, Release, Request, Tag, Untypable, Verb, handle, uid};
+
+/// The fields of `spec` that the model has.
+const KNOWN: [&str; 5] = ["size", "replicas", "note", "color", "nested"];
+
+#[test]
+fn the_model_does_what_the_matrix_shows() -> Result<()> {
+    let (mut compared, mut differing) = (0, Vec::new());
+    for name in Data::releases()? {
+        let data = Data::read(&name)?;
+        let untypable = match Kubernetes::supported_release(&name)? >= Kubernetes::supported_release("1.37")?
+        {
+            true => Untypable::Keeps,
+            false => Untypable::Wipes,
+        };
+        for (world, cells) in &data.outcomes {
+            if world.conversion != Conversion::None || world.admission != Admission::None {
+                continue;
+            }
+            for (cell, outcome) in cells {
+                let Some(request) = request(*cell) else { continue };
+                compared += 1;
+                let difference = compare(&data, *world, *cell, outcome, &request, untypable);
+                differing
+                    .extend(difference?.map(|difference| format!("{name} {world} {cell}: {difference}")));
+            }
+        }
+    }
+    ensure!(compared > 300, "only {compared} cells were compared");
+    ensure!(differing.is_empty(), "{} of {compared}:\n{}", differing.len(), differing.join("\n"));
+    Ok(())
+}
+
+/// The request in the model's terms; none where it has no words for it.
+fn request(cell: Cell) -> Option<Request> {
+    let Cell { verb, part, version, owners: _ } = cell;
+    if part != Part::Main {
+        return None;
+    }
+    let note = json!({ "spec": { "note": "x" } });
+    let identity = json!({ "metadata": { "uid": uid(0) } });
+    let (manager, verb, body) = match verb {
+        matrix::Verb::Create => ("user", Verb::Create, base()),
+        matrix::Verb::CreateByApply => ("user", Verb::Force, base()),
+        matrix::Verb::Update => ("user", Verb::Edit, note),
+        matrix::Verb::Replace => {
+            ("user", Verb::Edit, json!({ "spec": { "note": "x", "color": null, "nested": null } }))
+        }
+        matrix::Verb::JsonPatch => {
+            ("user", Verb::Json, json!([{ "op": "add", "path": "/spec/note", "value": "x" }]))
+        }
+        matrix::Verb::Remove => ("user", Verb::Json, json!([{ "op": "remove", "path": "/spec/color" }])),
+        matrix::Verb::MergePatch => ("user", Verb::Merge, note),
+        matrix::Verb::Apply => ("user", Verb::Force, note),
+        matrix::Verb::Identity => ("etch", Verb::Apply, identity),
+        matrix::Verb::Empty => ("etch", Verb::Merge, identity),
+        matrix::Verb::Delete => return None,
+    };
+    Some(Request { version: version.to_owned(), manager: manager.to_owned(), verb, body })
+}
+
+fn base() -> Value {
+    json!({ "spec": { "size": 1, "replicas": 1 } })
+}
+
+/// The CRD of a world, as far as the model has schemas.
+fn release(world: World, cell: Cell) -> Release {
+    let mut document = crd(world, matrix::GROUP, served(cell.version), &json!({}));
+    for version in document["spec"]["versions"].as_array_mut().into_iter().flatten() {
+        let properties = &mut version["schema"]["openAPIV3Schema"]["properties"];
+        *properties = json!({ "spec": properties["spec"] });
+        if let Some(fields) = properties["spec"]["properties"].as_object_mut() {
+            fields.retain(|field, _| KNOWN.contains(&field.as_str()));
+        }
+    }
+    Release::new(document, &["v1".to_owned(), "v1alpha1".to_owned()])
+}
+
+fn compare(
+    data: &Data,
+    world: World,
+    cell: Cell,
+    outcome: &Outcome,
+    request: &Request,
+    untypable: Untypable,
+) -> Result<Option<String>> {
+    let release = release(world, cell);
+    let before = match cell.owners {
+        Owners::New => None,
+        owners => Some(Content {
+            version: if owners == Owners::StoredV1alpha1 { "v1alpha1" } else { "v1" }.to_owned(),
+            value: base(),
+            owners: entries(data, &outcome.before)?,
+        }),
+    };
+    let live = before.as_ref().map(|content| (content, Tag { uid: 0, revision: 1 }));
+    let after = match handle(&release, untypable, live, request) {
+        Ok(Effect::Stored(content)) => Ok(content),
+        Ok(Effect::Deleted) => return Ok(Some("the model deletes it".to_owned())),
+        Err(refused) => Err(refused),
+    };
+    let (code, _) = outcome.answer.split_once(' ').unwrap_or((&outcome.answer, ""));
+    let model =
+        after.as_ref().map_or_else(|refused| refused.code, |_| if before.is_some() { 200 } else { 201 });
+    if code != model.to_string() {
+        return Ok(Some(format!("the server answered {}, the model {model}: {after:?}", outcome.answer)));
+    }
+    let Ok(content) = after else { return Ok(None) };
+    let raw = outcome.raw.as_ref().context("an object")?;
+    let (real, modelled) = (known(&raw.holds), known(&Places::of(&content.value)));
+    if (&raw.version, &real) != (&content.version, &modelled) {
+        return Ok(Some(format!(
+            "etcd holds {}: {}, in the model {}: {}",
+            raw.version,
+            real.words(),
+            content.version,
+            modelled.words()
+        )));
+    }
+    for (version, real) in &outcome.views {
+        let view = release.view(&content, version).map_err(|refused| anyhow::anyhow!("{refused:?}"))?;
+        let (real, modelled) = (known(real), known(&Places::of(&view)));
+        if real != modelled {
+            return Ok(Some(format!("{version} shows {}, in the model {}", real.words(), modelled.words())));
+        }
+    }
+    let owners = entries(data, &outcome.after)?;
+    Ok((owners != content.owners).then(|| format!("owners {owners:?}, in the model {:?}", content.owners)))
+}
+
+/// The places that the model has.
+fn known(places: &Places) -> Places {
+    Places(places.0.intersection(&BTreeSet::from([Place::Spec, Place::Nested])).copied().collect())
+}
+
+/// Owners by the fields that the model has.
+fn entries(data: &Data, entries: &[matrix::Entry]) -> Result<Vec<Entry>> {
+    let mut owners = Vec::new();
+    for entry in entries {
+        let mut entry = Entry::read(&data.parts.entry(entry).context("an owner")?);
+        let fields: Fields = entry.fields.into_iter().filter(|field| is_known(field)).collect();
+        entry.fields = fields;
+        if !entry.fields.is_empty() {
+            owners.push(entry);
+        }
+    }
+    owners.sort();
+    Ok(owners)
+}
+
+fn is_known(field: &str) -> bool {
+    let mut names = field.split('.').skip(1);
+    names.next() == Some("spec") && names.next().is_none_or(|name| KNOWN.contains(&name))
+}

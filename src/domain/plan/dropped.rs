@@ -1,0 +1,174 @@
+//! Fields that a write has taken from an object because the server that answered no longer knows them (fact W12).
+//! It must not count what no etcd value held, such as a default that the read view alone showed.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::hidden::{Field, Place};
+use super::places::unproved;
+use crate::domain::crd::Crd;
+use crate::domain::json::level;
+use crate::domain::object::Object;
+use crate::domain::ownership::{MANAGER, owners};
+use crate::domain::path::{Path, Trail, TrailStep};
+
+/// The fields that the object showed before a write and the answer lacks, the topmost ones in order, apart from those that the write
+/// `moved` and those that may have been defaults which etcd did not hold.
+///
+/// Every write names the resource version that it is for, so nobody else has removed them in between.
+pub(super) fn dropped(before: &Object, answer: &Object, crd: &Crd, moved: &[Path]) -> Vec<Path> {
+    let mut found = Vec::new();
+    vanished(
+        before.json(),
+        answer.json(),
+        Some(Place::root(&crd.storage().schema)),
+        &Trail::ROOT,
+        &mut found,
+    );
+    if !found.is_empty() {
+        let phantoms = unproved(before, crd);
+        let is_ours = |path: &Path| moved.iter().chain(&phantoms).any(|other| other.contains(path));
+        found.retain(|path| !is_ours(path));
+    }
+    found.sort();
+    found
+}
+
+/// The fields that others own and neither the object nor the answer shows, though the schema knows them: a server with a newer schema
+/// may have shown the object, and the write dropped them. Owners also go on naming fields that are long gone (fact R5), so whether it
+/// did shows only when the CRD is read again.
+pub(super) fn unseen(before: &Object, answer: &Object, crd: &Crd) -> Vec<Path> {
+    let mut found = BTreeSet::new();
+    let root = Place::root(&crd.storage().schema);
+    for owner in owners(before) {
+        if owner.manager != MANAGER && crd.names_fields_alike(owner.version()) {
+            let shown = [Some(&**before.json()), Some(&**answer.json())];
+            owned(owner.fields, shown, root, &Trail::ROOT, &mut found);
+        }
+    }
+    found.into_iter().collect()
+}
+
+fn vanished(before: &Value, after: &Value, place: Option<Place<'_>>, at: &Trail<'_>, found: &mut Vec<Path>) {
+    level(|| match (before, after) {
+        (Value::Object(before), Value::Object(after)) => {
+            for (name, value) in before.iter().filter(|(_, value)| !value.is_null()) {
+                let (inside, step) = match place.map(|place| (place.field(name), place.step(name))) {
+                    // Type and metadata, which no schema prunes.
+                    Some((Field::Kept, _)) if place.is_some_and(Place::is_resource) => continue,
+                    Some((Field::Judged(inside), step)) => (Some(inside), step),
+                    // Below a field that keeps unknown ones, names may be data.
+                    Some(_) | None => (None, TrailStep::Key(name)),
+                };
+                match after.get(name) {
+                    Some(shown) => vanished(value, shown, inside, &at.join(step), found),
+                    None => found.push(at.join(step).to_path()),
+                }
+            }
+        }
+        // Pruning removes no item.
+        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
+            let item = place.and_then(Place::item);
+            for (index, (before, after)) in before.iter().zip(after).enumerate() {
+                vanished(before, after, item, &at.join(TrailStep::Index(index)), found);
+            }
+        }
+        _ => {}
+    });
+}
+
+fn owned(
+    fields: &Value,
+    shown: [Option<&Value>; 2],
+    place: Place<'_>,
+    at: &Trail<'_>,
+    found: &mut BTreeSet<Path>,
+) {
+    let Value::Object(elements) = fields else { return };
+    level(|| {
+        for (name, inner) in
+            elements.iter().filter_map(|(element, inner)| Some((element.strip_prefix("f:")?, inner)))
+        {
+            let Field::Judged(inside) = place.field(name) else { continue };
+            let values = shown.map(|value| value.and_then(|value| value.get(name)));
+            match values {
+                [None, None] => drop(found.insert(at.join(place.step(name)).to_path())),
+                values => owned(inner, values, inside, &at.join(place.step(name)), found),
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::domain::crd::sample::{things, with_spec};
+
+    fn crd() -> Crd {
+        let legacy = json!({ "type": "string" });
+        let port =
+            json!({ "type": "object", "properties": { "old": legacy, "port": { "type": "integer" } } });
+        things(with_spec(json!({
+            "legacy": legacy,
+            "size": { "type": "integer", "default": 1 },
+            "ports": { "type": "array", "items": port },
+            "labels": { "type": "object", "additionalProperties": port },
+            "any": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
+        })))
+    }
+
+    fn object(owned: Value, spec: Value) -> Object {
+        let owner = json!({
+            "manager": "user", "operation": "Apply", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
+            "fieldsV1": { "f:spec": owned },
+        });
+        let metadata = json!({ "name": "a", "uid": "u", "resourceVersion": "7", "managedFields": [owner] });
+        Object::from(
+            json!({ "apiVersion": "example.com/v1", "kind": "Thing", "metadata": metadata, "spec": spec }),
+        )
+    }
+
+    fn texts(paths: Vec<Path>) -> Vec<String> {
+        paths.iter().map(|path| path.without_keys().to_string()).collect()
+    }
+
+    #[test]
+    fn what_the_answer_lacks_and_etcd_held_was_dropped_by_the_write() {
+        let before = object(
+            json!({ "f:legacy": {} }),
+            json!({
+                "legacy": "x", "size": 1, "ports": [{ "old": "x", "port": 1 }],
+                "labels": { "alice": { "old": "x" } }, "any": { "bob": 1 },
+            }),
+        );
+        let same = before.clone();
+        assert_eq!(texts(dropped(&before, &same, &crd(), &[])), [""; 0]);
+        let answer = object(
+            json!({ "f:legacy": {} }),
+            json!({ "ports": [{ "port": 1 }], "labels": { "alice": {} }, "any": {} }),
+        );
+        let found = texts(dropped(&before, &answer, &crd(), &[]));
+        assert_eq!(found, [".spec.any.*", ".spec.labels.*.old", ".spec.legacy", ".spec.ports[0].old"]);
+        let moved: Path = ".spec.legacy".parse().expect("a path");
+        assert!(!texts(dropped(&before, &answer, &crd(), &[moved])).contains(&".spec.legacy".to_owned()));
+    }
+
+    #[test]
+    fn a_default_that_somebody_owns_was_stored() {
+        let before = object(json!({ "f:size": {} }), json!({ "size": 1 }));
+        let answer = object(json!({ "f:size": {} }), json!({}));
+        assert_eq!(texts(dropped(&before, &answer, &crd(), &[])), [".spec.size"]);
+    }
+
+    #[test]
+    fn what_owners_name_and_nobody_shows_is_in_doubt() {
+        let owned = json!({ "f:legacy": {}, "f:gone": {}, "f:any": { "f:x": {} }, "f:ports": { ".": {} } });
+        let (without, with) = (json!({ "any": {} }), json!({ "legacy": "x", "any": {}, "ports": [] }));
+        let (before, answer) = (object(owned.clone(), without), object(owned, with));
+        assert_eq!(texts(unseen(&before, &before, &crd())), [".spec.legacy", ".spec.ports"]);
+        assert_eq!(texts(unseen(&before, &answer, &crd())), [""; 0]);
+    }
+}

@@ -1,0 +1,63 @@
+//! Connections as they come in: each gets a place, and ends with it.
+//! It must not know what is answered.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tracing::{debug, warn};
+
+use super::places::{Limits, Place, Places};
+
+/// The wait after a connection could not be accepted, for want of files mostly.
+const AFTER_FAILURE: Duration = Duration::from_millis(200);
+/// How much of a head is read, and of a body at once.
+pub(super) const BUFFER: usize = 16 << 10;
+/// How many headers a request has.
+pub(super) const HEADERS: usize = 64;
+
+/// Accepts connections until `over` is ready, and has each conversed with for as long as it has a place. Those that are under way
+/// then are returned; they end with what is returned.
+pub(super) async fn accept<C>(
+    listener: TcpListener,
+    limits: Limits,
+    over: impl Future<Output = ()>,
+    converse: impl Fn(TcpStream, Arc<Place>) -> C,
+) -> JoinSet<()>
+where
+    C: Future<Output = ()> + Send + 'static,
+{
+    let places = Places::new(limits);
+    let mut connections = JoinSet::new();
+    let mut over = pin!(over);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut over => return connections,
+            accepted = listener.accept() => accepted,
+        };
+        while connections.try_join_next().is_some() {}
+        match accepted {
+            Ok((stream, peer)) => {
+                // An answer must not wait for the client's acknowledgement of the one before.
+                if let Err(error) = stream.set_nodelay(true) {
+                    debug!(%error, "cannot set TCP_NODELAY on a connection");
+                }
+                let place = Arc::new(places.enter(peer.ip()));
+                let conversation = converse(stream, place.clone());
+                connections.spawn(async move {
+                    tokio::select! {
+                        () = conversation => {}
+                        () = place.lost() => {}
+                    }
+                });
+            }
+            Err(error) => {
+                warn!(%error, "cannot accept a connection");
+                sleep(AFTER_FAILURE).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A CRD that changes while its objects are written and nobody hears of it: what is written by the old schema, and what that drops.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::pass_status::set_policy;
+use super::server::{Answer, Request};
+use super::world::{CRDS, THINGS, World, is_write, operate, thing};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const CRD: &str = "things.example.com";
+
+/// A world whose objects are written so many a second.
+fn slow(objects: usize, writes_per_second: u32, spec: Value) -> World {
+    let world = World::with(&[]);
+    for index in 0..objects {
+        let mut object = thing(&format!("o{index:03}"));
+        object["spec"] = spec.clone();
+        world.put(THINGS, object);
+    }
+    set_policy(&world, 2, json!({ "maxWritesPerSecond": writes_per_second }));
+    world
+}
+
+/// Takes `spec.name` out of the schema, and no watch tells of it.
+fn forget_name(world: &World) {
+    let mut crd = world.stored(CRDS, CRD).expect("the CRD");
+    crd["metadata"]["generation"] = json!(2);
+    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["properties"].as_object_mut().expect("fields").remove("name");
+    world.set_back(CRDS, crd);
+}
+
+/// Whether it asks for the generation of the CRD.
+fn is_about_generation(request: &Request) -> bool {
+    request.method == "GET" && request.path.ends_with(CRD) && request.is_for_metadata()
+}
+
+fn dropped(world: &World) -> Value {
+    world.report(CRD).expect("a report")["status"]["dropped"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crd_whose_change_nobody_hears_of_is_read_again_within_a_second() {
+    let world = slow(100, 10, json!({ "name": "n" }));
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 10 * MINUTE));
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let before = log.count(is_write);
+    assert!((20..80).contains(&before), "{before} writes");
+    forget_name(&world);
+    tokio::time::sleep(5 * MINUTE).await;
+    let more = log.count(is_write) - before;
+    assert!(more <= 11, "{more} writes by a schema that is gone");
+    let said = world.persisted();
+    assert!(said.contains("held: a write would destroy fields") && said.contains(".spec.name"), "{said}");
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_generation_is_asked_for_once_a_second_while_objects_are_written_and_never_else() {
+    let world = slow(100, 10, json!({ "name": "n" }));
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 10 * MINUTE));
+    tokio::time::sleep(9 * MINUTE).await;
+    assert!(world.persisted().starts_with("True AllPersisted: 100 of 100"), "{}", world.persisted());
+    let writes = log.of(is_write);
+    let writing = writes[writes.len() - 1].at - writes[0].at;
+    let is_meanwhile = |asked: &Request| asked.at > writes[0].at && asked.at < writes[99].at;
+    let asked = log.of(is_about_generation).iter().filter(|asked| is_meanwhile(asked)).count() as u64;
+    // So does each report of a record, every three seconds.
+    assert!((8..=writing.as_secs() * 4 / 3 + 2).contains(&asked), "{asked} in {writing:?}");
+    let after =
+        log.of(is_about_generation).into_iter().filter(|asked| asked.at > writes[99].at + MINUTE).count();
+    assert_eq!(after, 0);
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_write_drops_is_named_and_ends_the_writing() {
+    let world = slow(50, 10, json!({ "name": "n" }));
+    let mut changed = false;
+    world.loses(move |world, request| {
+        if !is_write(request) {
+            return None;
+        }
+        if !std::mem::replace(&mut changed, true) {
+            forget_name(world);
+        }
+        let name = request.path.rsplit('/').next().expect("a name");
+        let mut object = world.stored(THINGS, name).expect("it is there");
+        object["spec"].as_object_mut().expect("fields").remove("name");
+        Some(Answer::json(object))
+    });
+    let log = world.operate(5 * MINUTE).await;
+    let writes = log.count(is_write);
+    assert!(writes <= 2, "{writes} writes");
+    assert_eq!(dropped(&world), json!([{ "path": ".spec.name", "objects": writes }]));
+    let said = world.persisted();
+    assert!(said.contains("writes dropped fields while the CRD changed: .spec.name (1 object"), "{said}");
+    let events = world.events();
+    let is_told =
+        |(event, _): &(String, u64)| event.contains("HiddenFieldsDropped") && event.contains(".spec.name");
+    assert!(events.iter().any(is_told), "{events:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_with_the_new_schema_showed_and_wrote_is_named_too() {
+    // Its owner names the field, and no page shows it.
+    let world = slow(100, 10, json!({}));
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 10 * MINUTE));
+    tokio::time::sleep(Duration::from_millis(4500)).await;
+    let before = log.count(is_write);
+    forget_name(&world);
+    tokio::time::sleep(5 * MINUTE).await;
+    let named = dropped(&world)[0]["objects"].as_u64().expect("a number") as usize;
+    let more = log.count(is_write) - before;
+    assert!((more..more + 12).contains(&named), "{named} named, {more} written since the change");
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_that_owners_name_and_nobody_has_is_not_said_to_be_dropped() {
+    let world = slow(50, 10, json!({}));
+    world.operate(5 * MINUTE).await;
+    assert!(world.persisted().starts_with("True AllPersisted: 50 of 50"), "{}", world.persisted());
+    assert_eq!(dropped(&world), json!([]));
+}
