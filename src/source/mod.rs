@@ -151,7 +151,10 @@ fn file(
         } else {
             yaml::parse(&text, &mut budget, &mut found)
         };
-        parsed.map_err(|reason| template(&text).unwrap_or(reason))
+        parsed.map_err(|reason| match reason {
+            Reason::Yaml { .. } | Reason::Json(_) => template(&text).unwrap_or(reason),
+            reason => reason,
+        })
     });
     match result {
         Ok(()) => flow,
@@ -193,11 +196,15 @@ fn hand_over(
     found(Piece::Document(document, duplicates))
 }
 
-/// Why a text cannot be read, where that is what Helm has not rendered yet.
+/// Why a text cannot be read, where that is what Helm has not rendered yet: an action in place of a line or of a value. Inside of a
+/// text, as in a description, braces are no reason.
 fn template(text: &str) -> Option<Reason> {
-    let at = text.find("{{")?;
-    let is_action = text[at..].contains("}}");
-    is_action.then(|| Reason::Template { line: text[..at].matches('\n').count() + 1 })
+    let is_action = |line: &str| {
+        let line = line.trim_start();
+        let begins = line.starts_with("{{") || line.contains(": {{") || line.contains("- {{");
+        begins && line.contains("}}")
+    };
+    text.lines().position(is_action).map(|index| Reason::Template { line: index + 1 })
 }
 
 fn is_list(document: &Value) -> bool {

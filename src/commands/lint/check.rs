@@ -69,10 +69,12 @@ impl Checked {
         self.crds += 1;
         let crd = name_of(json);
         let old = self.old.get(&crd);
+        // A server has let through what it gave out: that is judged as an update that changes nothing.
+        let itself = json["metadata"]["uid"].is_string().then_some(json);
         let mut of_document = Vec::new();
         // A CRD of a cluster is no document that somebody applies.
         if origin.is_some() {
-            of_document = lint::as_applied(json, old, &self.releases);
+            of_document = lint::as_applied(json, old.or(itself), &self.releases);
         }
         of_document.extend(old.map(|old| lint::compatibility(old, json)).unwrap_or_default());
         let located = |finding, line| Located {
@@ -90,8 +92,6 @@ impl Checked {
             };
             located(lint::duplicate_key(json, place.into_iter().map(part).collect()), line)
         }));
-        // A server has let through what it gave out: that is judged as an update that changes nothing.
-        let itself = json["metadata"]["uid"].is_string().then_some(json);
         let refusals = lint::refusals(json, self.old.get(&crd).or(itself), &self.releases);
         match lint::lint(json) {
             Ok(findings) => self.findings.extend(findings.into_iter().chain(refusals).map(|finding| {

@@ -4,8 +4,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use etch::domain::lint;
+use etch::domain::mismatch::without_values;
 use etch::source;
 use serde::Deserialize;
 
@@ -39,20 +40,17 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Exception>> {
     let mut all = Vec::new();
     for document in source::documents(paths, &mut io::stdin().lock()).context("--exceptions")? {
         let origin = document.origin;
-        let File { exceptions } = serde_json::from_value(document.json.into_inner())
-            .with_context(|| format!("--exceptions: {origin}"))?;
-        for exception in &exceptions {
+        let File { exceptions } = File::deserialize(&*document.json)
+            .map_err(|error| anyhow!("--exceptions: {origin}: {}", without_values(&error)))?;
+        for (index, exception) in exceptions.iter().enumerate() {
             if lint::rule(&exception.code).is_none() {
                 bail!(
-                    "--exceptions: {origin}: no rule is called {}; see `etch lint --explain all`",
-                    exception.code
+                    "--exceptions: {origin}: exceptions[{index}].code is no rule; see `etch lint --explain all`"
                 );
             }
             if exception.reason.trim().is_empty() {
                 bail!(
-                    "--exceptions: {origin}: {} at {}: the reason is empty",
-                    exception.code,
-                    exception.path
+                    "--exceptions: {origin}: exceptions[{index}].reason is empty; say why the finding is accepted"
                 );
             }
         }

@@ -31,8 +31,11 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
 /// Each clause must hold. Those that stay where they are are compared in detail.
 fn all_of(pair: &Pair<'_>, changes: &mut Changes) {
     let (old, new) = (list(pair.old, "allOf"), list(pair.new, "allOf"));
-    let gone: Vec<_> = old.iter().filter(|clause| !holds(new, clause)).collect();
-    let came: Vec<_> = new.iter().enumerate().filter(|(_, clause)| !holds(old, clause)).collect();
+    let gone = old.iter().filter(|clause| says_more(pair.old, clause) && !holds(new, clause));
+    let gone: Vec<_> = gone.collect();
+    let came = new.iter().enumerate();
+    let came: Vec<_> =
+        came.filter(|(_, clause)| says_more(pair.new, clause) && !holds(old, clause)).collect();
     if gone.len() == came.len() {
         for (old, (index, new)) in gone.into_iter().zip(came) {
             let inside = match pair.inside.as_str() {
@@ -92,10 +95,22 @@ fn not(pair: &Pair<'_>, changes: &mut Changes) {
     }
 }
 
-/// The two clauses that the server lets stand beside `x-kubernetes-int-or-string`, and that add nothing to it.
+const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
+
+/// Whether anyOf is the one that the server lets stand beside `x-kubernetes-int-or-string`, and that adds nothing to it.
 fn is_of_int_or_string(schema: &Value) -> bool {
+    is_set(schema, INT_OR_STRING) && is_either(schema)
+}
+
+/// Whether a clause says more than the schema with it does.
+fn says_more(schema: &Value, clause: &Value) -> bool {
+    !(is_set(schema, INT_OR_STRING) && is_either(clause))
+}
+
+/// Whether anyOf has a clause for integers and one for texts. The server lets it stand in a clause of allOf as well.
+fn is_either(schema: &Value) -> bool {
     let types: Vec<_> = list(schema, "anyOf").iter().map(|clause| &clause["type"]).collect();
-    is_set(schema, "x-kubernetes-int-or-string") && types == ["integer", "string"]
+    types == ["integer", "string"]
 }
 
 fn holds(clauses: &[Value], clause: &Value) -> bool {

@@ -1,7 +1,7 @@
 //! ETCH310: fields, and values of maps, that the schema no longer has.
 
 use super::Changes;
-use super::pair::{LOOSENED, Pair, fields, keeps_unknown, present, property, text, values};
+use super::pair::{LOOSENED, META, Pair, fields, keeps_unknown, present, property, text, values};
 use crate::domain::lint::rule::{Rule, Severity};
 use crate::domain::path::Step;
 
@@ -24,7 +24,7 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     }
     let keeps = keeps_unknown(pair.new) || values(pair.new).is_some();
     for (name, _) in fields(pair.old).filter(|(name, _)| property(pair.new, name).is_none()) {
-        if !keeps {
+        if !keeps && !(pair.is_resource() && META.contains(&name.as_str())) {
             changes.add(&REMOVED, pair.path.join(Step::Field(name.clone())), "the field is gone");
         }
     }

@@ -25,6 +25,8 @@ does not expect.",
 
 /// Values of which nothing is declared and which are kept as they are.
 static ANYTHING: LazyLock<Value> = LazyLock::new(|| json!({ "x-kubernetes-preserve-unknown-fields": true }));
+/// The fields of a resource that need not be declared.
+pub(super) const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// A clause that says nothing.
 static NOTHING: LazyLock<Value> = LazyLock::new(|| json!({}));
 
@@ -97,6 +99,12 @@ impl<'a> Pair<'a> {
     /// What the old schema says of what it does not declare, other than values of a map.
     fn unknown(&self) -> Option<&'a Value> {
         if self.is_in_clause() { Some(&*NOTHING) } else { keeps_unknown(self.old).then(|| &*ANYTHING) }
+    }
+
+    /// Whether the values are resources before and after: objects of the CRD, or embedded ones.
+    pub(super) fn is_resource(&self) -> bool {
+        const KEYWORD: &str = "x-kubernetes-embedded-resource";
+        self.path.is_root() || is_set(self.old, KEYWORD) && is_set(self.new, KEYWORD)
     }
 
     /// Whether both stand in a clause, which restricts values and declares none.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Changes;
-use super::pair::{Pair, list, present, property};
+use super::pair::{META, Pair, list, present, property};
 use crate::domain::lint::rule::{Rule, Severity};
 use crate::domain::path::Step;
 
@@ -37,8 +37,9 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     let lacks = |schema, name: &str| !names(schema).any(|other| other == name);
     let default = |name: &str| property(pair.new, name).and_then(|field| present(field, "default"));
     for name in names(pair.new).filter(|name| lacks(pair.old, name)) {
-        // Every object has these.
-        if pair.path.is_root() && matches!(name, "apiVersion" | "kind" | "metadata") {
+        // Every object has these; a resource inside of one need not have metadata.
+        let is_there = META.contains(&name) && (pair.path.is_root() || name != "metadata");
+        if pair.is_resource() && is_there {
             continue;
         }
         if default(name).is_none() || pair.is_in_clause() {

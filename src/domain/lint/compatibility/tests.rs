@@ -104,6 +104,20 @@ fn names_and_endpoints_are_compared() {
 }
 
 #[test]
+fn what_every_object_has_need_not_be_declared() {
+    let of = |schema: Value| {
+        crd(&[json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}})])
+    };
+    let declared = of(
+        json!({"type": "object", "required": ["metadata"], "properties": {"apiVersion": {"type": "string"},
+        "kind": {"type": "string"}, "metadata": {"type": "object"}, "status": {"type": "object"}}}),
+    );
+    let bare = of(json!({"type": "object"}));
+    assert_eq!(found(declared.clone(), bare.clone()), ["ETCH310 .status: the field is gone"]);
+    assert_eq!(found(bare, declared), [""; 0]);
+}
+
+#[test]
 fn versions_that_come_to_differ_are_found_once() {
     let (wide, narrow) = (
         json!({"properties": {"a": {"type": "string"}}}),
