@@ -66,7 +66,10 @@ const REASONS: [(&str, &str); 7] = [
     ("below", "the field is gone with one above it, which is the finding"),
     ("clauses", "crdify compares the last clause of allOf, anyOf, oneOf or not in place of the field"),
     ("default", "the field is required and has a default, or every object has it"),
-    ("harmless", "the change refuses nothing: a message, a title, an order, a format that is not checked"),
+    (
+        "harmless",
+        "the change refuses nothing: a message, a title, an order, a list type that is the default, a format that is not checked",
+    ),
     ("unused", "the version is neither served nor stored any more"),
     ("webhook", "a webhook converts between the versions"),
     (
@@ -196,11 +199,8 @@ fn is_below(place: &str, above: &str) -> bool {
 fn reason(entry: &Entry, findings: &[Finding], old: &Value, new: &Value) -> Option<&'static str> {
     let (version, at) = place(entry);
     let (from, to) = version.split_once(" -> ").unwrap_or((&version, &version));
-    let schemas = |crd: &Value, version: &str| nodes(crd, version, &at);
-    let (before, after) = match entry.among.as_str() {
-        "served" => (schemas(new, from), schemas(new, to)),
-        _ => (schemas(old, from), schemas(new, to)),
-    };
+    let earlier = if entry.among == "served" { new } else { old };
+    let (before, after) = (nodes(earlier, from, &at), nodes(new, to, &at));
     let of_pair =
         |finding: &&Finding| finding.version == from || finding.version == to || finding.version.is_empty();
     let is_gone = |finding: &Finding| {
@@ -332,6 +332,13 @@ fn same_but_for_words(old: &Value, new: &Value) -> bool {
             "format",
         ] {
             fields.remove(words);
+        }
+        for (keyword, default) in
+            [("x-kubernetes-list-type", "atomic"), ("x-kubernetes-map-type", "granular")]
+        {
+            if fields.get(keyword).is_some_and(|kind| kind == default) {
+                fields.remove(keyword);
+            }
         }
         for list in ["required", "x-kubernetes-list-map-keys"] {
             if let Some(Value::Array(items)) = fields.get_mut(list) {

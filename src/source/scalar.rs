@@ -58,10 +58,13 @@ fn not_finite(text: &str) -> Option<&'static str> {
 
 /// A float as a key: with the digits of 32 bits, as `strconv.FormatFloat(key, 'g', -1, 32)`.
 fn float_key(key: f64) -> String {
-    let scientific = format!("{:e}", key as f32);
+    let shortest = format!("{:e}", key as f32);
+    let digits = shortest.split('e').next().unwrap_or_default().bytes().filter(u8::is_ascii_digit).count();
+    // As many digits, but of two that are as near the even one.
+    let scientific = format!("{:.*e}", digits.saturating_sub(1), f64::from(key as f32));
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
     match exponent.parse::<i32>() {
-        Ok(exponent) if !(-4..21).contains(&exponent) => {
+        Ok(exponent) if !(-4..6).contains(&exponent) => {
             let sign = if exponent < 0 { '-' } else { '+' };
             format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
         }

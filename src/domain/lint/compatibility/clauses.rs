@@ -16,7 +16,7 @@ pub(super) const NARROWED: Rule = Rule {
 An object that was valid may not satisfy the new clauses. The API server refuses to create it again, and every update that changes
 the object around them.
 
-What a clause of allOf says is compared keyword by keyword. For anyOf, oneOf and not, every change counts that is not known to
+What a clause of allOf says is compared keyword by keyword; other limits than an enum count as new when they move out of it. For anyOf, oneOf and not, every change counts that is not known to
 allow more: if yours allows all that was allowed before, record that with --exceptions.",
     check: None,
 };
@@ -38,16 +38,15 @@ fn all_of(pair: &Pair<'_>, changes: &mut Changes) {
         came.filter(|(_, clause)| says_more(pair.new, clause) && !holds(old, clause)).collect();
     if gone.len() == came.len() {
         for (old, (index, new)) in gone.into_iter().zip(came) {
-            let inside = match pair.inside.as_str() {
-                "" => format!("allOf[{index}]"),
-                outer => format!("{outer}.allOf[{index}]"),
-            };
-            Pair { old, new, path: pair.path.clone(), inside }.walk(changes);
+            pair.clause(old, new, index).walk(changes);
         }
         return;
     }
-    for (index, _) in came {
-        changes.add(&NARROWED, pair.path.clone(), format!("allOf[{index}] is new"));
+    // What a new clause says may be what the schema around it said already.
+    for (index, new) in came {
+        let mut found = Changes::default();
+        pair.clause(pair.old, new, index).walk(&mut found);
+        changes.0.extend(found.0.into_iter().filter(|change| change.rule.can_refuse_objects()));
     }
     if !gone.is_empty() {
         changes.add(&LOOSENED, pair.path.clone(), "allOf has fewer clauses");
@@ -92,6 +91,17 @@ fn not(pair: &Pair<'_>, changes: &mut Changes) {
             changes.add(&NARROWED, pair.path.clone(), "the clause of not is another one");
         }
         _ => {}
+    }
+}
+
+impl Pair<'_> {
+    /// A clause of allOf of the new schema, and what is compared with it.
+    fn clause<'b>(&self, old: &'b Value, new: &'b Value, index: usize) -> Pair<'b> {
+        let inside = match self.inside.as_str() {
+            "" => format!("allOf[{index}]"),
+            outer => format!("{outer}.allOf[{index}]"),
+        };
+        Pair { old, new, path: self.path.clone(), inside }
     }
 }
 

@@ -33,9 +33,10 @@ one that has not been upgraded yet.",
 };
 
 pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
-    let (old, new) = (list(pair.old, "enum"), list(pair.new, "enum"));
+    let (old, new) = (allowed(pair.old), list(pair.new, "enum"));
     if new.is_empty() {
-        if !old.is_empty() {
+        let is_in_all_of = list(pair.new, "allOf").iter().any(|clause| !list(clause, "enum").is_empty());
+        if !old.is_empty() && !is_in_all_of {
             changes.add(&LOOSENED, pair.path.clone(), "there is no enum any more");
         }
         return;
@@ -44,7 +45,9 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
         changes.add(&NARROWED, pair.path.clone(), format!("only {} are allowed now", listed(new.iter())));
         return;
     }
-    let (gone, came) = (beside(old, new), beside(new, old));
+    let gone: Vec<&Value> =
+        old.iter().copied().filter(|value| !new.iter().any(|other| same(value, other))).collect();
+    let came: Vec<&Value> = new.iter().filter(|value| !old.iter().any(|other| same(value, other))).collect();
     if !gone.is_empty() {
         changes.add(&NARROWED, pair.path.clone(), format!("the enum no longer has {}", listed(gone)));
     }
@@ -53,9 +56,15 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     }
 }
 
-/// What is in one list and not in the other.
-fn beside<'a>(these: &'a [Value], others: &[Value]) -> Vec<&'a Value> {
-    these.iter().filter(|value| !others.iter().any(|other| same(value, other))).collect()
+/// The values that an enum allows, or that all enums in allOf do, where controller-gen puts those of a type and of a field.
+fn allowed(schema: &Value) -> Vec<&Value> {
+    let of_all = list(schema, "allOf").iter().map(|clause| list(clause, "enum"));
+    let mut enums = std::iter::once(list(schema, "enum")).chain(of_all).filter(|values| !values.is_empty());
+    let mut allowed: Vec<&Value> = enums.next().into_iter().flatten().collect();
+    for values in enums {
+        allowed.retain(|value| values.iter().any(|other| same(value, other)));
+    }
+    allowed
 }
 
 fn listed<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {

@@ -27,6 +27,9 @@ Objects that were valid stay valid, but a client of the old release may not expe
 };
 
 pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
+    if pair.is_in_clause() {
+        return;
+    }
     match (is_set(pair.old, "nullable"), is_set(pair.new, "nullable")) {
         (true, false) if present(pair.new, "default").is_some() => {
             changes.add(&defaults::CHANGED, pair.path.clone(), "the default replaces nulls now");

@@ -38,8 +38,11 @@ enum Form<'a> {
 }
 
 pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
+    if pair.is_in_clause() {
+        return;
+    }
     let (old, new) = (form(pair.old), form(pair.new));
-    if old != new && !pair.is_in_clause() {
+    if old != new {
         let widens = match (old, new) {
             (Form::Type("integer"), Form::Type("number") | Form::IntOrString)
             | (Form::Type("string"), Form::IntOrString) => true,
