@@ -24,7 +24,8 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     }
     let keeps = keeps_unknown(pair.new) || values(pair.new).is_some();
     for (name, _) in fields(pair.old).filter(|(name, _)| property(pair.new, name).is_none()) {
-        if !keeps && !(pair.is_resource() && META.contains(&name.as_str())) {
+        let is_there = pair.is_resource() && META.contains(&name.as_str());
+        if !keeps && !is_there {
             changes.add(&REMOVED, pair.path.join(Step::Field(name.clone())), "the field is gone");
         }
     }
