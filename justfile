@@ -47,6 +47,10 @@ alone:
 ports:
     go -C e2e/oracle run ./ports ../../crates/kube-structural-schema/src/go/go-1.26
 
+# Record what crdify finds in the corpus, for the test of `etch lint --old`; needs go
+crdify:
+    go -C e2e/oracle/crdify run . ../../corpus/pairs | gzip -9 -n >e2e/oracle/crdify/answers.jsonl.gz
+
 # Run the scenarios of one file on a control plane, for example `just scenario main_job`
 scenario file *filter:
     cargo test --package e2e --test {{ file }} {{ filter }}

@@ -162,6 +162,9 @@ impl Impact {
             let mut impact = CrdImpact::new(name, old, new, self.limit.of(self.output), rules);
             impact.in_cluster = !self.live || read.is_some();
             impact.refuse(lint::refusals(written, document.as_ref().or(before), &Release::ALL));
+            if let Some(before) = document.as_ref().or(before) {
+                impact.narrow(lint::compatibility(before, written));
+            }
             if let Some(old) = old {
                 let report = match (&cluster, &read) {
                     (Some(cluster), Some(present)) => report_on(cluster, present).await,
@@ -299,7 +302,7 @@ struct Given {
 fn crds(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap<String, Given>> {
     let mut found = BTreeMap::new();
     let documents = source::documents(paths, stdin)?;
-    for document in documents.iter().filter(|document| document.is_crd()) {
+    for document in documents.iter().filter(|document| document.is_crd() && !document.is_part_of_crd()) {
         let crd = document.crd()?;
         if let Some(Version { name, .. }) =
             crd.versions().iter().find(|version| version.schema.depth() > DEEPEST)

@@ -30,4 +30,4 @@ pub mod validate {
     pub use kube_validation_rules as cel;
 }
 
-pub use kube_structural_schema::{compile, defaults, finding, json, path, prune, schema};
+pub use kube_structural_schema::{compile, defaults, finding, format, json, path, prune, schema};

@@ -29,8 +29,14 @@ pub enum Reason {
     #[error("is longer than 64 MiB; split it")]
     TooLong,
     /// Neither YAML nor JSON.
-    #[error("is not text in UTF-8")]
+    #[error("is not text in UTF-8, nor in UTF-16 with a byte order mark")]
     Binary,
+    /// Text that Helm renders, and that is neither YAML nor JSON before.
+    #[error("line {line}: is a Helm template; render it first: helm template CHART | etch lint -")]
+    Template {
+        /// Counted from 1.
+        line: usize,
+    },
     /// Text that is no YAML, or YAML that has no form in JSON.
     #[error("line {line}: {problem}")]
     Yaml {

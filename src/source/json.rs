@@ -1,5 +1,5 @@
 //! Documents of JSON, one after the other.
-//! It must not hold the items of a list together, nor take one of two values with the same key.
+//! It must not hold the items of a list together, nor drop a value for another of the same key without noting it.
 
 use std::cell::Cell;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::{Map, Value};
 
 use super::budget::{Budget, DEPTH};
-use super::{Found, Piece, Reason, hand_over};
+use super::{At, DuplicateKey, Found, Piece, Reason, hand_over};
 use crate::domain::json::Json;
 use crate::domain::mismatch::without_values;
 
@@ -20,23 +20,18 @@ pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> R
     while deserializer.end().is_err() {
         budget.restore(all);
         let stop = Cell::new(None);
-        let mut reading = Reading { budget, found, stop: &stop };
+        let mut reading = Reading { budget, found, stop: &stop, place: Vec::new(), duplicates: Vec::new() };
         let root = Root { reading: &mut reading };
         match root.deserialize(serde_stacker::Deserializer::new(&mut deserializer)) {
             Ok(document) => {
-                if hand_over(document, found).is_break() {
+                let duplicates = std::mem::take(&mut reading.duplicates);
+                if hand_over(document, duplicates, found).is_break() {
                     return Ok(());
                 }
             }
             Err(error) => {
                 return match stop.take() {
                     None => Err(Reason::Json(without_values(&error))),
-                    Some(Stop::Twice) => {
-                        let (line, column) = (error.line(), error.column());
-                        Err(Reason::Json(format!(
-                            "a key occurs twice in one object at line {line} column {column}"
-                        )))
-                    }
                     Some(Stop::Asked) => Ok(()),
                     Some(Stop::Exceeded(reason)) => Err(reason),
                 };
@@ -50,8 +45,6 @@ pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> R
 enum Stop {
     Asked,
     Exceeded(Reason),
-    /// One of two values would be lost.
-    Twice,
 }
 
 struct Reading<'a, 'f> {
@@ -59,6 +52,10 @@ struct Reading<'a, 'f> {
     found: &'a mut Found<'f>,
     /// Set before an error that is not about JSON.
     stop: &'a Cell<Option<Stop>>,
+    /// Where the value that is read stands in what is to be handed over next.
+    place: Vec<At>,
+    /// The keys in it that occurred before.
+    duplicates: Vec<DuplicateKey>,
 }
 
 impl Reading<'_, '_> {
@@ -152,7 +149,11 @@ impl<'de> Visitor<'de> for Part<'_, '_, '_> {
         let depth = deeper(reading, depth)?;
         // An error drops the items as documents of any depth.
         let mut items = Vec::new();
-        while let Some(item) = access.next_element_seed(Part { reading: &mut *reading, depth })? {
+        loop {
+            reading.place.push(At::Item(items.len()));
+            let item = access.next_element_seed(Part { reading: &mut *reading, depth })?;
+            reading.place.pop();
+            let Some(item) = item else { break };
             let taken = reading.budget.item();
             reading.within(taken)?;
             items.push(item);
@@ -190,7 +191,8 @@ impl<'de> Visitor<'de> for Items<'_, '_, '_> {
             let Some(item) = access.next_element_seed(Part { reading: &mut *reading, depth: 2 })? else {
                 break;
             };
-            if (reading.found)(Piece::Item(item, number)).is_break() {
+            let duplicates = std::mem::take(&mut reading.duplicates);
+            if (reading.found)(Piece::Item(item, number, duplicates)).is_break() {
                 reading.stop.set(Some(Stop::Asked));
                 return Err(A::Error::custom("enough"));
             }
@@ -209,17 +211,23 @@ fn map<'de, A: MapAccess<'de>>(
         let Value::Object(fields) = &mut *document else { break };
         let taken = reading.budget.field(name.len(), fields.is_empty());
         reading.within(taken)?;
-        if fields.contains_key(&name) {
-            reading.stop.set(Some(Stop::Twice));
-            return Err(A::Error::custom("twice"));
+        let is_items = depth == 0 && name == "items" && begins_list(fields);
+        if !is_items {
+            reading.place.push(At::Field(name.clone()));
         }
-        let value = if depth == 0 && name == "items" && begins_list(fields) {
+        if fields.contains_key(&name) {
+            reading.duplicates.push(DuplicateKey { place: reading.place.clone(), line: None });
+        }
+        let value = if is_items {
             access.next_value_seed(Items { reading: &mut *reading })?;
             Value::Array(Vec::new())
         } else {
-            access.next_value_seed(Part { reading: &mut *reading, depth })?.into_inner()
+            let value = access.next_value_seed(Part { reading: &mut *reading, depth })?.into_inner();
+            reading.place.pop();
+            value
         };
-        fields.insert(name, value);
+        // Of any depth.
+        drop(fields.insert(name, value).map(Json::from));
     }
     Ok(document)
 }

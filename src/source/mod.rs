@@ -41,6 +41,17 @@ pub struct Document {
     pub origin: Origin,
     /// Its content.
     pub json: Json,
+    /// The keys that occur again in it. The last value counts, as for kubectl.
+    pub duplicates: Vec<DuplicateKey>,
+}
+
+/// A key that its mapping has already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DuplicateKey {
+    /// The place in the document.
+    pub place: Vec<At>,
+    /// The line of the file, counted from 1; none where it is not known.
+    pub line: Option<usize>,
 }
 
 /// The place of a document, for messages: `crds.yaml, document 3, item 12`.
@@ -119,27 +130,31 @@ fn file(
     let result = reader.and_then(text).and_then(|text| {
         let mut found = |piece: Piece| {
             match piece {
-                Piece::Item(item, _) if item.is_null() => return ControlFlow::Continue(()),
-                Piece::Item(json, number) => {
+                Piece::Item(item, ..) if item.is_null() => return ControlFlow::Continue(()),
+                Piece::Item(json, number, duplicates) => {
                     let origin =
                         Origin { file: name.clone(), document: origin.document + 1, item: Some(number) };
-                    flow = visit(Ok(Document { origin, json }));
+                    flow = visit(Ok(Document { origin, json, duplicates }));
                 }
-                Piece::Document(json) => {
+                Piece::Document(json, duplicates) => {
                     origin.document += 1;
                     if !is_blank(&json) {
-                        flow = visit(Ok(Document { origin: origin.clone(), json }));
+                        flow = visit(Ok(Document { origin: origin.clone(), json, duplicates }));
                     }
                 }
             }
             flow
         };
         // As kubectl guesses it.
-        if text.trim_start().starts_with('{') {
+        let parsed = if text.trim_start().starts_with('{') {
             json::parse(&text, &mut budget, &mut found)
         } else {
             yaml::parse(&text, &mut budget, &mut found)
-        }
+        };
+        parsed.map_err(|reason| match reason {
+            Reason::Yaml { .. } | Reason::Json(_) => template(&text).unwrap_or(reason),
+            reason => reason,
+        })
     });
     match result {
         Ok(()) => flow,
@@ -153,23 +168,43 @@ fn file(
 /// What a file is made of.
 enum Piece {
     /// A whole document; a list without its items, if these were pieces of their own.
-    Document(Json),
+    Document(Json, Vec<DuplicateKey>),
     /// An item of a list, and its number in it, counted from 1.
-    Item(Json, usize),
+    Item(Json, usize, Vec<DuplicateKey>),
 }
 
 type Found<'a> = dyn FnMut(Piece) -> ControlFlow<()> + 'a;
 
 /// Hands over a document; the items of a list one by one.
-fn hand_over(mut document: Json, found: &mut Found<'_>) -> ControlFlow<()> {
+fn hand_over(
+    mut document: Json,
+    mut duplicates: Vec<DuplicateKey>,
+    found: &mut Found<'_>,
+) -> ControlFlow<()> {
     if is_list(&document)
         && let Some(Value::Array(items)) = document.get_mut("items")
     {
         for (index, item) in std::mem::take(items).into_iter().enumerate() {
-            found(Piece::Item(item.into(), index + 1))?;
+            let prefix = [At::Field("items".to_owned()), At::Item(index)];
+            let inside = duplicates.extract_if(.., |key| key.place.starts_with(&prefix));
+            let inside =
+                inside.map(|DuplicateKey { place, line }| DuplicateKey { place: place[2..].to_vec(), line });
+            let inside = inside.collect();
+            found(Piece::Item(item.into(), index + 1, inside))?;
         }
     }
-    found(Piece::Document(document))
+    found(Piece::Document(document, duplicates))
+}
+
+/// Why a text cannot be read, where that is what Helm has not rendered yet: an action in place of a line or of a value. Inside of a
+/// text, as in a description, braces are no reason.
+fn template(text: &str) -> Option<Reason> {
+    let is_action = |line: &str| {
+        let line = line.trim_start();
+        let begins = line.starts_with("{{") || line.contains(": {{") || line.contains("- {{");
+        begins && line.contains("}}")
+    };
+    text.lines().position(is_action).map(|index| Reason::Template { line: index + 1 })
 }
 
 fn is_list(document: &Value) -> bool {
@@ -188,14 +223,29 @@ fn text(reader: &mut dyn Read) -> Result<String, Reason> {
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(Reason::TooLong);
     }
-    let text = String::from_utf8(bytes).map_err(|_| Reason::Binary)?;
-    if text.contains('\0') {
-        return Err(Reason::Binary);
-    }
+    decoded(bytes)
+}
+
+/// Text in UTF-8, or in UTF-16 after a byte order mark, as editors on Windows write it.
+fn decoded(bytes: Vec<u8>) -> Result<String, Reason> {
+    let text = match bytes.get(..2) {
+        Some([0xff, 0xfe]) => utf_16(&bytes[2..], u16::from_le_bytes),
+        Some([0xfe, 0xff]) => utf_16(&bytes[2..], u16::from_be_bytes),
+        _ => None,
+    };
+    let text = if text.is_some() { text } else { String::from_utf8(bytes).ok() };
+    let text = text.filter(|text| !text.contains('\0')).ok_or(Reason::Binary)?;
     Ok(match text.strip_prefix('\u{feff}') {
         Some(text) => text.to_owned(),
         None => text,
     })
+}
+
+/// Text from its units of two bytes each.
+fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
+    let (units, rest) = bytes.as_chunks::<2>();
+    let units: Vec<u16> = units.iter().map(|pair| unit(*pair)).collect();
+    if rest.is_empty() { String::from_utf16(&units).ok() } else { None }
 }
 
 impl Document {
@@ -212,6 +262,13 @@ impl Document {
     /// Whether the document is a CRD, of whatever version.
     pub fn is_crd(&self) -> bool {
         self.kind() == "CustomResourceDefinition" && self.api_version().starts_with("apiextensions.k8s.io/")
+    }
+
+    /// Whether the document is a part of a CRD, such as a patch of kustomize: it names the CRD, and has neither its group nor its
+    /// names.
+    pub fn is_part_of_crd(&self) -> bool {
+        let has = |field: &str| self.json.get("spec").is_some_and(|spec| spec.get(field).is_some());
+        self.is_crd() && !has("group") && !has("names")
     }
 
     /// The document as a CRD.

@@ -25,7 +25,7 @@ pub fn openapi(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<OpenApi>, 
     let mut all = Vec::new();
     for path in paths {
         let before = all.len();
-        for super::Document { origin, json } in documents(std::slice::from_ref(path), stdin)? {
+        for super::Document { origin, json, .. } in documents(std::slice::from_ref(path), stdin)? {
             match Document::read(json) {
                 Ok(document) if document.types().next().is_none() => {}
                 Ok(document) => all.push(OpenApi { origin, document }),

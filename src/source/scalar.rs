@@ -35,11 +35,80 @@ pub(super) fn resolve(text: &str) -> Option<Value> {
 
 /// The key that an unquoted scalar is; none for nulls and what has no form in JSON.
 pub(super) fn key(text: &str) -> Option<String> {
+    if let Some(name) = not_finite(text) {
+        return Some(name.to_owned());
+    }
     match resolve(text)? {
         Value::Null => None,
         Value::String(text) => Some(text),
+        Value::Number(number) if number.is_f64() => number.as_f64().map(float_key),
         value => Some(value.to_string()),
     }
+}
+
+/// A number without a form in JSON, as a key.
+fn not_finite(text: &str) -> Option<&'static str> {
+    match text {
+        ".nan" | ".NaN" | ".NAN" => Some(".nan"),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Some(".inf"),
+        "-.inf" | "-.Inf" | "-.INF" => Some("-.inf"),
+        _ => None,
+    }
+}
+
+/// A float as a key: with the digits of 32 bits, as `strconv.FormatFloat(key, 'g', -1, 32)`.
+fn float_key(key: f64) -> String {
+    let shortest = format!("{:e}", key as f32);
+    let digits = shortest.split('e').next().unwrap_or_default().bytes().filter(u8::is_ascii_digit).count();
+    // As many digits, but of two that are as near the even one.
+    let scientific = format!("{:.*e}", digits.saturating_sub(1), f64::from(key as f32));
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..6).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+        }
+        _ => (key as f32).to_string(),
+    }
+}
+
+/// What `!!binary` stands for: a text in base64. Bytes that are not UTF-8 become replacement characters on the way to JSON.
+pub(super) fn binary(text: &str) -> Option<String> {
+    let compact: String = text.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
+    let bytes = base64(compact.as_bytes())?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Base64 with padding, as Go's `base64.StdEncoding`.
+fn base64(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| {
+        Some(match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        })
+    };
+    let (groups, rest) = text.as_chunks::<4>();
+    if !rest.is_empty() {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(groups.len() * 3);
+    for (index, group) in groups.iter().enumerate() {
+        let padding = group.iter().rev().take_while(|byte| **byte == b'=').count();
+        if padding > 2 || padding > 0 && index + 1 < groups.len() {
+            return None;
+        }
+        let mut bits = 0u32;
+        for byte in &group[..4 - padding] {
+            bits = (bits << 6) | u32::from(digit(*byte)?);
+        }
+        bits <<= 6 * padding;
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..4 - padding]);
+    }
+    Some(bytes)
 }
 
 /// Whether a text that stands there without quotes is read as this text, by kubectl and by readers of YAML 1.2.
@@ -139,9 +208,42 @@ mod tests {
 
     #[test]
     fn keys_are_texts() {
-        let cases = [("y", Some("true")), ("8080", Some("8080")), ("a", Some("a")), ("~", None)];
+        let cases = [
+            ("y", Some("true")),
+            ("8080", Some("8080")),
+            ("a", Some("a")),
+            ("~", None),
+            (".inf", Some(".inf")),
+            ("+.Inf", Some(".inf")),
+            ("-.INF", Some("-.inf")),
+            (".NaN", Some(".nan")),
+            ("1.5", Some("1.5")),
+            ("0.1", Some("0.1")),
+            ("1234567.25", Some("1.2345672e+06")),
+            ("0.00001", Some("1e-05")),
+            ("1e22", Some("1e+22")),
+        ];
         for (text, expected) in cases {
             assert_eq!(key(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn binaries_are_texts() {
+        let cases = [
+            ("aGVsbG8=", Some("hello")),
+            ("aGVs\nbG8=", Some("hello")),
+            ("aGk=", Some("hi")),
+            ("aGkh", Some("hi!")),
+            ("", Some("")),
+            ("/w==", Some("\u{fffd}")),
+            ("aGk", None),
+            ("a===", None),
+            ("aGk=aGk=", None),
+            ("a*k=", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(binary(text).as_deref(), expected, "{text}");
         }
     }
 }

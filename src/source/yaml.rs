@@ -1,5 +1,5 @@
 //! Documents of YAML, composed into JSON as kubectl does it.
-//! It must not expand aliases without paying for each copy, nor take one of two values with the same key.
+//! It must not expand aliases without paying for each copy, nor drop a value for another of the same key without noting it.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::budget::{Budget, DEPTH};
 use super::json::begins_list;
-use super::{Found, Piece, Reason, hand_over, scalar};
+use super::{At, DuplicateKey, Found, Piece, Reason, hand_over, scalar};
 use crate::domain::json::{Json, copy};
 
 /// Reads all documents.
@@ -18,7 +18,14 @@ pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> R
     options.set_emit_comments(false);
     options.flow_nesting_limit = DEPTH;
     options.block_nesting_limit = DEPTH;
-    let mut composer = Composer { budget, found, frames: Vec::new(), anchors: HashMap::new() };
+    let mut composer = Composer {
+        budget,
+        found,
+        frames: Vec::new(),
+        anchors: HashMap::new(),
+        line: 0,
+        duplicates: Vec::new(),
+    };
     let all = composer.budget.left();
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| match error.kind() {
@@ -29,6 +36,7 @@ pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> R
             composer.anchors.clear();
             composer.budget.restore(all);
         }
+        composer.line = span.start.line();
         let flow = composer.event(event).map_err(|error| match error {
             Failure::Exceeded(reason) => reason,
             Failure::Wrong(problem) => Reason::Yaml { line: span.start.line(), problem },
@@ -63,6 +71,10 @@ struct Composer<'a, 'f> {
     frames: Vec<Frame>,
     /// What aliases stand for, and what a copy of it costs.
     anchors: HashMap<usize, (Json, usize)>,
+    /// Where the event that is processed begins.
+    line: usize,
+    /// The keys that occurred before, in what is to be handed over next.
+    duplicates: Vec<DuplicateKey>,
 }
 
 /// A list or a mapping that has not ended yet.
@@ -92,6 +104,7 @@ impl Composer<'_, '_> {
                     self.frames.last_mut().map(|frame| &mut frame.holder)
                 {
                     *key = Some(name(&text, style, tag.as_deref())?);
+                    self.note_duplicate();
                     return GO_ON;
                 }
                 let left = self.budget.left();
@@ -141,11 +154,14 @@ impl Composer<'_, '_> {
             self.anchors.insert(anchor, (value.clone(), cost));
         }
         let in_list = self.in_list();
-        let Some(frame) = self.frames.last_mut() else { return Ok(hand_over(value, self.found)) };
+        let Some(frame) = self.frames.last_mut() else {
+            return Ok(hand_over(value, std::mem::take(&mut self.duplicates), self.found));
+        };
         match &mut frame.holder {
             Holder::List { handed_over, .. } if in_list => {
                 *handed_over += 1;
-                let flow = (self.found)(Piece::Item(value, *handed_over));
+                let duplicates = std::mem::take(&mut self.duplicates);
+                let flow = (self.found)(Piece::Item(value, *handed_over, duplicates));
                 if self.anchors.is_empty() {
                     self.budget.restore(frame.left);
                 }
@@ -158,10 +174,9 @@ impl Composer<'_, '_> {
             Holder::Mapping { fields, merged, key } => match (key.take(), &mut **fields) {
                 (Some(Key::Name(name)), Value::Object(fields)) => {
                     self.budget.field(name.len(), fields.is_empty())?;
-                    if fields.contains_key(&name) {
-                        return Err(Failure::Wrong("a key occurs twice in one mapping".to_owned()));
-                    }
-                    fields.insert(name, value.into_inner());
+                    let replaced = fields.insert(name, value.into_inner());
+                    // Of any depth.
+                    drop(replaced.map(Json::from));
                 }
                 _ => merged.push(value),
             },
@@ -169,14 +184,41 @@ impl Composer<'_, '_> {
         GO_ON
     }
 
-    /// Whether what is being composed are the items of a list, which can be handed over one by one.
-    fn in_list(&self) -> bool {
-        let [Frame { holder: Holder::Mapping { fields, key: Some(Key::Name(name)), .. }, .. }, _] =
-            self.frames.as_slice()
+    /// Notes a key that its mapping has already: kubectl takes the last value.
+    fn note_duplicate(&mut self) {
+        let Some(Holder::Mapping { fields, key: Some(Key::Name(name)), .. }) =
+            self.frames.last().map(|frame| &frame.holder)
+        else {
+            return;
+        };
+        if !fields.as_object().is_some_and(|fields| fields.contains_key(name)) {
+            return;
+        }
+        let in_items =
+            matches!(&self.frames[..], [_, Frame { holder: Holder::List { .. }, .. }, ..] if self.is_list());
+        let step = |frame: &Frame| match &frame.holder {
+            Holder::List { items, .. } => Some(At::Item(items.len())),
+            Holder::Mapping { key: Some(Key::Name(name)), .. } => Some(At::Field(name.clone())),
+            Holder::Mapping { .. } => None,
+        };
+        let frames = if in_items { &self.frames[2..] } else { &self.frames[..] };
+        let place = frames.iter().filter_map(step).collect();
+        self.duplicates.push(DuplicateKey { place, line: Some(self.line) });
+    }
+
+    /// Whether the document is a list whose items are handed over one by one.
+    fn is_list(&self) -> bool {
+        let Some(Frame { holder: Holder::Mapping { fields, key: Some(Key::Name(name)), .. }, .. }) =
+            self.frames.first()
         else {
             return false;
         };
         name == "items" && fields.as_object().is_some_and(begins_list)
+    }
+
+    /// Whether what is being composed are the items of a list, which can be handed over one by one.
+    fn in_list(&self) -> bool {
+        self.frames.len() == 2 && self.is_list()
     }
 }
 
@@ -228,9 +270,9 @@ fn name(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Key, Failur
 fn value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, Failure> {
     match core(tag) {
         Some("str") => Ok(text.into()),
-        Some("binary") => {
-            Err(Failure::Wrong("!!binary has no form in JSON; write the text itself".to_owned()))
-        }
+        Some("binary") => scalar::binary(text)
+            .map(Value::from)
+            .ok_or_else(|| Failure::Wrong("!!binary is not in base64".to_owned())),
         None if style != ScalarStyle::Plain => Ok(text.into()),
         _ => scalar::resolve(text)
             .ok_or_else(|| Failure::Wrong("a number that is not finite has no form in JSON".to_owned())),

@@ -81,6 +81,11 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
             ("deployment.yaml", "no DefaultsPolicy: found Deployment of apps/v1"),
             ("nonsense.yaml", "nonsense.yaml: is not text in UTF-8"),
         ],
+        "exceptions" => &[
+            ("missing.yaml", "--exceptions: missing.yaml: cannot be read: No such file"),
+            ("deployment.yaml", "--exceptions: deployment.yaml"),
+            ("nonsense.yaml", "nonsense.yaml: is not text in UTF-8"),
+        ],
         "kubeconfig" => &[
             ("missing.yaml", "missing.yaml"),
             ("deployment.yaml", "deployment.yaml"),

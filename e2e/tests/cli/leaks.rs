@@ -18,7 +18,7 @@ const MARKER: &str = "SECRETMARKER4711";
 const ENCODED: &str = "U0VDUkVUTUFSS0VSNDcxMQ";
 
 /// Texts in which something is broken, for every reader of files.
-const BROKEN: [(&str, &str); 31] = [
+const BROKEN: [(&str, &str); 33] = [
     ("flow", "users:\n- name: u\n  user:\n    token: MARKER\n   x: [\n"),
     ("plain", "MARKER"),
     ("list", "- MARKER\n- MARKER\n"),
@@ -69,14 +69,17 @@ const BROKEN: [(&str, &str); 31] = [
         "targets",
         "apiVersion: etch-operator.io/v1alpha1\nkind: EmbeddedSchema\nmetadata: {name: a}\nspec: {targets: MARKER}\n",
     ),
+    ("exception", "exceptions: [{code: MARKER, path: .a, reason: x}]\n"),
+    ("exceptions", "exceptions: MARKER\n"),
     ("request", "{\"object\": {\"kind\": \"A\"}, \"operation\": \"MARKER\"}"),
     ("secrets", "{\"object\": {\"kind\": \"A\"}, \"secrets\": \"MARKER\"}"),
 ];
 
 /// Every way in which a file is read, `FILE` in its place.
-const READERS: [&[&str]; 26] = [
+const READERS: [&[&str]; 27] = [
     &["lint", "FILE"],
     &["lint", "crd.yaml", "--old", "FILE"],
+    &["lint", "crd.yaml", "--exceptions", "FILE"],
     &["lint", "--openapi", "FILE"],
     &["fill", "--crd", "FILE", "object.yaml"],
     &["fill", "--crd", "crd.yaml", "FILE"],

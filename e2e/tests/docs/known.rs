@@ -72,6 +72,12 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch lint --old old.yaml new.yaml", LOOKED),
     ("etch lint --old old.yaml new.yaml --kubernetes 1.36", LOOKED),
     ("etch lint --go ./api/... config/crd/", WELL),
+    (
+        "helm template CHART | etch lint -",
+        Left(
+            "it is `helm template` as docs/upgrades.md has it, and `etch lint -` as the tests of the command line have it",
+        ),
+    ),
     ("etch lint --explain ETCH005", WELL),
     ("etch lint --explain CODE", WELL),
     // monitoring

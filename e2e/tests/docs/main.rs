@@ -57,6 +57,12 @@ async fn tried(stage: &mut Stage, page: &Page, example: &Example) -> Result<()> 
             command(stage, text, output.as_deref()).await.with_context(|| text.clone())
         }
         Kind::Yaml(text) if text.contains("uses: ") => workflow(text),
+        Kind::Yaml(text) if text.starts_with("exceptions:") => {
+            stage.file("exceptions.yaml", text)?;
+            let ended = stage.run("etch lint --live --exceptions exceptions.yaml").await?;
+            ensure!(ended.code != Some(2), "{ended:?}");
+            Ok(())
+        }
         Kind::Yaml(text) => {
             stage.file("example.yaml", text)?;
             let ended = stage.run("kubectl apply --dry-run=server -f example.yaml").await?;

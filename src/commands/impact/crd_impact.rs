@@ -23,6 +23,8 @@ pub(super) struct CrdImpact {
     pub(super) rules: Rules,
     /// What the API server refuses the upgrade for.
     pub(super) refusals: Vec<Finding>,
+    /// What can refuse objects that were valid, whether or not there are any.
+    pub(super) narrowed: Vec<Finding>,
     /// Whether the cluster has the CRD, as far as it was asked.
     pub(super) in_cluster: bool,
     pub(super) tally: Tally,
@@ -50,6 +52,7 @@ impl CrdImpact {
             tally: Tally::new(rules.terms()),
             rules,
             refusals: Vec::new(),
+            narrowed: Vec::new(),
             in_cluster: true,
             details: Sample::new(limit),
         }
@@ -61,6 +64,18 @@ impl CrdImpact {
             self.kinds.insert(Kind::Problem);
         }
         self.refusals = refusals;
+    }
+
+    /// Notes what can refuse objects. Fields that are removed are in the comparison of the schemas.
+    pub(super) fn narrow(&mut self, mut findings: Vec<Finding>) {
+        let is_gone = |finding: &Finding| {
+            finding.rule.name == "field-removed" && self.schemas.fields_removed.contains(&finding.path)
+        };
+        findings.retain(|finding| finding.rule.can_refuse_objects() && !is_gone(finding));
+        if !findings.is_empty() {
+            self.kinds.insert(Kind::Change);
+        }
+        self.narrowed = findings;
     }
 
     /// Adds what happens to an object of which etcd holds this.

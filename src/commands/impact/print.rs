@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use etch::cluster::Scope;
 use etch::domain::impact::{Changed, Counts, Effect, EffectKind, Kind, SchemaChanges, by_effect};
 use etch::domain::json::Json;
+use etch::domain::lint::Finding;
 use etch::domain::object::IGNORE_ANNOTATION;
 use etch::domain::path::Path;
 use etch::domain::plan::{HiddenFields, Ownership, Skip, Terms};
@@ -94,6 +95,14 @@ fn crd(impact: &CrdImpact) -> Value {
     if !impact.in_cluster {
         document["inCluster"] = false.into();
     }
+    if !impact.narrowed.is_empty() {
+        document["narrowed"] = list(&impact.narrowed, |finding| {
+            json!({
+                "code": finding.rule.code, "version": finding.version, "path": finding.path.to_string(),
+                "message": finding.message,
+            })
+        });
+    }
     if !impact.refusals.is_empty() {
         document["refused"] =
             list(&impact.refusals, |refusal| json!({ "path": refusal.place(), "message": refusal.message }));
@@ -139,6 +148,7 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> i
         writeln!(out, "{refused}: {}", report::plain(&format!("{}: {}", refusal.place(), refusal.message)))?;
     }
     schemas(out, style, &impact.schemas)?;
+    narrowed(out, style, &impact.narrowed, !impact.schemas.is_none())?;
     if impact.tally.counts.total > 0 {
         objects(out, style, impact)?;
     }
@@ -169,9 +179,30 @@ fn schemas(out: &mut dyn Write, style: &Style, changes: &SchemaChanges) -> io::R
     if table.is_empty() { Ok(()) } else { table.write(out, style) }
 }
 
+/// What can refuse objects, whether or not there are any.
+fn narrowed(out: &mut dyn Write, style: &Style, findings: &[Finding], follows: bool) -> io::Result<()> {
+    if findings.is_empty() {
+        return Ok(());
+    }
+    if follows {
+        writeln!(out)?;
+    }
+    let mut table =
+        Table::new(["CAN REFUSE OBJECTS", "VERSION", "PATH", "CHANGE"].map(|head| (head, Align::Left)));
+    for finding in findings {
+        table.row([
+            Cell::new(finding.rule.code, Tone::Bad),
+            finding.version.as_str().into(),
+            finding.path.to_string().into(),
+            finding.message.as_str().into(),
+        ]);
+    }
+    table.write(out, style)
+}
+
 /// The numbers first, by effect and place; then the first objects.
 fn objects(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result<()> {
-    if !impact.schemas.is_none() {
+    if !impact.schemas.is_none() || !impact.narrowed.is_empty() {
         writeln!(out)?;
     }
     let total = counted(impact.tally.counts.total, "object");

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use etch::cluster::{Cluster, crds, embedded_schemas};
 use etch::domain::json::Json;
-use etch::domain::lint::{self, Finding, TypeFinding};
+use etch::domain::lint::{self, Finding, Part, TypeFinding};
 use etch::domain::openapi::Document;
 use etch::domain::validate::crd::Release;
-use etch::source::{self, Origin};
+use etch::source::{self, At, DuplicateKey, Origin};
 use serde_json::Value;
 
 use super::super::openapi::Live;
@@ -28,6 +28,8 @@ pub(super) struct Located {
     pub(super) origin: Option<Origin>,
     pub(super) crd: String,
     pub(super) finding: Finding,
+    /// Why the finding is accepted, where an exception says so.
+    pub(super) accepted: Option<String>,
 }
 
 /// The findings of a run, and why CRDs could not be checked.
@@ -52,6 +54,8 @@ pub(super) struct Checked {
     pub(super) old: BTreeMap<String, Json>,
     /// The releases that are asked.
     pub(super) releases: Vec<Release>,
+    /// Parts of CRDs that were skipped.
+    pub(super) parts: Vec<String>,
 }
 
 impl Checked {
@@ -61,21 +65,38 @@ impl Checked {
         [(crds, "CRD"), (schemas, "EmbeddedSchema"), (packages, "Go package"), (types, "type")].into_iter()
     }
 
-    fn crd(&mut self, json: &Json, origin: Option<Origin>) {
+    fn crd(&mut self, json: &Json, origin: Option<Origin>, duplicates: Vec<DuplicateKey>) {
         self.crds += 1;
         let crd = name_of(json);
+        let old = self.old.get(&crd);
         // A server has let through what it gave out: that is judged as an update that changes nothing.
         let itself = json["metadata"]["uid"].is_string().then_some(json);
+        let mut of_document = Vec::new();
+        // A CRD of a cluster is no document that somebody applies.
+        if origin.is_some() {
+            of_document = lint::as_applied(json, old.or(itself), &self.releases);
+        }
+        of_document.extend(old.map(|old| lint::compatibility(old, json)).unwrap_or_default());
+        let located = |finding, line| Located {
+            origin: origin.clone(),
+            line,
+            crd: crd.clone(),
+            finding,
+            accepted: None,
+        };
+        self.findings.extend(of_document.into_iter().map(|finding| located(finding, None)));
+        self.findings.extend(duplicates.into_iter().map(|DuplicateKey { place, line }| {
+            let part = |at| match at {
+                At::Field(name) => Part::Field(name),
+                At::Item(index) => Part::Item(index),
+            };
+            located(lint::duplicate_key(json, place.into_iter().map(part).collect()), line)
+        }));
         let refusals = lint::refusals(json, self.old.get(&crd).or(itself), &self.releases);
         match lint::lint(json) {
-            Ok(findings) => {
-                self.findings.extend(findings.into_iter().chain(refusals).map(|finding| Located {
-                    origin: origin.clone(),
-                    line: None,
-                    crd: crd.clone(),
-                    finding,
-                }))
-            }
+            Ok(findings) => self.findings.extend(findings.into_iter().chain(refusals).map(|finding| {
+                Located { origin: origin.clone(), line: None, crd: crd.clone(), finding, accepted: None }
+            })),
             Err(error) => {
                 let place = origin.map_or(crd, |origin| origin.to_string());
                 self.failures.push(format!("{place}: CustomResourceDefinition: {error}"));
@@ -96,6 +117,7 @@ impl Checked {
             origin: origin.cloned(),
             crd: of.group_kind(),
             finding,
+            accepted: None,
         }));
     }
 }
@@ -107,13 +129,23 @@ pub(super) fn files(checked: &mut Checked, paths: &[PathBuf], with_go: bool) {
         let (mut crds, mut others) = (0, BTreeSet::new());
         source::each(std::slice::from_ref(path), &mut io::stdin().lock(), &mut |document| {
             match document {
+                Ok(document) if document.is_part_of_crd() => {
+                    checked.parts.push(format!(
+                        "{}: a part of the CRD {}",
+                        document.origin,
+                        name_of(&document.json)
+                    ));
+                    others.insert(
+                        "a part of a CustomResourceDefinition, such as a patch of kustomize".to_owned(),
+                    );
+                }
                 Ok(document) if document.is_crd() => {
                     crds += 1;
                     // Its version is asked for here, so that an old CRD is not taken for a malformed one.
                     match document.crd().err().filter(|error| !matches!(error.reason, source::Reason::Crd(_)))
                     {
                         None => {
-                            checked.crd(&document.json, Some(document.origin));
+                            checked.crd(&document.json, Some(document.origin), document.duplicates);
                             if with_go {
                                 checked.held.push(document.json);
                             } else if path.as_os_str() == "-" {
@@ -178,6 +210,7 @@ pub(super) fn go(checked: &mut Checked, patterns: &[PathBuf]) {
             origin: place.map(|place| Origin { file: place.at.file.clone(), document: 1, item: None }),
             crd: place.map(|place| place.crd.clone()).unwrap_or_default(),
             finding,
+            accepted: None,
         }
     }));
 }
@@ -191,7 +224,7 @@ pub(super) fn live(checked: &mut Checked, global: &Global) -> Result<()> {
         let mut publishing = Publishing::default();
         each(&cluster, &crds(), &mut |crd| {
             has_schemas |= crd.name() == format!("{}.{}", there.plural, there.group);
-            checked.crd(crd.json(), None);
+            checked.crd(crd.json(), None, Vec::new());
             publishing.add(crd.json());
         })
         .await?;
@@ -220,7 +253,8 @@ pub(super) fn embedded(checked: &mut Checked, paths: &[PathBuf]) {
         // Once more, for one document is held at a time. What cannot be read was reported.
         let files: Vec<PathBuf> = paths.iter().filter(|path| path.as_os_str() != "-").cloned().collect();
         source::each(&files, &mut io::empty(), &mut |document| {
-            known.extend(document.ok().filter(|document| document.is_crd()).map(|document| document.json));
+            let whole = |document: &source::Document| document.is_crd() && !document.is_part_of_crd();
+            known.extend(document.ok().filter(whole).map(|document| document.json));
             known.retain(&is_target);
             ControlFlow::Continue(())
         });
@@ -234,6 +268,7 @@ pub(super) fn embedded(checked: &mut Checked, paths: &[PathBuf]) {
             line: None,
             crd: name.clone(),
             finding,
+            accepted: None,
         }));
     }
 }
@@ -250,7 +285,7 @@ fn targets(schemas: &[(Json, Option<Origin>)]) -> BTreeSet<(String, String)> {
 pub(super) fn old(paths: &[PathBuf]) -> Result<BTreeMap<String, Json>> {
     let documents = source::documents(paths, &mut io::stdin().lock()).context("--old")?;
     let other = documents.first().map(source::Document::what);
-    let crds = documents.into_iter().filter(source::Document::is_crd);
+    let crds = documents.into_iter().filter(|document| document.is_crd() && !document.is_part_of_crd());
     let crds: BTreeMap<_, _> = crds.map(|document| (name_of(&document.json), document.json)).collect();
     if crds.is_empty() && !paths.is_empty() {
         bail!(none_of("CustomResourceDefinition", paths, other));

@@ -26,6 +26,9 @@ struct Entry<'a> {
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<usize>,
+    /// Why the finding is accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accepted: Option<&'a str>,
     /// The import path of the Go package.
     #[serde(skip_serializing_if = "Option::is_none")]
     package: Option<&'a str>,
@@ -46,7 +49,7 @@ struct Refused<'a> {
 
 /// What was found, one entry for each finding.
 pub(super) fn document(checked: &Checked) -> Document<'_> {
-    let findings = checked.findings.iter().map(|Located { origin, crd, finding, .. }| Entry {
+    let findings = checked.findings.iter().map(|Located { origin, crd, finding, accepted, .. }| Entry {
         code: finding.rule.code,
         rule: finding.rule.name,
         severity: finding.rule.severity.as_str(),
@@ -54,13 +57,14 @@ pub(super) fn document(checked: &Checked) -> Document<'_> {
         version: &finding.version,
         path: finding.place(),
         message: &finding.message,
-        refusal: finding.refusal.as_ref().map(|refusal| Refused {
+        refusal: finding.refusal.as_ref().filter(|_| finding.is_of_server()).map(|refusal| Refused {
             kind: refusal.kind.map(Kind::as_str),
             detail: &refusal.detail,
             releases: refusal.releases.iter().map(Release::to_string).collect(),
         }),
         file: origin.as_ref().map(|origin| &*origin.file),
         document: origin.as_ref().filter(|_| finding.go.is_none()).map(|origin| origin.document),
+        accepted: accepted.as_deref(),
         package: finding.go.as_ref().map(|place| place.package.as_str()),
         line: finding.go.as_ref().map(|place| place.at.line),
     });

@@ -2,12 +2,13 @@
 
 mod check;
 mod document;
+mod exceptions;
 mod place;
 mod print;
 mod publishing;
 mod sarif;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -36,6 +37,7 @@ const RELEASES: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
   etch lint config/crd/ --severity error
   etch lint provider.yaml crds/
   etch lint --old old.yaml new.yaml
+  etch lint --old old.yaml new.yaml --exceptions exceptions.yaml
   kustomize build config/crd | etch lint -
   etch lint --live --allow ETCH012
   etch lint --go ./api/... config/crd/
@@ -52,6 +54,9 @@ pub(crate) struct Lint {
     /// The existing CRDs, to check the new ones as updates of them: files, folders, or - for standard input
     #[arg(long, value_name = "OLD", conflicts_with_all = ["live", "explain"])]
     old: Vec<PathBuf>,
+    /// Findings to accept, each with its code, path and reason: files, folders, or - for standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "explain")]
+    exceptions: Vec<PathBuf>,
     /// Check the Go types of these packages, such as ./api/... with all packages below it, and compare them with the CRDs
     #[arg(long, value_name = "PACKAGES", conflicts_with_all = ["live", "explain"])]
     go: Vec<PathBuf>,
@@ -104,7 +109,8 @@ impl Lint {
             explain(code, out)?;
             return Ok(Outcome::Clean);
         }
-        one_stdin(self.files.iter().chain(&self.old))?;
+        one_stdin(self.files.iter().chain(&self.old).chain(&self.exceptions))?;
+        let exceptions = exceptions::read(&self.exceptions)?;
         let releases =
             if self.kubernetes.is_empty() { Release::ALL.to_vec() } else { self.kubernetes.clone() };
         let mut checked = Checked { old: old(&self.old)?, releases, ..Checked::default() };
@@ -121,6 +127,9 @@ impl Lint {
             embedded(&mut checked, &self.files);
         }
         go(&mut checked, &self.go);
+        for part in &checked.parts {
+            writeln!(io::stderr(), "note: skipped: {}", report::plain(part))?;
+        }
         let is_empty = checked.looked_at().all(|(count, _)| count == 0);
         if is_empty && !checked.failures.is_empty() {
             return Err(failure(checked.failures));
@@ -128,6 +137,9 @@ impl Lint {
         checked
             .findings
             .retain(|located| !self.allow.iter().any(|rule| rule.code == located.finding.rule.code));
+        for unused in exceptions::apply(&exceptions, &mut checked.findings) {
+            writeln!(io::stderr(), "note: no finding needs the exception {}", report::plain(&unused))?;
+        }
         let least = self.severity.map_or(Severity::Info, Severity::from);
         checked.findings.retain(|located| located.finding.rule.severity >= least);
         if matches!(self.output, Output::Sarif | Output::Github) && !self.openapi {
@@ -144,7 +156,8 @@ impl Lint {
             out.flush()?;
             return Err(failure(checked.failures));
         }
-        let is_serious = |located: &Located| located.finding.rule.severity > Severity::Info;
+        let is_serious =
+            |located: &Located| located.accepted.is_none() && located.finding.rule.severity > Severity::Info;
         Ok(if checked.findings.iter().any(is_serious) { Outcome::Findings } else { Outcome::Clean })
     }
 }

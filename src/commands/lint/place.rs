@@ -12,7 +12,8 @@ use super::check::Located;
 pub(super) fn find_lines(findings: &mut [Located]) {
     let mut last: Option<(String, String)> = None;
     for Located { origin, finding, line, .. } in findings {
-        let Some(origin) = origin.as_ref().filter(|_| finding.go.is_none()) else { continue };
+        let is_open = finding.go.is_none() && line.is_none();
+        let Some(origin) = origin.as_ref().filter(|_| is_open) else { continue };
         if last.as_ref().is_none_or(|(file, _)| **file != *origin.file) {
             // Standard input cannot be read again, and a file may be gone: then there is no line.
             last = fs::read_to_string(&*origin.file).ok().map(|text| (origin.file.to_string(), text));
@@ -43,7 +44,9 @@ fn place(finding: &Finding) -> Vec<At> {
                 Step::Values => place.push(field("additionalProperties")),
             }
         }
-        place.push(field("default"));
+        if !finding.rule.is_about_upgrades() {
+            place.push(field("default"));
+        }
     }
     place
 }

@@ -19,10 +19,12 @@ pub(super) fn table(
     let about = if checked.types > 0 { "KIND" } else { "CRD" };
     let mut table =
         Table::new(["SEVERITY", "CODE", about, "VERSION", "PATH", "MESSAGE"].map(|head| (head, Align::Left)));
+    let (open, accepted): (Vec<&Located>, Vec<_>) =
+        checked.findings.iter().partition(|located| located.accepted.is_none());
     let (shown, hidden): (Vec<_>, Vec<_>) =
-        checked.findings.iter().partition(|located| located.finding.rule.severity >= least);
+        open.into_iter().partition(|located| located.finding.rule.severity >= least);
     let mut go = Table::new(["SEVERITY", "CODE", "LINE", "FIELD", "MESSAGE"].map(|head| (head, Align::Left)));
-    for Located { crd, finding, line, origin } in &shown {
+    for Located { crd, finding, line, origin, .. } in &shown {
         let Finding { rule, version, message, .. } = finding;
         if let (Some(place), Some(line), Some(origin)) = (&finding.go, line, origin) {
             go.row([
@@ -65,6 +67,9 @@ pub(super) fn table(
             write!(out, "{}", parts.join(", "))?;
         }
     }
+    if !accepted.is_empty() {
+        write!(out, "; {} accepted", counted(accepted.len() as u64, "finding"))?;
+    }
     if hidden.is_empty() {
         writeln!(out)
     } else {
@@ -76,7 +81,9 @@ pub(super) fn table(
 pub(super) fn github(out: &mut dyn Write, checked: &Checked) -> io::Result<()> {
     let escaped = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");
-    for Located { origin, crd, line, finding } in &checked.findings {
+    for Located { origin, crd, line, finding, .. } in
+        checked.findings.iter().filter(|located| located.accepted.is_none())
+    {
         let Finding { rule, message, .. } = finding;
         let command = match rule.severity {
             Severity::Error => "error",

@@ -56,6 +56,7 @@ impl Publishing {
                         origin: None,
                         crd: crd.clone(),
                         finding,
+                        accepted: None,
                     })),
                     Err(error) => checked.failures.push(format!("{crd}: {error:#}")),
                 }

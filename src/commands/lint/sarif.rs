@@ -33,7 +33,7 @@ pub(super) fn log(findings: &[Located]) -> Value {
     })
 }
 
-fn result(Located { origin, crd, line, finding }: &Located) -> Value {
+fn result(Located { origin, crd, line, finding, accepted }: &Located) -> Value {
     let place = super::print::place(crd, finding);
     let mut location = json!({ "logicalLocations": [{ "fullyQualifiedName": place, "kind": "member" }] });
     if let Some(origin) = origin {
@@ -42,13 +42,17 @@ fn result(Located { origin, crd, line, finding }: &Located) -> Value {
             location["physicalLocation"]["region"] = json!({ "startLine": line });
         }
     }
-    json!({
+    let mut result = json!({
         "ruleId": finding.rule.code,
         "ruleIndex": rules().position(|rule| rule.code == finding.rule.code),
         "level": level(finding.rule.severity),
         "message": { "text": format!("{place}: {}", finding.message) },
         "locations": [location],
-    })
+    });
+    if let Some(reason) = accepted {
+        result["suppressions"] = json!([{ "kind": "external", "justification": reason }]);
+    }
+    result
 }
 
 fn level(severity: Severity) -> &'static str {

@@ -4,11 +4,13 @@
 
 mod breaks_parent_rule;
 mod clause_default;
+mod compatibility;
 mod embedded;
 mod go;
 mod hidden_by_null;
 mod immutable;
 mod invalid;
+mod kubectl;
 mod list_map_key;
 mod map_value;
 mod non_structural;
@@ -38,8 +40,10 @@ use super::validate::crd::Release;
 use rule::Report;
 use subject::Subject;
 
+pub use compatibility::{COMPATIBILITY_RULES, compatibility};
 pub use embedded::EMBEDDED_RULES;
 pub use go::{GO_RULES, lint_go};
+pub use kubectl::{KUBECTL_RULES, as_applied, duplicate_key};
 pub use openapi::{OPENAPI_RULES, TypeFinding, lint_openapi};
 pub use refusal::{Part, Refusal};
 pub use refused::refusals;
@@ -130,7 +134,8 @@ pub fn rule(code_or_name: &str) -> Option<&'static Rule> {
 
 /// All rules, in the order of their codes.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
-    RULES.into_iter().chain(GO_RULES).chain(EMBEDDED_RULES)
+    let of_crds = RULES.into_iter().chain(GO_RULES).chain(EMBEDDED_RULES);
+    of_crds.chain(COMPATIBILITY_RULES).chain(KUBECTL_RULES)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub(super) use super::super::json::is_zero;
 use super::super::json::{Json, copy, level};
 use super::super::path::{Path, Step, TrailStep};
 use super::super::schema::Schema;
+use crate::domain::format;
 
 /// A node of a schema, with the way from the root through the stack frames.
 #[derive(Clone, Copy)]
@@ -116,5 +117,17 @@ pub(super) fn shown(value: &Value) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
+    }
+}
+
+/// Whether the server checks values of a type against a format.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/validation/formats.go`, `GetUnrecognizedFormats`.
+pub(super) fn is_known_format(kind: &str, name: &str) -> bool {
+    match kind {
+        "" | "string" => format::check(name).is_some(),
+        "integer" => matches!(name, "int32" | "int64"),
+        "number" => matches!(name, "float" | "double"),
+        _ => false,
     }
 }

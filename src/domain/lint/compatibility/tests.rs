@@ -1,0 +1,152 @@
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A case of `cases.yaml`.
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    old: Value,
+    new: Value,
+    found: Vec<String>,
+}
+
+fn version(name: &str, served: bool, storage: bool, spec: &Value) -> Value {
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    json!({"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": schema}})
+}
+
+fn crd(versions: &[Value]) -> Value {
+    json!({"metadata": {"name": "things.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
+        "names": {"plural": "things", "kind": "Thing"}, "versions": versions}})
+}
+
+/// What is found, in short; findings about the CRD as a whole have no path.
+fn found(old: Value, new: Value) -> Vec<String> {
+    let short = |finding: Finding| match finding.path.is_root() {
+        true => format!("{} {}: {}", finding.rule.code, finding.version, finding.message),
+        false => format!("{} {}: {}", finding.rule.code, finding.path, finding.message),
+    };
+    compatibility(&old.into(), &new.into()).into_iter().map(short).collect()
+}
+
+#[test]
+fn changes_of_schemas_are_found() {
+    let cases: Vec<Case> = serde_yaml_ng::from_str(include_str!("cases.yaml")).expect("cases");
+    let mut seen: Vec<String> = Vec::new();
+    for Case { name, old, new, found: mut expected } in cases {
+        let one = |spec: &Value| crd(&[version("v1", true, true, spec)]);
+        let mut found = found(one(&old), one(&new));
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected, "{name}");
+        assert_eq!(self::found(one(&old), one(&old)), [""; 0], "{name}: nothing changes");
+        seen.extend(found.iter().map(|text| text[..7].to_owned()));
+    }
+    let of_crd = ["ETCH311", "ETCH312", "ETCH316", "ETCH317", "ETCH326"];
+    for rule in COMPATIBILITY_RULES {
+        assert!(
+            of_crd.contains(&rule.code) || seen.iter().any(|code| code == rule.code),
+            "{} has no case",
+            rule.code
+        );
+    }
+}
+
+#[test]
+fn what_a_crd_serves_is_compared() {
+    let spec = json!({"type": "object"});
+    let old = crd(&[
+        version("v1", true, true, &spec),
+        version("v1beta1", true, false, &spec),
+        version("v1alpha1", false, false, &spec),
+    ]);
+    let new = crd(&[version("v1", false, false, &spec), version("v2", true, true, &spec)]);
+    assert_eq!(
+        found(old, new),
+        [
+            "ETCH311 v1beta1: the version is gone",
+            "ETCH316 : the storage version was v1 and is v2",
+            "ETCH311 v1: the version is no longer served",
+        ]
+    );
+}
+
+#[test]
+fn names_and_endpoints_are_compared() {
+    let version = version("v1", true, true, &json!({"type": "object"}));
+    let (mut old, mut new) = (crd(std::slice::from_ref(&version)), crd(&[version]));
+    new["spec"]["scope"] = json!("Cluster");
+    new["spec"]["names"]["kind"] = json!("Other");
+    old["spec"]["names"]["shortNames"] = json!(["th", "t"]);
+    new["spec"]["names"]["shortNames"] = json!(["t"]);
+    old["spec"]["conversion"] = json!({"strategy": "Webhook"});
+    old["spec"]["preserveUnknownFields"] = json!(true);
+    old["spec"]["versions"][0]["subresources"] = json!({"scale": {}});
+    new["spec"]["versions"][0]["subresources"] = json!({"status": {}});
+    old["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.a"}]);
+    new["spec"]["versions"][0]["deprecated"] = json!(true);
+    assert_eq!(
+        found(old, new),
+        [
+            "ETCH310 : spec.preserveUnknownFields is no longer true: fields that the schema does not declare are dropped",
+            "ETCH312 : spec.names.kind was Thing and is Other",
+            "ETCH312 : spec.scope was Namespaced and is Cluster",
+            "ETCH326 : spec.conversion.strategy was Webhook and is None",
+            "ETCH326 : spec.names.shortNames no longer has th",
+            "ETCH326 v1: the selectable field .spec.a is gone",
+            "ETCH326 v1: the subresource scale is gone",
+            "ETCH326 v1: the subresource status is new: writes of the object no longer change its status",
+            "ETCH326 v1: the version is deprecated now: every request at it is answered with a warning",
+        ]
+    );
+}
+
+#[test]
+fn what_every_object_has_need_not_be_declared() {
+    let of = |schema: Value| {
+        crd(&[json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}})])
+    };
+    let declared = of(
+        json!({"type": "object", "required": ["metadata"], "properties": {"apiVersion": {"type": "string"},
+        "kind": {"type": "string"}, "metadata": {"type": "object"}, "status": {"type": "object"}}}),
+    );
+    let bare = of(json!({"type": "object"}));
+    assert_eq!(found(declared.clone(), bare.clone()), ["ETCH310 .status: the field is gone"]);
+    assert_eq!(found(bare, declared), [""; 0]);
+}
+
+#[test]
+fn versions_that_come_to_differ_are_found_once() {
+    let (wide, narrow) = (
+        json!({"properties": {"a": {"type": "string"}}}),
+        json!({"properties": {"a": {"type": "string", "maxLength": 3}}}),
+    );
+    let both = |v1: &Value, v2: &Value| crd(&[version("v1", true, true, v1), version("v2", true, false, v2)]);
+    let before = both(&wide, &wide);
+    let expected =
+        "ETCH317 .spec.a: an object written at v1: maxLength is 3; before, there was none (ETCH305)";
+    let only = crd(&[version("v1", true, true, &wide)]);
+    assert_eq!(found(only, both(&wide, &narrow)), [expected]);
+    assert!(found(before, both(&wide, &narrow)).contains(&expected.to_owned()));
+    assert_eq!(found(both(&wide, &narrow), both(&wide, &narrow)), [""; 0]);
+    let mut converted = both(&wide, &narrow);
+    converted["spec"]["conversion"] = json!({"strategy": "Webhook"});
+    let only = {
+        let mut only = crd(&[version("v1", true, true, &wide)]);
+        only["spec"]["conversion"] = json!({"strategy": "Webhook"});
+        only
+    };
+    assert_eq!(found(only, converted), [""; 0]);
+}
+
+#[test]
+fn findings_have_the_place_of_their_version() {
+    let (old, new) =
+        (json!({"properties": {"a": {"type": "string"}}}), json!({"properties": {"a": {"type": "integer"}}}));
+    let of = |spec: &Value| crd(&[version("v2", true, true, &old), version("v1", true, false, spec)]);
+    let findings = compatibility(&of(&old).into(), &of(&new).into());
+    let places: Vec<_> = findings.iter().map(|finding| (finding.rule.code, finding.version_index)).collect();
+    assert_eq!(places, [("ETCH317", Some(0)), ("ETCH301", Some(1)), ("ETCH317", Some(1))]);
+}
