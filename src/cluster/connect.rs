@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderValue;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use secrecy::ExposeSecret as _;
 
-use super::credentials::{of_client, of_inference, of_kubeconfig};
+use super::credentials::{INVALID_TOKEN, of_client, of_inference, of_kubeconfig};
 use super::multiplex::Clients;
 use super::{Cluster, Server};
 
@@ -85,6 +87,11 @@ impl Cluster {
         // The client takes for granted that requests can be sent there, and panics where they cannot.
         if config.cluster_url.scheme().is_none() || config.cluster_url.host().is_none_or(str::is_empty) {
             return Err(ConnectError::Server);
+        }
+        // So it does with a token.
+        let token = config.auth_info.token.as_ref().map(|token| format!("Bearer {}", token.expose_secret()));
+        if token.is_some_and(|token| HeaderValue::try_from(token).is_err()) {
+            return Err(ConnectError::Client(INVALID_TOKEN.to_owned()));
         }
         // kube's own retries hide 429 and 503 for minutes (fact K4); ours are counted, paced and reported.
         config.default_retry = false;

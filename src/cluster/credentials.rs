@@ -8,6 +8,9 @@ use std::path::Path;
 use kube::client::AuthError;
 use kube::config::{InferConfigError, KubeconfigError, LoadDataError};
 
+/// What is said of a token that cannot be sent.
+pub(super) const INVALID_TOKEN: &str = "the token has characters that no HTTP header holds";
+
 /// What is wrong with a kubeconfig. Names of contexts and clusters are shown, for its user has typed them.
 pub(super) fn of_kubeconfig(error: &KubeconfigError) -> String {
     match error {
@@ -75,7 +78,7 @@ pub(super) fn authentication(error: &(dyn Error + 'static)) -> Option<&'static s
     };
     Some(match error {
         AuthError::InvalidBasicAuth(_) => "the username or password has characters that no HTTP header holds",
-        AuthError::InvalidBearerToken(_) => "the token has characters that no HTTP header holds",
+        AuthError::InvalidBearerToken(_) => INVALID_TOKEN,
         AuthError::ReadTokenFile(..) => "the token file cannot be read",
         AuthError::MissingCommand => "the exec plugin has no command",
         AuthError::AuthExecStart(_) => "the exec plugin cannot be started",
