@@ -50,7 +50,7 @@ pub(crate) enum Answer {
 pub(crate) struct Log(Arc<Mutex<Vec<Request>>>);
 
 /// Whoever asks more often than this is in a loop, and gets no more answers: so that the clock goes on and the test can say so.
-const PATIENCE: usize = 20_000;
+const PATIENCE: usize = 40_000;
 
 type Script = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
 type Reply = http::Response<StreamBody<BoxStream<'static, io::Result<Frame<Bytes>>>>>;
