@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use tracing::{Instrument as _, debug, info, warn};
 
 use crate::api::{DefaultsReportStatus, Mode};
-use crate::cluster::Pressure;
 use crate::controller::crd::check::READ_PATIENCE;
 use crate::controller::crd::pass::PassState;
 use crate::controller::crd::sweep::SweepError;
@@ -313,15 +312,10 @@ impl CrdTask {
     }
 
     /// Sets the conditions of a CRD without defaults. The first start in a cluster may find thousands of those: each is read when the
-    /// one before it is written, and all share the pace of writes.
+    /// one before it is written.
     async fn set_conditions_in_turn(&mut self, crd_status: CrdStatus, turn: Option<OwnedSemaphorePermit>) {
         let Some(turn) = turn else { return self.status_writer.set_conditions(crd_status).await };
-        let mut writing = pin!(async {
-            let permit = self.pace.admit().await;
-            self.status_writer.set_conditions(crd_status).await;
-            // How long the write of a CRD takes shows nothing about objects.
-            permit.finish(Pressure::Unknown, None);
-        });
+        let mut writing = pin!(self.status_writer.set_conditions(crd_status));
         tokio::select! {
             () = &mut writing => {}
             // One that takes long must not hold up the others.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::refusal::Part;
 use super::super::rule::{Finding, Rule, Severity};
-use super::at;
+use super::site::at;
 use crate::domain::json::{Json, copy};
 
 pub(super) const RULE: Rule = Rule {

@@ -2,7 +2,7 @@
 
 use super::super::refusal::Part;
 use super::super::rule::{Finding, Rule, Severity};
-use super::at;
+use super::site::at;
 use crate::domain::json::Json;
 
 pub(super) const RULE: Rule = Rule {

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::super::refusal::Part;
 use super::super::rule::{Finding, Rule, Severity};
 use super::super::site::shown;
-use super::{at, nodes};
+use super::nodes;
+use super::site::at;
 use crate::domain::json::Json;
 
 pub(super) const RULE: Rule = Rule {

@@ -2,8 +2,9 @@
 
 use super::super::refusal::Part;
 use super::super::rule::{Finding, Rule, Severity};
+use super::nodes;
+use super::site::at;
 use super::types::fields;
-use super::{at, nodes};
 use crate::domain::json::Json;
 
 pub(super) const RULE: Rule = Rule {

@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
 
+use super::super::refusal::Part;
 use super::*;
 
 fn crd(spec: Value) -> Value {

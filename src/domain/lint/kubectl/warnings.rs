@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::super::refusal::Part;
 use super::super::rule::{Finding, Rule, Severity};
 use super::super::site::is_known_format;
-use super::{at, nodes};
+use super::nodes;
+use super::site::at;
 use crate::domain::json::Json;
 use crate::domain::validate::crd::Release;
 
