@@ -103,40 +103,16 @@ async fn second(scene: &Scene) -> Result<Operator> {
     Operator::start(&kubeconfig, &log, &["--settle=200ms", "--listen=127.0.0.1:0", &lease])
 }
 
-/// Waits until both have read the CRD after its conditions were written last: each has found there what it would say itself.
+/// Waits until neither has anything to add to what stands on a CRD.
 async fn agreed(scene: &Scene, crd: &str) -> Result<()> {
-    eventually(GUARD, "both agree", async || {
-        let text = std::fs::read_to_string(scene.control_plane.audit_log(0))?;
-        let (mut agree, mut last) = ([false; 2], 0);
-        for (line, text) in text.lines().enumerate() {
-            let Ok(event) = serde_json::from_str::<Value>(text) else { continue };
-            let reference = &event["objectRef"];
-            if event["stage"] != "ResponseComplete" || reference["name"] != crd {
-                continue;
-            }
-            let whose = [NAMESPACE, OTHER]
-                .iter()
-                .position(|name| event["user"]["username"] == format!("system:serviceaccount:{name}:etch"));
-            let Some(whose) = whose.filter(|_| reference["resource"] == "customresourcedefinitions") else {
-                continue;
-            };
-            match event["verb"].as_str() {
-                Some("patch") => (agree, last) = ([false; 2], line),
-                Some("get") => agree[whose] = true,
-                _ => {}
-            }
-        }
-        ensure!(last > 0, "nothing was said yet");
-        Ok(agree.iter().all(|agrees| *agrees).then_some(()))
-    })
-    .await?;
-    // Neither has anything to add: both have read what stands there.
     let path = format!("{CRDS}/{crd}");
-    let version = scene.cluster.get(&path).await?["metadata"]["resourceVersion"].clone();
-    scene.barrier().await?;
-    ensure!(
-        scene.cluster.get(&path).await?["metadata"]["resourceVersion"] == version,
-        "it was written again"
-    );
-    Ok(())
+    let version = async || -> Result<Value> {
+        Ok(scene.cluster.get(&path).await?["metadata"]["resourceVersion"].clone())
+    };
+    eventually(GUARD, "both agree", async || {
+        let before = version().await?;
+        scene.barrier().await?;
+        Ok((version().await? == before).then_some(()))
+    })
+    .await
 }
