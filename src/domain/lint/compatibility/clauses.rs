@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::Changes;
-use super::pair::{LOOSENED, Pair, is_set, list, present};
+use super::pair::{Changes, LOOSENED, Pair, is_set, list, present};
 use crate::domain::json::{copy, level};
 use crate::domain::lint::rule::{Rule, Severity};
 
@@ -44,9 +43,9 @@ fn all_of(pair: &Pair<'_>, changes: &mut Changes) {
     }
     // What a new clause says may be what the schema around it said already.
     for (index, new) in came {
-        let mut found = Changes::default();
+        let mut found = Changes::checked_by(changes.checks);
         pair.clause(pair.old, new, index).walk(&mut found);
-        changes.0.extend(found.0.into_iter().filter(|change| change.rule.can_refuse_objects()));
+        changes.found.extend(found.found.into_iter().filter(|change| change.rule.can_refuse_objects()));
     }
     if !gone.is_empty() {
         changes.add(&LOOSENED, pair.path.clone(), "allOf has fewer clauses");

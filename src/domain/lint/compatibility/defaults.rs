@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Changes;
-use super::pair::{Pair, present};
+use super::pair::{Changes, Pair, present};
 use crate::domain::json::{Json, copy, same};
 use crate::domain::lint::rule::{Rule, Severity};
 use crate::domain::lint::site::shown;

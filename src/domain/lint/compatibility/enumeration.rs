@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::Changes;
-use super::pair::{LOOSENED, Pair, list};
+use super::pair::{Changes, LOOSENED, Pair, list};
 use crate::domain::json::same;
 use crate::domain::lint::rule::{Rule, Severity};
 use crate::domain::lint::site::shown;

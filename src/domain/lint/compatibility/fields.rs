@@ -1,7 +1,6 @@
 //! ETCH310: fields, and values of maps, that the schema no longer has.
 
-use super::Changes;
-use super::pair::{LOOSENED, META, Pair, fields, keeps_unknown, present, property, text, values};
+use super::pair::{Changes, LOOSENED, META, Pair, fields, keeps_unknown, present, property, text, values};
 use crate::domain::lint::rule::{Rule, Severity};
 use crate::domain::path::Step;
 

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::Changes;
-use super::pair::{LOOSENED, Pair, text};
+use super::pair::{Changes, LOOSENED, Pair, text};
 use crate::domain::lint::rule::{Rule, Severity};
 use crate::domain::lint::site::is_known_format;
 

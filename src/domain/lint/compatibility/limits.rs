@@ -4,8 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::Changes;
-use super::pair::{LOOSENED, Pair, before, is_set, present};
+use super::pair::{Changes, LOOSENED, Pair, before, is_set, present};
 use crate::domain::lint::rule::{Rule, Severity};
 use crate::domain::lint::site::shown;
 

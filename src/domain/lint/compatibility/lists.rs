@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::Changes;
-use super::pair::{Pair, list, text};
+use super::pair::{Changes, Pair, list, text};
 use crate::domain::lint::rule::{Rule, Severity};
 
 pub(super) const NARROWED: Rule = Rule {

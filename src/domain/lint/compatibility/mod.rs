@@ -2,6 +2,7 @@
 //! It must not look at objects, nor judge one of the CRDs by itself.
 
 mod clauses;
+mod compare;
 mod defaults;
 mod enumeration;
 mod fields;
@@ -17,12 +18,10 @@ mod types;
 mod validations;
 mod versions;
 
-use serde_json::Value;
-
 use super::rule::{Finding, Rule, Severity};
 use crate::domain::json::Json;
-use crate::domain::path::Path;
-use pair::Pair;
+use compare::schemas;
+use pair::finding;
 
 /// The rules about upgrades, in the order of their codes.
 pub const COMPATIBILITY_RULES: [&Rule; 26] = [
@@ -54,39 +53,6 @@ pub const COMPATIBILITY_RULES: [&Rule; 26] = [
     &versions::ENDPOINT,
 ];
 
-/// What two schemas of the same place are compared for.
-const CHECKS: [fn(&Pair<'_>, &mut Changes); 12] = [
-    types::check,
-    required::check,
-    enumeration::check,
-    limits::check,
-    patterns::check,
-    formats::check,
-    validations::check,
-    lists::check,
-    fields::check,
-    nulls::check,
-    clauses::check,
-    defaults::check,
-];
-
-/// What was found between two schemas.
-#[derive(Default)]
-struct Changes(Vec<Change>);
-
-/// A change at a place of a schema.
-struct Change {
-    rule: &'static Rule,
-    path: Path,
-    message: String,
-}
-
-impl Changes {
-    fn add(&mut self, rule: &'static Rule, path: Path, message: impl Into<String>) {
-        self.0.push(Change { rule, path, message: message.into() });
-    }
-}
-
 /// Compares a CRD with the one that it replaces. Findings are in the order of the new CRD's versions, then of places, then of codes.
 pub fn compatibility(old: &Json, new: &Json) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -108,18 +74,6 @@ pub fn compatibility(old: &Json, new: &Json) -> Vec<Finding> {
         a.rule.code == b.rule.code && a.version == b.version && a.path == b.path && a.message == b.message
     });
     findings
-}
-
-/// Compares two schemas.
-fn schemas(old: &Value, new: &Value) -> Vec<Change> {
-    let mut changes = Changes::default();
-    Pair::root(old, new).walk(&mut changes);
-    changes.0
-}
-
-fn finding(Change { rule, path, message }: Change, version: &str, version_index: Option<usize>) -> Finding {
-    let version = version.to_owned();
-    Finding { rule, version, version_index, path, message, refusal: None, go: None }
 }
 
 impl Rule {

@@ -1,8 +1,7 @@
 //! ETCH313 and ETCH321: nulls.
 
-use super::Changes;
 use super::defaults;
-use super::pair::{Pair, is_set, present};
+use super::pair::{Changes, Pair, is_set, present};
 use crate::domain::lint::rule::{Rule, Severity};
 
 pub(super) const REMOVED: Rule = Rule {

@@ -5,9 +5,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::{CHECKS, Changes};
 use crate::domain::json::level;
-use crate::domain::lint::rule::{Rule, Severity};
+use crate::domain::lint::rule::{Finding, Rule, Severity};
 use crate::domain::lint::site::shown;
 use crate::domain::path::{Path, Step};
 
@@ -22,6 +21,44 @@ valid. A client that relies on the old limit, such as a controller of the old re
 does not expect.",
     check: None,
 };
+
+/// What was found between two schemas.
+pub(super) struct Changes {
+    pub(super) found: Vec<Change>,
+    pub(super) checks: &'static [Check],
+}
+
+/// Compares two schemas of the same place in one respect.
+pub(super) type Check = fn(&Pair<'_>, &mut Changes);
+
+/// A change at a place of a schema.
+pub(super) struct Change {
+    pub(super) rule: &'static Rule,
+    pub(super) path: Path,
+    pub(super) message: String,
+}
+
+impl Changes {
+    /// None yet; these checks find them.
+    pub(super) fn checked_by(checks: &'static [Check]) -> Self {
+        Self { found: Vec::new(), checks }
+    }
+
+    /// Adds one.
+    pub(super) fn add(&mut self, rule: &'static Rule, path: Path, message: impl Into<String>) {
+        self.found.push(Change { rule, path, message: message.into() });
+    }
+}
+
+/// A change as a finding about a version.
+pub(super) fn finding(
+    Change { rule, path, message }: Change,
+    version: &str,
+    version_index: Option<usize>,
+) -> Finding {
+    let version = version.to_owned();
+    Finding { rule, version, version_index, path, message, refusal: None, go: None }
+}
 
 /// Values of which nothing is declared and which are kept as they are.
 static ANYTHING: LazyLock<Value> = LazyLock::new(|| json!({ "x-kubernetes-preserve-unknown-fields": true }));
@@ -50,13 +87,15 @@ impl<'a> Pair<'a> {
         if self.old == self.new {
             return;
         }
-        let before = changes.0.len();
-        for check in CHECKS {
+        let before = changes.found.len();
+        for check in changes.checks {
             check(self, changes);
         }
         if !self.inside.is_empty() {
             // What a clause inside of this one has found names its own place.
-            for change in changes.0[before..].iter_mut().filter(|change| !change.message.starts_with("in ")) {
+            for change in
+                changes.found[before..].iter_mut().filter(|change| !change.message.starts_with("in "))
+            {
                 change.message = format!("in {}: {}", self.inside, change.message);
             }
         }

@@ -1,7 +1,6 @@
 //! ETCH306: patterns of texts.
 
-use super::Changes;
-use super::pair::{LOOSENED, Pair, before, present, text};
+use super::pair::{Changes, LOOSENED, Pair, before, present, text};
 use crate::domain::lint::rule::{Rule, Severity};
 use crate::domain::lint::site::shown;
 

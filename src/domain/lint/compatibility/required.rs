@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::Changes;
-use super::pair::{META, Pair, list, present, property};
+use super::pair::{Changes, META, Pair, list, present, property};
 use crate::domain::lint::rule::{Rule, Severity};
 use crate::domain::path::Step;
 

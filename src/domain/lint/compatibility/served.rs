@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Change, finding, schemas, versions};
+use super::compare::schemas;
+use super::pair::{Change, finding};
+use super::versions;
 use crate::domain::lint::rule::{Finding, Rule, Severity};
 use crate::domain::path::Path;
 

@@ -1,7 +1,6 @@
 //! ETCH301 and ETCH318: changes of a type.
 
-use super::Changes;
-use super::pair::{Pair, is_set, keeps_unknown, property, text};
+use super::pair::{Changes, Pair, is_set, keeps_unknown, property, text};
 use crate::domain::lint::rule::{Rule, Severity};
 
 pub(super) const CHANGED: Rule = Rule {

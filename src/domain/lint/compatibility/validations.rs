@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Changes;
-use super::pair::{LOOSENED, Pair, is_set, list, text};
+use super::pair::{Changes, LOOSENED, Pair, is_set, list, text};
 use crate::domain::lint::rule::{Rule, Severity};
 use crate::domain::lint::site::shown;
 

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::pair::{self, is_set, present, text};
-use super::{Change, fields, finding};
+use super::fields;
+use super::pair::{self, Change, finding, is_set, present, text};
 use crate::domain::lint::rule::{Finding, Rule, Severity};
 use crate::domain::path::Path;
 
