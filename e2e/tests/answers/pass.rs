@@ -190,7 +190,7 @@ fn conditioned(plan: &Plan, said: &Said, truths: &BTreeMap<String, Truth>, note:
         note(format!("everything is stored, and it is not True: {condition:?}"));
     }
     let stored = sum(counts, &["written", "alreadyStored"]);
-    let first = format!("{stored} of {} objects store", number(counts, "objects"));
+    let first = format!("{stored} of {} objects ", number(counts, "objects"));
     let one = format!("{stored} of {} object stores", number(counts, "objects"));
     if !condition.message.starts_with(&first) && !condition.message.starts_with(&one) {
         note(format!("the message does not begin with {first:?}: {:?}", condition.message));

@@ -148,9 +148,11 @@ fn says_of_crds(says: &str) -> bool {
 
 fn is_one_line(command: &[&str], ended: &Ended) -> Result<()> {
     ensure!(ended.code == Some(2), "{command:?}: {ended:?}");
-    ensure!(ended.err.starts_with("error: ") && ended.err.lines().count() == 1, "{command:?}: {ended:?}");
+    // What a command passes over, it says in a note.
+    let lines: Vec<_> = ended.err.lines().filter(|line| !line.starts_with("note: ")).collect();
+    ensure!(lines.len() == 1 && lines[0].starts_with("error: "), "{command:?}: {ended:?}");
     // Nothing is told twice.
-    let parts: Vec<&str> = ended.err.trim_end().split(": ").collect();
+    let parts: Vec<&str> = lines[0].split(": ").collect();
     ensure!((1..parts.len()).all(|at| !parts[..at].contains(&parts[at])), "{command:?}: {ended:?}");
     ensure!(ended.err.len() < 1000, "{command:?}: {ended:?}");
     Ok(())
