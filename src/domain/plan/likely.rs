@@ -26,7 +26,8 @@ pub struct Likely {
 /// What this write would probably do, for an audit, which must not ask by writing, and to count what was missing.
 ///
 /// A default counts as stored where an owner names it, and where the object was last written after the schema had it, by a write that
-/// stores it: see [`last_write_stores`].
+/// stores it: see [`last_write_stores`]. Where versions disagree, a write through another one may have dropped it again (fact W10), so
+/// this needs an object of which nobody speaks at another version.
 pub fn likely(object: &Object, crd: &Crd, terms: &Terms, write: &Write, since: &Since) -> Likely {
     let missing: Vec<Path> = match terms.ownership {
         // Who is to own the defaults writes its claims, whatever etcd holds.
@@ -50,8 +51,9 @@ fn is_stored(object: &Object, crd: &Crd, path: &Path, since: &Since) -> bool {
         return true;
     }
     let is_later = |since: &u64| object.revision().is_some_and(|revision| revision > *since);
+    let storage = &crd.storage().name;
     since.get(&path.to_schema().to_string()).is_some_and(is_later)
-        && !crd.versions_disagree()
+        && (!crd.versions_disagree() || owners(object).all(|owner| owner.version() == storage))
         && last_write_stores(object, crd, crd.creates_drop_status()).of_place(path).is_some()
 }
 
