@@ -51,7 +51,7 @@ pub struct ObjectFindings {
     pub rules: Vec<Finding>,
     /// Whether there are rules that were not run because of what is in `values`; the server says so in a finding of its own.
     pub rules_skipped: bool,
-    /// Rules that could not be evaluated because a value does not fit its schema, where those are told apart.
+    /// Rules that could not be evaluated because a value does not fit its schema, where those are kept apart.
     pub misfits: Vec<Finding>,
 }
 
@@ -97,7 +97,7 @@ impl Prepared {
 
     /// Checks a value that stands inside an object, and where it replaces one, what its rules say of the change. Rules are run
     /// whatever else is wrong, as on a server that lets through what was wrong before; those that a value of another type keeps
-    /// from being evaluated are told apart.
+    /// from being evaluated are kept apart.
     ///
     /// `schema` is the one that was prepared, and `budget` what the rules may cost; it is left with what remains.
     pub fn embedded(

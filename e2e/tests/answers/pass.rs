@@ -190,9 +190,16 @@ fn conditioned(plan: &Plan, said: &Said, truths: &BTreeMap<String, Truth>, note:
         note(format!("everything is stored, and it is not True: {condition:?}"));
     }
     let stored = sum(counts, &["written", "alreadyStored"]);
-    let first = format!("{stored} of {} objects ", number(counts, "objects"));
-    let one = format!("{stored} of {} object stores", number(counts, "objects"));
-    if !condition.message.starts_with(&first) && !condition.message.starts_with(&one) {
+    let all = number(counts, "objects");
+    let objects = if all == 1 { "object" } else { "objects" };
+    let verb = match (stored == all, stored == 1 || all == 1) {
+        (true, true) => "stores its defaults",
+        (true, false) => "store their defaults",
+        (false, true) => "is known to store its defaults",
+        (false, false) => "are known to store their defaults",
+    };
+    let first = format!("{stored} of {all} {objects} {verb}");
+    if !condition.message.starts_with(&first) {
         note(format!("the message does not begin with {first:?}: {:?}", condition.message));
     }
     for (key, words) in [

@@ -149,7 +149,7 @@ fn says_of_crds(says: &str) -> bool {
 fn is_one_line(command: &[&str], ended: &Ended) -> Result<()> {
     ensure!(ended.code == Some(2), "{command:?}: {ended:?}");
     // What a command passes over, it says in a note.
-    let lines: Vec<_> = ended.err.lines().filter(|line| !line.starts_with("note: ")).collect();
+    let lines: Vec<_> = ended.err.lines().filter(|line| !line.starts_with("note: skipped: ")).collect();
     ensure!(lines.len() == 1 && lines[0].starts_with("error: "), "{command:?}: {ended:?}");
     // Nothing is told twice.
     let parts: Vec<&str> = lines[0].split(": ").collect();
