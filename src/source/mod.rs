@@ -264,11 +264,20 @@ impl Document {
         self.kind() == "CustomResourceDefinition" && self.api_version().starts_with("apiextensions.k8s.io/")
     }
 
-    /// Whether the document is a part of a CRD, such as a patch of kustomize: it names the CRD, and has neither its group nor its
-    /// names.
+    /// Whether the document is a part of a CRD, such as a patch of kustomize: it changes something of the CRD that it names, and
+    /// has neither the CRD's group nor its names.
     pub fn is_part_of_crd(&self) -> bool {
-        let has = |field: &str| self.json.get("spec").is_some_and(|spec| spec.get(field).is_some());
-        self.is_crd() && !has("group") && !has("names")
+        let changes = match self.json.get("spec") {
+            Some(spec) => spec.as_object().is_some_and(|spec| {
+                !spec.is_empty() && !["group", "names"].iter().any(|field| spec.contains_key(*field))
+            }),
+            None => {
+                let metadata = &self.json["metadata"];
+                ["annotations", "labels"].iter().any(|field| metadata[*field].is_object())
+                    || self.json.get("$patch").is_some()
+            }
+        };
+        self.is_crd() && changes
     }
 
     /// The document as a CRD.
