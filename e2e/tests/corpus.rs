@@ -146,10 +146,13 @@ async fn audited(scene: &Scene, name: &str) -> Result<Value> {
 /// Whether an audit has counted what persisting then did: what is due is written, or refused.
 fn expected(audit: &Value, persisted: &Value) -> Result<()> {
     let count = |counts: &Value, kind: &str| counts[kind].as_u64().unwrap_or_default();
-    for kind in ["objects", "held", "ignored", "terminating", "alreadyStored"] {
+    for kind in ["objects", "held", "ignored", "terminating"] {
         let (audited, is) = (count(audit, kind), count(persisted, kind));
         ensure!(audited == is, "{kind}: {audited} in the audit, and then {persisted}");
     }
+    let (known, stored) = (count(audit, "alreadyStored"), count(persisted, "alreadyStored"));
+    let presumed = known + count(audit, "unproved");
+    ensure!(presumed == stored, "{presumed} stored or unproved in the audit, and then {persisted}");
     let done = count(persisted, "written") + count(persisted, "rejected");
     ensure!(count(audit, "due") == done, "due: {} in the audit, and then {persisted}", count(audit, "due"));
     Ok(())

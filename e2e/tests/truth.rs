@@ -153,7 +153,7 @@ async fn an_audit_counts_what_persisting_writes(scene: &Scene) -> Result<()> {
     .await?;
     let counts = &audit["counts"];
     ensure!(
-        (&counts["objects"], &counts["due"], &counts["alreadyStored"]) == (&json!(7), &json!(6), &json!(1)),
+        (&counts["objects"], &counts["due"], &counts["unproved"]) == (&json!(7), &json!(6), &json!(1)),
         "{audit}"
     );
     let of = |path: &str| {

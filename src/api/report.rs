@@ -27,6 +27,7 @@ use super::change::ChangeAction;
     printcolumn(name = "Written", type_ = "integer", json_path = ".status.counts.written"),
     printcolumn(name = "Stored", type_ = "integer", json_path = ".status.counts.alreadyStored"),
     printcolumn(name = "Due", type_ = "integer", json_path = ".status.counts.due"),
+    printcolumn(name = "Unproved", type_ = "integer", json_path = ".status.counts.unproved", priority = 1),
     printcolumn(name = "Held", type_ = "integer", json_path = ".status.counts.held"),
     printcolumn(name = "Rejected", type_ = "integer", json_path = ".status.counts.rejected"),
     printcolumn(name = "Ignored", type_ = "integer", json_path = ".status.counts.ignored"),
@@ -188,10 +189,14 @@ pub struct Counts {
     /// Objects that lacked no default.
     #[serde(default)]
     pub already_stored: u64,
-    /// Objects that Etch would write if the policy allowed it. This is an estimate, because only a write shows it for certain: a
-    /// default counts as stored if an owner names it, or if the object was last written after the schema had it.
+    /// Objects that probably lack a default, and that Etch would write if the policy allowed it. This is an estimate, because only a
+    /// write shows it for certain.
     #[serde(default)]
     pub due: u64,
+    /// Objects of which only a write shows whether they lack a default, and that the policy does not allow Etch to write: an owner
+    /// names each default that they show, or they were written after the schema had it.
+    #[serde(default)]
+    pub unproved: u64,
     /// Objects that Etch holds because a write would do harm.
     #[serde(default)]
     pub held: u64,

@@ -61,14 +61,21 @@ pub struct Crd {
     storage: usize,
     versions_disagree: bool,
     creates_drop_status: bool,
-    stored_elsewhere: bool,
-    /// The defaults of the other versions at which objects may be stored.
-    elsewhere: Vec<Compiled>,
+    /// The other versions at which objects may be stored.
+    elsewhere: Vec<Elsewhere>,
     invalid_defaults: Vec<Path>,
     /// The places of defaults that get one of these inside; sorted.
     spoiled_defaults: Vec<Path>,
     compiled: Compiled,
     breakable_scopes: BreakableScopes,
+}
+
+/// A version other than the storage version at which objects may be stored.
+#[derive(Debug)]
+struct Elsewhere {
+    version: String,
+    /// Its defaults; none where the CRD does not have the version any more.
+    compiled: Option<Compiled>,
 }
 
 /// One version of a CRD.
@@ -165,12 +172,14 @@ impl Crd {
             version.may_drop_defaults = index != storage && is_another;
         }
         let elsewhere = stored_elsewhere(document, &versions[storage].name)
-            .filter(|_| !converted_by_webhook)
-            .filter_map(|name| versions.iter().find(|version| version.name == name))
-            .map(|version| Compiled::new(&version.schema))
-            .filter(Compiled::has_defaults)
+            .map(|name| Elsewhere {
+                version: name.to_owned(),
+                compiled: versions
+                    .iter()
+                    .find(|version| version.name == name)
+                    .map(|version| Compiled::new(&version.schema)),
+            })
             .collect();
-        let stored_elsewhere = stored_elsewhere(document, &versions[storage].name).next().is_some();
         let served = || versions.iter().filter(|version| version.served);
         let versions_disagree = served().any(|version| version.may_drop_defaults);
         let creates_drop_status =
@@ -185,7 +194,6 @@ impl Crd {
             namespaced: spec["scope"] != "Cluster",
             converted_by_webhook,
             preserves_unknown_fields,
-            stored_elsewhere,
             elsewhere,
             invalid_defaults,
             spoiled_defaults,
@@ -286,13 +294,22 @@ impl Crd {
 
     /// Whether objects may still be stored at another version than the storage version: `status.storedVersions` says so.
     pub fn stored_elsewhere(&self) -> bool {
-        self.stored_elsewhere
+        !self.elsewhere.is_empty()
     }
 
-    /// The defaults of the other versions at which objects may still be stored: an object is read with those of the version that its
+    /// The other versions at which objects may still be stored, with their defaults: an object is read with those of the version that its
     /// bytes are in (fact R2). None where a webhook converts, for nothing shows what it makes of them.
-    pub fn defaults_elsewhere(&self) -> &[Compiled] {
-        &self.elsewhere
+    pub fn defaults_elsewhere(&self) -> impl Iterator<Item = (&str, &Compiled)> {
+        let alike = self.elsewhere.iter().filter(|_| !self.converted_by_webhook);
+        alike.filter_map(|elsewhere| Some((elsewhere.version.as_str(), elsewhere.compiled.as_ref()?)))
+    }
+
+    /// Whether an object may show defaults that nothing shows to be defaults: those of another version at which it may be stored, as a
+    /// webhook has converted them.
+    pub fn converts_defaults(&self) -> bool {
+        let has_defaults =
+            |elsewhere: &Elsewhere| elsewhere.compiled.as_ref().is_none_or(Compiled::has_defaults);
+        self.converted_by_webhook && self.elsewhere.iter().any(has_defaults)
     }
 
     /// Whether any version, served or not, may lack defaults of the storage version: bytes that were stored there may have come to the

@@ -28,6 +28,8 @@ pub enum ObjectState {
     Rejected(Rejection),
     /// A write is due and the policy forbids it.
     Due,
+    /// Only a write shows whether etcd holds its defaults, and the policy forbids it.
+    Unproved,
     /// It changed, and has not been processed since.
     Unknown,
 }
@@ -52,6 +54,8 @@ words! {
         Gone,
         /// A write is due and the policy forbids it.
         Due,
+        /// Only a write shows whether etcd holds its defaults, and the policy forbids it.
+        Unproved,
         /// It changed, and has not been processed since.
         Unknown,
     }
@@ -88,6 +92,7 @@ impl ObjectState {
             Self::Held(_) => StateKind::Held,
             Self::Rejected(_) => StateKind::Rejected,
             Self::Due => StateKind::Due,
+            Self::Unproved => StateKind::Unproved,
             Self::Unknown => StateKind::Unknown,
         }
     }
@@ -95,7 +100,12 @@ impl ObjectState {
     /// What prevents the object's defaults from being stored; none where nothing does, or only the policy.
     pub fn problem(&self) -> Option<Problem> {
         match self {
-            Self::Stored | Self::AlreadyStored | Self::Written { .. } | Self::Gone | Self::Due => None,
+            Self::Stored
+            | Self::AlreadyStored
+            | Self::Written { .. }
+            | Self::Gone
+            | Self::Due
+            | Self::Unproved => None,
             Self::Skipped(skipped) => Some(skipped.problem()),
             Self::Held(held) => Some(Problem {
                 reason: held.reason.as_str(),
@@ -120,9 +130,13 @@ impl ObjectState {
     pub fn is_stored(&self) -> bool {
         match self {
             Self::Stored | Self::AlreadyStored | Self::Written { .. } => true,
-            Self::Skipped(_) | Self::Gone | Self::Held(_) | Self::Rejected(_) | Self::Due | Self::Unknown => {
-                false
-            }
+            Self::Skipped(_)
+            | Self::Gone
+            | Self::Held(_)
+            | Self::Rejected(_)
+            | Self::Due
+            | Self::Unproved
+            | Self::Unknown => false,
         }
     }
 
@@ -130,7 +144,9 @@ impl ObjectState {
     pub fn took_request(&self) -> bool {
         match self {
             Self::AlreadyStored | Self::Written { .. } | Self::Rejected(_) | Self::Unknown => true,
-            Self::Stored | Self::Skipped(_) | Self::Gone | Self::Held(_) | Self::Due => false,
+            Self::Stored | Self::Skipped(_) | Self::Gone | Self::Held(_) | Self::Due | Self::Unproved => {
+                false
+            }
         }
     }
 
@@ -150,7 +166,8 @@ impl ObjectState {
             | Self::Skipped(_)
             | Self::Gone
             | Self::Held(_)
-            | Self::Due => false,
+            | Self::Due
+            | Self::Unproved => false,
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::stage::{GUARD, Stage, id};
 
 /// The numbers that the objects of a report come apart into.
 const PARTS: [&str; 8] =
-    ["written", "alreadyStored", "due", "held", "rejected", "ignored", "terminating", "unknown"];
+    ["written", "alreadyStored", "due", "unproved", "held", "rejected", "ignored", "terminating", "unknown"];
 
 /// What is said of one CRD once its pass has ended.
 struct Said {

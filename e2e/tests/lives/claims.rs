@@ -8,10 +8,11 @@ use crate::model;
 use crate::notes::{number, sum};
 use crate::schema::Conversion;
 use crate::stage::{Living, Printed, Said, Snapshot};
+use crate::webhooks::STRIPPED;
 
 /// The numbers that the objects of a report come apart into.
-const PARTS: [&str; 8] =
-    ["written", "alreadyStored", "due", "held", "rejected", "ignored", "terminating", "unknown"];
+const PARTS: [&str; 9] =
+    ["written", "alreadyStored", "due", "unproved", "held", "rejected", "ignored", "terminating", "unknown"];
 
 /// What is so of one object.
 #[derive(Debug)]
@@ -96,8 +97,7 @@ pub(crate) fn said(living: &Living, said: &Said, truths: &BTreeMap<String, Truth
     }
     let stored = count(&|name, truth| !truth.is_left_alone() && !is_named(name) && truth.is_stored());
     let claimed = sum(counts, &["written", "alreadyStored"]);
-    // Where Etch may not write, how many are due is an estimate, and so is this.
-    if living.is_written() && claimed > stored {
+    if claimed > stored {
         note(format!(
             "the report calls {claimed} stored, and {stored} are: {counts}, lacking: {}",
             shown(&lacking)
@@ -107,7 +107,7 @@ pub(crate) fn said(living: &Living, said: &Said, truths: &BTreeMap<String, Truth
     if living.is_written() && number(counts, "unknown") == 0 && !unnamed.is_empty() {
         note(format!("the report names neither of: {} ({})", shown(&unnamed), condition.reason));
     }
-    let is_fine = sum(counts, &["held", "rejected", "unknown", "due"]) == 0;
+    let is_fine = sum(counts, &["held", "rejected", "unknown", "due", "unproved"]) == 0;
     if is_fine && living.is_written() && condition.status != "True" {
         note(format!("nothing is wrong, and it is not True: {condition:?}"));
     }
@@ -226,7 +226,9 @@ pub(crate) fn kept(living: &Living, before: &Snapshot, after: &Snapshot, note: &
         if let (Some(old), Some(new)) = (views.get(name), after.views[plural].get(name)) {
             let (old, new) = (model::parts(old), model::parts(new));
             let difference = model::Difference::between((&schema, &old), (&schema, &new));
-            for path in difference.changes.iter().chain(&difference.goes) {
+            // What users have others do to each write is done to Etch's as well.
+            let stripped = |path: &&String| living.strips && STRIPPED.iter().any(|field| is_at(path, field));
+            for path in difference.changes.iter().chain(&difference.goes).filter(|path| !stripped(path)) {
                 note(format!("{name}: the value at {path} was changed"));
             }
         }
@@ -253,6 +255,13 @@ pub(crate) fn kept(living: &Living, before: &Snapshot, after: &Snapshot, note: &
     for name in raw.keys().filter(|name| !after.raw[plural].contains_key(*name)) {
         note(format!("{name} was deleted"));
     }
+}
+
+/// Whether a path is that of a field of the spec, or within it.
+fn is_at(path: &str, field: &str) -> bool {
+    path.strip_prefix(".spec.")
+        .and_then(|path| path.strip_prefix(field))
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 fn is_left_alone(raw: &Value) -> bool {

@@ -30,6 +30,8 @@ pub(crate) struct Living {
     pub(crate) life: Life,
     pub(crate) crd: Crd,
     pub(crate) policy: Value,
+    /// Whether admission strips fields from each write.
+    pub(crate) strips: bool,
     /// What has happened, with the server's answers.
     pub(crate) log: Vec<String>,
     /// How many steps of the chapter are made.
@@ -62,7 +64,7 @@ pub(crate) struct Printed {
 impl Living {
     pub(crate) fn new(life: Life) -> Self {
         let (crd, policy) = (life.crd.clone(), life.policy.clone());
-        Self { life, crd, policy, log: Vec::new(), done: 0, applied: 0, markers: 0 }
+        Self { life, crd, policy, strips: false, log: Vec::new(), done: 0, applied: 0, markers: 0 }
     }
 
     pub(crate) fn name(&self) -> String {
@@ -216,6 +218,7 @@ impl Stage {
             }
             Step::Admission(habit) => {
                 self.webhooks.set(&living.life.plural, *habit);
+                living.strips = matches!(habit, Admission::Strip);
                 "set".to_owned()
             }
             Step::Act { object, version, deed } => match self.act(living, *object, version, deed).await? {

@@ -13,7 +13,7 @@ use crate::schema::{Conversion, GROUP};
 use crate::story::Admission;
 
 /// Fields that a policy which strips takes away.
-const STRIPPED: [&str; 4] = ["f0", "new0", "f1", "replicas"];
+pub(crate) const STRIPPED: [&str; 4] = ["f0", "new0", "f1", "replicas"];
 
 pub(crate) struct Webhooks {
     new: Webhook,

@@ -26,8 +26,8 @@ const LOG_EVERY: Duration = Duration::from_secs(30);
 /// Whether two reports agree on how many objects there are, and on which are not stored.
 fn is_same(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> bool {
     let numbers = |counts: Counts| {
-        let Counts { objects, due, held, rejected, ignored, terminating, unknown, .. } = counts;
-        [objects, due, held, rejected, ignored, terminating, unknown]
+        let Counts { objects, due, unproved, held, rejected, ignored, terminating, unknown, .. } = counts;
+        [objects, due, unproved, held, rejected, ignored, terminating, unknown]
     };
     let named = |status: &DefaultsReportStatus| {
         let DefaultsReportStatus { held, rejected, ignored, terminating, .. } = status.clone();
@@ -337,6 +337,7 @@ fn log_end(counts: Counts, asked: u64) {
         followed = counts.followed,
         kept = counts.kept,
         due = counts.due,
+        unproved = counts.unproved,
         held = counts.held,
         rejected = counts.rejected,
         unknown = counts.unknown,

@@ -402,6 +402,7 @@ async fn process_objects(
             | ObjectState::Skipped(_)
             | ObjectState::Gone
             | ObjectState::Due
+            | ObjectState::Unproved
             | ObjectState::Unknown => {}
         }
         let rejected = {

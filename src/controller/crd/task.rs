@@ -202,7 +202,7 @@ impl CrdTask {
     pub(in crate::controller) fn has_nothing_left(&self, tally: &Tally) -> bool {
         let counts = tally.counts();
         !self.crd.compiled().has_defaults()
-            && counts.held + counts.rejected + counts.unknown + counts.due == 0
+            && counts.held + counts.rejected + counts.unknown + counts.due + counts.unproved == 0
     }
 
     /// The pause under which this runs, and whether it changes.

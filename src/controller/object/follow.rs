@@ -119,7 +119,11 @@ impl<'a> FollowChanges<'a> {
             (None, Some(resource_version)) if state.kind() == StateKind::Stored => {
                 ObjectState::Written { resource_version }
             }
-            (None, None) if state == ObjectState::Stored && !moved.is_empty() => ObjectState::Due,
+            (None, None)
+                if matches!(state, ObjectState::Stored | ObjectState::Unproved) && !moved.is_empty() =>
+            {
+                ObjectState::Due
+            }
             _ => state,
         }
     }

@@ -196,7 +196,7 @@ impl ObjectReconciler<'_> {
             if write.strategy != Strategy::Follow {
                 let likely = likely(&object, self.crd, &self.terms, &write, self.since);
                 if is_audit {
-                    let state = if likely.changes { ObjectState::Due } else { ObjectState::Stored };
+                    let state = if likely.changes { ObjectState::Due } else { ObjectState::Unproved };
                     return Ok(Reconciled::of(state, likely.missing));
                 }
                 if stored.is_none() {

@@ -356,12 +356,14 @@ pub(in crate::controller) fn is_finished(report: &DefaultsReportStatus, crd: &Cr
 pub(in crate::controller) fn is_complete(report: &DefaultsReportStatus) -> bool {
     let listed = report.held.len() + report.rejected.len();
     report.finished.is_some()
-        && report.counts.unknown + report.counts.due == 0
+        && report.counts.unknown + report.counts.due + report.counts.unproved == 0
         && report.counts.held + report.counts.rejected == listed as u64
 }
 
 /// Whether a report knows every object that was not processed: by name, or as members of a set.
 pub(in crate::controller) fn is_on_record(report: &DefaultsReportStatus) -> bool {
-    let counted = report.finished.is_some() && report.counts.due == 0 && report.exceptions.is_some();
+    let counted = report.finished.is_some()
+        && report.counts.due + report.counts.unproved == 0
+        && report.exceptions.is_some();
     counted || is_complete(report)
 }

@@ -27,6 +27,8 @@ pub(in crate::controller) struct Tally {
     /// The first objects that are due, and the hashes of the uids of all others.
     due: BTreeSet<Identity>,
     more_due: HashSet<u64>,
+    /// The hashes of the uids of those that only a write would prove to be stored.
+    unproved: HashSet<u64>,
     /// How many objects the list has, as the server counts them.
     expected: Option<u64>,
     /// How many of them are left out; they are in no other number.
@@ -105,6 +107,7 @@ impl Tally {
             ObjectState::Skipped(skipped) => self.skipped.insert(identity, skipped),
             ObjectState::Due if self.due.len() < REMEMBERED => drop(self.due.insert(identity)),
             ObjectState::Due => drop(self.more_due.insert(hash(&identity.uid))),
+            ObjectState::Unproved => drop(self.unproved.insert(hash(&identity.uid))),
             ObjectState::Held(_) | ObjectState::Rejected(_) | ObjectState::Unknown => {
                 self.troubled.insert(
                     hash(&identity.uid),
@@ -215,19 +218,19 @@ impl Tally {
         state: ObjectState,
         missing: &[Path],
     ) -> bool {
-        let (was_due, before) = (self.is_due(identity), self.problems.get(identity));
+        let (was_due, before) = (self.waits_as(identity), self.problems.get(identity));
         let was_skipped = self.skipped.get(identity);
         let (is_due, problem, is_skipped) = match &state {
             ObjectState::Gone => return false,
             // What could not be found out changes nothing of what is known.
-            ObjectState::Unknown if was_due || before.is_some() => return false,
+            ObjectState::Unknown if was_due.is_some() || before.is_some() => return false,
             ObjectState::Unknown | ObjectState::Held(_) | ObjectState::Rejected(_) => {
-                (false, Some(&state), None)
+                (None, Some(&state), None)
             }
-            ObjectState::Due => (true, None, None),
-            ObjectState::Skipped(skipped) => (false, None, Some(*skipped)),
+            ObjectState::Due | ObjectState::Unproved => (Some(state.kind()), None, None),
+            ObjectState::Skipped(skipped) => (None, None, Some(*skipped)),
             ObjectState::Stored | ObjectState::AlreadyStored | ObjectState::Written { .. } => {
-                (false, None, None)
+                (None, None, None)
             }
         };
         if (was_due, before, was_skipped) == (is_due, problem, is_skipped) {
@@ -286,12 +289,14 @@ impl Tally {
         Some(kind)
     }
 
-    /// Takes out an object that is skipped, due, held, rejected or unknown; whether it was one.
+    /// Takes out an object that is skipped, due, unproved, held, rejected or unknown; whether it was one.
     fn remove(&mut self, identity: &Identity) -> bool {
         let kind = if let Some(skipped) = self.skipped.remove(identity) {
             skipped.kind()
         } else if self.due.remove(identity) || self.more_due.remove(&hash(&identity.uid)) {
             StateKind::Due
+        } else if self.unproved.remove(&hash(&identity.uid)) {
+            StateKind::Unproved
         } else if let Some(state) = self.problems.remove(identity) {
             self.troubled.remove(&hash(&identity.uid));
             state.kind()
@@ -361,12 +366,18 @@ impl Tally {
 
     /// How many objects do not hold their defaults in etcd, or may not.
     pub(in crate::controller) fn phantoms(&self) -> u64 {
-        let Counts { held, rejected, unknown, due, .. } = self.counts;
-        held + rejected + unknown + due + self.skipped.lacking()
+        let Counts { held, rejected, unknown, due, unproved, .. } = self.counts;
+        held + rejected + unknown + due + unproved + self.skipped.lacking()
     }
 
-    fn is_due(&self, identity: &Identity) -> bool {
-        self.due.contains(identity) || self.more_due.contains(&hash(&identity.uid))
+    /// As what an object waits for the policy to allow a write; none where it does not.
+    fn waits_as(&self, identity: &Identity) -> Option<StateKind> {
+        let uid = hash(&identity.uid);
+        match () {
+            () if self.due.contains(identity) || self.more_due.contains(&uid) => Some(StateKind::Due),
+            () if self.unproved.contains(&uid) => Some(StateKind::Unproved),
+            () => None,
+        }
     }
 
     /// The first objects that are due, in order.
@@ -395,6 +406,7 @@ fn count(counts: &mut Counts, kind: StateKind) -> Option<&mut u64> {
         StateKind::Ignored => &mut counts.ignored,
         StateKind::Terminating => &mut counts.terminating,
         StateKind::Due => &mut counts.due,
+        StateKind::Unproved => &mut counts.unproved,
         StateKind::Unknown => &mut counts.unknown,
         StateKind::Gone => return None,
     })

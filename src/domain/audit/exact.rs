@@ -1,6 +1,8 @@
 //! What the bytes in etcd prove of an object: nothing is left open.
 //! It must not look at owners: who wrote a value does not matter once it is there.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{Missing, State};
@@ -54,9 +56,18 @@ pub fn by_bytes(stored: &Json, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact
     // Proof::Bytes.
     let mut missing = Vec::new();
     if crd.names_fields_alike(version) {
-        crd.compiled().gaps(stored, &mut |at: &Trail<'_>, _: &Value| {
-            missing.push(Missing { path: at.to_path(), state: State::Phantom });
-        });
+        let mut add = |path| missing.push(Missing { path, state: State::Phantom });
+        crd.compiled().gaps(stored, &mut |at: &Trail<'_>, _: &Value| add(at.to_path()));
+        // An object is read with the defaults of the version that its bytes are in, too (fact R2).
+        if let Some(own) = decoder.compiled(version).filter(|_| version != crd.storage().name) {
+            let mut shown = HashSet::new();
+            own.filled(&object, &mut |at: &Trail<'_>, _: &Value| {
+                shown.insert(at.to_path());
+            });
+            own.gaps(stored, &mut |at: &Trail<'_>, _: &Value| {
+                Some(at.to_path()).filter(|path| shown.contains(path)).into_iter().for_each(&mut add);
+            });
+        }
     } else if let Some(compiled) = decoder.compiled(version) {
         compiled.gaps(stored, &mut |at: &Trail<'_>, _: &Value| {
             missing.push(Missing { path: at.to_path(), state: State::Phantom });
@@ -72,6 +83,7 @@ pub fn by_bytes(stored: &Json, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact
         missing.extend(gaps.into_iter().map(|path| Missing { path, state: State::Gap }));
     }
     missing.sort_by(|a, b| a.path.cmp(&b.path));
+    missing.dedup_by(|next, missing| missing.path.contains(&next.path));
     let unconverted = !crd.names_fields_alike(version);
     Ok(Exact { object: object.into(), missing, hidden, unconverted })
 }

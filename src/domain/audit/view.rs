@@ -57,6 +57,9 @@ pub fn by_view(object: &Object, crd: &Crd, evidence: &Evidence) -> Vec<Missing> 
     missing.extend(elsewhere.map(|path| Missing { path, state: State::Possible }));
     missing.sort_by(|a, b| a.path.cmp(&b.path));
     missing.dedup_by(|next, missing| missing.path.contains(&next.path));
+    if missing.is_empty() && crd.converts_defaults() && !is_proved(&Path::root()) {
+        missing.push(Missing { path: Path::root(), state: State::Possible });
+    }
     missing
 }
 

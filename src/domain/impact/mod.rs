@@ -219,16 +219,20 @@ impl<'a> Upgrade<'a> {
 
     /// What happens to an object by whatever etcd may hold of it, together.
     fn presumed_effect(&self, object: &Object) -> Effect {
+        let storage = &self.old.storage().name;
         // Stored at S, it would show all defaults of S (fact R2).
-        let others = self.old.versions().iter().filter(|version| version.name != self.old.storage().name);
+        let others = self.old.versions().iter().filter(|version| &version.name != storage);
         let version = match has_gap(object, self.old) {
             true => others.map(|version| &version.name).next_back(),
             false => None,
         };
-        let version = version.unwrap_or(&self.old.storage().name);
-        let stored = presumed(object, self.old).into_iter();
-        let mut effects =
-            stored.map(|value| self.effect(object.json(), &Stored { value, version: version.clone() }));
+        let first = [(version.unwrap_or(storage).as_str(), self.old.compiled())];
+        // At another version, its own defaults are shown and may change.
+        let elsewhere = self.old.defaults_elsewhere().filter(|_| version.is_none());
+        let mut effects = first.into_iter().chain(elsewhere).flat_map(|(version, defaults)| {
+            let stored = presumed(object, self.old, defaults).into_iter();
+            stored.map(|value| self.effect(object.json(), &Stored { value, version: version.to_owned() }))
+        });
         let first = effects.next().unwrap_or_default();
         effects.fold(first, Effect::or)
     }

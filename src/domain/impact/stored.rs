@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::domain::compile::Compiled;
 use crate::domain::crd::Crd;
 use crate::domain::json::{Json, level};
 use crate::domain::object::Object;
@@ -14,19 +15,19 @@ use crate::domain::without::remove;
 /// How many levels of nested defaults are distinguished.
 const LEVELS: usize = 4;
 
-/// The object without the values that its defaults give and that no owner names.
+/// The object without the values that these defaults give, of the version that its bytes are in, and that no owner names.
 ///
 /// A default may stand in the value of another one: `{}` in which `x: 5` appears. The object may have been written since the outer
 /// default is there and before the inner one was. So there may be several things that etcd holds: the first lacks the outer
 /// values, each further one has them and lacks what is in them, one level deeper.
-pub fn presumed(object: &Object, crd: &Crd) -> Vec<Json> {
+pub fn presumed(object: &Object, crd: &Crd, defaults: &Compiled) -> Vec<Json> {
     let presumption = Presumption {
         object: object.json(),
         schema: &crd.storage().schema,
         owners: owners(object).filter(|owner| crd.names_fields_alike(owner.version())).collect(),
     };
     let mut phantoms = Vec::new();
-    crd.compiled().filled_within(object.json(), LEVELS, &mut |at: &Trail<'_>, value: &Value, level| {
+    defaults.filled_within(object.json(), LEVELS, &mut |at: &Trail<'_>, value: &Value, level| {
         let mut paths = Vec::new();
         presumption.collect(value, at.to_path(), &mut paths);
         phantoms.push((level, paths));

@@ -26,13 +26,17 @@ pub fn unproved(object: &Object, crd: &Crd) -> Vec<Path> {
     missing.extend(filled_elsewhere(object, crd));
     missing.sort();
     missing.dedup_by(|next, place| place.contains(next));
+    if missing.is_empty() && crd.converts_defaults() {
+        missing.push(Path::root());
+    }
     missing
 }
 
-/// The places that show what a default of another version gives, at which the object may be stored.
+/// The places that show what a default of another version gives, at which the object may be stored; what a webhook makes of such a
+/// default nothing shows (see [`Crd::converts_defaults`]).
 pub fn filled_elsewhere(object: &Object, crd: &Crd) -> Vec<Path> {
     let mut paths = Vec::new();
-    for compiled in crd.defaults_elsewhere() {
+    for (_, compiled) in crd.defaults_elsewhere() {
         compiled.filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| paths.push(trail.to_path()));
     }
     paths

@@ -63,6 +63,7 @@ fn sum(counts: Counts) -> u64 {
         written,
         already_stored,
         due,
+        unproved,
         held,
         rejected,
         ignored,
@@ -73,5 +74,5 @@ fn sum(counts: Counts) -> u64 {
         followed: _,
         kept: _,
     } = counts;
-    written + already_stored + due + held + rejected + ignored + terminating + unknown
+    written + already_stored + due + unproved + held + rejected + ignored + terminating + unknown
 }

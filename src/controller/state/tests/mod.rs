@@ -85,6 +85,7 @@ impl Object {
                 fields: self.fields.clone(),
             }),
             "Due" => ObjectState::Due,
+            "Unproved" => ObjectState::Unproved,
             "Unknown" => ObjectState::Unknown,
             other => panic!("no state: {other}"),
         }

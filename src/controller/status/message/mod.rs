@@ -112,7 +112,7 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
     // An audit writes nothing in any case.
     let is_paused = settings.pause.is_some() && settings.mode == Mode::Persist;
     let mut held = Hold::ALL.iter().filter(|reason| held(tally, **reason, Naming::Nothing).is_some());
-    let waiting = counts.due + counts.rejected + counts.held + counts.unknown;
+    let waiting = counts.due + counts.unproved + counts.rejected + counts.held + counts.unknown;
     let reason = match () {
         () if !findings.non_structural.is_empty() => Reason::NonStructural,
         // Held and rejected objects wait for its end too. What is proved is so in a pause as well.
@@ -121,12 +121,14 @@ pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, 
         // Of more objects than are remembered, some are held for whatever reason.
         () if counts.held > 0 => held.next().map_or(Reason::HiddenFields, |hold| held_reason(*hold)),
         () if counts.unknown > 0 => Reason::InProgress,
-        () if settings.mode == Mode::Audit || counts.due > 0 => Reason::AuditOnly,
+        () if settings.mode == Mode::Audit || counts.due + counts.unproved > 0 => Reason::AuditOnly,
         () => Reason::AllPersisted,
     };
     let persisted = match reason {
         Reason::AllPersisted => Some(true),
         Reason::AuditOnly if counts.due == 0 => None,
+        // Nothing is known to be missing.
+        Reason::Paused if waiting == counts.unproved => None,
         _ => Some(false),
     };
     let mut breaking_defaults =
@@ -155,6 +157,10 @@ fn sentences(findings: &SchemaFindings, settings: &Settings, tally: &Tally, nami
         sentences.push(naming.list(&due, &format!("{} would be written, but {why}", counts.due)));
     } else {
         sentences.extend(pause);
+    }
+    if counts.unproved > 0 {
+        let their = if counts.unproved == 1 { "its" } else { "their" };
+        sentences.push(format!("{} may store {their} defaults, which only a write shows", counts.unproved));
     }
     if counts.rejected > 0 {
         let rejected = tally.problems().filter_map(|(identity, state)| with_fields(identity, state));

@@ -75,6 +75,7 @@ fn held_of<'a>((identity, state): (&'a Identity, &'a ObjectState)) -> Option<(&'
         | ObjectState::Gone
         | ObjectState::Rejected(_)
         | ObjectState::Due
+        | ObjectState::Unproved
         | ObjectState::Unknown => None,
     }
 }
