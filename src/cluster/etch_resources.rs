@@ -13,6 +13,7 @@ use crate::domain::condition::Condition;
 use crate::domain::crd::Resource;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
+use crate::domain::plan::{PERSISTED_ANNOTATION, Persisted};
 
 impl Cluster {
     /// Puts our conditions, all of them, on a CRD; an empty list takes them away.
@@ -54,6 +55,25 @@ impl Cluster {
         });
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}/status");
         self.apply(&path, body).await
+    }
+
+    /// Puts on a CRD what a pass by hand has proved, or takes it away.
+    ///
+    /// # Errors
+    /// See [`CallError`]. 404 and 409 may mean that the CRD is gone or was created again.
+    pub async fn set_persisted(
+        &self,
+        name: &str,
+        uid: &str,
+        persisted: Option<&Persisted>,
+    ) -> Result<(), CallError> {
+        let annotations = persisted.map(|persisted| json!({ PERSISTED_ANNOTATION: persisted.annotation() }));
+        let body = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": name, "uid": uid, "annotations": annotations.unwrap_or_else(|| json!({})) },
+        });
+        self.apply(&format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"), body).await
     }
 
     /// The report on a CRD; none if there is none yet, or it is about an earlier CRD of that name. It has no status while that is

@@ -35,6 +35,7 @@ mod secret;
 mod watch;
 mod watch_health;
 mod watcher;
+mod witnesses;
 
 use std::sync::Arc;
 

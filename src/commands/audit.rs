@@ -8,10 +8,11 @@ use std::ops::ControlFlow;
 
 use anyhow::bail;
 use clap::Args;
+use etch::api::DefaultsReportStatus;
 use etch::cluster::etcd::{Etcd, Snapshot, decode, definition, identity_of, prefix_of};
 use etch::cluster::{Cluster, Scan, Scope, crds};
-use etch::controller::record_from_report;
-use etch::domain::audit::{Evidence, Totals, by_view, schema_time};
+use etch::controller::record_of;
+use etch::domain::audit::{Totals, by_view};
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
 use etch::domain::json::Json;
@@ -24,7 +25,7 @@ use serde_json::{Value, json};
 
 use self::audited::Audited;
 pub(crate) use self::audited::why_skipped;
-use super::etcd::{Bytes, EtcdArgs, narrowed, report_on};
+use super::etcd::{Bytes, EtcdArgs, evidence, narrowed, report_on};
 use super::exact::{CONVERSIONS, converted, known};
 use super::policy::{Known, PolicyArg, Rules, due, labels};
 use super::sample::{LimitArg, Sample};
@@ -141,11 +142,11 @@ impl Audit {
             let mut audited = self.begun(&crd, policies.rules(&crd, &labels(&document)));
             audited.non_structural = judge(&document["spec"]).message();
             let report = report_on(cluster, &crd).await;
-            audited.record = record_from_report(report.as_ref(), &crd);
+            audited.record = record_of(report.as_ref(), &document, &crd);
             audited.due = due(report.as_ref(), &crd, &audited.rules);
             let ended = match etcd {
                 Some((etcd, registry)) => compare(&mut audited, cluster, etcd, registry, &crd, scope).await,
-                None => self.views(cluster, &document, &crd, scope, &mut audited).await,
+                None => self.views(cluster, &document, &crd, report.as_ref(), scope, &mut audited).await,
             };
             audited.error = ended.err().map(|error| format!("{error:#}"));
             all.push(audited);
@@ -158,19 +159,16 @@ impl Audit {
         cluster: &Cluster,
         document: &Json,
         crd: &Crd,
+        report: Option<&DefaultsReportStatus>,
         scope: &Scope,
         audited: &mut Audited,
     ) -> anyhow::Result<()> {
-        let evidence = Evidence {
-            record: audited.record.clone(),
-            schema_time: schema_time(document),
-            trust_owners: self.trust_owners,
-        };
         serves_its_objects(cluster, crd).await?;
+        let record = evidence(cluster, document, crd, report, scope).await?;
         let mut scan = Scan::new(cluster.clone(), crd.resource(), scope.clone());
         while let Some(page) = scan.next().await? {
             for object in page.objects {
-                let missing = by_view(&object, crd, &evidence);
+                let missing = by_view(&object, crd, &record, self.trust_owners);
                 audited.add(crd, &object, missing, Vec::new());
             }
         }

@@ -7,6 +7,7 @@ use clap::Args;
 use etch::cluster::{Cluster, Leader, Target, WebhookConfiguration, crds, reports};
 use etch::domain::admission::{CONFIGURATION, MANAGED_BY};
 use etch::domain::condition;
+use etch::domain::plan::PERSISTED_ANNOTATION;
 use etch::report::plain;
 
 use super::each;
@@ -58,18 +59,30 @@ impl Clean {
         let mut found = 0;
         let mut marked = Vec::new();
         each(&cluster, &crds(), &mut |crd| {
-            if !condition::present(crd.json()).is_empty() {
-                marked.push((crd.name().to_owned(), crd.uid().to_owned()));
+            let conditions = !condition::present(crd.json()).is_empty();
+            let annotation = crd.json()["metadata"]["annotations"].get(PERSISTED_ANNOTATION).is_some();
+            if conditions || annotation {
+                marked.push((crd.name().to_owned(), crd.uid().to_owned(), conditions, annotation));
             }
         })
         .await?;
-        for (name, uid) in &marked {
-            if !self.dry_run {
-                let removed = cluster.set_conditions(name, uid, &[]).await;
-                removed.with_context(|| format!("the conditions of {name}"))?;
+        for (name, uid, conditions, annotation) in &marked {
+            if *conditions {
+                if !self.dry_run {
+                    let removed = cluster.set_conditions(name, uid, &[]).await;
+                    removed.with_context(|| format!("the conditions of {name}"))?;
+                }
+                writeln!(out, "crd/{name}: conditions {done}")?;
+                found += 1;
             }
-            writeln!(out, "crd/{name}: conditions {done}")?;
-            found += 1;
+            if *annotation {
+                if !self.dry_run {
+                    let removed = cluster.set_persisted(name, uid, None).await;
+                    removed.with_context(|| format!("the annotation of {name}"))?;
+                }
+                writeln!(out, "crd/{name}: annotation {PERSISTED_ANNOTATION} {done}")?;
+                found += 1;
+            }
         }
         for report in cluster.all_reports().await.with_context(|| format!("list {}", reports()))? {
             if !self.dry_run {

@@ -12,8 +12,8 @@ use etch::cluster::etcd::{
     After, Endpoint, Etcd, EtcdTarget, REGISTRY, RawValue, Snapshot, decode, definition, identity_of,
     prefix_of,
 };
-use etch::cluster::{Cluster, Scope, crds};
-use etch::controller::record_from_report;
+use etch::cluster::{CallError, Cluster, Scope, crds};
+use etch::controller::record_of;
 use etch::domain::crd::{Crd, Resource};
 use etch::domain::json::Json;
 use etch::domain::object::Identity;
@@ -208,9 +208,24 @@ fn of_snapshot(snapshot: &Snapshot, key: &str) -> anyhow::Result<Option<RawValue
     Ok(found)
 }
 
-/// What Etch has on record of a CRD; nothing where it is not installed.
-pub(crate) async fn on_its_record(cluster: &Cluster, crd: &Crd) -> Record {
-    record_from_report(report_on(cluster, crd).await.as_ref(), crd)
+/// What proves objects of a CRD to be stored, before they are read: what is on record, and what else in the cluster tells when they were
+/// written.
+///
+/// # Errors
+/// Where the objects cannot be read.
+pub(crate) async fn evidence(
+    cluster: &Cluster,
+    document: &Json,
+    crd: &Crd,
+    report: Option<&DefaultsReportStatus>,
+    scope: &Scope,
+) -> Result<Record, CallError> {
+    let mut record = record_of(report, document, crd);
+    let is_complete = record.through.is_some() && !record.servers_lag;
+    if !is_complete && crd.compiled().has_defaults() {
+        cluster.hear_witnesses(&crd.resource(), scope, &mut record.clock).await?;
+    }
+    Ok(record)
 }
 
 /// The report on a CRD; none where there is none, or it cannot be read.

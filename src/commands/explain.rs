@@ -7,12 +7,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::cluster::Cluster;
 use etch::cluster::etcd::decode;
-use etch::controller::record_from_report;
-use etch::domain::audit::{
-    self, DefaultExplanation, Evidence, State, by_bytes, by_view, explain, schema_time,
-};
+use etch::cluster::{Cluster, Scope};
+use etch::controller::record_of;
+use etch::domain::audit::{self, DefaultExplanation, State, by_bytes, by_view, explain};
 use etch::domain::crd::Crd;
 use etch::domain::decode::Decoder;
 use etch::domain::json::Json;
@@ -22,7 +20,7 @@ use etch::report::{self, Align, Cell, Table, Tone};
 use serde_json::{Value, json};
 
 use super::audit::why_skipped;
-use super::etcd::{Bytes, EtcdArgs, report_on};
+use super::etcd::{Bytes, EtcdArgs, evidence, report_on};
 use super::names::is_object;
 use super::policy::{Known, PolicyArg, Rules, due, labels, write_all};
 use super::scope;
@@ -97,8 +95,11 @@ impl Explain {
         };
         let rules = policies.rules(&crd, &labels(&document));
         let report = report_on(&cluster, &crd).await;
-        let record = record_from_report(report.as_ref(), &crd);
-        let evidence = Evidence { record, schema_time: schema_time(&document), trust_owners: false };
+        let within = namespace.map_or(Scope::All, |namespace| Scope::Namespace(namespace.to_owned()));
+        let record = match &bytes {
+            Some(_) => record_of(report.as_ref(), &document, &crd),
+            None => evidence(&cluster, &document, &crd, report.as_ref(), &within).await?,
+        };
         let (missing, exact) = match stored(bytes.as_ref(), &crd, namespace, name).await? {
             Some((stored, revision)) => {
                 let exact = by_bytes(&stored, &crd, &Decoder::new(&crd)).context("what etcd holds of it")?;
@@ -109,13 +110,13 @@ impl Explain {
                 };
                 (exact.missing, true)
             }
-            None => (by_view(&object, &crd, &evidence), false),
+            None => (by_view(&object, &crd, &record, false), false),
         };
         let due = due(report.as_ref(), &crd, &rules);
         let idle = rules.idle();
         let deciding = audit::Rules {
             terms: &rules.terms(),
-            record: &evidence.record,
+            record: &record,
             changes: due.as_ref().map_or(&[], |due| due.of(&object)),
             idle: idle.as_deref(),
         };

@@ -11,8 +11,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, Scan, Scope};
-use etch::controller::{record_from_report, upgrade_under_policy};
-use etch::domain::audit::{Evidence, schema_time};
+use etch::controller::{record_of, upgrade_under_policy};
 use etch::domain::crd::{Crd, Version};
 use etch::domain::impact::{Kind, Upgrade};
 use etch::domain::json::Json;
@@ -24,7 +23,7 @@ use etch::domain::validate::crd::Release;
 use etch::{report, source};
 
 use self::crd_impact::CrdImpact;
-use super::etcd::{Bytes, EtcdArgs, report_on};
+use super::etcd::{Bytes, EtcdArgs, evidence, report_on};
 use super::policy::{Known, Labels, PolicyArg, labels};
 use super::sample::LimitArg;
 use super::{none_of, one_stdin, openapi, scope, serves_its_objects};
@@ -192,17 +191,18 @@ impl Impact {
                     (None, Some(cluster), Some(served)) => {
                         is_served(old, served)?;
                         serves_its_objects(cluster, old).await.context(name.clone())?;
-                        let evidence = Evidence {
-                            record: record_from_report(report.as_ref(), old),
-                            schema_time: document.as_ref().and_then(schema_time),
-                            trust_owners: false,
+                        let record = match &document {
+                            Some(document) => {
+                                evidence(cluster, document, old, report.as_ref(), &scope).await?
+                            }
+                            None => record_of(report.as_ref(), &Json::default(), old),
                         };
                         let mut scan = Scan::new(cluster.clone(), old.resource(), scope.clone());
                         while let Some(page) =
                             scan.next().await.with_context(|| format!("{name}: the objects"))?
                         {
                             for object in page.objects {
-                                let exact = evidence.proves(&object, old);
+                                let exact = record.covers(&object, old).is_some();
                                 let effect =
                                     if exact { upgrade.proved(&object) } else { upgrade.object(&object) };
                                 impact.add(object.identity(), effect, exact, Some((&object, old)));

@@ -56,7 +56,7 @@ pub use crd::sweep::is_left_out;
 pub use options::{Clock, Options};
 pub use persist::{Pass, Passed, Progress, Stopped, persist};
 pub use policy_lookup::{GoverningPolicy, PolicyLookup};
-pub use prediction::{PendingChanges, pending_changes, record_from_report, upgrade_under_policy};
+pub use prediction::{PendingChanges, pending_changes, record_of, upgrade_under_policy};
 pub use spans::TRACED;
 
 /// Changes of what policies do are gathered for this long.

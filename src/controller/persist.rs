@@ -18,7 +18,7 @@ use crate::controller::state::dropped_fields::DroppedFields;
 use crate::controller::state::report::object_problem;
 use crate::controller::state::tally::Tally;
 use crate::domain::crd::Crd;
-use crate::domain::plan::{Record, Since, Skip, Terms};
+use crate::domain::plan::{Persisted, Record, Since, Skip, Terms};
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -48,6 +48,8 @@ pub struct Passed {
     pub left_out: u64,
     /// Whether nothing was left out, and a last sweep over what was written had nothing to do.
     pub verified: bool,
+    /// What is proved of all objects of the CRD, for whoever reads it later; none where some were left out or not answered about.
+    pub proved: Option<Persisted>,
     /// Objects that were held or rejected, were not answered about, or are ignored or being deleted; not more than are remembered.
     pub problems: Vec<ObjectProblem>,
     /// The fields that the schema no longer knows and that were dropped, as far as they are named.
@@ -133,7 +135,14 @@ pub async fn persist(
         return Err(Box::new(Stopped { passed: passed(&first, &dropped, false), upto, reason }));
     }
     match sweeps.verify(first, &mut checkpoint, &mut progress).await {
-        Ok(verified) => Ok(passed(&verified.last, &dropped, verified.is_verified)),
+        Ok(verified) => {
+            let passed = passed(&verified.last, &dropped, verified.is_verified);
+            let is_whole = *pass.scope == Scope::All && passed.verified && passed.counts.unknown == 0;
+            let exceptions = || verified.last.tally.reported_exceptions().map(|exceptions| exceptions.uids);
+            let persisted = |through| Persisted::new(pass.crd, through, exceptions());
+            let proved = verified.last.through.filter(|_| is_whole).map(persisted);
+            Ok(Passed { proved, ..passed })
+        }
         Err(unverified) => {
             let passed = passed(&unverified.last, &dropped, false);
             Err(Box::new(Stopped { passed, upto: pass.after, reason: unverified.reason }))
@@ -158,6 +167,7 @@ fn passed(sweep: &Sweep, dropped: &DroppedFields, verified: bool) -> Passed {
         verified: verified && left_out == 0,
         problems,
         dropped: status.dropped,
+        proved: None,
     }
 }
 

@@ -8,8 +8,9 @@ use crate::controller::state::report::ReportState;
 use crate::controller::status::writer::now;
 use crate::domain::crd::Crd;
 use crate::domain::impact::Upgrade;
+use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::plan::{Change, Record, changes, past_of};
+use crate::domain::plan::{Change, Clock, Record, changes, past_of, record_on};
 
 /// The changed defaults of a CRD whose old values the operator has still to look for.
 #[derive(Debug)]
@@ -34,9 +35,16 @@ impl PendingChanges {
     }
 }
 
-/// What is on record of stored objects by the report on a CRD.
-pub fn record_from_report(report: Option<&DefaultsReportStatus>, crd: &Crd) -> Record {
-    report.map_or_else(|| Record::empty(crd), |report| on_record(report, crd))
+/// What is on record of the objects of a CRD: in its report or, where that records no pass, on the CRD itself; and a clock that has heard
+/// nothing yet.
+pub fn record_of(report: Option<&DefaultsReportStatus>, document: &Json, crd: &Crd) -> Record {
+    let of_report = report.map_or_else(|| Record::empty(crd), |report| on_record(report, crd));
+    let cleared = of_report.cleared.clone();
+    let record = match of_report.through {
+        Some(_) => of_report,
+        None => record_on(document, crd).unwrap_or(of_report),
+    };
+    Record { clock: Clock::of(document), cleared, ..record }
 }
 
 /// An upgrade under the policy that governs its CRD, if one does. Which defaults have changed is compared with the last report where

@@ -163,7 +163,9 @@ pub(crate) fn audited(
         let defaults = detail["defaults"].as_array().into_iter().flatten();
         let paths: Vec<&str> = defaults.filter_map(|default| default["path"].as_str()).collect();
         for missing in truth.missing.iter().filter(|_| state != "stored") {
-            if !paths.iter().any(|path| model::within(missing, path) || model::within(path, missing)) {
+            let names =
+                |path: &&str| *path == "." || model::within(missing, path) || model::within(path, missing);
+            if !paths.iter().any(names) {
                 note(format!("{name} is told to store {missing}: {detail}"));
             }
         }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace, Scope};
+use etch::cluster::{CallError, Cluster, MAX_IN_FLIGHT, Pace, Scope};
 use etch::controller::{self, Pass, Passed};
 use etch::domain::crd::Crd;
 use etch::domain::plan::{HiddenFields, Ownership, Terms};
@@ -25,7 +25,7 @@ use etch::report;
 use self::choose::Chosen;
 use self::plan::Plans;
 use self::progress::Line;
-use super::etcd::on_its_record;
+use super::etcd::{evidence, report_on};
 use super::sample::LimitArg;
 use super::signals::Signals;
 use super::{failure, scope, serves_its_objects};
@@ -114,6 +114,8 @@ struct CrdPass {
     plans: Plans,
     /// What policies say against it.
     warnings: Vec<String>,
+    /// Why nothing on the CRD tells later commands what was proved.
+    unrecorded: Option<String>,
     /// The object behind which it began.
     after: Option<String>,
     error: Option<String>,
@@ -154,6 +156,9 @@ impl Persist {
                 crd_pass.error = Some(format!("{error:#}"));
             }
             let is_ended = crd_pass.is_ended;
+            if let Some(unrecorded) = &crd_pass.unrecorded {
+                writeln!(io::stderr(), "note: {name}: {}", report::plain(unrecorded))?;
+            }
             all.push(crd_pass);
             if is_ended {
                 break;
@@ -220,7 +225,8 @@ impl Persist {
         if let Ok(Some(missing)) = work.cluster.missing_in(&crd.resource(), &work.scope, verbs).await {
             bail!("a permission is missing {}: {missing}", scope::in_words(&work.scope));
         }
-        let record = on_its_record(work.cluster, &crd).await;
+        let report = report_on(work.cluster, &crd).await;
+        let record = evidence(work.cluster, &document, &crd, report.as_ref(), &work.scope).await?;
         if self.dry_run {
             (crd_pass.passed, crd_pass.plans) =
                 self.plan(work, &crd, &record, crd_pass.after.as_ref()).await?;
@@ -231,6 +237,8 @@ impl Persist {
             let line = line.clone();
             move |progress| line.lock().unwrap_or_else(PoisonError::into_inner).show(progress)
         };
+        // An operator that writes keeps its own, and goes on with it.
+        let is_on_record = record.through.is_some() && !record.servers_lag;
         let pass = Pass {
             crd: &crd,
             scope: &work.scope,
@@ -248,6 +256,12 @@ impl Persist {
         let reached = line.lock().unwrap_or_else(PoisonError::into_inner).end();
         match ended {
             Some(Ok(passed)) => {
+                let proved = passed.proved.as_ref().filter(|_| !is_on_record);
+                if let Some(proved) = proved
+                    && let Err(error) = work.cluster.set_persisted(crd.name(), crd.uid(), Some(proved)).await
+                {
+                    crd_pass.unrecorded = Some(unrecorded(&error));
+                }
                 crd_pass.passed = passed;
                 Ok(())
             }
@@ -283,6 +297,18 @@ impl Persist {
             },
         }
     }
+}
+
+/// Why a pass leaves no record, and what comes of that.
+fn unrecorded(error: &CallError) -> String {
+    let why = match error.code() {
+        Some(403) => "you may not patch the CRD".to_owned(),
+        _ => error.to_string(),
+    };
+    format!(
+        "not recorded, because {why}: for some minutes after a change of the schema, other commands cannot know that these objects store \
+         their defaults"
+    )
 }
 
 impl CrdPass {

@@ -234,6 +234,7 @@ impl CrdPass {
             document["unknown"] = counts.unknown.into();
             document["dropped"] = self.passed.dropped.iter().map(|field| json!(field)).collect();
             document["verified"] = self.passed.verified.into();
+            document["recorded"] = (self.passed.proved.is_some() && self.unrecorded.is_none()).into();
             document["problems"] = self.passed.problems.iter().map(|problem| json!(problem)).collect();
         }
         if !self.warnings.is_empty() {

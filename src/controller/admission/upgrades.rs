@@ -17,8 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::api::{DefaultsReportStatus, Settings};
 use crate::cluster::{CallError, Cluster, Scan, Scope};
 use crate::controller::policy_lookup::{GoverningPolicy, PolicyLookup};
-use crate::controller::prediction::{record_from_report, upgrade_under_policy};
-use crate::domain::audit::{Evidence, schema_time};
+use crate::controller::prediction::{record_of, upgrade_under_policy};
 use crate::domain::crd::{Crd, Version};
 use crate::domain::impact::Upgrade;
 use crate::domain::json::{Json, copy, same};
@@ -46,7 +45,8 @@ struct Crds {
     old: Crd,
     new: Crd,
     violations: NewViolations,
-    evidence: Evidence,
+    /// The stored CRD, as the request has it.
+    document: Json,
 }
 
 /// How far a check has come.
@@ -175,8 +175,7 @@ fn read(update: &Update) -> Result<Crds, &'static str> {
     if before.versions().iter().chain(after.versions()).any(is_deep) {
         return Err("the schema is nested too deep");
     }
-    let evidence = Evidence { schema_time: schema_time(old), ..Evidence::default() };
-    Ok(Crds { old: before, new: after, violations, evidence })
+    Ok(Crds { old: before, new: after, violations, document: Json::from(copy(old)) })
 }
 
 /// Passes the objects on, page by page.
@@ -203,17 +202,18 @@ fn evaluate(
     progress: &Mutex<Progress>,
     stop: &Stop,
 ) {
-    let Crds { old, new, evidence, .. } = crds;
-    let evidence = Evidence { record: record_from_report(report, old), ..evidence.clone() };
+    let Crds { old, new, document, .. } = crds;
+    let mut record = record_of(report, document, old);
     let upgrade = upgrade_under_policy(Upgrade::new(old, new), old, new, Some(settings), report);
     while let Some(page) = pages.blocking_recv() {
         for object in page {
             if stop.0.load(Ordering::Relaxed) {
                 return;
             }
-            let effect = match evidence.proves(&object, old) {
-                true => upgrade.proved(&object),
-                false => upgrade.object(&object),
+            record.clock.hear(&object);
+            let effect = match record.covers(&object, old) {
+                Some(_) => upgrade.proved(&object),
+                None => upgrade.object(&object),
             };
             lock(progress).builder.add(&object, old, effect);
         }

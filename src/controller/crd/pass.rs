@@ -169,7 +169,10 @@ impl CrdTask {
         }
         let covered = checkpoint.record.through;
         // A pass that goes on from a record asks about what was written since when it is time, and not twice.
-        checkpoint.record.servers_lag = may_lag && (verifies || covered.is_none());
+        checkpoint.record.servers_lag = match self.writes() {
+            true => may_lag && (verifies || covered.is_none()),
+            false => checkpoint.record.servers_lag || open.state.verify_at().is_some(),
+        };
         let keeps_record = may_lag && !verifies && covered.is_some() && !checkpoint.record.versions_disagree;
         let swept = self.sweep_and_verify(open, checkpoint, quiet, times).await?;
         let Verified { last, checkpoint: mut verified, through, requests: asked, is_verified: _ } = swept;
@@ -188,7 +191,7 @@ impl CrdTask {
         let unchanged =
             report.filter(is_current).filter(|report| !verifies && asked == 0 && is_same(&now_known, report));
         let finished_through = if unchanged.is_some() || keeps_record { covered } else { through };
-        verified.record.servers_lag = false;
+        verified.record.servers_lag &= !self.writes();
         if let Some(through) = finished_through {
             verified.record.through = verified.record.through.map(|_| through);
         }
@@ -262,11 +265,14 @@ impl CrdTask {
             None => checkpoint.record.clone(),
             Some(_) => Record { through: None, ..checkpoint.record.clone() },
         };
+        let Counts { due, unproved, held, rejected, unknown, .. } = first.tally.counts();
+        // What all objects were known to store at the beginning of the list.
+        let is_known = due + unproved + held + rejected + unknown == 0 && record.through.is_some();
         Ok(Verified {
             requests: first.requests,
+            through: first.through.filter(|_| is_known),
             last: first,
             checkpoint: Checkpoint { record, ..Checkpoint::default() },
-            through: None,
             is_verified: false,
         })
     }

@@ -25,6 +25,7 @@ use crate::controller::state::rejected::Rejected;
 use crate::controller::status::message;
 use crate::domain::condition::{CrdStatus, Reason};
 use crate::domain::crd::names_refused;
+use crate::domain::plan::record_on;
 use crate::domain::rbac::Verb;
 
 /// The same where none is missing: what is taken away later is noticed by [`Permissions`] as long as anything goes on.
@@ -106,7 +107,10 @@ impl CrdTask {
             return Ok(self.handle_error(&lost.into()).await);
         }
         let recorded = report.as_ref().filter(|_| !self.is_restored);
-        let checkpoint = self.checkpoint.take().or_else(|| Checkpoint::from_report(recorded?, &self.crd));
+        let mut checkpoint = self.checkpoint.take().or_else(|| Checkpoint::from_report(recorded?, &self.crd));
+        if checkpoint.is_none() && !self.writes() && !self.is_restored && has_defaults {
+            checkpoint = self.recorded_on_crd().await;
+        }
         // Where no default is left and none is followed, nothing is written: what is only counted need not settle.
         let may_write = has_defaults || !self.settings.follow.is_empty();
         if checkpoint.is_none()
@@ -123,6 +127,14 @@ impl CrdTask {
             self.status_writer.set_conditions(crd_status).await;
         }
         Ok(Next::Run(open))
+    }
+
+    /// What the CRD itself carries of an earlier pass, for whoever only counts: what writes proves everything again.
+    async fn recorded_on_crd(&self) -> Option<Checkpoint> {
+        let document = self.cluster.crd(self.crd.name()).await.ok().flatten()?;
+        let is_this = document["metadata"]["uid"] == self.crd.uid();
+        let record = record_on(&document, &self.crd).filter(|_| is_this)?;
+        Some(Checkpoint { record, ..Checkpoint::default() })
     }
 
     /// Makes a pass over the objects and then watches them, until something ends it; returns what to do next.

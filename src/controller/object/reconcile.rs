@@ -103,8 +103,8 @@ pub enum StopReason {
     CrdChanged,
     /// A write has dropped fields that the object showed.
     #[error(
-        "a write to {object} made the API server drop the fields {paths}, which its schema no longer has; Etch writes nothing more \
-         before it has read the CRD again"
+        "the answer to a write of {object} lacks the fields {paths}: the API server's schema no longer has them, or admission removed \
+         them; Etch writes nothing more before it has read the CRD again"
     )]
     FieldsDropped {
         /// Which object.
@@ -124,7 +124,9 @@ impl StopReason {
                 )
             }
             Self::FieldsDropped { paths, .. } => {
-                format!("a write made the API server drop the fields {paths}, which its schema no longer has")
+                format!(
+                    "the answer to a write lacks the fields {paths}: the API server's schema no longer has them, or admission removed them"
+                )
             }
             other => other.to_string(),
         }

@@ -1,8 +1,6 @@
 //! What the bytes in etcd prove of an object: nothing is left open.
 //! It must not look at owners: who wrote a value does not matter once it is there.
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 
 use super::{Missing, State};
@@ -60,12 +58,15 @@ pub fn by_bytes(stored: &Json, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact
         crd.compiled().gaps(stored, &mut |at: &Trail<'_>, _: &Value| add(at.to_path()));
         // An object is read with the defaults of the version that its bytes are in, too (fact R2).
         if let Some(own) = decoder.compiled(version).filter(|_| version != crd.storage().name) {
-            let mut shown = HashSet::new();
+            let mut shown = Vec::new();
             own.filled(&object, &mut |at: &Trail<'_>, _: &Value| {
-                shown.insert(at.to_path());
+                shown.push(at.to_path());
             });
             own.gaps(stored, &mut |at: &Trail<'_>, _: &Value| {
-                Some(at.to_path()).filter(|path| shown.contains(path)).into_iter().for_each(&mut add);
+                let path = at.to_path();
+                if shown.iter().any(|shown: &Path| shown.contains(&path)) {
+                    add(path);
+                }
             });
         }
     } else if let Some(compiled) = decoder.compiled(version) {

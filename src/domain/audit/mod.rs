@@ -17,7 +17,7 @@ pub use exact::{Exact, Unreadable, by_bytes};
 pub use explain::{DefaultExplanation, Rules, explain};
 pub use places::places;
 pub use totals::Totals;
-pub use view::{Evidence, by_view, schema_time};
+pub use view::by_view;
 
 /// What is known of one default, or of all defaults of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,7 +7,7 @@ use crate::domain::crd::Crd;
 use crate::domain::decode::Decoder;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::plan::{Change, HiddenFields, OldDefault, Ownership, Record, Skip, Terms, changes};
+use crate::domain::plan::{Change, Clock, HiddenFields, OldDefault, Ownership, Record, Skip, Terms, changes};
 
 const CHANGED: &str = "2026-01-01T12:00:00Z";
 
@@ -56,8 +56,9 @@ fn object(spec: Value, fields: Value, written: &str) -> Object {
     .into()
 }
 
-fn evidence() -> Evidence {
-    Evidence { schema_time: CHANGED.parse().ok(), ..Evidence::default() }
+/// Nothing is on record but when the schema changed.
+fn record() -> Record {
+    Record { clock: Clock::of(&document(&[])), ..Record::default() }
 }
 
 fn told(missing: &[Missing]) -> Vec<String> {
@@ -67,12 +68,10 @@ fn told(missing: &[Missing]) -> Vec<String> {
 #[test]
 fn an_owner_is_no_proof_unless_owners_are_trusted() {
     let owned = object(json!({ "a": 1 }), json!({ "f:a": {} }), "2025-12-01T00:00:00Z");
-    let mut evidence = evidence();
-    assert_eq!(told(&by_view(&owned, &one_version(), &evidence)), [".spec.a possible"]);
-    evidence.trust_owners = true;
-    assert_eq!(told(&by_view(&owned, &one_version(), &evidence)), [""; 0]);
+    assert_eq!(told(&by_view(&owned, &one_version(), &record(), false)), [".spec.a possible"]);
+    assert_eq!(told(&by_view(&owned, &one_version(), &record(), true)), [""; 0]);
     let other = object(json!({ "a": 1 }), json!({ "f:b": {} }), "2025-12-01T00:00:00Z");
-    assert_eq!(told(&by_view(&other, &one_version(), &evidence)), [".spec.a possible"]);
+    assert_eq!(told(&by_view(&other, &one_version(), &record(), true)), [".spec.a possible"]);
 }
 
 #[test]
@@ -83,11 +82,11 @@ fn a_write_after_the_schema_was_served_everywhere_is_proof() {
         ("2026-01-01T12:11:01Z", "[]"),
     ] {
         let object = object(json!({ "a": 1 }), json!({}), written);
-        let found = by_view(&object, &one_version(), &evidence());
+        let found = by_view(&object, &one_version(), &record(), false);
         assert_eq!(format!("{:?}", told(&found)), expected, "{written}");
     }
     let late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z");
-    assert_eq!(told(&by_view(&late, &one_version(), &Evidence::default())), [".spec.a possible"]);
+    assert_eq!(told(&by_view(&late, &one_version(), &Record::default(), false)), [".spec.a possible"]);
 }
 
 #[test]
@@ -95,22 +94,22 @@ fn a_write_proves_nothing_where_versions_disagree() {
     let (plain, color) = (spec(json!({ "a": {} })), spec(json!({ "a": { "default": 1 } })));
     let crd = Crd::read(&document(&[("v1beta1", false, plain), ("v1", true, color)])).expect("a CRD");
     let late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z");
-    assert_eq!(told(&by_view(&late, &crd, &evidence())), [".spec.a possible"]);
+    assert_eq!(told(&by_view(&late, &crd, &record(), false)), [".spec.a possible"]);
     let gap = object(json!({}), json!({}), "2026-02-01T00:00:00Z");
-    assert_eq!(told(&by_view(&gap, &crd, &evidence())), [".spec.a gap"]);
+    assert_eq!(told(&by_view(&gap, &crd, &record(), false)), [".spec.a gap"]);
 }
 
 #[test]
 fn what_is_on_record_is_proved() {
-    let record = Record { through: Some(7), ..Record::default() };
+    let record = Record { through: Some(7), ..record() };
     let old = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z");
-    let found = by_view(&old, &one_version(), &Evidence { record, ..evidence() });
+    let found = by_view(&old, &one_version(), &record, false);
     assert_eq!(told(&found), [""; 0]);
 }
 
 #[test]
 fn nothing_on_record_covers_what_was_skipped() {
-    let record = Record { through: Some(7), ..Record::default() };
+    let record = Record { through: Some(7), ..record() };
     let skipped = [
         ("annotations", json!({ "etch-operator.io/ignore": "true" })),
         ("deletionTimestamp", json!("2025-12-02T00:00:00Z")),
@@ -120,14 +119,14 @@ fn nothing_on_record_covers_what_was_skipped() {
             let mut document = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z").json().clone();
             document["metadata"][field] = value.clone();
             let record = Record { through: Some(through), ..record.clone() };
-            let found = by_view(&document.into(), &one_version(), &Evidence { record, ..evidence() });
+            let found = by_view(&document.into(), &one_version(), &record, false);
             assert_eq!(told(&found), [".spec.a possible"], "{field}, through {through}");
         }
     }
     // The pass was before the annotation was taken away, and every write after it stores what its writer sees.
     let freed = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z");
     let record = Record { through: Some(5), ..record };
-    assert_eq!(told(&by_view(&freed, &one_version(), &Evidence { record, ..evidence() })), [""; 0]);
+    assert_eq!(told(&by_view(&freed, &one_version(), &record, false)), [""; 0]);
 }
 
 #[test]
@@ -138,12 +137,11 @@ fn a_write_proves_nothing_where_an_owner_speaks_at_a_version_without_the_default
     let crd = Crd::read(&document).expect("a CRD");
     let mut late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z").json().clone();
     late["metadata"]["managedFields"][0]["apiVersion"] = json!("example.com/v1beta1");
-    let record = Record { through: Some(5), ..Record::default() };
-    let evidence = Evidence { record, ..evidence() };
-    assert_eq!(told(&by_view(&late.clone().into(), &crd, &evidence)), [".spec.a possible"], "W6");
+    let record = Record { through: Some(5), ..record() };
+    assert_eq!(told(&by_view(&late.clone().into(), &crd, &record, false)), [".spec.a possible"], "W6");
     document["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = plain;
     let crd = Crd::read(&document).expect("a CRD");
-    assert_eq!(told(&by_view(&late.into(), &crd, &evidence)), [""; 0], "both versions know the field");
+    assert_eq!(told(&by_view(&late.into(), &crd, &record, false)), [""; 0], "both versions know the field");
 }
 
 #[test]
@@ -164,8 +162,8 @@ fn what_is_skipped_is_explained() {
     let mut document = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z").json().clone();
     document["metadata"]["annotations"] = json!({ "etch-operator.io/ignore": "true" });
     let object = Object::from(document);
-    let record = Record { through: Some(7), ..Record::default() };
-    let missing = by_view(&object, &crd, &Evidence { record, ..evidence() });
+    let record = Record { through: Some(7), ..record() };
+    let missing = by_view(&object, &crd, &record, false);
     let reason = "the API does not show whether etcd holds it; Etch skips the object: it has the annotation \
                   etch-operator.io/ignore";
     assert_eq!(
@@ -256,18 +254,6 @@ fn an_old_default_is_explained_where_it_follows_and_where_it_stays() {
         "{}",
         said(&object, &gone, None)
     );
-}
-
-#[test]
-fn the_time_of_a_schema_is_that_of_the_last_change_of_the_spec() {
-    let crd = document(&[("v1", true, spec(json!({})))]);
-    assert_eq!(schema_time(&crd), CHANGED.parse().ok());
-    let mut silent = crd.clone();
-    silent["metadata"]["managedFields"] = json!([]);
-    assert_eq!(schema_time(&silent), None, "who says nothing proves nothing");
-    let mut timeless = crd;
-    timeless["metadata"]["managedFields"][0]["time"] = json!(null);
-    assert_eq!(schema_time(&timeless), None);
 }
 
 #[test]

@@ -79,9 +79,13 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
 }
 
 /// Whether an object that no default is missing in is to be written all the same: stored at an old version, it is read with
-/// that version's defaults (fact R2), and nothing is proved until it is stored at the storage version.
+/// that version's defaults (fact R2), and nothing is proved until it is stored at the storage version. A storage version without defaults
+/// has nothing to prove.
 fn may_be_stored_elsewhere(crd: &Crd, record: &Record) -> bool {
-    crd.stored_elsewhere() && record.through.is_none() && !record.trust_claims
+    crd.compiled().has_defaults()
+        && crd.stored_elsewhere()
+        && record.through.is_none()
+        && !record.trust_claims
 }
 
 /// A write of the owners, where an apply of `refused` could not be carried out in their terms, or after one that was.

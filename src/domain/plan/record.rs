@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::places::{filled, skip};
-use super::{Exceptions, Proof, rewrite};
+use super::{Clock, Exceptions, Proof, rewrite};
 use crate::domain::crd::{Crd, STATUS};
 use crate::domain::object::Object;
 use crate::domain::ownership::{Owner, owners};
@@ -26,6 +26,8 @@ pub struct Record {
     pub servers_lag: bool,
     /// Whether an owner's claim counts as proof that a value is stored: for an audit, which must not ask by writing.
     pub trust_claims: bool,
+    /// Tells which objects were written since every API server serves the schema; it tells of none where it is not asked.
+    pub clock: Clock,
     /// What a write of Etch's is known to have left objects without.
     pub cleared: Arc<Cleared>,
 }
@@ -46,6 +48,14 @@ pub enum Coverage {
 }
 
 impl Coverage {
+    /// What either of two proofs covers.
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Nothing | Self::AllButStatus(_), Self::All(_)) | (Self::Nothing, _) => other,
+            _ => self,
+        }
+    }
+
     /// What proves that the default at this place of the object is stored; none where nothing does.
     pub fn of_place(self, place: &Path) -> Option<Proof> {
         match self {
@@ -104,6 +114,14 @@ impl Record {
     /// stores the defaults that its writer sees, save perhaps where an owner's version has none of them (fact W6). Of an exception it
     /// proves none either: what the object lacked when the pass met it, a later write may lack as well (fact W25).
     pub fn coverage(&self, object: &Object, crd: &Crd) -> Coverage {
+        match self.of_pass(object, crd) {
+            Coverage::All(proof) => Coverage::All(proof),
+            other => other.or(self.of_last_write(object, crd)),
+        }
+    }
+
+    /// Which defaults the last pass and what happened since prove to be stored.
+    fn of_pass(&self, object: &Object, crd: &Crd) -> Coverage {
         let Some(through) = self.through else { return Coverage::Nothing };
         let Some(revision) = object.revision().filter(|_| skip(object).is_none()) else {
             return Coverage::Nothing;
@@ -117,6 +135,16 @@ impl Record {
         match self.versions_disagree || self.servers_lag {
             true => Coverage::Nothing,
             false => last_write_stores(object, crd, self.creates_drop_status),
+        }
+    }
+
+    /// Which defaults are stored because somebody has written the object since every API server serves the schema.
+    fn of_last_write(&self, object: &Object, crd: &Crd) -> Coverage {
+        // The last write may be the one that moved the bytes to the storage version.
+        let was_at_storage = !crd.has_version_that_may_drop_defaults() || self.clock.is_created_since(object);
+        match self.clock.is_since(object) && was_at_storage && !crd.versions_disagree() {
+            true => last_write_stores(object, crd, crd.creates_drop_status()),
+            false => Coverage::Nothing,
         }
     }
 }
