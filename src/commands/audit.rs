@@ -36,8 +36,8 @@ use crate::commands::outcome::Outcome;
 /// Show which defaults etcd holds, and which the API server only fills in
 ///
 /// A phantom default is one that the API server fills in on each read and etcd does not hold. The API shows stored and phantom
-/// defaults in the same way: a default counts as stored only if somebody wrote the object after the CRD last changed, and as
-/// possible otherwise. With access to etcd or to a snapshot of it, every answer is exact.
+/// defaults in the same way: a default counts as stored only if something proves it, such as a pass of Etch or a write after the CRD last
+/// changed, and as unknown otherwise. With access to etcd or to a snapshot of it, every answer is exact.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch audit

@@ -227,7 +227,7 @@ impl Impact {
             Output::Json => report::write_json(out, &print::document(&all, &scope))?,
             Output::Yaml => report::write_yaml(out, &print::document(&all, &scope))?,
         }
-        let counts = all.iter().flat_map(CrdImpact::kinds).any(|kind| self.fail_on.counts(*kind));
+        let counts = all.iter().flat_map(CrdImpact::kinds).any(|kind| self.fail_on.counts(kind));
         Ok(if counts { Outcome::Findings } else { Outcome::Clean })
     }
 

@@ -31,7 +31,7 @@ const REFUSED: [&str; 2] = [
      2 of 3 objects are known to store their defaults; 1 rejected",
 ];
 const DONE: &str = "1x Normal AllPersisted CustomResourceDefinition/things.example.com: \
-                    3 of 3 objects store their defaults";
+                    all 3 objects store their defaults";
 
 #[tokio::test(start_paused = true)]
 async fn an_end_and_a_refusal_are_told_once_although_it_is_tried_for_a_day() {
@@ -74,7 +74,7 @@ async fn a_server_that_takes_no_events_stops_nothing() {
         let world = World::with(&["a", "b", "c"]);
         world.fails(move |request| is_event(request).then(fault));
         let log = world.operate(10 * MINUTE).await;
-        assert_eq!(world.persisted(), "True AllPersisted: 3 of 3 objects store their defaults");
+        assert_eq!(world.persisted(), "True AllPersisted: all 3 objects store their defaults");
         let said = log.of(|request| request.path.ends_with("things.example.com/status"));
         assert!(said.iter().all(|request| request.at - log.all()[0].at < MINUTE), "{said:?}");
         assert_eq!(log.count(is_event), 1, "an event is not worth a second try");

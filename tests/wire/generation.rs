@@ -64,7 +64,7 @@ async fn the_generation_is_asked_for_once_a_second_while_objects_are_written_and
     let (cluster, log) = world.serve();
     let operator = tokio::spawn(operate(cluster, 10 * MINUTE));
     tokio::time::sleep(9 * MINUTE).await;
-    assert!(world.persisted().starts_with("True AllPersisted: 100 of 100"), "{}", world.persisted());
+    assert!(world.persisted().starts_with("True AllPersisted: all 100"), "{}", world.persisted());
     let writes = log.of(is_write);
     let writing = writes[writes.len() - 1].at - writes[0].at;
     let is_meanwhile = |asked: &Request| asked.at > writes[0].at && asked.at < writes[99].at;
@@ -125,6 +125,6 @@ async fn what_a_server_with_the_new_schema_showed_and_wrote_is_named_too() {
 async fn a_field_that_owners_name_and_nobody_has_is_not_said_to_be_dropped() {
     let world = slow(50, 10, json!({}));
     world.operate(5 * MINUTE).await;
-    assert!(world.persisted().starts_with("True AllPersisted: 50 of 50"), "{}", world.persisted());
+    assert!(world.persisted().starts_with("True AllPersisted: all 50"), "{}", world.persisted());
     assert_eq!(dropped(&world), json!([]));
 }

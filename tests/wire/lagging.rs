@@ -22,7 +22,7 @@ async fn what_a_lagging_server_stores_after_the_pass_is_found_without_a_restart(
     let (cluster, log) = world.serve();
     let operator = tokio::spawn(operate(cluster, 2 * HOUR));
     tokio::time::sleep(MINUTE).await;
-    assert_eq!(world.persisted(), "True AllPersisted: 2 of 2 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
     // Both are read with the default, whatever etcd holds.
     world.put(THINGS, thing("created"));
     world.put(THINGS, thing("a"));
@@ -31,7 +31,7 @@ async fn what_a_lagging_server_stores_after_the_pass_is_found_without_a_restart(
     let before = log.count(is_write);
     tokio::time::sleep(20 * MINUTE).await;
     assert!(world.is_persisted("created") && world.is_persisted("a"), "{}", world.persisted());
-    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 4 objects store their defaults");
     let asked = log.count(is_write) - before;
     assert!(asked <= 5, "{asked} requests for two objects to be written, and one to be asked about");
     // Once.

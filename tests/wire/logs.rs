@@ -177,7 +177,7 @@ async fn a_pass_over_many_objects_is_a_few_lines_of_the_log() {
     let world = World::with(&names.iter().map(String::as_str).collect::<Vec<_>>());
     set_policy(&world, 2, json!({ "maxWritesPerSecond": 3 }));
     let log = info_log(&world).await;
-    assert!(world.persisted().starts_with("True AllPersisted: 300 of 300"), "{}", world.persisted());
+    assert!(world.persisted().starts_with("True AllPersisted: all 300"), "{}", world.persisted());
     assert!(!log.contains("ns/o"), "{log}");
     let under_way = log.matches("pass under way").count();
     assert!((2..=5).contains(&under_way) && log.contains("pass ended"), "{log}");

@@ -26,7 +26,7 @@ async fn a_healthy_cluster_is_written_once_and_then_left_in_peace() {
     let world = World::with(&["a", "b", "c"]);
     let log = world.operate(HOUR).await;
     assert!(["a", "b", "c"].iter().all(|name| world.is_persisted(name)));
-    assert_eq!(world.persisted(), "True AllPersisted: 3 of 3 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 3 objects store their defaults");
     assert_eq!(log.count(is_write), 3);
     let begun = log.all()[0].at;
     let is_late = |request: &Request| request.at > begun + MINUTE && !request.is_watch();
@@ -111,7 +111,7 @@ async fn one_refused_object_stops_only_itself_and_is_tried_ever_more_seldom() {
     world.heals();
     world.operate(HOUR).await;
     assert!(world.is_persisted("bad"));
-    assert_eq!(world.persisted(), "True AllPersisted: 3 of 3 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 3 objects store their defaults");
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,7 +195,7 @@ async fn conditions_that_somebody_takes_away_are_said_again_although_much_goes_o
         world.put(THINGS, busy);
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    assert_eq!(world.persisted(), "True AllPersisted: 2 of 2 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
     operator.await.expect("it ends by itself");
     let said =
         log.count(|request| request.path.ends_with("customresourcedefinitions/things.example.com/status"));
@@ -306,7 +306,7 @@ async fn a_retry_that_cannot_be_made_is_no_success() {
     world.heals();
     operator.await.expect("it ends by itself");
     assert!(world.is_persisted("bad"));
-    assert_eq!(world.persisted(), "True AllPersisted: 2 of 2 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
 }
 
 #[tokio::test(start_paused = true)]
@@ -315,7 +315,7 @@ async fn a_change_that_could_not_be_seen_to_is_not_forgotten() {
     let (cluster, log) = world.serve();
     let operator = tokio::spawn(super::world::operate(cluster, HOUR));
     tokio::time::sleep(MINUTE).await;
-    assert_eq!(world.persisted(), "True AllPersisted: 2 of 2 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
     world.fails(|request| is_write(request).then(unavailable));
     // Its default is not even shown, as through a server that does not know the schema yet.
     world.put_unfilled(THINGS, "late");
@@ -551,7 +551,7 @@ async fn what_happened_before_a_watch_expired_is_found() {
         assert!(log.count(|request| request.is_list() && is_about_objects(request)) > lists);
         let said = world.persisted();
         assert!(
-            said == "True AllPersisted: 3 of 3 objects store their defaults"
+            said == "True AllPersisted: all 3 objects store their defaults"
                 || said == "True AllPersisted: 1 of 1 object stores its defaults",
             "{said}"
         );

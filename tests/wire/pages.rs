@@ -61,7 +61,7 @@ async fn the_next_page_comes_while_the_writes_of_one_are_under_way() {
     let world = in_two_pages();
     let log = world.operate(120 * SECOND).await;
     assert!(waited(&log) < 5 * SECOND, "{:?}", waited(&log));
-    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 4 objects store their defaults");
     assert_eq!(log.count(is_write), 4);
 }
 
@@ -82,7 +82,7 @@ async fn what_verifies_a_pass_asks_for_metadata_alone() {
     let world = in_two_pages();
     let log = world.operate(120 * SECOND).await;
     assert_eq!(pages(&log), ["first", "second", "first, metadata", "second, metadata"]);
-    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 4 objects store their defaults");
 }
 
 /// What was proved of it is not true of what somebody else has written since.
@@ -99,7 +99,7 @@ async fn a_page_with_an_object_that_was_written_meanwhile_is_read_whole() {
     let [first, second] = ["first, metadata", "second, metadata"];
     assert_eq!(pages(&log), ["first", "second", first, "first", second, first, second]);
     assert!(world.is_persisted("b"));
-    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 4 objects store their defaults");
     assert_eq!(log.count(is_write), 5);
 }
 
@@ -116,7 +116,7 @@ async fn a_page_that_is_on_its_way_when_a_pause_begins_is_left() {
     assert!(!world.is_persisted("c") && !world.is_persisted("d"), "{}", world.persisted());
     set_policy(&world, 3, json!({}));
     tokio::time::sleep(120 * SECOND).await;
-    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 4 objects store their defaults");
     assert_eq!(log.count(is_write), 4);
     operator.abort();
 }
@@ -143,5 +143,5 @@ async fn of_a_page_that_turns_out_large_the_rest_is_not_read() {
     let asked = log.of(|request| is_list(request) && !request.is_for_metadata());
     let limits: Vec<_> = asked.iter().take(4).map(|request| request.asked("limit")).collect();
     assert_eq!(limits, ["25", "5", "1", "1"]);
-    assert_eq!(world.persisted(), "True AllPersisted: 6 of 6 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 6 objects store their defaults");
 }

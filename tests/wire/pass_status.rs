@@ -66,7 +66,7 @@ async fn an_object_that_could_not_be_asked_about_is_not_taken_for_stored_and_the
     for name in ["a", "b", "c"] {
         assert_eq!(log.count(|request| is_write(request) && is_of(name)(request)), 1, "{name}");
     }
-    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 4 objects store their defaults");
     let counts = &status(&world)["counts"];
     assert_eq!((&counts["written"], &counts["unknown"]), (&json!(4), &json!(0)), "{counts}");
     assert_eq!(status(&world)["defaults"][0]["objects"], 4);
@@ -85,7 +85,7 @@ async fn a_write_that_only_its_repeat_proves_is_counted_as_written() {
         Some(Answer::json(answer))
     });
     super::world::operate(cluster, 10 * MINUTE).await;
-    assert_eq!(world.persisted(), "True AllPersisted: 2 of 2 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
     let counts = &status(&world)["counts"];
     assert_eq!((&counts["written"], &counts["alreadyStored"]), (&json!(2), &json!(0)), "{counts}");
 }
@@ -149,7 +149,7 @@ async fn an_audit_writes_nothing_and_counts_what_persisting_then_writes() {
 
     set_policy(&world, 3, json!({}));
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 4 objects store their defaults");
     let counts = &status(&world)["counts"];
     assert_eq!(
         (&counts["written"], &counts["alreadyStored"], &counts["due"]),
@@ -204,7 +204,7 @@ async fn a_default_that_is_taken_back_before_it_has_settled_leaves_nothing_behin
 
     set_default(&world, 3, Some(1));
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert!(world.persisted().starts_with("True AllPersisted: 2 of 2"), "{}", world.persisted());
+    assert!(world.persisted().starts_with("True AllPersisted: all 2"), "{}", world.persisted());
     assert_eq!(log.count(is_write), written, "and nothing was written meanwhile");
     assert!(status(&world)["settlesAt"].is_null());
     operator.abort();
@@ -306,12 +306,12 @@ async fn totals_that_change_without_other_news_are_told_within_five_minutes_and_
         world.put(THINGS, filled(&thing(name)));
     }
     tokio::time::sleep(5 * MINUTE).await;
-    assert_eq!(world.persisted(), "True AllPersisted: 4 of 4 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 4 objects store their defaults");
     assert_eq!(status(&world)["counts"]["objects"], 4);
     assert_eq!(log.count(told) - before, 2, "one report and one condition");
     world.remove(THINGS, "c");
     tokio::time::sleep(5 * MINUTE).await;
-    assert_eq!(world.persisted(), "True AllPersisted: 3 of 3 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 3 objects store their defaults");
     assert_eq!(status(&world)["counts"]["objects"], 3);
 
     // What comes and goes in the meantime leaves the totals as they were.
@@ -350,6 +350,6 @@ async fn what_another_schema_showed_in_the_middle_of_a_pass_is_not_taken_for_sto
     assert!(!world.is_persisted("a"), "it seemed to be stored: no default gave 5 that was known");
     world.loses(|_, _| None);
     world.operate(MINUTE).await;
-    assert_eq!(world.persisted(), "True AllPersisted: 2 of 2 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
     assert!(world.is_persisted("a") && world.is_persisted("b"));
 }

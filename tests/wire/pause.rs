@@ -74,7 +74,7 @@ async fn a_pause_is_told_and_costs_an_idle_cluster_nothing() {
     tokio::time::sleep(MINUTE).await;
     world.put(POLICIES, switch(false, 2));
     tokio::time::sleep(MINUTE).await;
-    assert!(world.persisted().starts_with("True AllPersisted: 2 of 2"), "{}", world.persisted());
+    assert!(world.persisted().starts_with("True AllPersisted: all 2"), "{}", world.persisted());
     assert_eq!(log.count(is_write), 2);
     assert!(metrics.text().contains("\netch_paused 0\n"), "{}", metrics.text());
     operator.abort();

@@ -163,7 +163,7 @@ async fn an_object_that_may_not_be_written_waits_alone() {
     assert!(lists <= 2, "{lists} lists");
     world.heals();
     operator.await.expect("it ends by itself");
-    assert_eq!(world.persisted(), "True AllPersisted: 3 of 3 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 3 objects store their defaults");
 }
 
 #[tokio::test(start_paused = true)]

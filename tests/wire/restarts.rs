@@ -119,7 +119,7 @@ async fn of_many_stored_objects_a_restart_asks_about_the_unanswered_one_only() {
     world.heals();
     let log = world.operate(MINUTE).await;
     assert_eq!(log.count(is_write), log.count(is_first));
-    assert!(world.persisted().starts_with("True AllPersisted: 300 of 300"), "{}", world.persisted());
+    assert!(world.persisted().starts_with("True AllPersisted: all 300"), "{}", world.persisted());
 }
 
 #[tokio::test(start_paused = true)]
@@ -134,7 +134,7 @@ async fn a_crash_in_the_middle_of_a_pass_repeats_only_what_was_in_flight() {
     let name = |request: &Request| request.path.rsplit('/').next().unwrap_or_default().to_owned();
     let repeated = log.count(|request| is_write(request) && stored.contains(&&name(request)));
     assert!(repeated <= 64, "{repeated} writes were repeated");
-    assert_eq!(world.persisted(), "True AllPersisted: 300 of 300 objects store their defaults");
+    assert_eq!(world.persisted(), "True AllPersisted: all 300 objects store their defaults");
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,7 +155,7 @@ async fn a_default_that_went_and_came_back_while_etch_was_down_is_not_taken_for_
     world.heals();
     world.operate(MINUTE).await;
     assert!(world.is_persisted("b"), "{}", world.persisted());
-    assert!(world.persisted().starts_with("True AllPersisted: 2 of 2"), "{}", world.persisted());
+    assert!(world.persisted().starts_with("True AllPersisted: all 2"), "{}", world.persisted());
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,6 +227,6 @@ async fn after_a_write_that_lost_owners_a_restart_costs_no_owners_of_another_obj
     world.loses(|_, _| None);
     set_default(&world, 2, Some(2));
     world.operate(5 * MINUTE).await;
-    assert!(world.persisted().starts_with("True AllPersisted: 5 of 5"), "{}", world.persisted());
+    assert!(world.persisted().starts_with("True AllPersisted: all 5"), "{}", world.persisted());
     assert!(world.report(CRD).expect("a report")["status"]["ownersLost"].is_null());
 }

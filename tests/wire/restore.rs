@@ -13,7 +13,7 @@ use super::world::{THINGS, World, is_write, operate, operate_with, options};
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const CRD: &str = "things.example.com";
-const STORED: &str = "True AllPersisted: 2 of 2 objects store their defaults";
+const STORED: &str = "True AllPersisted: all 2 objects store their defaults";
 
 /// Waits until both objects store their defaults; `True` is not said before.
 async fn is_mended(world: &World, at_most: Duration) {

@@ -49,7 +49,7 @@ async fn while_watches_fail_nothing_is_known_and_that_is_said() {
         assert_eq!(world.persisted(), said);
         world.heals();
         tokio::time::sleep(10 * MINUTE).await;
-        assert!(world.persisted().starts_with("True AllPersisted: 2 of 2"), "{}", world.persisted());
+        assert!(world.persisted().starts_with("True AllPersisted: all 2"), "{}", world.persisted());
         operator.await.expect("it ends by itself");
     }
 }
@@ -81,7 +81,7 @@ async fn what_happened_while_watches_failed_is_stored_before_the_condition_is_tr
     });
     world.heals();
     tokio::time::sleep(10 * MINUTE).await;
-    assert!(world.persisted().starts_with("True AllPersisted: 201 of 201"), "{}", world.persisted());
+    assert!(world.persisted().starts_with("True AllPersisted: all 201"), "{}", world.persisted());
     assert_eq!(early.load(Ordering::Relaxed), 0, "objects lack their default when the condition is true");
     operator.abort();
 }
@@ -123,7 +123,7 @@ async fn while_no_change_of_crds_or_policies_is_noticed_nothing_is_known_of_any_
         assert!(said.starts_with(&expected), "{said}");
         world.heals();
         tokio::time::sleep(2 * MINUTE).await;
-        assert!(world.persisted().starts_with("True AllPersisted: 2 of 2"), "{}", world.persisted());
+        assert!(world.persisted().starts_with("True AllPersisted: all 2"), "{}", world.persisted());
         operator.await.expect("it ends by itself");
     }
 }

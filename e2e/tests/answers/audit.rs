@@ -47,7 +47,7 @@ fn judge(told: &Value, truths: &BTreeMap<String, Truth>, exact: bool, note: &dyn
     expect("ignored", count(|truth| truth.ignored && !truth.terminating));
     expect("terminating", count(|truth| truth.terminating));
     expect("unreadable", 0);
-    if number(told, "objects") != sum(told, &["stored", "phantom", "possible", "unreadable"]) {
+    if number(told, "objects") != sum(told, &["stored", "phantom", "unknown", "unreadable"]) {
         note(format!("the sum is not that of its parts: {told}"));
     }
     if exact {
@@ -138,8 +138,8 @@ fn explained(plan: &Plan, truth: &Truth, printed: &Printed, exact: bool, note: &
         if !is_missing && matches!(state, "phantom" | "gap") {
             note(format!("{path} is called {state}, and is stored"));
         }
-        if exact && state == "possible" {
-            note(format!("{path} is called possible with access to etcd"));
+        if exact && state == "unknown" {
+            note(format!("{path} is called unknown with access to etcd"));
         }
     }
     for missing in &truth.missing {

@@ -15,7 +15,7 @@ use crate::random::Plan;
 use crate::stage::{GUARD, Stage, id};
 
 /// The numbers that the objects of a report come apart into.
-const PARTS: [&str; 8] =
+const PARTS: [&str; 9] =
     ["written", "alreadyStored", "due", "unproved", "held", "rejected", "ignored", "terminating", "unknown"];
 
 /// What is said of one CRD once its pass has ended.

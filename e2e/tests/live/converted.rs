@@ -55,7 +55,7 @@ async fn behind_a_webhook_every_answer_is_exact_as_well() -> Result<()> {
 fn told(output: &[u8]) -> Result<(Value, Value)> {
     let audit: Value = serde_json::from_slice(output).context("the audit")?;
     let crd = &audit["crds"][0];
-    let counts = ["objects", "stored", "phantom", "possible"].map(|state| &crd[state]);
+    let counts = ["objects", "stored", "phantom", "unknown"].map(|state| &crd[state]);
     let details = crd["details"].as_array().context("details")?.iter().map(|detail| {
         let defaults = detail["defaults"].as_array().into_iter().flatten();
         let missing = defaults.map(|default| json!([default["path"], default["state"]]));

@@ -53,7 +53,7 @@ async fn encrypted_values_are_named_and_etcd_is_read_over_tls() -> Result<()> {
     refused(&explained, &["encrypted"])?;
     let presumed = found(&etch(&kubeconfig, &["audit", VAULTS])?)?;
     let of = |state: &str| presumed["crds"][0][state].as_u64();
-    ensure!((of("possible"), of("unreadable")) == (Some(5), Some(0)), "{presumed:#}");
+    ensure!((of("unknown"), of("unreadable")) == (Some(5), Some(0)), "{presumed:#}");
 
     strangers_are_told_why(&kubeconfig, &control_plane)
 }
@@ -96,7 +96,7 @@ async fn set(cluster: &Cluster) -> Result<()> {
 }
 
 fn unreadable(audit: &Value) -> Result<()> {
-    let fields = ["crd", "objects", "stored", "phantom", "possible", "unreadable"];
+    let fields = ["crd", "objects", "stored", "phantom", "unknown", "unreadable"];
     let counts: Vec<Value> =
         [0, 1].iter().map(|index| json!(fields.map(|field| &audit["crds"][index][field]))).collect();
     ensure!(counts.contains(&json!([VAULTS, 5, 1, 1, 0, 3])), "{audit:#}");

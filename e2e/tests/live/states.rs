@@ -162,13 +162,13 @@ fn exact(audit: &Value) -> Result<()> {
             ensure!(told["state"] == state && told["unreadable"].is_null(), "{name}: {told:#}");
         }
         let counts = json!([objects, objects - phantoms, phantoms, 0, held, hidden, 0]);
-        let fields = ["objects", "stored", "phantom", "possible", "held", "hidden", "unreadable"];
+        let fields = ["objects", "stored", "phantom", "unknown", "held", "hidden", "unreadable"];
         ensure!(json!(fields.map(|field| &crd[field])) == counts, "{plural}: {crd:#}, not {counts}");
         let paths: BTreeMap<String, u64> = crd["paths"]
             .as_array()
             .context("paths")?
             .iter()
-            .map(|place| (text(&place["path"]), place["objects"].as_u64().unwrap_or_default()))
+            .map(|place| (text(&place["path"]), place["missing"].as_u64().unwrap_or_default()))
             .collect();
         ensure!(paths == places, "{plural}: {paths:?}, not {places:?}");
     }
@@ -199,7 +199,7 @@ async fn never_presumed(stage: &Stage, audit: &Value) -> Result<()> {
                 ensure!(is_told, "{name}: {lacks} is told to be stored");
             }
         }
-        let sum = ["stored", "phantom", "possible", "unreadable"]
+        let sum = ["stored", "phantom", "unknown", "unreadable"]
             .map(|state| crd[state].as_u64().unwrap_or_default());
         ensure!(crd["objects"] == sum.iter().sum::<u64>(), "{crd:#}");
     }

@@ -144,7 +144,7 @@ pub(crate) fn audited(
     if number(told, "objects") != i64::try_from(truths.len()).unwrap_or(-1) {
         note(format!("objects is {}, not {}", told["objects"], truths.len()));
     }
-    if number(told, "objects") != sum(told, &["stored", "phantom", "possible", "unreadable"]) {
+    if number(told, "objects") != sum(told, &["stored", "phantom", "unknown", "unreadable"]) {
         note(format!("the sum is not that of its parts: {told}"));
     }
     let details: BTreeMap<&str, &Value> = told["details"]
@@ -174,8 +174,8 @@ pub(crate) fn audited(
         if state == "phantom" && truth.is_stored() && is_known {
             note(format!("{name}{left} is called phantom, and is stored: {detail}"));
         }
-        if exact && state == "possible" && is_known {
-            note(format!("{name}{left} is called possible with access to etcd: {detail}"));
+        if exact && state == "unknown" && is_known {
+            note(format!("{name}{left} is called unknown with access to etcd: {detail}"));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! It must not read anything from a server or from etcd.
 
 use etch::controller::PendingChanges;
-use etch::domain::audit::{Exact, Missing, State, Totals, overall};
+use etch::domain::audit::{Exact, Lacking, Missing, State, Totals, overall};
 use etch::domain::crd::Crd;
 use etch::domain::object::{Identity, Object};
 use etch::domain::path::Path;
@@ -102,7 +102,7 @@ impl Audited {
             objects,
             stored,
             phantom,
-            possible,
+            unknown,
             unreadable,
             held,
             ignored,
@@ -118,7 +118,7 @@ impl Audited {
             "objects": objects,
             "stored": stored,
             "phantom": phantom,
-            "possible": possible,
+            "unknown": unknown,
             "held": held,
             "ignored": ignored,
             "terminating": terminating,
@@ -127,7 +127,9 @@ impl Audited {
             "unreadable": unreadable,
             "paths": paths
                 .iter()
-                .map(|(path, objects)| json!({ "path": path.to_string(), "objects": objects }))
+                .map(|(path, Lacking { missing, unknown })| {
+                    json!({ "path": path.to_string(), "missing": missing, "unknown": unknown })
+                })
                 .collect::<Vec<_>>(),
         });
         if self.keep_details {

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use etch::domain::audit::Totals;
+use etch::domain::audit::{Lacking, Totals};
 use etch::domain::path::Path;
 use etch::report::{Align, Cell, Style, Table, Tone, counted};
 
@@ -27,7 +27,7 @@ pub(super) fn table(
         right("OBJECTS"),
         right("STORED"),
         right("PHANTOM"),
-        right("POSSIBLE"),
+        right("UNKNOWN"),
         right("HELD"),
         right("IGNORED"),
         right("TERMINATING"),
@@ -41,7 +41,7 @@ pub(super) fn table(
             0 => Cell::new("0", Tone::Faint),
             number => Cell::new(number.to_string(), tone),
         };
-        let Totals { objects, stored, phantom, possible, unreadable, held, ignored, terminating, .. } =
+        let Totals { objects, stored, phantom, unknown, unreadable, held, ignored, terminating, .. } =
             audited.totals;
         table.row([
             audited.crd.as_str().into(),
@@ -49,7 +49,7 @@ pub(super) fn table(
             count(objects, Tone::Plain),
             count(stored, Tone::Good),
             count(phantom, Tone::Bad),
-            count(possible, Tone::Warning),
+            count(unknown, Tone::Warning),
             count(held, Tone::Warning),
             count(ignored, Tone::Warning),
             count(terminating, Tone::Warning),
@@ -58,10 +58,15 @@ pub(super) fn table(
         ]);
     }
     table.write(out, style)?;
-    let mut paths = Table::new([left("CRD"), left("DEFAULT"), right("MISSING IN")]);
+    let mut paths = Table::new([left("CRD"), left("DEFAULT"), right("MISSING"), right("UNKNOWN")]);
     for audited in all {
-        for (path, objects) in &audited.totals.paths {
-            paths.row([audited.crd.as_str().into(), path.to_string().into(), objects.to_string().into()]);
+        for (path, Lacking { missing, unknown }) in &audited.totals.paths {
+            paths.row([
+                audited.crd.as_str().into(),
+                path.to_string().into(),
+                missing.to_string().into(),
+                unknown.to_string().into(),
+            ]);
         }
     }
     if !paths.is_empty() {
@@ -72,6 +77,13 @@ pub(super) fn table(
         write_objects(out, style, all)?;
     }
     writeln!(out)?;
+    if all.iter().any(|audited| audited.totals.unknown > 0) {
+        writeln!(
+            out,
+            "Nothing shows what etcd holds of unknown objects. To know it, run `etch persist`, or give access to etcd (--etcd-endpoints) or a \
+             snapshot of it."
+        )?;
+    }
     let following: u64 = all.iter().map(|audited| audited.totals.following).sum();
     if following > 0 {
         let objects = counted(following, "object");

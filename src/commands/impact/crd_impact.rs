@@ -29,7 +29,10 @@ pub(super) struct CrdImpact {
     pub(super) in_cluster: bool,
     pub(super) tally: Tally,
     pub(super) details: Sample<Detail>,
+    /// The sorts of everything that happens to objects, or keeps them from being valid.
     kinds: BTreeSet<Kind>,
+    /// Whether of each object that was looked at it is known what happens to it.
+    is_exact: bool,
 }
 
 /// An object to which something happens.
@@ -47,7 +50,8 @@ impl CrdImpact {
             crd: name.to_owned(),
             old_version: old.map(|old| old.storage().name.clone()),
             new_version: new.storage().name.clone(),
-            kinds: schemas.kinds(),
+            kinds: BTreeSet::new(),
+            is_exact: true,
             schemas,
             tally: Tally::new(rules.terms()),
             rules,
@@ -100,6 +104,7 @@ impl CrdImpact {
         read: Option<(&Object, &Crd)>,
     ) {
         let Counted { skipped, .. } = self.tally.add(&mut effect, read);
+        self.is_exact &= exact;
         if effect.is_none() {
             return;
         }
@@ -107,8 +112,13 @@ impl CrdImpact {
         self.details.add(identity, Detail { effect, exact, skipped });
     }
 
-    /// The sorts of everything that happens, to the schema and to objects.
-    pub(super) fn kinds(&self) -> &BTreeSet<Kind> {
-        &self.kinds
+    /// The sorts of everything that happens, to the schema and to objects. Other defaults count by what they do to objects, where that
+    /// is known of all there are.
+    pub(super) fn kinds(&self) -> BTreeSet<Kind> {
+        let of_schema = match self.is_exact && self.tally.counts.total > 0 {
+            true => self.schemas.kinds_beside_defaults(),
+            false => self.schemas.kinds(),
+        };
+        self.kinds.union(&of_schema).copied().collect()
     }
 }

@@ -39,13 +39,14 @@ fn crd(impact: &CrdImpact) -> Value {
         protected,
         ignored,
         terminating,
+        open,
         unprotected: _,
     } = impact.tally.counts;
     let mut document = json!({
         "crd": impact.crd,
         "policy": impact.rules.document(),
         "storageVersion": { "old": impact.old_version, "new": impact.new_version },
-        "kinds": words(impact.kinds()),
+        "kinds": words(&impact.kinds()),
         "defaultsAdded": list(defaults_added, |(path, value)| json!({ "path": path.to_string(), "value": value })),
         "defaultsChanged": list(defaults_changed, |Changed { path, old, new }| {
             json!({ "path": path.to_string(), "old": old, "new": new })
@@ -56,22 +57,25 @@ fn crd(impact: &CrdImpact) -> Value {
         "objects": {
             "total": total, "gaining": gaining, "changing": changing, "losing": losing,
             "hidden": hidden, "following": following, "dropped": dropped, "held": held, "invalid": invalid, "protectedByPersist": protected,
-            "ignored": ignored, "terminating": terminating,
+            "ignored": ignored, "terminating": terminating, "unknown": open,
         },
         "summary": impact
             .tally
             .summary
             .iter()
             .map(|(place, objects)| {
-                json!({ "effect": place.effect.as_str(), "where": place.text, "objects": objects })
+                json!({
+                    "effect": place.effect.as_str(), "where": place.text, "objects": objects, "known": !place.is_open,
+                })
             })
             .collect::<Vec<_>>(),
         "details": impact
             .details
             .iter()
             .map(|(identity, Detail { effect, exact, skipped })| {
-                let Effect { appears, changes, disappears, hidden, follows, protected, dropped, held, problems } =
-                    effect;
+                let Effect {
+                    appears, changes, disappears, hidden, follows, protected, dropped, held, problems, open
+                } = effect;
                 json!({
                     "namespace": identity.namespace,
                     "name": identity.name,
@@ -87,6 +91,7 @@ fn crd(impact: &CrdImpact) -> Value {
                     "dropped": dropped,
                     "held": held.as_ref().map(|held| held.reason.as_str()),
                     "protectedByPersist": texts(protected),
+                    "unknown": open.places.iter().map(|(_, place)| place.to_string()).collect::<BTreeSet<_>>(),
                     "problems": list(problems, |problem| Value::from(problem.to_string())),
                 })
             })
@@ -209,11 +214,20 @@ fn objects(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result
     if impact.details.all() == 0 {
         return writeln!(out, "{total}; nothing changes for them.");
     }
-    writeln!(out, "{total}, {} affected:", impact.details.all())?;
+    let affected = match (impact.details.all(), impact.tally.counts.open) {
+        (all, 0) => format!("{all} affected"),
+        (all, open) if open == all => format!("up to {all} affected"),
+        (all, open) => format!("{} affected, and up to {open} more", all - open),
+    };
+    writeln!(out, "{total}, {affected}:")?;
     let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
     let mut table = Table::new([right("OBJECTS"), left("EFFECT"), left("WHERE")]);
     for (place, objects) in &impact.tally.summary {
-        let effect = Cell::new(place.effect.as_str(), tone(place.effect));
+        let effect = match place.is_open {
+            true => place.effect.as_possibility(),
+            false => place.effect.as_str(),
+        };
+        let effect = Cell::new(effect, tone(place.effect));
         table.row([objects.to_string().into(), effect, place.text.as_str().into()]);
     }
     table.write(out, style)?;
@@ -225,22 +239,32 @@ fn objects(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result
             None => identity.to_string(),
         };
         for (kind, paths) in by_effect(effect) {
-            if !paths.is_empty() {
-                let paths: Vec<_> = paths.iter().map(Path::to_string).collect();
-                table.row([
-                    name.as_str().into(),
-                    Cell::new(kind.as_str(), tone(kind)),
-                    paths.join(" ").into(),
-                ]);
+            for (is_open, word) in [(false, kind.as_str()), (true, kind.as_possibility())] {
+                let such = paths.iter().filter(|path| effect.open.is_open(kind, path) == is_open);
+                let such: Vec<_> = such.map(Path::to_string).collect();
+                if !such.is_empty() {
+                    table.row([name.as_str().into(), Cell::new(word, tone(kind)), such.join(" ").into()]);
+                }
             }
         }
         for problem in &effect.problems {
-            let kind = Cell::new(EffectKind::Problem.as_str(), tone(EffectKind::Problem));
+            let word = match effect.open.problems.contains(problem) {
+                true => EffectKind::Problem.as_possibility(),
+                false => EffectKind::Problem.as_str(),
+            };
+            let kind = Cell::new(word, tone(EffectKind::Problem));
             table.row([name.as_str().into(), kind, problem.to_string().into()]);
         }
     }
     table.write(out, style)?;
     write_left(out, impact.details.left())?;
+    if impact.tally.counts.open > 0 {
+        writeln!(
+            out,
+            "\nWhat may happen depends on what etcd holds. To know it, run `etch persist` first, or give access to etcd \
+             (--etcd-endpoints) or a snapshot of it."
+        )?;
+    }
     if impact.tally.counts.held > 0 {
         let held = counted(impact.tally.counts.held, "object");
         writeln!(out, "\nAfter the upgrade Etch holds {held}; -o json has the reason for each.")?;

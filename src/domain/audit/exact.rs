@@ -15,7 +15,7 @@ use crate::domain::path::{Path, Trail};
 pub struct Exact {
     /// The object as it is read.
     pub object: Object,
-    /// What etcd does not hold, in order. `Possible` only where it is unconverted.
+    /// What etcd does not hold, in order. `Unknown` only where it is unconverted.
     pub missing: Vec<Missing>,
     /// The topmost fields that only etcd holds, in order: a write destroys them (fact W12).
     pub hidden: Vec<Path>,
@@ -28,7 +28,7 @@ impl Exact {
     /// The same, with what a server shows of these very bytes at the storage version: what the webhook gave is made of what is
     /// stored, and what it left open nobody fills in (fact R2).
     pub fn seen(mut self, view: Object, crd: &Crd) -> Self {
-        self.missing.retain(|missing| missing.state != State::Possible);
+        self.missing.retain(|missing| missing.state != State::Unknown);
         crd.compiled().gaps(view.json(), &mut |at: &Trail<'_>, _: &Value| {
             self.missing.push(Missing { path: at.to_path(), state: State::Gap });
         });
@@ -74,7 +74,7 @@ pub fn by_bytes(stored: &Json, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact
             missing.push(Missing { path: at.to_path(), state: State::Phantom });
         });
         if missing.is_empty() && crd.compiled().has_defaults() {
-            missing.push(Missing { path: Path::root(), state: State::Possible });
+            missing.push(Missing { path: Path::root(), state: State::Unknown });
         }
     }
     if version != crd.storage().name && crd.names_fields_alike(version) {

@@ -66,7 +66,7 @@ pub fn explain(
         let origin = match state {
             State::Gap => "nowhere",
             State::Phantom => "schema",
-            State::Possible => "object or schema",
+            State::Unknown => "object or schema",
             State::Stored => "object",
         };
         let owners = owners_of(object, crd, &path);

@@ -16,7 +16,7 @@ use crate::domain::path::Path;
 pub use exact::{Exact, Unreadable, by_bytes};
 pub use explain::{DefaultExplanation, Rules, explain};
 pub use places::places;
-pub use totals::Totals;
+pub use totals::{Lacking, Totals};
 pub use view::by_view;
 
 /// What is known of one default, or of all defaults of an object.
@@ -25,7 +25,7 @@ pub enum State {
     /// etcd holds the value.
     Stored,
     /// The value is shown, and whether etcd holds it cannot be told from what is shown.
-    Possible,
+    Unknown,
     /// Not even the view has the value: the object is stored at a version without it (fact R2).
     Gap,
     /// The value is shown, and etcd does not hold it.
@@ -51,7 +51,7 @@ impl State {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stored => "stored",
-            Self::Possible => "possible",
+            Self::Unknown => "unknown",
             Self::Gap => "gap",
             Self::Phantom => "phantom",
         }

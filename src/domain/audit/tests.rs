@@ -68,17 +68,17 @@ fn told(missing: &[Missing]) -> Vec<String> {
 #[test]
 fn an_owner_is_no_proof_unless_owners_are_trusted() {
     let owned = object(json!({ "a": 1 }), json!({ "f:a": {} }), "2025-12-01T00:00:00Z");
-    assert_eq!(told(&by_view(&owned, &one_version(), &record(), false)), [".spec.a possible"]);
+    assert_eq!(told(&by_view(&owned, &one_version(), &record(), false)), [".spec.a unknown"]);
     assert_eq!(told(&by_view(&owned, &one_version(), &record(), true)), [""; 0]);
     let other = object(json!({ "a": 1 }), json!({ "f:b": {} }), "2025-12-01T00:00:00Z");
-    assert_eq!(told(&by_view(&other, &one_version(), &record(), true)), [".spec.a possible"]);
+    assert_eq!(told(&by_view(&other, &one_version(), &record(), true)), [".spec.a unknown"]);
 }
 
 #[test]
 fn a_write_after_the_schema_was_served_everywhere_is_proof() {
     for (written, expected) in [
-        ("2026-01-01T11:59:00Z", "[\".spec.a possible\"]"),
-        ("2026-01-01T12:11:00Z", "[\".spec.a possible\"]"),
+        ("2026-01-01T11:59:00Z", "[\".spec.a unknown\"]"),
+        ("2026-01-01T12:11:00Z", "[\".spec.a unknown\"]"),
         ("2026-01-01T12:11:01Z", "[]"),
     ] {
         let object = object(json!({ "a": 1 }), json!({}), written);
@@ -86,7 +86,7 @@ fn a_write_after_the_schema_was_served_everywhere_is_proof() {
         assert_eq!(format!("{:?}", told(&found)), expected, "{written}");
     }
     let late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z");
-    assert_eq!(told(&by_view(&late, &one_version(), &Record::default(), false)), [".spec.a possible"]);
+    assert_eq!(told(&by_view(&late, &one_version(), &Record::default(), false)), [".spec.a unknown"]);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_write_proves_nothing_where_versions_disagree() {
     let (plain, color) = (spec(json!({ "a": {} })), spec(json!({ "a": { "default": 1 } })));
     let crd = Crd::read(&document(&[("v1beta1", false, plain), ("v1", true, color)])).expect("a CRD");
     let late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z");
-    assert_eq!(told(&by_view(&late, &crd, &record(), false)), [".spec.a possible"]);
+    assert_eq!(told(&by_view(&late, &crd, &record(), false)), [".spec.a unknown"]);
     let gap = object(json!({}), json!({}), "2026-02-01T00:00:00Z");
     assert_eq!(told(&by_view(&gap, &crd, &record(), false)), [".spec.a gap"]);
 }
@@ -120,7 +120,7 @@ fn nothing_on_record_covers_what_was_skipped() {
             document["metadata"][field] = value.clone();
             let record = Record { through: Some(through), ..record.clone() };
             let found = by_view(&document.into(), &one_version(), &record, false);
-            assert_eq!(told(&found), [".spec.a possible"], "{field}, through {through}");
+            assert_eq!(told(&found), [".spec.a unknown"], "{field}, through {through}");
         }
     }
     // The pass was before the annotation was taken away, and every write after it stores what its writer sees.
@@ -138,7 +138,7 @@ fn a_write_proves_nothing_where_an_owner_speaks_at_a_version_without_the_default
     let mut late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z").json().clone();
     late["metadata"]["managedFields"][0]["apiVersion"] = json!("example.com/v1beta1");
     let record = Record { through: Some(5), ..record() };
-    assert_eq!(told(&by_view(&late.clone().into(), &crd, &record, false)), [".spec.a possible"], "W6");
+    assert_eq!(told(&by_view(&late.clone().into(), &crd, &record, false)), [".spec.a unknown"], "W6");
     document["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = plain;
     let crd = Crd::read(&document).expect("a CRD");
     assert_eq!(told(&by_view(&late.into(), &crd, &record, false)), [""; 0], "both versions know the field");
@@ -147,11 +147,11 @@ fn a_write_proves_nothing_where_an_owner_speaks_at_a_version_without_the_default
 #[test]
 fn skipped_objects_are_counted_apart_and_never_stored_by_the_record() {
     let mut totals = Totals::default();
-    let missing = [Missing { path: Path::root(), state: State::Possible }];
+    let missing = [Missing { path: Path::root(), state: State::Unknown }];
     totals.add(&missing, false, Some(Skip::Ignored));
     totals.add(&missing, false, Some(Skip::Terminating));
     totals.add(&[], false, None);
-    assert_eq!((totals.objects, totals.stored, totals.possible), (3, 1, 2));
+    assert_eq!((totals.objects, totals.stored, totals.unknown), (3, 1, 2));
     assert_eq!((totals.ignored, totals.terminating), (1, 1));
     assert!(!totals.is_clean());
 }
@@ -168,7 +168,7 @@ fn what_is_skipped_is_explained() {
                   etch-operator.io/ignore";
     assert_eq!(
         explained(&object, &crd, &Terms::default(), &[], None, &missing),
-        [format!(".spec.a possible: {reason}")]
+        [format!(".spec.a unknown: {reason}")]
     );
 }
 

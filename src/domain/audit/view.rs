@@ -29,18 +29,18 @@ pub fn by_view(object: &Object, crd: &Crd, record: &Record, trust_owners: bool) 
         }
         let schema = &crd.storage().schema;
         if !trust_owners || !is_covered(speaking.clone(), object.json(), schema, path.steps()) {
-            missing.push(Missing { path, state: State::Possible });
+            missing.push(Missing { path, state: State::Unknown });
         }
     });
     let coverage = coverage.unwrap_or_else(|| record.coverage(object, crd));
     let elsewhere = filled_elsewhere(object, crd);
     let is_proved = |path: &Path| coverage.of_place(path).is_some();
     let elsewhere = elsewhere.into_iter().filter(|path| !is_proved(path));
-    missing.extend(elsewhere.map(|path| Missing { path, state: State::Possible }));
+    missing.extend(elsewhere.map(|path| Missing { path, state: State::Unknown }));
     missing.sort_by(|a, b| a.path.cmp(&b.path));
     missing.dedup_by(|next, missing| missing.path.contains(&next.path));
     if crd.converts_defaults() && !is_proved(&Path::root()) {
-        missing.insert(0, Missing { path: Path::root(), state: State::Possible });
+        missing.insert(0, Missing { path: Path::root(), state: State::Unknown });
     }
     missing
 }

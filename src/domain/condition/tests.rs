@@ -14,7 +14,7 @@ fn crd_status() -> CrdStatus {
         breaking_defaults: Vec::new(),
         persisted: Some(true),
         reason: Reason::AllPersisted,
-        message: "7 of 7 objects store their defaults".to_owned(),
+        message: "all 7 objects store their defaults".to_owned(),
         nameless: None,
     }
 }
@@ -31,7 +31,7 @@ fn the_three_are_always_said_together() {
         [
             "NonStructural=False Structural: ",
             "InvalidDefaults=False Valid: ",
-            "DefaultsPersisted=True AllPersisted: 7 of 7 objects store their defaults",
+            "DefaultsPersisted=True AllPersisted: all 7 objects store their defaults",
         ]
     );
     let broken = CrdStatus {

@@ -36,15 +36,19 @@ impl Kind {
 impl SchemaChanges {
     /// The sorts of changes that there are.
     pub fn kinds(&self) -> BTreeSet<Kind> {
-        present([
+        let mut kinds = present([
             (Kind::Addition, !self.defaults_added.is_empty()),
             (Kind::Change, !self.defaults_changed.is_empty()),
-            (
-                Kind::Loss,
-                ![&self.fields_removed, &self.unknown_removed].iter().all(|places| places.is_empty())
-                    || !self.defaults_removed.is_empty(),
-            ),
-        ])
+            (Kind::Loss, !self.defaults_removed.is_empty()),
+        ]);
+        kinds.extend(self.kinds_beside_defaults());
+        kinds
+    }
+
+    /// The sorts of those that are not about defaults: where it is known of every object what other defaults do to it, that counts instead.
+    pub fn kinds_beside_defaults(&self) -> BTreeSet<Kind> {
+        let lost = [&self.fields_removed, &self.unknown_removed];
+        present([(Kind::Loss, !lost.iter().all(|places| places.is_empty()))])
     }
 }
 

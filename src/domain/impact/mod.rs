@@ -9,6 +9,8 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::domain::crd::Crd;
@@ -61,6 +63,29 @@ pub struct Effect {
     pub held: Option<Held>,
     /// What makes it invalid afterwards, without values.
     pub problems: Vec<Problem>,
+    /// What of this happens only if etcd holds what nothing shows, or does not hold it.
+    pub open: Open,
+}
+
+/// What may happen to an object: it depends on what etcd holds, and that is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Open {
+    /// The places, with what may happen there; sorted.
+    pub places: Vec<(EffectKind, Path)>,
+    /// What may be wrong with it.
+    pub problems: Vec<Problem>,
+}
+
+impl Open {
+    /// Whether everything is known.
+    pub fn is_none(&self) -> bool {
+        self.places.is_empty() && self.problems.is_empty()
+    }
+
+    /// Whether this is what may happen, and not what does.
+    pub fn is_open(&self, effect: EffectKind, place: &Path) -> bool {
+        self.places.iter().any(|(kind, open)| *kind == effect && open == place)
+    }
 }
 
 /// One thing that is wrong with an object after an upgrade.
@@ -229,12 +254,21 @@ impl<'a> Upgrade<'a> {
         let first = [(version.unwrap_or(storage).as_str(), self.old.compiled())];
         // At another version, its own defaults are shown and may change.
         let elsewhere = self.old.defaults_elsewhere().filter(|_| version.is_none());
-        let mut effects = first.into_iter().chain(elsewhere).flat_map(|(version, defaults)| {
+        let presumed = first.into_iter().chain(elsewhere).flat_map(|(version, defaults)| {
             let stored = presumed(object, self.old, defaults).into_iter();
-            stored.map(|value| self.effect(object.json(), &Stored { value, version: version.to_owned() }))
+            stored.map(move |value| Stored { value, version: version.to_owned() })
         });
+        let mut all: Vec<Stored> = presumed.collect();
+        // Etcd may hold all that is shown.
+        let whole = Stored { value: object.json().clone(), version: all[0].version.clone() };
+        if !all.iter().any(|stored| stored.version == whole.version && stored.value == whole.value) {
+            all.push(whole);
+        }
+        let effects: Vec<Effect> = all.iter().map(|stored| self.effect(object.json(), stored)).collect();
+        let open = open(&effects);
+        let mut effects = effects.into_iter();
         let first = effects.next().unwrap_or_default();
-        effects.fold(first, Effect::or)
+        Effect { open, ..effects.fold(first, Effect::or) }
     }
 
     /// What happens to an object that is read as `view` at the old storage version, and of which etcd holds `stored`.
@@ -320,6 +354,43 @@ impl<'a> Upgrade<'a> {
         }
         problems
     }
+}
+
+/// What happens in some of several cases, and not in all.
+fn open(cases: &[Effect]) -> Open {
+    let of_cases: Vec<HashSet<(EffectKind, &Path)>> = cases
+        .iter()
+        .map(|case| {
+            by_effect(case)
+                .into_iter()
+                .flat_map(|(kind, places)| places.iter().map(move |place| (kind, place)))
+        })
+        .map(Iterator::collect)
+        .collect();
+    // A place is sure where it, or what it is in, is one of every case.
+    let is_sure = |kind: EffectKind, place: &Path| {
+        of_cases.iter().all(|of_case| {
+            let mut place = place.clone();
+            of_case.contains(&(kind, &place))
+                || std::iter::from_fn(|| place.pop().map(|_| of_case.contains(&(kind, &place)))).any(|is| is)
+        })
+    };
+    let mut found = Open::default();
+    for case in cases {
+        for (kind, places) in by_effect(case) {
+            let open = places.iter().filter(|place| !is_sure(kind, place));
+            found.places.extend(open.map(|place| (kind, place.clone())));
+        }
+        for problem in &case.problems {
+            let is_sure = cases.iter().all(|case| case.problems.contains(problem));
+            if !is_sure && !found.problems.contains(problem) {
+                found.problems.push(problem.clone());
+            }
+        }
+    }
+    found.places.sort();
+    found.places.dedup();
+    found
 }
 
 /// The topmost places of both, in order.

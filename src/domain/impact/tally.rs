@@ -28,10 +28,12 @@ pub struct Place {
     pub text: String,
     /// The sort of effect that this is.
     pub kind: Kind,
+    /// Whether this is what may happen: what etcd holds is not known.
+    pub is_open: bool,
 }
 
 /// What is reported of a place, the mildest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EffectKind {
     /// A value comes.
     Appears,
@@ -65,6 +67,8 @@ pub struct Counts {
     pub protected: u64,
     pub ignored: u64,
     pub terminating: u64,
+    /// Objects of which it is not known whether all of this happens.
+    pub open: u64,
     /// Objects whose values would be protected if nobody asked to ignore them.
     pub unprotected: u64,
 }
@@ -114,6 +118,7 @@ impl Tally {
             (&mut counts.held, effect.held.is_some()),
             (&mut counts.invalid, !effect.problems.is_empty()),
             (&mut counts.protected, !effect.protected.is_empty()),
+            (&mut counts.open, !effect.open.is_none()),
         ] {
             *count += u64::from(is_so);
         }
@@ -122,6 +127,12 @@ impl Tally {
             *self.summary.entry(place.clone()).or_default() += 1;
         }
         Counted { skipped, places }
+    }
+}
+
+impl Place {
+    fn as_sure(&self) -> Self {
+        Self { is_open: false, ..self.clone() }
     }
 }
 
@@ -136,6 +147,19 @@ impl EffectKind {
             Self::Hidden => "hidden",
             Self::Dropped => "dropped",
             Self::Problem => "problem",
+        }
+    }
+
+    /// The words for what may happen.
+    pub fn as_possibility(self) -> &'static str {
+        match self {
+            Self::Appears => "may appear",
+            Self::Changes => "may change",
+            Self::Follows => "may follow",
+            Self::Disappears => "may disappear",
+            Self::Hidden => "may be hidden",
+            Self::Dropped => "may be dropped",
+            Self::Problem => "may be a problem",
         }
     }
 
@@ -164,16 +188,21 @@ pub fn by_effect(effect: &Effect) -> [(EffectKind, &[Path]); 5] {
 
 /// The places of an effect, each once: their number does not grow with the items and keys that an object has.
 fn places(effect: &Effect) -> BTreeSet<Place> {
-    let of = |effect: EffectKind, path: &Path| Place {
-        effect,
+    let of = |kind: EffectKind, path: &Path| Place {
+        effect: kind,
         text: path.to_schema().to_string(),
-        kind: effect.kind(),
+        kind: kind.kind(),
+        is_open: effect.open.is_open(kind, path),
     };
     let mut places: BTreeSet<Place> = by_effect(effect)
         .into_iter()
         .flat_map(|(effect, paths)| paths.iter().map(move |path| of(effect, path)))
         .collect();
+    // What happens for certain need not be said to be possible as well.
+    let sure: Vec<_> = places.iter().filter(|place| !place.is_open).map(|place| place.as_sure()).collect();
+    places.retain(|place| !place.is_open || !sure.contains(&place.as_sure()));
     places.extend(effect.problems.iter().map(|problem| {
+        let is_open = effect.open.problems.contains(problem);
         let kind = if problem.is_known() { Kind::Known } else { Kind::Problem };
         let problem = match problem.clone() {
             Problem::Invalid { field, kind, before } => {
@@ -181,7 +210,7 @@ fn places(effect: &Effect) -> BTreeSet<Place> {
             }
             other => other,
         };
-        Place { effect: EffectKind::Problem, text: problem.to_string(), kind }
+        Place { effect: EffectKind::Problem, text: problem.to_string(), kind, is_open }
     }));
     places
 }

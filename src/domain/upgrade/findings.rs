@@ -130,6 +130,12 @@ fn does_harm(effect: &Effect) -> bool {
 
 fn words(place: &Place) -> String {
     let text = &place.text;
+    if place.is_open {
+        return match place.effect {
+            EffectKind::Problem => format!("perhaps {text}"),
+            effect => format!("{text} {}", effect.as_possibility()),
+        };
+    }
     match place.effect {
         EffectKind::Appears => format!("{text} appears"),
         EffectKind::Changes => format!("{text} changes"),

@@ -194,6 +194,9 @@ fn held_reason(hold: Hold) -> Reason {
 
 /// How many objects store their defaults.
 fn stored_of(stored: u64, all: u64) -> String {
+    if stored == all && all > 1 {
+        return format!("all {all} objects store their defaults");
+    }
     let is_one = stored == 1 || all == 1;
     // Etch may not know of the others.
     let verb = match (stored == all, is_one) {
