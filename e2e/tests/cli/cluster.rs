@@ -276,7 +276,7 @@ fn many_objects_are_summed_up(stage: &Stage) -> Result<()> {
     );
     ensure!(
         json["crds"][0]["summary"]
-            == json!([{ "effect": "changes", "where": ".spec.a", "objects": OBJECTS }])
+            == json!([{ "effect": "changes", "where": ".spec.a", "objects": OBJECTS, "known": false }])
     );
     Ok(())
 }

@@ -231,7 +231,7 @@ pub(crate) fn kept(living: &Living, before: &Snapshot, after: &Snapshot, note: &
             // What users have others do to each write is done to Etch's as well.
             let stripped = |path: &&String| living.strips && STRIPPED.iter().any(|field| is_at(path, field));
             for path in difference.changes.iter().chain(&difference.goes).filter(|path| !stripped(path)) {
-                note(format!("{name}: the value at {path} was changed"));
+                note(format!("{name}: the value at {path} was changed: {was}, then {now}"));
             }
         }
         hidden(living, &schema, name, was, now, note);

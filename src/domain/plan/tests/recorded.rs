@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::plan::{Coverage, Exceptions, Plan, Proof, Record, Terms, decide};
+use crate::domain::plan::{Coverage, Exceptions, Ownership, Plan, Proof, Record, Strategy, Terms, decide};
 
 const WRITTEN_SINCE: Plan = Plan::Stored(Proof::WrittenSince);
 
@@ -115,5 +115,25 @@ fn an_apply_goes_through_the_version_of_its_managers_last_one() {
     for (conversion, operation, version, is_covered) in cases {
         let plan = decided(&object(owner(operation, version), json!({})), &crd(conversion), &record());
         assert_eq!(plan == WRITTEN_SINCE, is_covered, "{conversion} {operation} {version}: {plan:?}");
+    }
+}
+
+#[test]
+fn where_a_webhook_converts_for_other_owners_fields_are_owned_by_one_apply_only() {
+    let terms = Terms { ownership: Ownership::Own, ..Terms::default() };
+    let ours = json!({ "manager": "etch", "operation": "Apply", "apiVersion": "example.com/v1",
+        "fieldsV1": { "f:spec": { "f:size": {} } } });
+    for (conversion, others, owns, strategy) in [
+        ("Webhook", "v1beta1", true, Strategy::Merge),
+        ("Webhook", "v1beta1", false, Strategy::Apply),
+        ("Webhook", "v1", true, Strategy::Apply),
+    ] {
+        let mut object = object(owner("Update", others), json!({})).json().clone();
+        if owns {
+            object["metadata"]["managedFields"].as_array_mut().expect("owners").push(ours.clone());
+        }
+        let plan = decide(&object.into(), &crd(conversion), &terms, &Record::default());
+        let Plan::Write(write) = plan else { panic!("{plan:?}") };
+        assert_eq!(write.strategy, strategy, "{conversion} {others} {owns}");
     }
 }
