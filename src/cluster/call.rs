@@ -132,11 +132,14 @@ pub(super) fn send(method: Method, path: &str, body: Vec<u8>) -> Request<Vec<u8>
 /// A patch by our field manager; an apply is not forced.
 pub(super) fn patch(path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u8>> {
     let media_type = match kind {
-        PatchKind::Apply => "application/apply-patch+yaml",
+        PatchKind::Apply | PatchKind::ApplyDryRun => "application/apply-patch+yaml",
         PatchKind::Merge => "application/merge-patch+json",
         PatchKind::Json | PatchKind::DryRun => "application/json-patch+json",
     };
-    let dry = if kind == PatchKind::DryRun { "?dryRun=All" } else { "" };
+    let dry = match kind {
+        PatchKind::DryRun | PatchKind::ApplyDryRun => "?dryRun=All",
+        PatchKind::Apply | PatchKind::Merge | PatchKind::Json => "",
+    };
     let path = format!("{path}{dry}");
     let joint = if path.contains('?') { '&' } else { '?' };
     let target = format!("{path}{joint}fieldManager={}", crate::domain::ownership::MANAGER);

@@ -76,6 +76,7 @@ pub use secret::SecretData;
 pub use watch::{Change, Watch};
 pub use watch_health::WatchHealth;
 pub use watcher::CrdMeta;
+pub use witnesses::Witnesses;
 
 /// Pages of lists that are read at once, and CRDs.
 const PAGES: usize = 8;

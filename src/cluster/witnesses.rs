@@ -1,12 +1,14 @@
-//! Reading what tells when resource versions were made: metadata of whatever lies in the same etcd as the objects of a CRD.
+//! Reading what tells when resource versions were made: metadata of whatever lies in the same etcd as custom resources.
 //! It must not trust a resource version of another etcd, nor fail where something may not be read.
+
+use jiff::Timestamp;
 
 use super::crds::{METADATA_LIST, accepting};
 use super::read::collection;
 use super::{CallError, Cluster, Form, Scope, crds, reports};
 use crate::domain::crd::Resource;
 use crate::domain::json::Json;
-use crate::domain::plan::Clock;
+use crate::domain::plan::{Clock, Witness};
 
 /// How many witnesses of one kind are read, at least, where there are more.
 const ENOUGH: usize = 2_000;
@@ -20,57 +22,71 @@ fn leases() -> Resource {
     }
 }
 
-impl Cluster {
-    /// Lets the clock of a CRD hear the objects of its `resource`, and then CRDs, reports and Leases, if these lie in the same etcd: the
-    /// resource versions of lists then grow from one list to the next, whatever is listed (fact R11). What may not be read is passed over.
+/// What tells of time in a cluster, beside the objects of a CRD: CRDs, reports and Leases. They are read once, when they are needed.
+#[derive(Debug, Default)]
+pub struct Witnesses(Option<Vec<Witness>>);
+
+impl Witnesses {
+    /// Lets the clock of a CRD hear the objects of its `resource` in a scope, and all others. What may not be read is passed over.
     ///
     /// # Errors
     /// Where the objects themselves cannot be read.
-    pub async fn hear_witnesses(
-        &self,
+    pub async fn tell(
+        &mut self,
+        cluster: &Cluster,
         resource: &Resource,
         scope: &Scope,
         clock: &mut Clock,
     ) -> Result<(), CallError> {
-        if clock.is_blind() {
+        if clock.is_deaf(Timestamp::now()) {
             return Ok(());
         }
-        self.hear(resource, scope, usize::MAX, clock).await?;
-        for witnesses in [crds(), reports(), leases()] {
-            let mut heard = clock.clone();
-            let before = self.revision_of(resource, scope).await?;
-            let Ok(between) = self.hear(&witnesses, &Scope::All, ENOUGH, &mut heard).await else { continue };
-            let after = self.revision_of(resource, scope).await?;
-            if before
-                .zip(between)
-                .zip(after)
-                .is_some_and(|((before, between), after)| (before..=after).contains(&between))
-            {
-                *clock = heard;
-            }
+        let (_, own) = cluster.witnesses(resource, scope, usize::MAX).await?;
+        if self.0.is_none() {
+            self.0 = Some(cluster.witnesses_beside(resource, scope).await?);
         }
+        own.into_iter().chain(self.0.iter().flatten().copied()).for_each(|witness| clock.hear(witness));
         Ok(())
     }
+}
 
-    /// Lets a clock hear all objects of a list; the resource version of its first page.
-    async fn hear(
+impl Cluster {
+    /// CRDs, reports and Leases, if they lie in the same etcd as the objects of a custom resource, as those of all custom resources do: the
+    /// resource versions of lists then grow from one list to the next, whatever is listed (fact R11).
+    async fn witnesses_beside(&self, resource: &Resource, scope: &Scope) -> Result<Vec<Witness>, CallError> {
+        let mut all = Vec::new();
+        for others in [crds(), reports(), leases()] {
+            let before = self.revision_of(resource, scope).await?;
+            let Ok((between, found)) = self.witnesses(&others, &Scope::All, ENOUGH).await else { continue };
+            let after = self.revision_of(resource, scope).await?;
+            let is_same = before
+                .zip(between)
+                .zip(after)
+                .is_some_and(|((before, between), after)| (before..=after).contains(&between));
+            if is_same {
+                all.extend(found);
+            }
+        }
+        Ok(all)
+    }
+
+    /// What the objects of a list tell, and the resource version of its first page.
+    async fn witnesses(
         &self,
         resource: &Resource,
         scope: &Scope,
         enough: usize,
-        clock: &mut Clock,
-    ) -> Result<Option<u64>, CallError> {
-        let (mut after, mut began, mut heard) = (None, None, 0);
+    ) -> Result<(Option<u64>, Vec<Witness>), CallError> {
+        let (mut after, mut began, mut found) = (None, None, Vec::new());
         loop {
             let page = self.raw_page(resource, scope, Form::Metadata, after.as_deref()).await?;
-            heard += page.objects().len();
             for object in page.objects() {
-                clock.hear(&object?);
+                found.extend(Witness::of(&object?));
             }
             began = began.or_else(|| page.resource_version.parse().ok());
             after = page.next;
-            if after.is_none() || heard >= enough {
-                return Ok(began);
+            if after.is_none() || found.len() >= enough {
+                return Ok((began, found));
             }
         }
     }
@@ -78,8 +94,8 @@ impl Cluster {
     /// The resource version of the etcd in which a resource lies.
     async fn revision_of(&self, resource: &Resource, scope: &Scope) -> Result<Option<u64>, CallError> {
         let path = format!("{}?limit=1", collection(resource, scope.namespace()));
-        let list =
-            Json::parse(&self.call(accepting(&path, METADATA_LIST)).await?).map_err(CallError::malformed)?;
+        let list = self.call(accepting(&path, METADATA_LIST)).await?;
+        let list = Json::parse(&list).map_err(CallError::malformed)?;
         Ok(list["metadata"]["resourceVersion"].as_str().and_then(|revision| revision.parse().ok()))
     }
 }

@@ -10,7 +10,7 @@ use anyhow::bail;
 use clap::Args;
 use etch::api::DefaultsReportStatus;
 use etch::cluster::etcd::{Etcd, Snapshot, decode, definition, identity_of, prefix_of};
-use etch::cluster::{Cluster, Scan, Scope, crds};
+use etch::cluster::{Cluster, Scan, Scope, Witnesses, crds};
 use etch::controller::record_of;
 use etch::domain::audit::{Totals, by_view};
 use etch::domain::crd::Crd;
@@ -117,7 +117,7 @@ impl Audit {
         scope: &Scope,
         policies: &Known,
     ) -> anyhow::Result<Vec<Audited>> {
-        let mut all = Vec::new();
+        let (mut all, mut witnesses) = (Vec::new(), Witnesses::default());
         for name in crds_named(cluster, &self.crds).await? {
             let document = match cluster.crd(&name).await {
                 Ok(Some(document)) => document,
@@ -146,7 +146,10 @@ impl Audit {
             audited.due = due(report.as_ref(), &crd, &audited.rules);
             let ended = match etcd {
                 Some((etcd, registry)) => compare(&mut audited, cluster, etcd, registry, &crd, scope).await,
-                None => self.views(cluster, &document, &crd, report.as_ref(), scope, &mut audited).await,
+                None => {
+                    let known = (report.as_ref(), &mut witnesses);
+                    self.views(cluster, &document, &crd, known, scope, &mut audited).await
+                }
             };
             audited.error = ended.err().map(|error| format!("{error:#}"));
             all.push(audited);
@@ -159,12 +162,12 @@ impl Audit {
         cluster: &Cluster,
         document: &Json,
         crd: &Crd,
-        report: Option<&DefaultsReportStatus>,
+        (report, witnesses): (Option<&DefaultsReportStatus>, &mut Witnesses),
         scope: &Scope,
         audited: &mut Audited,
     ) -> anyhow::Result<()> {
         serves_its_objects(cluster, crd).await?;
-        let record = evidence(cluster, document, crd, report, scope).await?;
+        let record = evidence(cluster, document, crd, report, scope, witnesses).await?;
         let mut scan = Scan::new(cluster.clone(), crd.resource(), scope.clone());
         while let Some(page) = scan.next().await? {
             for object in page.objects {

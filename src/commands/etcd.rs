@@ -12,7 +12,7 @@ use etch::cluster::etcd::{
     After, Endpoint, Etcd, EtcdTarget, REGISTRY, RawValue, Snapshot, decode, definition, identity_of,
     prefix_of,
 };
-use etch::cluster::{CallError, Cluster, Scope, crds};
+use etch::cluster::{CallError, Cluster, Scope, Witnesses, crds};
 use etch::controller::record_of;
 use etch::domain::crd::{Crd, Resource};
 use etch::domain::json::Json;
@@ -219,11 +219,11 @@ pub(crate) async fn evidence(
     crd: &Crd,
     report: Option<&DefaultsReportStatus>,
     scope: &Scope,
+    witnesses: &mut Witnesses,
 ) -> Result<Record, CallError> {
     let mut record = record_of(report, document, crd);
-    let is_complete = record.through.is_some() && !record.servers_lag;
-    if !is_complete && crd.compiled().has_defaults() {
-        cluster.hear_witnesses(&crd.resource(), scope, &mut record.clock).await?;
+    if record.through.is_none() && crd.compiled().has_defaults() {
+        witnesses.tell(cluster, &crd.resource(), scope, &mut record.clock).await?;
     }
     Ok(record)
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::etcd::decode;
-use etch::cluster::{Cluster, Scope};
+use etch::cluster::{Cluster, Scope, Witnesses};
 use etch::controller::record_of;
 use etch::domain::audit::{self, DefaultExplanation, State, by_bytes, by_view, explain};
 use etch::domain::crd::Crd;
@@ -98,7 +98,10 @@ impl Explain {
         let within = namespace.map_or(Scope::All, |namespace| Scope::Namespace(namespace.to_owned()));
         let record = match &bytes {
             Some(_) => record_of(report.as_ref(), &document, &crd),
-            None => evidence(&cluster, &document, &crd, report.as_ref(), &within).await?,
+            None => {
+                let mut witnesses = Witnesses::default();
+                evidence(&cluster, &document, &crd, report.as_ref(), &within, &mut witnesses).await?
+            }
         };
         let (missing, exact) = match stored(bytes.as_ref(), &crd, namespace, name).await? {
             Some((stored, revision)) => {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use etch::cluster::{Cluster, Scan, Scope};
+use etch::cluster::{Cluster, Scan, Scope, Witnesses};
 use etch::controller::{record_of, upgrade_under_policy};
 use etch::domain::crd::{Crd, Version};
 use etch::domain::impact::{Kind, Upgrade};
@@ -141,7 +141,7 @@ impl Impact {
             (None, Some(cluster)) if self.has_objects() => Known::of(cluster).await?,
             (None, _) => Known::default(),
         };
-        let mut all = Vec::new();
+        let (mut all, mut witnesses) = (Vec::new(), Witnesses::default());
         for (name, Given { crd: new, labels, written }) in &new {
             let present = match (&cluster, &bytes) {
                 (Some(cluster), _) => cluster.crd(name).await.with_context(|| format!("the CRD {name}"))?,
@@ -193,7 +193,8 @@ impl Impact {
                         serves_its_objects(cluster, old).await.context(name.clone())?;
                         let record = match &document {
                             Some(document) => {
-                                evidence(cluster, document, old, report.as_ref(), &scope).await?
+                                evidence(cluster, document, old, report.as_ref(), &scope, &mut witnesses)
+                                    .await?
                             }
                             None => record_of(report.as_ref(), &Json::default(), old),
                         };

@@ -273,7 +273,10 @@ fn is_left_alone(raw: &Value) -> bool {
 
 /// Fields that only etcd holds, and that some other manager names.
 fn hidden(living: &Living, schema: &Value, name: &str, was: &Value, now: &Value, note: &dyn Fn(String)) {
-    if living.policy["hiddenFields"] == "Drop" {
+    let version = |raw: &Value| raw["apiVersion"].as_str().unwrap_or_default().to_owned();
+    // What a conversion webhook drops on the way to the storage version is its own affair, and nobody else can tell.
+    let is_converted = living.crd.conversion != Conversion::None && version(was) != version(now);
+    if living.policy["hiddenFields"] == "Drop" || is_converted {
         return;
     }
     let of = |raw: &Value| {

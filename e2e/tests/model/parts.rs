@@ -325,7 +325,7 @@ impl Parts {
                 PatchKind::Apply => Verb::Apply,
                 PatchKind::Merge => Verb::Merge,
                 PatchKind::Json => Verb::Json,
-                PatchKind::DryRun => Verb::DryRun,
+                PatchKind::DryRun | PatchKind::ApplyDryRun => Verb::DryRun,
             };
             let basis = machine_.answers.iter().rev().find_map(|answer| match answer {
                 Answer::Object(seen) => Some(seen.tag),

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use etch::cluster::{CallError, Cluster, MAX_IN_FLIGHT, Pace, Scope};
+use etch::cluster::{CallError, Cluster, MAX_IN_FLIGHT, Pace, Scope, Witnesses};
 use etch::controller::{self, Pass, Passed};
 use etch::domain::crd::Crd;
 use etch::domain::plan::{HiddenFields, Ownership, Terms};
@@ -226,7 +226,9 @@ impl Persist {
             bail!("a permission is missing {}: {missing}", scope::in_words(&work.scope));
         }
         let report = report_on(work.cluster, &crd).await;
-        let record = evidence(work.cluster, &document, &crd, report.as_ref(), &work.scope).await?;
+        let mut witnesses = Witnesses::default();
+        let record =
+            evidence(work.cluster, &document, &crd, report.as_ref(), &work.scope, &mut witnesses).await?;
         if self.dry_run {
             (crd_pass.passed, crd_pass.plans) =
                 self.plan(work, &crd, &record, crd_pass.after.as_ref()).await?;

@@ -22,6 +22,7 @@ use crate::domain::crd::{Crd, Version};
 use crate::domain::impact::Upgrade;
 use crate::domain::json::{Json, copy, same};
 use crate::domain::object::Object;
+use crate::domain::plan::Witness;
 use crate::domain::schema::DEEPEST;
 use crate::domain::upgrade::{
     ALLOW_ANNOTATION, Extent, Findings, FindingsBuilder, GuardDecision, GuardMode, NewViolations, decide,
@@ -210,7 +211,7 @@ fn evaluate(
             if stop.0.load(Ordering::Relaxed) {
                 return;
             }
-            record.clock.hear(&object);
+            Witness::of(&object).into_iter().for_each(|witness| record.clock.hear(witness));
             let effect = match record.covers(&object, old) {
                 Some(_) => upgrade.proved(&object),
                 None => upgrade.object(&object),

@@ -29,27 +29,12 @@ impl Clock {
         Self { changed: schema_time(crd), served_since: None }
     }
 
-    /// Takes in what its owners tell of an object that lies in the same etcd; whether the clock tells more now.
-    pub fn hear(&mut self, witness: &Object) -> bool {
-        let Some(revision) = witness.revision().filter(|_| self.is_late(last_written(witness))) else {
-            return false;
-        };
-        let is_news = self.served_since.is_none_or(|since| revision < since);
-        if is_news {
-            self.served_since = Some(revision);
+    /// Takes in what an object of the same etcd tells.
+    pub fn hear(&mut self, witness: Witness) {
+        let is_news = self.served_since.is_none_or(|since| witness.revision < since);
+        if is_news && self.is_late(Some(witness.written)) {
+            self.served_since = Some(witness.revision);
         }
-        is_news
-    }
-
-    /// Takes in that at this time no resource version was higher; whether the clock tells more now. What has a higher one was written
-    /// after it.
-    pub fn hear_of_list(&mut self, resource_version: u64, time: Timestamp) -> bool {
-        let is_news = self.is_late(Some(time))
-            && self.served_since.is_none_or(|since| resource_version.saturating_add(1) < since);
-        if is_news {
-            self.served_since = Some(resource_version.saturating_add(1));
-        }
-        is_news
     }
 
     /// Whether the object's last write was made after every API server served the schema.
@@ -63,14 +48,28 @@ impl Clock {
         self.is_late(created(object))
     }
 
-    /// Whether nothing tells when the schema changed, so that no witness helps.
-    pub fn is_blind(&self) -> bool {
-        self.changed.is_none()
+    /// Whether no witness can help at this time: nothing tells when the schema changed, or that was a short time ago.
+    pub fn is_deaf(&self, now: Timestamp) -> bool {
+        !self.is_late(Some(now))
     }
 
     fn is_late(&self, time: Option<Timestamp>) -> bool {
         let both = self.changed.zip(time);
         both.is_some_and(|(changed, time)| time.duration_since(changed) > SERVED_EVERYWHERE)
+    }
+}
+
+/// A resource version, and a time at which it was made or later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Witness {
+    revision: u64,
+    written: Timestamp,
+}
+
+impl Witness {
+    /// What the owners of an object tell; none where they tell nothing.
+    pub fn of(object: &Object) -> Option<Self> {
+        Some(Self { revision: object.revision()?, written: last_written(object)? })
     }
 }
 
@@ -140,14 +139,14 @@ mod tests {
     fn what_is_written_after_a_witness_is_written_late_enough() {
         let mut clock = clock();
         let old = |revision| written(revision, "2025-12-01T00:00:00Z");
+        let witness = |revision, time| Witness::of(&written(revision, time)).expect("a witness");
         assert!(!clock.is_since(&old(100)));
         // Too early, however high its resource version is: a server that lags behind may have written what follows.
-        assert!(!clock.hear(&written(50, "2026-01-01T12:11:00Z")));
-        assert!(clock.hear(&written(90, "2026-01-01T12:11:01Z")));
+        clock.hear(witness(50, "2026-01-01T12:11:00Z"));
+        assert!(!clock.is_since(&old(100)));
+        clock.hear(witness(90, "2026-01-01T12:11:01Z"));
+        clock.hear(witness(95, "2026-02-01T00:00:00Z"));
         assert!(clock.is_since(&old(90)) && !clock.is_since(&old(89)));
-        assert!(!clock.hear(&written(95, "2026-02-01T00:00:00Z")), "nothing new");
-        assert!(clock.hear_of_list(70, "2026-01-02T00:00:00Z".parse().expect("a time")));
-        assert!(clock.is_since(&old(71)) && !clock.is_since(&old(70)));
         // What an object's own owners tell needs no witness.
         assert!(clock.is_since(&written(1, "2026-01-01T12:11:01Z")));
     }
@@ -155,7 +154,8 @@ mod tests {
     #[test]
     fn a_clock_that_does_not_know_when_the_schema_changed_tells_nothing() {
         let mut clock = Clock::of(&crd(json!([])));
-        assert!(clock.is_blind() && !clock.hear(&written(1, "2027-01-01T00:00:00Z")));
+        clock.hear(Witness::of(&written(1, "2027-01-01T00:00:00Z")).expect("a witness"));
+        assert!(clock.is_deaf("2027-01-01T00:00:00Z".parse().expect("a time")));
         assert!(!clock.is_since(&written(1, "2027-01-01T00:00:00Z")));
     }
 }

@@ -22,7 +22,7 @@ use crate::domain::path::Path;
 /// 5. a default that it would get is itself invalid: hold, for that may be why it does not fit;
 /// 6. it does not fit the storage version by type: hold;
 /// 7. the defaults that it would get make it invalid, and it is valid without them: hold;
-/// 8. it has no owners at all, or an apply could take fields from them: merge patch;
+/// 8. it has no owners at all: merge patch;
 /// 9. an owner speaks in the terms of a version that lacks the default or is gone, or we own what we should not:
 ///    rewrite the owners;
 /// 10. otherwise: apply.
@@ -74,16 +74,15 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     Plan::Write(match (owners(object).next(), must_rewrite) {
         (None, _) => merge(object, record, missing),
         (_, true) => rewrite(object, crd, terms, missing),
-        (_, false) if apply_may_lose_fields(object, crd, terms) => merge(object, record, missing),
         (_, false) => apply(object, crd, terms, record, missing),
     })
 }
 
-/// Whether an apply could take away what others have set: where Etch owns fields already, the server looks for what it gives up, and
+/// Whether an apply could take away what others have set, so that it is tried in a dry run first: where Etch owns fields already, the server looks for what it gives up, and
 /// converts the object to the versions of all owners and back. A webhook may drop fields on the way.
 ///
 /// Source: structured-merge-diff v6 `merge/update.go`, `prune`.
-fn apply_may_lose_fields(object: &Object, crd: &Crd, terms: &Terms) -> bool {
+pub(super) fn apply_may_lose_fields(object: &Object, crd: &Crd, terms: &Terms) -> bool {
     let is_ours = |owner: &Owner<'_>| owner.manager == MANAGER && owner.operation == "Apply";
     terms.ownership == Ownership::Own
         && owners(object).any(|owner| is_ours(&owner))

@@ -36,7 +36,7 @@ use crate::domain::schema::Schema;
 use crate::domain::words::words;
 
 pub use breach::Broken;
-pub use clock::Clock;
+pub use clock::{Clock, Witness};
 pub use decide::{ahead_of_rewrite, decide, rewritten};
 pub use embed::{Embedding, Withheld, embed, harmed};
 pub use exceptions::Exceptions;

@@ -112,6 +112,15 @@ impl RejectionKind {
 }
 
 impl Rejection {
+    /// Of an object from which an apply would take fields, or owners, because a conversion webhook drops them.
+    pub fn lossy(paths: &[Path]) -> Self {
+        let message = "an apply under ownership: Own would take away fields or owners, because the conversion webhook drops fields on the \
+                       way to the versions of their owners and back; correct the webhook, or use ownership: None"
+            .to_owned();
+        let fields = paths.iter().map(Path::to_string).collect();
+        Self { kind: RejectionKind::Other, message, fields }
+    }
+
     /// Of an object that each write changes again.
     pub fn mutated() -> Self {
         let message = "admission changes the object on each write, so Etch cannot prove that its defaults are stored; make the webhook or policy idempotent"

@@ -3,7 +3,7 @@
 //!
 //! | strategy | requests |
 //! |---|---|
-//! | Apply, Merge | the write; where it has to be proved, a repeat that must change nothing |
+//! | Apply, Merge | the write, after a dry run where an apply could take fields from others; where it has to be proved, a repeat that must change nothing |
 //! | Rewrite | the identity alone, where that keeps the generation; the rewrite; the removal of our own entry; the proof |
 //! | Follow | the move; the removal of our own entry |
 //! | Embed | the write as a dry run, which must cost no owner a field; the write; the removal of our own entry |
@@ -13,8 +13,9 @@
 //! A crash between any two of them leaves the object as readable as before, and the next decision goes on from there.
 
 use super::alteration::Alterations;
+use super::decide::apply_may_lose_fields;
 use super::dropped::{dropped, unseen};
-use super::outcome::{Outcome, classify};
+use super::outcome::{Outcome, Rejection, classify};
 use super::{
     Proof, Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, lag_check, release,
     repeat, rewritten,
@@ -46,6 +47,8 @@ pub enum PatchKind {
     Json,
     /// The same as a dry run.
     DryRun,
+    /// Server-side apply as a dry run.
+    ApplyDryRun,
 }
 
 /// What follows an answer.
@@ -94,7 +97,7 @@ impl<'a> WriteMachine<'a> {
     /// Begins a write that was planned for `object` as it was read, with its first request.
     pub fn begin(crd: &'a Crd, object: &'a Object, write: &'a Write, terms: &'a Terms) -> (Self, Request) {
         let (sent, request) = match &write.doubtful[..] {
-            [] => first(crd, object, write),
+            [] => first(crd, object, write, terms),
             doubtful => {
                 let body = lag_check::dry_run(object, doubtful);
                 (Sent::LagCheck, Request { kind: PatchKind::DryRun, body })
@@ -124,6 +127,14 @@ impl<'a> WriteMachine<'a> {
                 true => self.start(),
                 false => Step::Done(Outcome::Conflict),
             },
+            (Sent::DryRun, Strategy::Apply) => {
+                let paths = dropped(self.object, &answer, self.crd, &self.write.missing);
+                let keeps_owners = lost(self.object, &answer, &self.crd.storage().schema).next().is_none();
+                match paths.is_empty() && keeps_owners {
+                    true => self.send(Sent::Write, request(self.write)),
+                    false => Step::Done(Outcome::Rejected(Rejection::lossy(&paths))),
+                }
+            }
             (Sent::DryRun, _) => match harmed(self.object, &answer) {
                 managers if managers.is_empty() => self.send(Sent::Write, request(self.write)),
                 managers => Step::Done(Outcome::Harmful { managers }),
@@ -193,7 +204,7 @@ impl<'a> WriteMachine<'a> {
 
     /// Goes on as where nothing is doubtful.
     fn start(&mut self) -> Step {
-        let (sent, request) = first(self.crd, self.object, self.write);
+        let (sent, request) = first(self.crd, self.object, self.write, self.terms);
         self.send(sent, request)
     }
 
@@ -240,8 +251,11 @@ fn is_failed_operation(refusal: &Refusal) -> bool {
 }
 
 /// The first request: the write, or its dry run.
-fn first(crd: &Crd, object: &Object, write: &Write) -> (Sent, Request) {
+fn first(crd: &Crd, object: &Object, write: &Write, terms: &Terms) -> (Sent, Request) {
     let ahead = match write.strategy {
+        Strategy::Apply if !is_pinned(write) && apply_may_lose_fields(object, crd, terms) => {
+            return (Sent::DryRun, Request { kind: PatchKind::ApplyDryRun, body: write.body.clone() });
+        }
         Strategy::Embed => {
             return (Sent::DryRun, Request { kind: PatchKind::DryRun, body: write.body.clone() });
         }

@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::plan::{Coverage, Exceptions, Ownership, Plan, Proof, Record, Strategy, Terms, decide};
+use crate::domain::plan::{
+    Coverage, Exceptions, Outcome, Ownership, PatchKind, Plan, Proof, Record, Request, Step, Terms,
+    WriteMachine, decide,
+};
 
 const WRITTEN_SINCE: Plan = Plan::Stored(Proof::WrittenSince);
 
@@ -119,21 +122,31 @@ fn an_apply_goes_through_the_version_of_its_managers_last_one() {
 }
 
 #[test]
-fn where_a_webhook_converts_for_other_owners_fields_are_owned_by_one_apply_only() {
+fn where_a_webhook_converts_for_other_owners_an_apply_over_our_own_fields_is_tried_first() {
     let terms = Terms { ownership: Ownership::Own, ..Terms::default() };
     let ours = json!({ "manager": "etch", "operation": "Apply", "apiVersion": "example.com/v1",
         "fieldsV1": { "f:spec": { "f:size": {} } } });
-    for (conversion, others, owns, strategy) in [
-        ("Webhook", "v1beta1", true, Strategy::Merge),
-        ("Webhook", "v1beta1", false, Strategy::Apply),
-        ("Webhook", "v1", true, Strategy::Apply),
+    for (conversion, others, owns, kind) in [
+        ("Webhook", "v1beta1", true, PatchKind::ApplyDryRun),
+        ("Webhook", "v1beta1", false, PatchKind::Apply),
+        ("Webhook", "v1", true, PatchKind::Apply),
     ] {
         let mut object = object(owner("Update", others), json!({})).json().clone();
         if owns {
             object["metadata"]["managedFields"].as_array_mut().expect("owners").push(ours.clone());
         }
-        let plan = decide(&object.into(), &crd(conversion), &terms, &Record::default());
-        let Plan::Write(write) = plan else { panic!("{plan:?}") };
-        assert_eq!(write.strategy, strategy, "{conversion} {others} {owns}");
+        let (object, crd) = (Object::from(object), crd(conversion));
+        let Plan::Write(write) = decide(&object, &crd, &terms, &Record::default()) else { panic!("a write") };
+        let (mut machine, request) = WriteMachine::begin(&crd, &object, &write, &terms);
+        assert_eq!(request.kind, kind, "{conversion} {others} {owns}");
+        if kind == PatchKind::ApplyDryRun {
+            let mut lost = object.json().clone();
+            lost["spec"] = json!({ "size": 1 });
+            let next = machine.answered(lost.into());
+            assert!(matches!(next, Step::Done(Outcome::Rejected(_))), "{next:?}");
+            let (mut machine, _) = WriteMachine::begin(&crd, &object, &write, &terms);
+            let next = machine.answered(object.clone());
+            assert!(matches!(next, Step::Send(Request { kind: PatchKind::Apply, .. })), "{next:?}");
+        }
     }
 }
