@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use etch::domain::json::copy;
+use etch::domain::json::{Json, copy};
 use http::{Request, header::ACCEPT};
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -23,6 +23,7 @@ rows! {
     r6: "a changed schema is served at once",
     r7: "CRDs are stored as v1beta1 and served even if today's validation would refuse them",
     r8: "a list of metadata has the same resource versions, and a list goes on in either form",
+    r11: "resource versions of custom resources, CRDs and Leases grow with each write of any of them",
     c5: "a default under a parent that is absent and has none is not applied",
 }
 
@@ -42,6 +43,35 @@ async fn r3(cluster: &Cluster) -> Result<()> {
     tabs.identity("v1", "a").await?.ok()?;
     assert_eq!(tabs.raw("a").await?["spec"], pruned);
     Ok(())
+}
+
+async fn r11(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "r11");
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    let mut last = 0;
+    for round in 0..3 {
+        tabs.define(v1(json!({ format!("f{round}"): text(), "a": text() }))).await?;
+        let crd = cluster.get(&tabs.crd_path()).await?.ok()?;
+        let name = format!("o{round}");
+        let object = tabs.apply("v1", &name, "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
+        let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": format!("r11-{round}") } });
+        let lease = cluster.post(leases, &lease).await?.ok()?;
+        let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        for list in [leases, crds, tabs.path("v1", "").trim_end_matches('/')] {
+            let seen = revision(&cluster.get(&format!("{list}?limit=1")).await?.ok()?)?;
+            ensure!(seen >= revision(&lease)?, "the list {list} is at {seen}");
+        }
+        for written in [&crd, &object, &lease] {
+            let revision = revision(written)?;
+            ensure!(revision > last, "{revision} after {last}");
+            last = revision;
+        }
+    }
+    Ok(())
+}
+
+fn revision(written: &Json) -> Result<u64> {
+    Ok(written["metadata"]["resourceVersion"].as_str().context("a resource version")?.parse()?)
 }
 
 async fn r4(cluster: &Cluster) -> Result<()> {
