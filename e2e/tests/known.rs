@@ -1,0 +1,156 @@
+//! What is known of objects without access to etcd, held against etcd.
+
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::{CRDS, Patch, crd, eventually};
+use e2e::operator;
+use e2e::scene::Scene;
+use serde_json::{Value, json};
+
+const SOON: Duration = Duration::from_secs(60);
+/// When the upgrades were: every API server serves them by now.
+const LONG_AGO: &str = "2026-01-01T00:00:00Z";
+/// When objects were written before.
+const BEFORE: &str = "2025-12-01T00:00:00Z";
+const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions/";
+const GROUP: &str = "known.example.com";
+/// How many objects each type has, and how many of them somebody writes after the upgrade.
+const OBJECTS: usize = 40;
+const WRITTEN: usize = 10;
+
+/// A type, before its upgrade or after.
+fn of_type(kind: &str, is_new: bool) -> Value {
+    let mut properties = json!({ "a": { "type": "integer" }, "d": { "type": "integer" } });
+    if is_new {
+        properties["d"]["default"] = 5.into();
+    }
+    let spec = json!({ "type": "object", "properties": properties });
+    crd(GROUP, kind, &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))])
+}
+
+fn plural(kind: &str) -> String {
+    format!("{}s", kind.to_lowercase())
+}
+
+fn collection(kind: &str) -> String {
+    format!("/apis/{GROUP}/v1/namespaces/default/{}", plural(kind))
+}
+
+/// A type with objects, and an upgrade that was long ago, as its owners tell.
+async fn upgraded(scene: &Scene, kind: &str) -> Result<String> {
+    let (cluster, name) = (&scene.cluster, format!("{}.{GROUP}", plural(kind)));
+    cluster.apply_crd(&of_type(kind, false)).await?;
+    for index in 0..OBJECTS {
+        let object = json!({
+            "apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": { "name": format!("o{index}") }, "spec": { "a": 1 },
+        });
+        cluster.create(&collection(kind), "user", &object).await?;
+    }
+    // All that there is is older than the upgrade.
+    for prefix in [format!("{GROUP}/"), "etch-operator.io/".to_owned(), DEFINITIONS.to_owned()] {
+        for value in cluster.etcd().list(&format!("/registry/{prefix}")).await? {
+            let mut stored: Value = serde_json::from_slice(&value.bytes)?;
+            date(&mut stored, BEFORE)?;
+            cluster.etcd().put(&value.key, &serde_json::to_vec(&stored)?).await?;
+        }
+    }
+    cluster.apply_crd(&of_type(kind, true)).await?;
+    let key =
+        format!("/registry/{}", CRDS.trim_start_matches("/apis/").replacen("/v1/", "/", 1)) + "/" + &name;
+    let (bytes, _) = cluster.etcd().get(&key).await?.with_context(|| key.clone())?;
+    let mut stored: Value = serde_json::from_slice(&bytes)?;
+    date(&mut stored, LONG_AGO)?;
+    cluster.etcd().put(&key, &serde_json::to_vec(&stored)?).await?;
+    eventually(SOON, "the upgrade is old", async || {
+        let seen = cluster.get(&format!("{CRDS}/{name}")).await?;
+        Ok((seen["metadata"]["creationTimestamp"] == json!(LONG_AGO)).then_some(()))
+    })
+    .await?;
+    Ok(name)
+}
+
+/// Has the owners of something in etcd tell this time.
+fn date(stored: &mut Value, time: &str) -> Result<()> {
+    stored["metadata"]["creationTimestamp"] = json!(time);
+    for entry in stored["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
+        entry["time"] = json!(time);
+    }
+    Ok(())
+}
+
+/// Somebody writes this object.
+async fn write(scene: &Scene, kind: &str, index: usize) -> Result<()> {
+    let path = format!("{}/o{index}", collection(kind));
+    scene.cluster.patch(&path, Patch::Merge, "user", &json!({ "spec": { "a": 2 } })).await?.ok()?;
+    Ok(())
+}
+
+/// What a command prints, and what it says beside; as the account of Etch, which may patch objects and no CRD.
+fn etch(scene: &Scene, arguments: &[&str]) -> Result<(Value, String)> {
+    let mut command = Command::new(operator::binary()?);
+    let output =
+        command.args(arguments).args(["-o", "json"]).env("KUBECONFIG", scene.kubeconfig()).output()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Ok((serde_json::from_slice(&output.stdout).with_context(|| said.clone())?, said))
+}
+
+/// How many objects an audit calls stored; none that lacks the default is among them.
+async fn known(scene: &Scene, kind: &str, name: &str) -> Result<u64> {
+    let (told, _) = etch(scene, &["audit", name, "--objects"])?;
+    let told = &told["crds"][0];
+    let open: Vec<&Value> =
+        told["details"].as_array().into_iter().flatten().map(|detail| &detail["name"]).collect();
+    let stored = told["stored"].as_u64().context("stored")?;
+    ensure!(open.len() as u64 + stored == OBJECTS as u64, "{told:#}");
+    for index in 0..OBJECTS {
+        let object = format!("o{index}");
+        let raw = scene.cluster.raw(GROUP, &plural(kind), Some("default"), &object).await?;
+        let is_open = open.iter().any(|name| **name == json!(object));
+        ensure!(is_open || raw["spec"]["d"] == 5, "{object} is called stored: {raw}");
+    }
+    Ok(stored)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_stored_is_known_without_etcd() -> Result<()> {
+    let scene = Scene::start(&[GROUP]).await?;
+    scene.policy("default", json!({ "selector": { "groups": ["none.example.com"] } })).await?;
+
+    // A pass by hand, of somebody who may not leave a record: what was written before it tells the time.
+    let name = upgraded(&scene, "Hand").await?;
+    ensure!(known(&scene, "Hand", &name).await? == 0);
+    write(&scene, "Hand", 0).await?;
+    let (told, said) = etch(&scene, &["persist", &name])?;
+    let told = &told["crds"][0];
+    ensure!(said.contains("not recorded") && told["recorded"] == false, "{said} {told:#}");
+    ensure!(told["written"] == OBJECTS - 1, "{told:#}");
+    ensure!(known(&scene, "Hand", &name).await? == OBJECTS as u64);
+
+    // An upgrade, and Etch was never there: what was written since is known.
+    let name = upgraded(&scene, "Never").await?;
+    for index in 0..WRITTEN {
+        write(&scene, "Never", index).await?;
+    }
+    ensure!(known(&scene, "Never", &name).await? == WRITTEN as u64);
+
+    // A pass of the operator whose report is gone.
+    let name = upgraded(&scene, "Gone").await?;
+    scene.policy("gone", json!({ "selector": { "names": [name] } })).await?;
+    let operator = scene.operator(&[])?;
+    let persisted = scene.cluster.persisted(&name, "AllPersisted", SOON).await;
+    persisted.with_context(|| operator.log().unwrap_or_default())?;
+    operator.stop().await?;
+    scene.cluster.delete(&format!("/apis/etch-operator.io/v1alpha1/defaultsreports/{name}")).await?;
+    ensure!(known(&scene, "Gone", &name).await? == OBJECTS as u64);
+    // One that may only count says the same, and goes on saying it.
+    scene.policy("gone", json!({ "selector": { "names": [name] }, "mode": "Audit" })).await?;
+    for _ in 0..2 {
+        let operator = scene.operator(&[])?;
+        let said = scene.cluster.persisted(&name, "AuditOnly", SOON).await?;
+        ensure!(said.message.contains(&format!("all {OBJECTS} objects store their defaults")), "{said:?}");
+        operator.stop().await?;
+    }
+    Ok(())
+}
