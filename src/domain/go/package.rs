@@ -51,6 +51,8 @@ pub struct Declaration {
     pub markers: Vec<Marker>,
     /// What it is declared as.
     pub kind: Type,
+    /// Whether it is only another name (`type A = B`), which has the methods of what it names.
+    pub is_alias: bool,
 }
 
 /// A type where it is used.
@@ -60,13 +62,15 @@ pub enum Type {
     Named(TypeName),
     /// `*T`
     Pointer(Box<Self>),
-    /// `[]T` or `[N]T`
+    /// `[]T`
     List(Box<Self>),
+    /// `[N]T`
+    Array(Box<Self>),
     /// `map[K]T`
     Map(Box<Self>),
     /// `struct { … }`
     Struct(Vec<Field>),
-    /// An interface, function, channel, a type with parameters, or one that is nested too deep.
+    /// An interface, function, channel, the parameter of a generic type, or a type that is nested too deep.
     Other,
 }
 
@@ -92,8 +96,21 @@ pub struct Field {
     pub tag: Option<JsonTag>,
     /// The markers above it.
     pub markers: Vec<Marker>,
+    /// Other comments that mention a default.
+    pub remarks: Vec<Remark>,
     /// Its type.
     pub kind: Type,
+}
+
+/// A comment that is no marker.
+#[derive(Clone, Debug)]
+pub struct Remark {
+    /// What it says, without the slashes.
+    pub text: String,
+    /// Where it stands.
+    pub at: Spot,
+    /// Whether it stands behind the field, on the same line.
+    pub is_behind: bool,
 }
 
 /// A `json` tag.
@@ -112,7 +129,7 @@ pub struct JsonTag {
 /// A comment `// +name=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// What is before the first `=`, without a colon at its end: `default`, `kubebuilder:default`.
+    /// What is before the first `=`, as it is written: `default`, `kubebuilder:default`.
     pub name: String,
     /// What is behind it; none where there is no `=`.
     pub value: Option<String>,
@@ -154,6 +171,16 @@ impl Packages {
             }
         }
         None
+    }
+}
+
+impl Marker {
+    /// Whether it is the marker of this name, as controller-gen looks it up: where there is a value, the last part of a name may be
+    /// the name of an argument, and in `name:=value` that is empty. Spaces and case count.
+    pub fn is(&self, name: &str) -> bool {
+        let has_argument =
+            || self.value.is_some() && self.name.rsplit_once(':').is_some_and(|(before, _)| before == name);
+        self.name == name || has_argument()
     }
 }
 
@@ -220,5 +247,5 @@ impl Field {
 }
 
 fn has(markers: &[Marker], name: &str) -> bool {
-    markers.iter().any(|marker| marker.name == name)
+    markers.iter().any(|marker| marker.is(name))
 }

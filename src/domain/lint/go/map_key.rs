@@ -24,7 +24,7 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
     let of_types = site.resolved.declared.iter().flat_map(|(_, declared)| &declared.markers);
     let markers: Vec<&Marker> = site.field.markers.iter().chain(of_types).collect();
     let values = |names: [&str; 2]| {
-        let of = markers.iter().filter(move |marker| names.contains(&marker.name.as_str()));
+        let of = markers.iter().filter(move |marker| names.iter().any(|name| marker.is(name)));
         of.filter_map(|marker| marker.value.as_deref())
             .map(|value| value.trim().trim_matches('"'))
             .collect::<Vec<_>>()

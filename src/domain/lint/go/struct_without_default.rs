@@ -64,10 +64,10 @@ fn default_inside(packages: &Packages, of: Struct<'_>, depth: usize) -> Option<S
 fn can_be_empty(site: &Site<'_>, of: Struct<'_>) -> bool {
     let declared = site.resolved.declared.iter().flat_map(|(_, type_)| &type_.markers);
     let mut is_complete = !site.field.markers.iter().chain(declared).any(asks_for_fields);
+    // What an embedded struct from elsewhere requires is not known.
     of.each(site.packages, &mut |package, field| {
         is_complete &= field.json_name().is_none() || !field.is_required(package);
-    });
-    is_complete
+    }) && is_complete
 }
 
 /// Whether a marker may refuse a struct in which nothing is set. What a rule says of one is not known here.
