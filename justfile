@@ -55,6 +55,7 @@ crdify:
 controller-gen:
     go -C e2e/oracle/controller-gen run . packages >e2e/oracle/controller-gen/packages.jsonl
     go -C e2e/oracle/controller-gen run . markers markers.txt | gzip -9 -n >e2e/oracle/controller-gen/markers.jsonl.gz
+    go -C e2e/oracle/controller-gen run . constraints | gzip -9 -n >e2e/oracle/controller-gen/constraints.jsonl.gz
 
 # Run the scenarios of one file on a control plane, for example `just scenario main_job`
 scenario file *filter:

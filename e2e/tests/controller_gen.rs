@@ -1,6 +1,6 @@
-//! What `etch lint --go` reads from markers, held against what controller-gen makes of them: each text of a marker by itself, and all
-//! defaults in published API packages. `just controller-gen` records what controller-gen makes of them; the packages are not part of this
-//! project, so they are read from Go's module cache, and downloaded if they are not there.
+//! What `etch lint --go` reads, held against what controller-gen and the go command make of it: each text of a marker by itself,
+//! all defaults in published API packages, and build constraints. `just controller-gen` records their answers. The packages are no
+//! part of this project: they are read from Go's module cache, and downloaded if they are not there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use etch::domain::go::{Declaration, Field, Package, Packages, Shape, Source, Type, defaults};
+use etch::domain::go::{
+    Declaration, Field, Package, Packages, Shape, Source, Type, defaults, is_built, is_built_by_name,
+};
 use etch::domain::json::same;
 use etch::source;
 use flate2::bufread::MultiGzDecoder;
@@ -42,6 +44,8 @@ enum Kind {
 struct Recorded {
     package: String,
     module: String,
+    /// None of a package beside the oracle.
+    #[serde(default)]
     version: String,
     types: Vec<RecordedType>,
 }
@@ -60,6 +64,17 @@ struct RecordedType {
 struct RecordedDefault {
     path: String,
     value: Value,
+}
+
+/// The module of the oracle, whose package has markers at every place where comments can be.
+const OWN: &str = "e2e/oracle/controller-gen";
+
+/// A file, and whether the go command takes it for a part of its package.
+#[derive(Deserialize)]
+struct Constrained {
+    name: String,
+    text: String,
+    built: bool,
 }
 
 fn folder() -> PathBuf {
@@ -96,7 +111,9 @@ fn each_text_of_a_marker_gives_the_default_that_it_gives_controller_gen() -> Res
         let is_same = match (answer, own.map(|default| &default.value)) {
             (Kind::Value, Some(Ok(Some(own)))) => same(own, value),
             // A null and a reference are reported, and are no values of a schema.
-            (Kind::None, Some(Ok(None) | Err(_))) | (Kind::Unknown, None) | (Kind::Error, Some(Err(_))) => true,
+            (Kind::None, Some(Ok(None) | Err(_))) | (Kind::Unknown, None) | (Kind::Error, Some(Err(_))) => {
+                true
+            }
             _ => false,
         };
         *seen.entry(marker.split('=').next().unwrap_or_default()).or_default() += 1;
@@ -112,8 +129,9 @@ fn each_text_of_a_marker_gives_the_default_that_it_gives_controller_gen() -> Res
 #[test]
 fn published_types_have_the_defaults_that_controller_gen_gives_them() -> Result<()> {
     let recorded: Vec<Recorded> = lines(File::open(folder().join("packages.jsonl"))?)?;
-    let modules: BTreeSet<&str> = recorded.iter().map(|recorded| recorded.module.as_str()).collect();
-    let known = download(&modules)?;
+    let published = recorded.iter().filter(|recorded| !recorded.version.is_empty());
+    let mut known = download(&published.map(|recorded| recorded.module.as_str()).collect())?;
+    known.insert(OWN.to_owned(), (String::new(), folder()));
     let (mut wrong, mut count, mut with_defaults) = (Vec::new(), 0, BTreeSet::new());
     for Recorded { package: path, module, version, types } in &recorded {
         let (there, root) = known.get(module.as_str()).with_context(|| module.clone())?;
@@ -151,6 +169,22 @@ fn published_types_have_the_defaults_that_controller_gen_gives_them() -> Result<
     Ok(())
 }
 
+#[test]
+fn files_belong_to_a_package_if_the_go_command_builds_them() -> Result<()> {
+    let file = File::open(folder().join("constraints.jsonl.gz"))?;
+    let files: Vec<Constrained> = lines(MultiGzDecoder::new(BufReader::new(file)))?;
+    let wrong: Vec<String> = files
+        .iter()
+        .filter(|Constrained { name, text, built }| (is_built_by_name(name) && is_built(text)) != *built)
+        .map(|Constrained { name, text, built }| format!("{name} {text:?}: {built}"))
+        .collect();
+    ensure!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), files.len(), wrong.join("\n"));
+    ensure!(
+        files.len() > 2000 && files.iter().any(|file| file.built) && files.iter().any(|file| !file.built)
+    );
+    Ok(())
+}
+
 /// Where Go has the modules that `go.mod` names, by their paths, each with its version.
 fn download(modules: &BTreeSet<&str>) -> Result<BTreeMap<String, (String, PathBuf)>> {
     #[derive(Deserialize)]
@@ -170,20 +204,32 @@ fn download(modules: &BTreeSet<&str>) -> Result<BTreeMap<String, (String, PathBu
         String::from_utf8_lossy(&output.stdout)
     );
     let found = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
-    found.map(|module| module.map(|Module { path, version, dir }| (path, (version, dir)))).map(|module| Ok(module?)).collect()
+    found
+        .map(|module| module.map(|Module { path, version, dir }| (path, (version, dir))))
+        .map(|module| Ok(module?))
+        .collect()
 }
 
 /// The defaults of a type by their paths, as controller-gen takes them: of types that it names there are references.
-fn own_defaults(packages: &Packages, package: &Package, declaration: &Declaration) -> BTreeMap<String, Value> {
+fn own_defaults(
+    packages: &Packages,
+    package: &Package,
+    declaration: &Declaration,
+) -> BTreeMap<String, Value> {
     let Type::Struct(fields) = &declaration.kind else { return BTreeMap::new() };
     let value = |field: &Field| {
         let all = defaults(&field.markers, packages, &package.path);
         // It reads neither +k8s:default nor references.
-        let read = all.into_iter().find(|default| default.source != Source::Declarative && !default.is_reference)?;
+        let read =
+            all.into_iter().find(|default| default.source != Source::Declarative && !default.is_reference)?;
         let value = read.value.ok().flatten()?.into_inner();
         let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
         let is_list = matches!(packages.resolve(package, &field.kind).shape, Shape::List(_));
-        Some(if is_empty && is_list && read.source == Source::Kubebuilder { Value::Array(Vec::new()) } else { value })
+        Some(if is_empty && is_list && read.source == Source::Kubebuilder {
+            Value::Array(Vec::new())
+        } else {
+            value
+        })
     };
     let named = fields.iter().filter_map(|field| Some((format!(".{}", field.json_name()?), value(field)?)));
     named.collect()

@@ -1,5 +1,5 @@
 // Command controller-gen records what sigs.k8s.io/controller-tools makes of markers: the defaults of every type in Go packages, or the
-// value of each marker in a list. It must not judge anything by itself.
+// value of each marker in a list; and which files go/build takes for a part of their package. It must not judge anything by itself.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-tools/pkg/markers"
 )
 
-const usage = "usage: controller-gen packages [PACKAGE...] | controller-gen markers FILE"
+const usage = "usage: controller-gen packages [PACKAGE...] | controller-gen markers FILE | controller-gen constraints"
 
 func main() {
 	var err error
@@ -33,6 +33,8 @@ func main() {
 		err = recordPackages(os.Args[2:])
 	case len(os.Args) == 3 && os.Args[1] == "markers":
 		err = recordMarkers(os.Args[2])
+	case len(os.Args) == 2 && os.Args[1] == "constraints":
+		err = recordConstraints()
 	default:
 		fmt.Fprintln(os.Stderr, usage)
 		os.Exit(2)
@@ -76,6 +78,7 @@ func recordPackages(patterns []string) error {
 			}
 			patterns = append(patterns, path)
 		}
+		patterns = append(patterns, "./comments")
 	}
 	roots, err := loader.LoadRootsWithConfig(&packages.Config{Mode: packages.NeedModule}, patterns...)
 	if err != nil {

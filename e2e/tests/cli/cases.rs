@@ -66,7 +66,10 @@ fn cases_are_answered_as_kubectl_and_the_server_do() -> Result<()> {
 const GO_CASES: [(&str, &[&str]); 5] = [
     ("go-103-advice", &["Deep.Replicas ETCH101"]),
     ("go-buildtags", &[]),
-    ("go-duration", &["Spec.Period ETCH101", "Spec.Plain ETCH101", "Spec.Size ETCH101", "Spec.Surge ETCH101"]),
+    (
+        "go-duration",
+        &["Spec.Period ETCH101", "Spec.Plain ETCH101", "Spec.Size ETCH101", "Spec.Surge ETCH101"],
+    ),
     (
         "go-hex",
         &[

@@ -78,11 +78,14 @@ fn go_table(shown: &[&Located]) -> Table {
         Table::new(["SEVERITY", "CODE", "LINE", "FIELD", "MESSAGE"].map(|head| (head, Align::Left)));
     let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for located in shown {
-        if let (Some(place), Some(line), Some(origin)) =
-            (&located.finding.go, located.line, &located.origin)
+        if let (Some(place), Some(line), Some(origin)) = (&located.finding.go, located.line, &located.origin)
         {
             let group = (place.package.as_str(), located.finding.rule.code);
-            groups.entry(group).or_default().push((place, format!("{}:{line}", origin.file), &located.finding));
+            groups.entry(group).or_default().push((
+                place,
+                format!("{}:{line}", origin.file),
+                &located.finding,
+            ));
         }
     }
     let is_habit = |rule: &Rule, count: usize| count > MOST_OF_A_RULE && rule.severity < Severity::Error;
@@ -90,7 +93,8 @@ fn go_table(shown: &[&Located]) -> Table {
     for located in shown {
         let Finding { rule, message, go: Some(place), .. } = &located.finding else { continue };
         let Some(group) = groups.get(&(place.package.as_str(), rule.code)) else { continue };
-        let Some(index) = group.iter().position(|(.., finding)| std::ptr::eq(*finding, &located.finding)) else {
+        let Some(index) = group.iter().position(|(.., finding)| std::ptr::eq(*finding, &located.finding))
+        else {
             continue;
         };
         let (_, line, _) = &group[index];

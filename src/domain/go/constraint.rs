@@ -1,4 +1,5 @@
-//! Which files belong to a package: build constraints, in names and in comments, as the go command decides for Linux on amd64.
+//! Which files belong to a package: build constraints, in names and in comments, as the go command decides for Linux on
+//! amd64.
 //! It must not read files.
 //!
 //! Source: `go/build` and `go/build/constraint` of Go 1.26.
@@ -9,13 +10,51 @@ const DEEPEST: usize = 64;
 const NEWEST_GO: u32 = 40;
 
 const SYSTEMS: [&str; 18] = [
-    "aix", "android", "darwin", "dragonfly", "freebsd", "hurd", "illumos", "ios", "js", "linux", "nacl", "netbsd", "openbsd",
-    "plan9", "solaris", "wasip1", "windows", "zos",
+    "aix",
+    "android",
+    "darwin",
+    "dragonfly",
+    "freebsd",
+    "hurd",
+    "illumos",
+    "ios",
+    "js",
+    "linux",
+    "nacl",
+    "netbsd",
+    "openbsd",
+    "plan9",
+    "solaris",
+    "wasip1",
+    "windows",
+    "zos",
 ];
 
 const ARCHITECTURES: [&str; 24] = [
-    "386", "amd64", "amd64p32", "arm", "armbe", "arm64", "arm64be", "loong64", "mips", "mipsle", "mips64", "mips64le",
-    "mips64p32", "mips64p32le", "ppc", "ppc64", "ppc64le", "riscv", "riscv64", "s390", "s390x", "sparc", "sparc64", "wasm",
+    "386",
+    "amd64",
+    "amd64p32",
+    "arm",
+    "armbe",
+    "arm64",
+    "arm64be",
+    "loong64",
+    "mips",
+    "mipsle",
+    "mips64",
+    "mips64le",
+    "mips64p32",
+    "mips64p32le",
+    "ppc",
+    "ppc64",
+    "ppc64le",
+    "riscv",
+    "riscv64",
+    "s390",
+    "s390x",
+    "sparc",
+    "sparc64",
+    "wasm",
 ];
 
 /// Whether a file is part of its package by its name: `a_windows.go` and `a_linux_arm64.go` are not.
@@ -105,7 +144,10 @@ fn argument<'a>(line: &'a str, word: &str) -> Option<&'a str> {
 /// Whether a tag is set. The go command builds with none of a user's own tags, such as `ignore`.
 fn is_set(tag: &str) -> bool {
     matches!(tag, "linux" | "amd64" | "unix" | "gc" | "cgo")
-        || tag.strip_prefix("go1.").and_then(|minor| minor.parse::<u32>().ok()).is_some_and(|minor| minor <= NEWEST_GO)
+        || tag
+            .strip_prefix("go1.")
+            .and_then(|minor| minor.parse::<u32>().ok())
+            .is_some_and(|minor| minor <= NEWEST_GO)
 }
 
 fn is_tag(text: &str) -> bool {
@@ -174,11 +216,26 @@ mod tests {
 
     #[test]
     fn names_of_files_choose_systems_and_architectures() {
-        for name in ["types.go", "linux.go", "windows.go", "a_linux.go", "a_linux_amd64.go", "a_amd64.go", "a_b.go", "amd64_a.go"]
-        {
+        for name in [
+            "types.go",
+            "linux.go",
+            "windows.go",
+            "a_linux.go",
+            "a_linux_amd64.go",
+            "a_amd64.go",
+            "a_b.go",
+            "amd64_a.go",
+        ] {
             assert!(is_built_by_name(name), "{name}");
         }
-        for name in ["a_windows.go", "a_arm64.go", "a_linux_arm64.go", "a_windows_amd64.go", "_windows.go", "a_windows.b.go"] {
+        for name in [
+            "a_windows.go",
+            "a_arm64.go",
+            "a_linux_arm64.go",
+            "a_windows_amd64.go",
+            "_windows.go",
+            "a_windows.b.go",
+        ] {
             assert!(!is_built_by_name(name), "{name}");
         }
     }

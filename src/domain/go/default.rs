@@ -57,10 +57,11 @@ pub struct MarkedDefault<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable(pub String);
 
-/// The defaults among the markers of a field or a type, the strongest one first: of the same marker written twice, that is
-/// the last one. `package` is where references without one lead.
+/// The defaults among the markers of a field or a type, the strongest one first: of a marker that is there twice, the last
+/// one. `package` is where references without one lead.
 pub fn defaults<'a>(markers: &'a [Marker], packages: &Packages, package: &str) -> Vec<MarkedDefault<'a>> {
-    let mut defaults: Vec<_> = markers.iter().rev().filter_map(|marker| read(marker, packages, package)).collect();
+    let mut defaults: Vec<_> =
+        markers.iter().rev().filter_map(|marker| read(marker, packages, package)).collect();
     defaults.sort_by_key(|default| std::cmp::Reverse(default.source));
     defaults
 }

@@ -1,8 +1,8 @@
 //! The syntax of values in controller-gen's markers, which is not quite JSON.
 //! It must not know which marker a value is of.
 //!
-//! As `sigs.k8s.io/controller-tools/pkg/markers` v0.23 reads arguments of any type, with all that is peculiar there: it guesses
-//! the type first, and what looks like nothing else is a text.
+//! As `sigs.k8s.io/controller-tools/pkg/markers` v0.23 reads arguments of any type, with all that is peculiar there: it
+//! guesses the type first, and what looks like nothing else is a text.
 
 use serde_json::{Map, Number, Value};
 
@@ -16,8 +16,8 @@ const DEEPEST: usize = 64;
 #[derive(Debug, PartialEq)]
 pub(super) struct Read {
     pub(super) value: Value,
-    /// Whether controller-gen drops a word of it: the last one of a text without quotes, if a space stands between it and a
-    /// comma or brace.
+    /// Whether controller-gen drops a word of it: the last one of a text without quotes, if a space stands between it
+    /// and a comma or brace.
     pub(super) is_cut: bool,
 }
 
@@ -105,8 +105,8 @@ fn guess_item(text: &str, depth: usize) -> Result<Kind, String> {
     })
 }
 
-/// Reads a text: one token where it has quotes; otherwise all up to a comma, semicolon or brace, and in keys a colon. None where the
-/// quotes are not those of Go.
+/// Reads a text: one token where it has quotes; otherwise all up to a comma, semicolon or brace, and in keys a colon.
+/// None where the quotes are not those of Go.
 fn bare_or_quoted(scanner: &mut Scanner<'_>, is_key: bool) -> Option<(usize, String)> {
     // Digits in texts are letters like others, and never malformed.
     scanner.has_numbers = false;
@@ -193,7 +193,9 @@ impl Reader<'_> {
             }
         };
         // Go's scanner knows hexadecimal numbers and separators; what turns the text into a number does not.
-        known.ok_or_else(|| format!("controller-gen cannot read the number {sign}{}: write plain decimal digits", cut(digits)))
+        known.ok_or_else(|| {
+            format!("controller-gen cannot read the number {sign}{}: write plain decimal digits", cut(digits))
+        })
     }
 
     fn list(&mut self, of: &Kind, depth: usize) -> Result<Vec<Value>, String> {
@@ -252,9 +254,10 @@ fn float(digits: &str) -> Option<f64> {
         Some(hexadecimal) => {
             let (mantissa, exponent) = hexadecimal.split_once('p')?;
             let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-            let sum = whole.chars().chain(fraction.chars()).try_fold(0.0, |sum: f64, digit| {
-                Some(sum.mul_add(16.0, f64::from(digit.to_digit(16)?)))
-            })?;
+            let sum = whole
+                .chars()
+                .chain(fraction.chars())
+                .try_fold(0.0, |sum: f64, digit| Some(sum.mul_add(16.0, f64::from(digit.to_digit(16)?))))?;
             let shift = i32::try_from(fraction.len()).ok()?.checked_mul(4)?;
             let exponent = exponent.parse::<i32>().ok()?.checked_sub(shift)?;
             // In two steps, since the power alone may be too small for a double.
@@ -306,9 +309,20 @@ mod tests {
         ] {
             assert_eq!(parse(text), Ok(Read { value, is_cut: false }), "{text}");
         }
-        for text in
-            ["", " ", "\"a", "{a", "{a: 1", "{a: 1, b}", "[\"a\", \"b\"]", "\"a\" b", "true-ish", "0x1F", "1_000", " -1"]
-        {
+        for text in [
+            "",
+            " ",
+            "\"a",
+            "{a",
+            "{a: 1",
+            "{a: 1, b}",
+            "[\"a\", \"b\"]",
+            "\"a\" b",
+            "true-ish",
+            "0x1F",
+            "1_000",
+            " -1",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
         assert!(parse(&"{".repeat(100_000)).is_err());

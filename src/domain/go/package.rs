@@ -175,8 +175,8 @@ impl Packages {
 }
 
 impl Marker {
-    /// Whether it is the marker of this name, as controller-gen looks it up: where there is a value, the last part of a name may be
-    /// the name of an argument, and in `name:=value` that is empty. Spaces and case count.
+    /// Whether it is the marker of this name, as controller-gen looks it up: where there is a value, the last part of a
+    /// name may be the name of an argument, and in `name:=value` that is empty. Spaces and case count.
     pub fn is(&self, name: &str) -> bool {
         let has_argument =
             || self.value.is_some() && self.name.rsplit_once(':').is_some_and(|(before, _)| before == name);

@@ -68,6 +68,19 @@ impl Packages {
         self.resolve_within(package, kind, DEEPEST_INHERITANCE)
     }
 
+    /// Follows the type of a field, unless its markers say what its schema is.
+    pub fn resolve_field<'a>(&'a self, package: &'a Package, field: &'a Field) -> Resolved<'a> {
+        let mut resolved = self.resolve(package, &field.kind);
+        let is_marked = |name: &str| field.has_marker(&format!("kubebuilder:validation:{name}"));
+        if is_marked("Type") || is_marked("Schemaless") {
+            resolved.shape = Shape::Custom;
+            resolved.zero = Some(resolved.zero.unwrap_or(Zero::Unknown));
+        } else if is_marked("XIntOrString") {
+            resolved.shape = Shape::IntegerOrText;
+        }
+        resolved
+    }
+
     fn resolve_within<'a>(&'a self, package: &'a Package, kind: &'a Type, depth: usize) -> Resolved<'a> {
         let (mut package, mut kind) = (package, kind);
         let mut resolved = Resolved {
@@ -105,7 +118,10 @@ impl Packages {
                         resolved.declared.push((there, declaration));
                         let is_custom = has_methods && there.custom.contains(&name.name);
                         if !is_custom
-                            && !declaration.markers.iter().any(|marker| marker.is("kubebuilder:validation:Type"))
+                            && !declaration
+                                .markers
+                                .iter()
+                                .any(|marker| marker.is("kubebuilder:validation:Type"))
                         {
                             has_methods = declaration.is_alias;
                             (package, kind) = (there, &declaration.kind);
@@ -127,8 +143,8 @@ impl Packages {
         resolved
     }
 
-    /// How a struct writes its JSON by the methods of the one struct that is embedded in it and has them; whatever other fields it
-    /// has, JSON lacks them.
+    /// How a struct writes its JSON by the methods of the one struct that is embedded in it and has them; whatever other
+    /// fields it has, JSON lacks them.
     fn inherited<'a>(
         &'a self,
         package: &'a Package,

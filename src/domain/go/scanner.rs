@@ -130,7 +130,16 @@ impl<'a> Scanner<'a> {
             Some('0'..='7') => (3, 8),
             Some(kind @ ('x' | 'u' | 'U')) => {
                 self.next();
-                (if kind == 'x' { 2 } else if kind == 'u' { 4 } else { 8 }, 16)
+                (
+                    if kind == 'x' {
+                        2
+                    } else if kind == 'u' {
+                        4
+                    } else {
+                        8
+                    },
+                    16,
+                )
             }
             _ => return self.has_failed = true,
         };
@@ -177,7 +186,8 @@ impl<'a> Scanner<'a> {
         self.has_failed |= !has_digits;
         match self.peek().map(|letter| letter.to_ascii_lowercase()) {
             Some(exponent @ ('e' | 'p')) => {
-                let fits = if exponent == 'e' { matches!(prefix, None | Some('0')) } else { prefix == Some('x') };
+                let fits =
+                    if exponent == 'e' { matches!(prefix, None | Some('0')) } else { prefix == Some('x') };
                 self.next();
                 token = Token::Float;
                 if matches!(self.peek(), Some('+' | '-')) {

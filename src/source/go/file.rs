@@ -58,7 +58,13 @@ pub(super) fn read(
     parser.reset();
     let tree = parser.parse(text, None).ok_or_else(none)?;
     let own = package.path.clone();
-    let mut source = Source { bytes: text.as_bytes(), file: &file, own: &own, imports: BTreeMap::new(), parameters: BTreeSet::new() };
+    let mut source = Source {
+        bytes: text.as_bytes(),
+        file: &file,
+        own: &own,
+        imports: BTreeMap::new(),
+        parameters: BTreeSet::new(),
+    };
     let mut reader = Declarations { package, uses, comments: Comments::default(), wrong: None };
     let root = tree.root_node();
     if root.is_error() {

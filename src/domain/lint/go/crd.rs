@@ -119,7 +119,7 @@ impl<'a> Compare<'a, '_> {
                 continue;
             };
             let here = at.join(Step::Field(name.to_owned()));
-            let resolved = self.packages.resolve(package, &field.kind);
+            let resolved = self.packages.resolve_field(package, field);
             self.field(package, field, owner, &resolved, property, &here);
             level(|| self.below(package, owner, field, &resolved, property, &here));
         }

@@ -43,7 +43,7 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
         let message = match item.field(site.packages, key) {
             (None, true) => format!("the key {key} is not a field of the list's items"),
             (Some((package, field)), _) if !field.is_required(package) => {
-                let resolved = site.packages.resolve(package, &field.kind);
+                let resolved = site.packages.resolve_field(package, field);
                 if effective(site.packages, package, field, &resolved).is_some() {
                     continue;
                 }

@@ -18,8 +18,8 @@ pub(super) const UNREADABLE: Rule = Rule {
 needs double quotes. `+kubebuilder:default=` takes controller-gen's own syntax: strings may omit the quotes, and lists are
 in braces. Generators fail on a value that they cannot read, or omit the default.
 
-Write the value in the syntax of the marker: `+default=\"a\"`, `+default=[\"a\"]`, `+kubebuilder:default={\"a\"}`. In both, whole
-numbers are plain decimal digits: controller-gen takes 0644 for 644, and fails on 0x1F, 0o17, 0b1 and 1_000.",
+Write the value in the syntax of the marker: `+default=\"a\"`, `+default=[\"a\"]`, `+kubebuilder:default={\"a\"}`. In both,
+whole numbers are plain decimal digits: controller-gen takes 0644 for 644, and fails on 0x1F, 0o17, 0b1 and 1_000.",
     check: None,
 };
 
@@ -55,7 +55,7 @@ const DEEPEST: usize = 64;
 
 pub(super) fn check(packages: &Packages, report: &mut Report) {
     site::each(packages, &mut |site| {
-        let resolved = packages.resolve(site.package, &site.field.kind);
+        let resolved = packages.resolve_field(site.package, site.field);
         let holder = Holder { packages, package: site.package, name: &site.name, resolved };
         holder.check(&site.field.markers, report);
     });
@@ -90,7 +90,10 @@ impl Holder<'_> {
                 Ok(Some(value)) => value,
             };
             if default.is_cut {
-                let problem = format!("controller-gen reads {}: it drops a word before a space, unless it has quotes", shown(value));
+                let problem = format!(
+                    "controller-gen reads {}: it drops a word before a space, unless it has quotes",
+                    shown(value)
+                );
                 self.report(&UNREADABLE, default, problem, report);
             }
             if let Some(wrong) = self.misfit(default, value) {
@@ -183,7 +186,7 @@ fn misfit(
                     return is_complete.then(|| (format!(".{name}"), "a field of the struct"));
                 };
                 let depth = depth.checked_sub(1).filter(|_| !value.is_null())?;
-                let resolved = packages.resolve(package, &field.kind);
+                let resolved = packages.resolve_field(package, field);
                 misfit(packages, package, &resolved, value, depth)
                     .map(|(at, expected)| (format!(".{name}{at}"), expected))
             }),

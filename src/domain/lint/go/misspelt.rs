@@ -11,9 +11,9 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a comment looks like the marker of a default, and no generator reads it",
     help: "\
-Generators pass over markers that they do not know, so the schema has no default, and nothing fails. A marker is a line of its own
-above the field: `//`, `+`, the name, `=` and the value. Case counts, and no space may stand within the name or before the equals
-sign. `+kubebuilder:default:=1` is read, and so is `+kubebuilder:default:value=1`, but not `+kubebuilder:default:1`.
+Generators pass over markers that they do not know, so the schema has no default, and nothing fails. A marker is a line of its
+own above the field: `//`, `+`, the name, `=` and the value. Case counts, and no space may stand within the name or before the
+equals sign. `+kubebuilder:default:=1` is read, and so is `+kubebuilder:default:value=1`, but not `+kubebuilder:default:1`.
 
 Write the marker that the finding names: `+kubebuilder:default=`, `+default=` or `+k8s:default=`.",
     check: None,
@@ -77,13 +77,15 @@ fn lacks_plus(text: &str) -> Option<String> {
 fn is_inside(text: &str) -> Option<String> {
     let word = text.split_whitespace().next_back()?.strip_prefix('+')?;
     let source = Source::ALL.into_iter().find(|source| {
-        word.strip_prefix(source.marker()).is_some_and(|behind| behind.trim_start_matches(':').starts_with('='))
+        word.strip_prefix(source.marker())
+            .is_some_and(|behind| behind.trim_start_matches(':').starts_with('='))
     })?;
     Some(format!("+{} stands behind other text: a marker needs a line of its own", source.marker()))
 }
 
 fn marker(text: &str, at: &Spot) -> Marker {
-    let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value.to_owned())));
+    let (name, value) =
+        text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value.to_owned())));
     Marker { name: name.to_owned(), value, at: at.clone() }
 }
 
@@ -104,7 +106,9 @@ fn meant(marker: &Marker) -> Option<Source> {
             Some(_) => behind.starts_with(char::is_whitespace) && behind.split_whitespace().nth(1).is_none(),
             None => false,
         });
-        name == exact || has_value || name.len() >= FAR + 4 && name.starts_with(&exact[..1]) && is_near(&name, exact)
+        name == exact
+            || has_value
+            || name.len() >= FAR + 4 && name.starts_with(&exact[..1]) && is_near(&name, exact)
     });
     by_name.or_else(|| {
         // `+kubebuilder:validation:Default`, `+kube-builder.default`
@@ -165,8 +169,16 @@ mod tests {
         ] {
             assert_eq!(source(text), Some(Source::Kubebuilder), "{text}");
         }
-        for text in ["defaut=1", "Default=1", "default:1", "default: 1", "default 1", "default =1", "defualt=\"a\"", "defaults=1"]
-        {
+        for text in [
+            "defaut=1",
+            "Default=1",
+            "default:1",
+            "default: 1",
+            "default 1",
+            "default =1",
+            "defualt=\"a\"",
+            "defaults=1",
+        ] {
             assert_eq!(source(text), Some(Source::Kubernetes), "{text}");
         }
         for text in ["k8s:defaul=1", "k8s:Default=1", "k8s.default=1", "k8s:default 1"] {

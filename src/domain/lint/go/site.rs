@@ -82,7 +82,7 @@ impl<'a> Walk<'a> {
                 for field in fields {
                     let name = format!("{name}.{}", field.name);
                     if is_of_api(field) {
-                        let resolved = self.packages.resolve(self.package, &field.kind);
+                        let resolved = self.packages.resolve_field(self.package, field);
                         let Self { packages, package, declaration } = *self;
                         visit(&Site { packages, package, declaration, name: name.clone(), field, resolved });
                     }

@@ -44,7 +44,7 @@ fn default_inside(packages: &Packages, of: Struct<'_>, depth: usize) -> Option<S
     let mut found = None;
     of.each(packages, &mut |package, field| {
         let Some(name) = field.json_name().filter(|_| found.is_none()) else { return };
-        let resolved = packages.resolve(package, &field.kind);
+        let resolved = packages.resolve_field(package, field);
         let default = effective(packages, package, field, &resolved);
         let value = default.and_then(|(default, _)| default.value.ok().flatten());
         if value.is_some_and(|value| !is_zero(&value)) {

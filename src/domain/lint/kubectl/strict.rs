@@ -32,7 +32,8 @@ pub(super) fn check(crd: &Json, found: &mut Vec<Finding>) {
             }
             let mut place = place.to_vec();
             place.push(Part::Field(name.clone()));
-            let meant = known.iter().map(|(known, _)| *known).filter(|known| distance(name, known, FAR) <= FAR);
+            let meant =
+                known.iter().map(|(known, _)| *known).filter(|known| distance(name, known, FAR) <= FAR);
             let hint = match meant.min_by_key(|known| distance(name, known, FAR)) {
                 Some(meant) => format!("; did you mean {meant}?"),
                 None => String::new(),

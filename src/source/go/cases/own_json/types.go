@@ -83,8 +83,21 @@ type Fine struct {
 	// No methods are left: what is written is not known here.
 	// +kubebuilder:default="1m"
 	Defined Defined `json:"defined"`
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:default="1m"
+	Marked Plain `json:"marked,omitempty"`
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:default="1m"
+	Schemaless Plain `json:"schemaless,omitempty"`
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:default=80
+	IntOrString string `json:"intOrString,omitempty"`
 	NoStruct metav1.Duration `json:"noStruct,omitempty"`
 	NoObject Inherited `json:"noObject,omitempty"`
 }
 
 type Defined metav1.Duration
+
+type Plain struct {
+	Text string `json:"text,omitempty"`
+}
