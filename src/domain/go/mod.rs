@@ -14,7 +14,7 @@ mod well_known;
 pub use constraint::{is_built, is_built_by_name};
 pub use default::{MarkedDefault, Source, Unreadable, defaults};
 pub use package::{
-    Constant, Declaration, Field, JsonTag, Marker, Package, Packages, Remark, Spot, Type, TypeName,
+    Constant, Declaration, Field, JsonTag, Marker, Package, Packages, Place, Remark, Spot, Type, TypeName,
 };
 pub use quote::unquote;
 pub use resolve::{Resolved, Shape, Struct};

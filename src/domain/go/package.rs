@@ -29,6 +29,8 @@ pub struct Package {
     pub constants: BTreeMap<String, Constant>,
     /// The types that write or read their JSON themselves.
     pub custom: BTreeSet<String>,
+    /// Those of them that write it, and no null as far as their method shows.
+    pub written: BTreeSet<String>,
 }
 
 /// A place in a file.
@@ -109,8 +111,21 @@ pub struct Remark {
     pub text: String,
     /// Where it stands.
     pub at: Spot,
-    /// Whether it stands behind the field, on the same line.
-    pub is_behind: bool,
+    /// Where it stands in view of the field.
+    pub place: Place,
+}
+
+/// Where a comment stands in view of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Above it.
+    Above,
+    /// Above it, between `/*` and `*/`.
+    Block,
+    /// Above it, with two other comments in between.
+    Far,
+    /// Behind it, on the same line.
+    Behind,
 }
 
 /// A `json` tag.

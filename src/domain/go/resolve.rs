@@ -128,7 +128,10 @@ impl Packages {
                             continue;
                         }
                         resolved.shape = Shape::Custom;
-                        resolved.zero = is_custom.then_some(Zero::Unknown);
+                        let is_struct = matches!(declaration.kind, Type::Struct(_));
+                        let is_written = is_struct && there.written.contains(&name.name);
+                        let zero = if is_written { Zero::Written } else { Zero::Unknown };
+                        resolved.zero = is_custom.then_some(zero);
                     } else if name.package == package.path {
                         resolved.shape = predeclared(&name.name);
                     } else if let Some(known) = well_known(&name.package, &name.name)

@@ -16,6 +16,8 @@ pub enum Unset {
     Null,
     /// It has this value, which hides a default.
     Value(Value),
+    /// It has a value that only its type's method knows, and that hides a default.
+    Written,
     /// It is an object with its own fields.
     Object,
     /// That is not known.
@@ -38,6 +40,7 @@ impl Resolved<'_> {
             Some(Zero::Null) => return Unset::Null,
             Some(Zero::Text(text)) => return Unset::Value(text.into()),
             Some(Zero::Number) => return Unset::Value(0.into()),
+            Some(Zero::Written) => return Unset::Written,
             Some(Zero::Unknown) => return Unset::Unknown,
             None => {}
         }

@@ -21,6 +21,8 @@ pub(super) enum Zero {
     /// The number 0.
     Number,
     /// Whatever its method writes.
+    Written,
+    /// That, or null, or nothing.
     Unknown,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tree_sitter::Node;
 
-use crate::domain::go::{Marker, Remark, Spot};
+use crate::domain::go::{Marker, Place, Remark, Spot};
 
 /// The comments since the last declaration or field.
 #[derive(Default)]
@@ -36,8 +36,14 @@ impl Comments {
         let line = text.strip_prefix("//").map(str::trim);
         let at = Spot { file: file.clone(), line: start + 1 };
         let is_behind = self.last_row == Some(start);
-        let remark = line.filter(|line| line.contains("default"));
-        let remark = remark.map(|line| Remark { text: line.to_owned(), at: at.clone(), is_behind });
+        let block = text.strip_prefix("/*").and_then(|text| text.strip_suffix("*/")).map(str::trim);
+        let place = match line {
+            _ if is_behind => Place::Behind,
+            Some(_) => Place::Above,
+            None => Place::Block,
+        };
+        let remark = line.or(block).filter(|text| text.contains("default"));
+        let remark = remark.map(|text| Remark { text: text.to_owned(), at: at.clone(), place });
         if is_behind {
             return remark;
         }
@@ -66,8 +72,11 @@ impl Comments {
         let mut groups = std::mem::take(&mut self.groups);
         let doc = groups.pop_if(|group| group.last_row + 1 == row);
         let closest = groups.pop();
-        left_over.extend(groups.into_iter().flat_map(|group| group.about.markers));
         let mut about = About::default();
+        for marker in groups.into_iter().flat_map(|group| group.about.markers) {
+            about.remarks.extend(far(&marker));
+            left_over.push(marker);
+        }
         for group in closest.into_iter().chain(doc) {
             about.markers.extend(group.about.markers);
             about.remarks.extend(group.about.remarks);
@@ -79,6 +88,13 @@ impl Comments {
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Marker> {
         std::mem::take(&mut self.groups).into_iter().flat_map(|group| group.about.markers)
     }
+}
+
+/// A marker of a default that is too far above what it should be about.
+fn far(marker: &Marker) -> Option<Remark> {
+    let Marker { name, value, at } = marker;
+    let text = value.as_ref().map_or_else(|| format!("+{name}"), |value| format!("+{name}={value}"));
+    name.contains("default").then(|| Remark { text, at: at.clone(), place: Place::Far })
 }
 
 fn marker_of(text: &str, at: Spot) -> Marker {

@@ -183,6 +183,13 @@ impl Declarations<'_, '_> {
         if !name.is_some_and(|name| OWN_JSON.contains(&name)) {
             return;
         }
+        let body = node.child_by_field_name("body").map(|body| source.text(body));
+        let is_written = match name {
+            // An error, or a text.
+            Some("MarshalText") => true,
+            Some("MarshalJSON") => body.is_some_and(|body| !may_write_null(body)),
+            _ => false,
+        };
         let receiver = node.child_by_field_name("receiver").and_then(|list| list.named_child(0));
         let mut kind = receiver.and_then(|receiver| receiver.child_by_field_name("type"));
         if let Some(pointer) = kind.filter(|kind| kind.kind() == "pointer_type") {
@@ -192,9 +199,24 @@ impl Declarations<'_, '_> {
             kind = generic.child_by_field_name("type");
         }
         if let Some(kind) = kind.filter(|kind| kind.kind() == "type_identifier") {
-            self.package.custom.insert(source.text(kind).to_owned());
+            let name = source.text(kind).to_owned();
+            if is_written {
+                self.package.written.insert(name.clone());
+            }
+            self.package.custom.insert(name);
         }
     }
+}
+
+/// Whether the body of a `MarshalJSON` may write null: by that word, by another such method, or by handing a field or variable, which
+/// may be a pointer, to the encoder.
+fn may_write_null(body: &str) -> bool {
+    let may_be_nil = |argument: &str| {
+        let argument = argument.split(')').next().unwrap_or_default();
+        !argument.contains('(')
+            && !argument.starts_with(|first: char| first.is_uppercase() || matches!(first, '"' | '`'))
+    };
+    body.contains("null") || body.contains("MarshalJSON(") || body.split("Marshal(").skip(1).any(may_be_nil)
 }
 
 /// The names of the parameters of a generic type.

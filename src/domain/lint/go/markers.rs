@@ -43,8 +43,8 @@ pub(super) const DISAGREE: Rule = Rule {
     summary: "two markers give the same field different defaults",
     help: "\
 Each generator reads its own markers, so the schema and the defaulting functions differ; if controller-gen reads both
-`+default` and `+kubebuilder:default`, the latter wins. KEP-1929 (Summary) intends `+default` to serve both. If the same marker
-is there twice, controller-gen takes the last one and says nothing.
+`+default` and `+kubebuilder:default`, the latter wins. KEP-1929 (Summary) intends `+default` to serve both. If the same
+marker is there twice, controller-gen takes the last one and reports nothing.
 
 Write one marker, or the same value in both.",
     check: None,

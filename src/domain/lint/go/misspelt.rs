@@ -1,7 +1,7 @@
 //! ETCH112: comments that look like markers of defaults, and that no generator reads.
 
 use super::site::{self, Report};
-use crate::domain::go::{Marker, Packages, Remark, Source, Spot};
+use crate::domain::go::{Marker, Packages, Place, Remark, Source, Spot};
 use crate::domain::lint::rule::{GoPlace, Rule, Severity};
 use crate::domain::lint::spelling::distance;
 
@@ -11,9 +11,10 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a comment looks like the marker of a default, and no generator reads it",
     help: "\
-Generators pass over markers that they do not know, so the schema has no default, and nothing fails. A marker is a line of its
-own above the field: `//`, `+`, the name, `=` and the value. Case counts, and no space may stand within the name or before the
-equals sign. `+kubebuilder:default:=1` is read, and so is `+kubebuilder:default:value=1`, but not `+kubebuilder:default:1`.
+Generators pass over markers that they do not know, so the schema has no default, and nothing fails. A marker is a line of
+its own right above the field, or one comment above that: `//`, `+`, the name, `=` and the value. Case counts, and no space
+may stand within the name or before the equals sign. `+kubebuilder:default:=1` is read, and so is
+`+kubebuilder:default:value=1`, but not `+kubebuilder:default:1`.
 
 Write the marker that the finding names: `+kubebuilder:default=`, `+default=` or `+k8s:default=`.",
     check: None,
@@ -51,15 +52,27 @@ fn misspelt(markers: &[Marker]) -> impl Iterator<Item = (&Spot, String)> {
 
 fn misplaced(remarks: &[Remark]) -> impl Iterator<Item = (&Spot, String)> {
     remarks.iter().filter_map(|remark| {
-        let message = match remark.text.strip_prefix('+') {
-            Some(text) if remark.is_behind => {
-                let marker = marker(text, &remark.at);
-                let source = Source::of(&marker).or_else(|| meant(&marker))?;
+        let source = remark.text.strip_prefix('+').and_then(|text| {
+            let marker = marker(text, &remark.at);
+            Source::of(&marker).or_else(|| meant(&marker))
+        });
+        let message = match (remark.place, source) {
+            (Place::Behind, Some(source)) => {
                 format!("+{} stands behind the field: generators read markers above it only", source.marker())
             }
-            Some(_) => return None,
-            None if remark.is_behind => return None,
-            None => lacks_plus(&remark.text).or_else(|| is_inside(&remark.text))?,
+            (Place::Far, Some(source)) => {
+                format!(
+                    "+{} is two comments above the field: generators read no further than one",
+                    source.marker()
+                )
+            }
+            // Generators of Kubernetes read such a comment.
+            (Place::Block, Some(Source::Kubebuilder)) => {
+                "+kubebuilder:default stands between /* and */: controller-gen reads markers behind // only"
+                    .to_owned()
+            }
+            (Place::Above, None) => lacks_plus(&remark.text).or_else(|| is_inside(&remark.text))?,
+            _ => return None,
         };
         Some((&remark.at, message))
     })

@@ -37,7 +37,7 @@ type Uses struct {
 	// +kubebuilder:default="x"
 	Plain T `json:"plain,omitempty"` // want -1 ETCH107
 	// +kubebuilder:default="any"
-	Custom Custom[int] `json:"custom,omitempty"`
+	Custom Custom[int] `json:"custom,omitempty"` // want ETCH101
 }
 
 type Inline struct {

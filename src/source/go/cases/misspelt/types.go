@@ -21,6 +21,15 @@ type Spec struct {
 	NoPlus string `json:"noPlus,omitempty"` // want -1 ETCH112
 	Behind string `json:"behind,omitempty"` // +kubebuilder:default=behind // want ETCH112
 
+	/* +kubebuilder:default=a */
+	Block string `json:"block,omitempty"` // want -1 ETCH112
+	// +kubebuilder:default=far
+
+	// Text.
+
+	// Text.
+	Far string `json:"far,omitempty"` // want -5 ETCH112
+
 	// +default
 	NoValue string `json:"noValue,omitempty"` // want -1 ETCH106
 

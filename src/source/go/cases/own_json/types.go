@@ -2,6 +2,7 @@
 package own_json
 
 import (
+	"encoding/json"
 	"net/netip"
 	"time"
 
@@ -31,6 +32,14 @@ type Sent struct {
 	Inherited Inherited `json:"inherited,omitempty"` // want ETCH101
 	// +kubebuilder:default="1m"
 	Alias Alias `json:"alias,omitempty"` // want ETCH101
+	// +kubebuilder:default="5m"
+	Own Own `json:"own,omitempty"` // want ETCH101
+	// +kubebuilder:default="5m"
+	Text OwnText `json:"text,omitempty"` // want ETCH101
+	// +kubebuilder:default="5m"
+	InheritedOwn struct{ Own } `json:"inheritedOwn,omitempty"` // want ETCH101
+	// +kubebuilder:default="5m"
+	Never Never `json:"never,omitempty"` // want ETCH101
 	// +kubebuilder:default=5
 	GoDuration time.Duration `json:"goDuration"` // want ETCH101
 	// +kubebuilder:default=TCP
@@ -80,6 +89,17 @@ type Fine struct {
 	// +kubebuilder:default="YQ=="
 	ArrayOfBytes [1]byte `json:"arrayOfBytes"` // want -1 ETCH107
 
+	// +kubebuilder:default="5m"
+	OwnNull OwnNull `json:"ownNull,omitempty"`
+	// +kubebuilder:default="5m"
+	OfPointer OwnPointer `json:"ofPointer,omitempty"`
+	// +kubebuilder:default="5m"
+	OwnPointer *Own `json:"ownPointer,omitempty"`
+	// +kubebuilder:default="5m"
+	OwnOmitted Own `json:"ownOmitted,omitzero"`
+	// +kubebuilder:default="5m"
+	Scalar Scalar `json:"scalar,omitempty"`
+
 	// No methods are left: what is written is not known here.
 	// +kubebuilder:default="1m"
 	Defined Defined `json:"defined"`
@@ -97,6 +117,56 @@ type Fine struct {
 }
 
 type Defined metav1.Duration
+
+// Own writes a text.
+// +kubebuilder:validation:Type=string
+type Own struct {
+	time.Duration
+}
+
+func (d *Own) MarshalJSON() ([]byte, error) { return []byte(`"` + d.String() + `"`), nil }
+
+type OwnText struct {
+	value string
+}
+
+func (t OwnText) MarshalText() ([]byte, error) { return []byte(t.value), nil }
+
+// OwnNull may write null.
+type OwnNull struct {
+	value *string
+}
+
+func (n OwnNull) MarshalJSON() ([]byte, error) {
+	if n.value == nil {
+		return []byte("null"), nil
+	}
+	return []byte(`"` + *n.value + `"`), nil
+}
+
+// OwnPointer may write null, for the encoder writes it for a nil pointer.
+type OwnPointer struct {
+	value *string
+}
+
+func (p OwnPointer) MarshalJSON() ([]byte, error) { return json.Marshal(p.value) }
+
+// Never writes a text in any case.
+type Never struct {
+	value *time.Duration
+}
+
+func (n Never) MarshalJSON() ([]byte, error) {
+	if n.value != nil {
+		return json.Marshal(n.value.String())
+	}
+	return json.Marshal("Never")
+}
+
+// Scalar is omitted by omitempty as strings are.
+type Scalar string
+
+func (s Scalar) MarshalJSON() ([]byte, error) { return []byte(`"` + string(s) + `"`), nil }
 
 type Plain struct {
 	Text string `json:"text,omitempty"`

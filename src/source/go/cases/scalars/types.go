@@ -65,7 +65,7 @@ type Thing struct {
 	// This comment stands between, and one before it is too far away.
 
 	// Only two comments count.
-	TooFar int `json:"tooFar"`
+	TooFar int `json:"tooFar"` // want -5 ETCH112
 	/* +default=3 */
 	Block int `json:"block"`
 }
