@@ -197,6 +197,12 @@ impl Marker {
             || self.value.is_some() && self.name.rsplit_once(':').is_some_and(|(before, _)| before == name);
         self.name == name || has_argument()
     }
+
+    /// Whether it gives a schema another type than that of its Go type, which an object is.
+    pub fn replaces_object(&self) -> bool {
+        let is_object = self.value.as_deref().is_some_and(|value| value.trim().trim_matches('"') == "object");
+        self.is("kubebuilder:validation:Type") && !is_object
+    }
 }
 
 impl Package {

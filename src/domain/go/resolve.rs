@@ -1,7 +1,7 @@
 //! What a type comes to, through names, aliases and packages.
 //! It must not guess: a type that is declared elsewhere is unknown, but for those that every API uses.
 
-use super::package::{Declaration, Field, Package, Packages, Type};
+use super::package::{Declaration, Field, Marker, Package, Packages, Type};
 use super::well_known::{Zero, well_known};
 
 /// How many names may lead from one to the next.
@@ -72,7 +72,7 @@ impl Packages {
     pub fn resolve_field<'a>(&'a self, package: &'a Package, field: &'a Field) -> Resolved<'a> {
         let mut resolved = self.resolve(package, &field.kind);
         let is_marked = |name: &str| field.has_marker(&format!("kubebuilder:validation:{name}"));
-        if is_marked("Type") || is_marked("Schemaless") {
+        if field.markers.iter().any(Marker::replaces_object) || is_marked("Schemaless") {
             resolved.shape = Shape::Custom;
             resolved.zero = Some(resolved.zero.unwrap_or(Zero::Unknown));
         } else if is_marked("XIntOrString") {
@@ -117,12 +117,7 @@ impl Packages {
                     if let Some((there, declaration)) = declared {
                         resolved.declared.push((there, declaration));
                         let is_custom = has_methods && there.custom.contains(&name.name);
-                        if !is_custom
-                            && !declaration
-                                .markers
-                                .iter()
-                                .any(|marker| marker.is("kubebuilder:validation:Type"))
-                        {
+                        if !is_custom && !declaration.markers.iter().any(Marker::replaces_object) {
                             has_methods = declaration.is_alias;
                             (package, kind) = (there, &declaration.kind);
                             continue;

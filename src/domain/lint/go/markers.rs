@@ -80,7 +80,7 @@ impl Holder<'_> {
     fn check(&self, markers: &[Marker], report: &mut Report) {
         let defaults = go::defaults(markers, self.packages, &self.package.path);
         let mut first: Option<(&MarkedDefault<'_>, &Value)> = None;
-        for default in &defaults {
+        for (index, default) in defaults.iter().enumerate() {
             let value = match &default.value {
                 Err(go::Unreadable(problem)) => {
                     self.report(&UNREADABLE, default, problem.clone(), report);
@@ -96,7 +96,9 @@ impl Holder<'_> {
                 );
                 self.report(&UNREADABLE, default, problem, report);
             }
-            if let Some(wrong) = self.misfit(default, value) {
+            // Of a marker that is there twice, no schema has the first value.
+            let is_lost = defaults[..index].iter().any(|stronger| stronger.source == default.source);
+            if let Some(wrong) = self.misfit(default, value).filter(|_| !is_lost) {
                 self.report(&MISFIT, default, wrong, report);
             }
             match first {

@@ -43,7 +43,10 @@ type Numerals struct {
 	Twice string `json:"twice,omitempty"` // want -2 ETCH108
 	// +kubebuilder:default="one"
 	// +kubebuilder:default=2
-	LastFits int32 `json:"lastFits,omitempty"` // want -2 ETCH107 ETCH108
+	LastFits int32 `json:"lastFits,omitempty"` // want -2 ETCH108
+	// +kubebuilder:default=1
+	// +kubebuilder:default="two"
+	LastMisfits int32 `json:"lastMisfits,omitempty"` // want -1 ETCH107 -1 ETCH108
 	// +default=1
 	// +default=1
 	Same int32 `json:"same,omitempty"`

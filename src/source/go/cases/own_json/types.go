@@ -112,6 +112,8 @@ type Fine struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:default=80
 	IntOrString string `json:"intOrString,omitempty"`
+	// +kubebuilder:validation:Type=object
+	Object Plain `json:"object,omitempty"` // want ETCH102
 	NoStruct metav1.Duration `json:"noStruct,omitempty"`
 	NoObject Inherited `json:"noObject,omitempty"`
 }
