@@ -115,9 +115,11 @@ fn bare_or_quoted(scanner: &mut Scanner<'_>, is_key: bool) -> Option<(usize, Str
     let text = if first == Token::Quoted {
         unquote(scanner.token())
     } else {
-        while !matches!(scanner.peek_behind_space(), None | Some(',' | ';' | '}'))
-            && !(is_key && scanner.peek() == Some(':'))
-        {
+        let ends = |next: Option<char>| match next {
+            None | Some(',' | ';' | '}') => true,
+            Some(next) => is_key && next == ':',
+        };
+        while !ends(scanner.peek_behind_space()) {
             scanner.scan();
         }
         Some(scanner.since(start).to_owned())
