@@ -51,6 +51,12 @@ ports:
 crdify:
     go -C e2e/oracle/crdify run . ../../corpus/pairs | gzip -9 -n >e2e/oracle/crdify/answers.jsonl.gz
 
+# Record what controller-gen makes of markers and of published API packages, for the tests of `etch lint --go`; needs go
+controller-gen:
+    go -C e2e/oracle/controller-gen run . packages >e2e/oracle/controller-gen/packages.jsonl
+    go -C e2e/oracle/controller-gen run . markers markers.txt | gzip -9 -n >e2e/oracle/controller-gen/markers.jsonl.gz
+    go -C e2e/oracle/controller-gen run . constraints | gzip -9 -n >e2e/oracle/controller-gen/constraints.jsonl.gz
+
 # Run the scenarios of one file on a control plane, for example `just scenario main_job`
 scenario file *filter:
     cargo test --package e2e --test {{ file }} {{ filter }}

@@ -62,6 +62,75 @@ fn cases_are_answered_as_kubectl_and_the_server_do() -> Result<()> {
     Ok(())
 }
 
+/// A case of Go types: the findings as fields and their codes.
+const GO_CASES: [(&str, &[&str]); 5] = [
+    ("go-103-advice", &["Deep.Replicas ETCH101"]),
+    ("go-buildtags", &[]),
+    (
+        "go-duration",
+        &["Spec.Period ETCH101", "Spec.Plain ETCH101", "Spec.Size ETCH101", "Spec.Surge ETCH101"],
+    ),
+    (
+        "go-hex",
+        &[
+            "Spec.AB ETCH106",
+            "Spec.J ETCH106",
+            "Spec.K ETCH106",
+            "Spec.O ETCH107",
+            "Spec.S ETCH112",
+            "Spec.U ETCH112",
+            "Spec.V ETCH112",
+            "Spec.W ETCH112",
+            "Spec.X ETCH112",
+            "Spec.Z ETCH108",
+        ],
+    ),
+    (
+        "go-odd",
+        &[
+            "Box.Size ETCH101",
+            "Consts.Broken ETCH106",
+            "Consts.BrokenBrace ETCH106",
+            "Consts.BrokenKb ETCH106",
+            "Consts.Missing ETCH106",
+            "Consts.Nothing ETCH106",
+            "Consts.Nothing2 ETCH106",
+            "Outer.Inner ETCH102",
+            "Outer.Inner ETCH103",
+            "Outer.Inner.Y ETCH107",
+            "Rec.V ETCH101",
+            "UsesAlias.N ETCH107",
+            "UsesGenerics.Arr ETCH107",
+            "UsesGenerics.B ETCH102",
+            "UsesGenerics.B ETCH104",
+        ],
+    ),
+];
+
+#[test]
+fn go_types_are_read_as_controller_gen_and_go_read_them() -> Result<()> {
+    let mut wrong = Vec::new();
+    for (name, expected) in GO_CASES {
+        let folder = file("tests/cli/cases").join(name).join("v1");
+        let ended = etch(&["lint", "-o", "json", "--go", text(&folder)])?;
+        let json = ended.json()?;
+        let findings = json["findings"].as_array().context("findings")?;
+        let mut found: Vec<String> = findings
+            .iter()
+            .map(|finding| {
+                let part = |key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+                format!("{} {}", part("path"), part("code"))
+            })
+            .collect();
+        found.sort();
+        if found != expected || ended.code != Some(i32::from(!expected.is_empty())) {
+            wrong.push(format!("{name}: exit {:?}, {found:#?}", ended.code));
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
 #[test]
 fn objects_get_the_defaults_that_the_server_gives_them() -> Result<()> {
     for (name, expected) in [("key-11", r#"".inf": 1"#), ("scalar-binary", r#""a": "hello""#)] {

@@ -86,3 +86,29 @@ fn go_types_are_checked_in_every_form_and_held_against_their_crd() -> Result<()>
     ensure!(alone.code == Some(0) && alone.out == "1 Go package: nothing found\n", "{alone:?}");
     Ok(())
 }
+
+#[test]
+fn what_fills_a_screen_is_summed_up_in_tables_only() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let fields: String =
+        (0..40).map(|index| format!("\tF{index} Inner `json:\"f{index},omitempty\"`\n")).collect();
+    let misfits: String = (0..7)
+        .map(|index| format!("\t// +kubebuilder:default=a\n\tM{index} int `json:\"m{index},omitempty\"`\n"))
+        .collect();
+    let source = folder.path().join("types.go");
+    fs::write(
+        &source,
+        format!("package v1\n\ntype Inner struct{{}}\n\ntype Outer struct {{\n{fields}{misfits}}}\n"),
+    )?;
+    let table = etch(&["lint", "--go", text(folder.path())])?;
+    ensure!(
+        table.out.matches("ETCH102").count() == 1 && table.out.matches("ETCH107").count() == 7,
+        "{table:?}"
+    );
+    let parts = ["types.go:6", "Outer.F0, Outer.F1, Outer.F2 and 37 others", "-o json lists all 40"];
+    ensure!(parts.iter().all(|part| table.out.contains(part)), "{table:?}");
+    ensure!(table.out.contains("1 Go package: 7 errors, 40 warnings"), "{table:?}");
+    let json = etch(&["lint", "-o", "json", "--go", text(folder.path())])?.json()?;
+    ensure!(json["findings"].as_array().is_some_and(|findings| findings.len() == 47), "{json}");
+    Ok(())
+}

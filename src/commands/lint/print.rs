@@ -1,9 +1,10 @@
 //! The findings for people, and for the log of a GitHub workflow.
 //! It must not judge what it prints.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use etch::domain::lint::{Finding, Severity};
+use etch::domain::lint::{Finding, Rule, Severity};
 use etch::report::{Align, Cell, Style, Table, Tone, counted};
 
 use super::check::{Checked, Located};
@@ -23,19 +24,8 @@ pub(super) fn table(
         checked.findings.iter().partition(|located| located.accepted.is_none());
     let (shown, hidden): (Vec<_>, Vec<_>) =
         open.into_iter().partition(|located| located.finding.rule.severity >= least);
-    let mut go = Table::new(["SEVERITY", "CODE", "LINE", "FIELD", "MESSAGE"].map(|head| (head, Align::Left)));
-    for Located { crd, finding, line, origin, .. } in &shown {
+    for Located { crd, finding, .. } in shown.iter().filter(|located| located.finding.go.is_none()) {
         let Finding { rule, version, message, .. } = finding;
-        if let (Some(place), Some(line), Some(origin)) = (&finding.go, line, origin) {
-            go.row([
-                Cell::new(rule.severity.as_str(), tone(rule.severity)),
-                rule.code.into(),
-                format!("{}:{line}", origin.file).into(),
-                place.name.as_str().into(),
-                message.into(),
-            ]);
-            continue;
-        }
         table.row([
             Cell::new(rule.severity.as_str(), tone(rule.severity)),
             rule.code.into(),
@@ -45,7 +35,7 @@ pub(super) fn table(
             message.into(),
         ]);
     }
-    for table in [table, go] {
+    for table in [table, go_table(&shown)] {
         if !table.is_empty() {
             table.write(out, style)?;
             writeln!(out)?;
@@ -75,6 +65,60 @@ pub(super) fn table(
     } else {
         writeln!(out, "; {} not shown (--severity info)", counted(hidden.len() as u64, "info"))
     }
+}
+
+/// A rule that finds more in a package than this is shown in one row: such findings are mostly a habit of the package.
+const MOST_OF_A_RULE: usize = 5;
+/// How many fields that row names.
+const NAMED: usize = 3;
+
+/// The findings in Go. Errors have a row each.
+fn go_table(shown: &[&Located]) -> Table {
+    let mut table =
+        Table::new(["SEVERITY", "CODE", "LINE", "FIELD", "MESSAGE"].map(|head| (head, Align::Left)));
+    let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for located in shown {
+        if let (Some(place), Some(line), Some(origin)) = (&located.finding.go, located.line, &located.origin)
+        {
+            let group = (place.package.as_str(), located.finding.rule.code);
+            groups.entry(group).or_default().push((
+                place,
+                format!("{}:{line}", origin.file),
+                &located.finding,
+            ));
+        }
+    }
+    let is_habit = |rule: &Rule, count: usize| count > MOST_OF_A_RULE && rule.severity < Severity::Error;
+    // In the order in which they are found; a group stands where its first finding does.
+    for located in shown {
+        let Finding { rule, message, go: Some(place), .. } = &located.finding else { continue };
+        let Some(group) = groups.get(&(place.package.as_str(), rule.code)) else { continue };
+        let Some(index) = group.iter().position(|(.., finding)| std::ptr::eq(*finding, &located.finding))
+        else {
+            continue;
+        };
+        let (_, line, _) = &group[index];
+        let (field, message) = match group.len() {
+            count if !is_habit(rule, count) => (place.name.clone(), message.clone()),
+            _ if index > 0 => continue,
+            count => {
+                let names: Vec<_> = group.iter().take(NAMED).map(|(place, ..)| place.name.as_str()).collect();
+                let others = counted((count - NAMED) as u64, "other");
+                (
+                    format!("{} and {others}", names.join(", ")),
+                    format!("{}; -o json lists all {count}", rule.summary),
+                )
+            }
+        };
+        table.row([
+            Cell::new(rule.severity.as_str(), tone(rule.severity)),
+            rule.code.into(),
+            line.into(),
+            field.into(),
+            message.into(),
+        ]);
+    }
+    table
 }
 
 /// Commands of the workflow log: <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>.

@@ -19,6 +19,25 @@ pub enum Source {
     Kubebuilder,
 }
 
+impl Source {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Kubebuilder, Self::Kubernetes, Self::Declarative];
+
+    /// The name of its marker.
+    pub fn marker(self) -> &'static str {
+        match self {
+            Self::Declarative => "k8s:default",
+            Self::Kubernetes => "default",
+            Self::Kubebuilder => "kubebuilder:default",
+        }
+    }
+
+    /// Whose a marker is; none where it is no marker of a default.
+    pub fn of(marker: &Marker) -> Option<Self> {
+        Self::ALL.into_iter().find(|source| marker.is(source.marker()))
+    }
+}
+
 /// A default that a marker gives.
 #[derive(Debug)]
 pub struct MarkedDefault<'a> {
@@ -28,6 +47,8 @@ pub struct MarkedDefault<'a> {
     pub source: Source,
     /// Whether it names a constant, which controller-gen skips.
     pub is_reference: bool,
+    /// Whether controller-gen drops a word of it.
+    pub is_cut: bool,
     /// The value; none where it is a constant that is not known.
     pub value: Result<Option<Json>, Unreadable>,
 }
@@ -36,32 +57,31 @@ pub struct MarkedDefault<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable(pub String);
 
-/// The defaults among the markers of a field or a type, the strongest one first. `package` is where references
-/// without one lead.
+/// The defaults among the markers of a field or a type, the strongest one first: of a marker that is there twice, the last
+/// one. `package` is where references without one lead.
 pub fn defaults<'a>(markers: &'a [Marker], packages: &Packages, package: &str) -> Vec<MarkedDefault<'a>> {
-    let mut defaults: Vec<_> = markers.iter().filter_map(|marker| read(marker, packages, package)).collect();
+    let mut defaults: Vec<_> =
+        markers.iter().rev().filter_map(|marker| read(marker, packages, package)).collect();
     defaults.sort_by_key(|default| std::cmp::Reverse(default.source));
     defaults
 }
 
 fn read<'a>(marker: &'a Marker, packages: &Packages, package: &str) -> Option<MarkedDefault<'a>> {
-    let source = match marker.name.as_str() {
-        "default" => Source::Kubernetes,
-        "k8s:default" => Source::Declarative,
-        "kubebuilder:default" => Source::Kubebuilder,
-        _ => return None,
-    };
-    let text = marker.value.as_deref().unwrap_or_default().trim();
+    let source = Source::of(marker)?;
+    let text = marker.value.as_deref().unwrap_or_default();
     if source == Source::Kubebuilder {
-        let value = kubebuilder::parse(text).map(|value| Some(Json::from(value))).map_err(Unreadable);
-        return Some(MarkedDefault { marker, source, is_reference: false, value });
+        let read = kubebuilder::parse(text);
+        let is_cut = read.as_ref().is_ok_and(|read| read.is_cut);
+        let value = read.map(|read| Some(Json::from(read.value))).map_err(Unreadable);
+        return Some(MarkedDefault { marker, source, is_reference: false, is_cut, value });
     }
+    let text = text.trim();
     let reference = text.strip_prefix("ref(").and_then(|rest| rest.strip_suffix(')'));
     let value = match reference {
         Some(reference) => constant(reference.trim(), packages, package),
         None => json(text).map(Some),
     };
-    Some(MarkedDefault { marker, source, is_reference: reference.is_some(), value })
+    Some(MarkedDefault { marker, source, is_reference: reference.is_some(), is_cut: false, value })
 }
 
 fn json(text: &str) -> Result<Json, Unreadable> {

@@ -1,192 +1,275 @@
 //! The syntax of values in controller-gen's markers, which is not quite JSON.
 //! It must not know which marker a value is of.
 //!
-//! As `sigs.k8s.io/controller-tools/pkg/markers` v0.23 reads arguments of any type: what looks like nothing else is a text.
+//! As `sigs.k8s.io/controller-tools/pkg/markers` v0.23 reads arguments of any type, with all that is peculiar there: it
+//! guesses the type first, and what looks like nothing else is a text.
 
 use serde_json::{Map, Number, Value};
 
 use super::quote::{cut, unquote};
+use super::scanner::{Scanner, Token};
 
 /// How deep values may be nested; Go's reader has no limit, and no marker comes near.
 const DEEPEST: usize = 64;
 
-/// Reads a value to the end of the marker.
+/// A value as controller-gen reads it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Read {
+    pub(super) value: Value,
+    /// Whether controller-gen drops a word of it: the last one of a text without quotes, if a space stands between it
+    /// and a comma or brace.
+    pub(super) is_cut: bool,
+}
+
+/// Reads a value, which is whatever stands behind the marker's equals sign.
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub(super) fn parse(text: &str) -> Result<Value, String> {
-    let mut reader = Reader { text, at: 0 };
-    reader.space();
-    if reader.rest().is_empty() {
+pub(super) fn parse(text: &str) -> Result<Read, String> {
+    if text.trim().is_empty() {
         return Err("it has no value".to_owned());
     }
-    let first = reader.value(false, 0)?;
-    reader.space();
-    let mut items = vec![first];
-    // Lists without braces are an older form.
-    while reader.take(';') {
-        items.push(reader.value(false, 0)?);
-        reader.space();
+    let mut reader = Reader { text, scanner: Scanner::new(text), is_cut: false };
+    let value = reader.any(0)?;
+    let rest = reader.scanner.rest().trim();
+    if reader.scanner.scan() != Token::End {
+        return Err(format!("something follows the value: {}", cut(rest)));
     }
-    if !reader.rest().is_empty() {
-        return Err(format!("something follows the value: {}", cut(reader.rest())));
+    if reader.scanner.has_failed {
+        return Err("a number or quoted text is malformed".to_owned());
     }
-    Ok(if items.len() == 1 { items.swap_remove(0) } else { Value::Array(items) })
+    Ok(Read { value, is_cut: reader.is_cut })
+}
+
+/// What a value looks like.
+#[derive(Debug)]
+enum Kind {
+    Whole,
+    Float,
+    Text,
+    Bool,
+    List(Box<Self>),
+    Map,
+}
+
+/// The kind of the value that a text begins with. Lists without braces are an older form, which items of lists do not have.
+fn guess(text: &str, may_be_list: bool, depth: usize) -> Result<Kind, String> {
+    let kind = guess_item(text, depth)?;
+    if !may_be_list {
+        return Ok(kind);
+    }
+    let mut scanner = Scanner::new(text);
+    loop {
+        match scanner.scan() {
+            Token::Sign(';') => return Ok(Kind::List(Box::new(kind))),
+            Token::Sign(',') | Token::End => return Ok(kind),
+            _ => {}
+        }
+    }
+}
+
+fn guess_item(text: &str, depth: usize) -> Result<Kind, String> {
+    if depth > DEEPEST {
+        return Err("it is nested too deep".to_owned());
+    }
+    let mut scanner = Scanner::new(text);
+    match scanner.peek_behind_space() {
+        Some('"' | '`') => return Ok(Kind::Text),
+        Some('{') => {
+            scanner.scan();
+            let is_closed = scanner.peek_behind_space() == Some('}');
+            let first = guess_item(scanner.rest(), depth + 1)?;
+            if matches!(first, Kind::Text) {
+                bare_or_quoted(&mut scanner, true);
+                if scanner.scan() == Token::Sign(':') || is_closed {
+                    return Ok(Kind::Map);
+                }
+            }
+            return Ok(Kind::List(Box::new(first)));
+        }
+        Some('t' | 'f') => {
+            scanner.scan();
+            return Ok(if matches!(scanner.token(), "true" | "false") { Kind::Bool } else { Kind::Text });
+        }
+        _ => {}
+    }
+    let mut token = scanner.scan();
+    if token == Token::Sign('-') {
+        token = scanner.scan();
+    }
+    let is_whole = matches!(scanner.peek_behind_space(), None | Some(',' | ';' | '}'));
+    Ok(match token {
+        Token::Whole if is_whole && !scanner.has_failed => Kind::Whole,
+        Token::Float if is_whole && !scanner.has_failed => Kind::Float,
+        _ => Kind::Text,
+    })
+}
+
+/// Reads a text: one token where it has quotes; otherwise all up to a comma, semicolon or brace, and in keys a colon.
+/// None where the quotes are not those of Go.
+fn bare_or_quoted(scanner: &mut Scanner<'_>, is_key: bool) -> Option<(usize, String)> {
+    // Digits in texts are letters like others, and never malformed.
+    scanner.has_numbers = false;
+    let first = scanner.scan();
+    let start = scanner.start;
+    let text = if first == Token::Quoted {
+        unquote(scanner.token())
+    } else {
+        let ends = |next: Option<char>| match next {
+            None | Some(',' | ';' | '}') => true,
+            Some(next) => is_key && next == ':',
+        };
+        while !ends(scanner.peek_behind_space()) {
+            scanner.scan();
+        }
+        Some(scanner.since(start).to_owned())
+    };
+    scanner.has_numbers = true;
+    text.map(|text| (start, text))
 }
 
 struct Reader<'a> {
     text: &'a str,
-    at: usize,
+    scanner: Scanner<'a>,
+    is_cut: bool,
 }
 
-impl<'a> Reader<'a> {
-    fn rest(&self) -> &'a str {
-        &self.text[self.at..]
+impl Reader<'_> {
+    fn any(&mut self, depth: usize) -> Result<Value, String> {
+        let kind = guess(self.scanner.rest(), true, depth)?;
+        self.value(&kind, depth)
     }
 
-    fn space(&mut self) {
-        self.at += self.rest().len() - self.rest().trim_start().len();
-    }
-
-    fn take(&mut self, sign: char) -> bool {
-        let is_there = self.rest().starts_with(sign);
-        if is_there {
-            self.at += sign.len_utf8();
-        }
-        is_there
-    }
-
-    fn value(&mut self, in_map: bool, depth: usize) -> Result<Value, String> {
+    fn value(&mut self, kind: &Kind, depth: usize) -> Result<Value, String> {
         if depth > DEEPEST {
             return Err("it is nested too deep".to_owned());
         }
-        self.space();
-        if self.take('{') {
-            return self.braces(depth + 1);
-        }
-        if self.rest().starts_with(['"', '`']) {
-            return self.quoted().map(Value::String);
-        }
-        let word = self.bare(in_map);
-        // The first word decides, as Go's scanner splits them.
-        let end = word.find(|next: char| !next.is_alphanumeric() && next != '_').unwrap_or(word.len());
-        match &word[..end] {
-            "true" | "false" if end < word.len() => Err(format!("something follows {}", &word[..end])),
-            "true" => Ok(Value::Bool(true)),
-            "false" => Ok(Value::Bool(false)),
-            _ => Ok(number(word).map_or_else(|| Value::String(word.to_owned()), Value::Number)),
-        }
-    }
-
-    /// What is inside of braces: fields where the first text is followed by a colon, items otherwise.
-    fn braces(&mut self, depth: usize) -> Result<Value, String> {
-        self.space();
-        if self.take('}') {
-            return Ok(Value::Object(Map::new()));
-        }
-        if let Some(fields) = self.fields(depth)? {
-            return Ok(Value::Object(fields));
-        }
-        let mut items = Vec::new();
-        loop {
-            items.push(self.value(false, depth)?);
-            self.space();
-            if self.take('}') {
-                return Ok(Value::Array(items));
-            }
-            if !self.take(',') {
-                return Err("a comma or a closing brace is missing".to_owned());
-            }
-            self.space();
-            if self.take('}') {
-                return Ok(Value::Array(items));
-            }
-        }
-    }
-
-    /// The fields of a map; none, and nothing read, where it is a list.
-    fn fields(&mut self, depth: usize) -> Result<Option<Map<String, Value>>, String> {
-        let start = self.at;
-        let mut fields = Map::new();
-        loop {
-            self.space();
-            if !fields.is_empty() && self.take('}') {
-                return Ok(Some(fields));
-            }
-            let key = match self.rest().chars().next() {
-                Some('"' | '`') => self.quoted()?,
-                Some('{') => String::new(),
-                _ => self.bare(true).to_owned(),
-            };
-            self.space();
-            if !self.take(':') {
-                if fields.is_empty() {
-                    self.at = start;
-                    return Ok(None);
+        match kind {
+            Kind::Text => self.text(false).map(Value::String),
+            Kind::Bool => {
+                self.scanner.scan();
+                match self.scanner.token() {
+                    "true" => Ok(Value::Bool(true)),
+                    "false" => Ok(Value::Bool(false)),
+                    other => Err(format!("{} is not a boolean, as the first item is", cut(other))),
                 }
-                return Err("a colon is missing behind a key".to_owned());
             }
-            let value = self.value(true, depth)?;
-            fields.insert(key, value);
-            self.space();
-            if self.take('}') {
-                return Ok(Some(fields));
-            }
-            if !self.take(',') {
-                return Err("a comma or a closing brace is missing".to_owned());
-            }
+            Kind::Whole | Kind::Float => self.number(kind).map(Value::Number),
+            Kind::List(of) => self.list(of, depth + 1).map(Value::Array),
+            Kind::Map => self.map(depth + 1).map(Value::Object),
         }
     }
 
-    fn quoted(&mut self) -> Result<String, String> {
-        let rest = self.rest();
-        let quote = if rest.starts_with('`') { '`' } else { '"' };
-        let mut is_escaped = false;
-        let end = rest.char_indices().skip(1).find(|(_, letter)| {
-            let ends = *letter == quote && !is_escaped;
-            is_escaped = quote == '"' && *letter == '\\' && !is_escaped;
-            ends
-        });
-        let (end, _) = end.ok_or("a quote is not closed")?;
-        let literal = &rest[..=end];
-        self.at += literal.len();
-        unquote(literal).ok_or_else(|| "a quoted text is malformed".to_owned())
+    fn text(&mut self, is_key: bool) -> Result<String, String> {
+        let (start, text) = bare_or_quoted(&mut self.scanner, is_key)
+            .filter(|_| !self.scanner.has_failed)
+            .ok_or("a quoted text is malformed")?;
+        let has_quotes = self.text[start..].starts_with(['"', '`']);
+        self.is_cut |= !has_quotes && self.scanner.token().is_empty() && start < self.text.len();
+        Ok(text)
     }
 
-    /// A text without quotes: up to a comma, semicolon or brace, and in maps a colon.
-    fn bare(&mut self, in_map: bool) -> &'a str {
-        let rest = self.rest();
-        let ends = |next: char| matches!(next, ',' | ';' | '}') || in_map && next == ':';
-        let word = &rest[..rest.find(ends).unwrap_or(rest.len())];
-        self.at += word.len();
-        word.trim_end()
+    fn number(&mut self, kind: &Kind) -> Result<Number, String> {
+        // Unlike the guess, this takes no space before the sign.
+        let sign = if self.scanner.peek() == Some('-') {
+            self.scanner.scan();
+            "-"
+        } else {
+            ""
+        };
+        let token = self.scanner.scan();
+        let digits = self.scanner.token();
+        let known = match kind {
+            Kind::Whole if token == Token::Whole => {
+                format!("{sign}{digits}").parse::<i64>().ok().map(Number::from)
+            }
+            Kind::Float if matches!(token, Token::Whole | Token::Float) => {
+                float(digits).and_then(|float| Number::from_f64(if sign.is_empty() { float } else { -float }))
+            }
+            _ => {
+                let what = if matches!(kind, Kind::Whole) { "a whole number" } else { "a number" };
+                return Err(match token {
+                    Token::Sign('-') => "a space stands before a negative number".to_owned(),
+                    _ => format!("{} is not {what}, as the first item is", cut(digits)),
+                });
+            }
+        };
+        // Go's scanner knows hexadecimal numbers and separators; what turns the text into a number does not.
+        known.ok_or_else(|| {
+            format!("controller-gen cannot read the number {sign}{}: write plain decimal digits", cut(digits))
+        })
+    }
+
+    fn list(&mut self, of: &Kind, depth: usize) -> Result<Vec<Value>, String> {
+        let mut items = Vec::new();
+        if self.scanner.peek_behind_space() != Some('{') {
+            while !matches!(self.scanner.peek_behind_space(), None | Some(',' | '}')) {
+                items.push(self.value(of, depth)?);
+                match self.scanner.peek_behind_space() {
+                    None | Some(',' | '}') => break,
+                    Some(';') => {
+                        self.scanner.scan();
+                    }
+                    Some(_) => return Err("a semicolon is missing".to_owned()),
+                }
+            }
+            return Ok(items);
+        }
+        self.scanner.scan();
+        while !matches!(self.scanner.peek_behind_space(), None | Some('}')) {
+            items.push(self.value(of, depth)?);
+            if self.scanner.peek_behind_space() == Some('}') {
+                break;
+            }
+            self.expect(',', "a comma or a closing brace is missing")?;
+        }
+        self.expect('}', "a closing brace is missing")?;
+        Ok(items)
+    }
+
+    fn map(&mut self, depth: usize) -> Result<Map<String, Value>, String> {
+        let mut fields = Map::new();
+        self.expect('{', "an opening brace is missing")?;
+        while !matches!(self.scanner.peek_behind_space(), None | Some('}')) {
+            let key = self.text(true)?;
+            self.expect(':', "a colon is missing behind a key")?;
+            let value = self.any(depth)?;
+            fields.insert(key, value);
+            if self.scanner.peek_behind_space() == Some('}') {
+                break;
+            }
+            self.expect(',', "a comma or a closing brace is missing")?;
+        }
+        self.expect('}', "a closing brace is missing")?;
+        Ok(fields)
+    }
+
+    fn expect(&mut self, sign: char, problem: &str) -> Result<(), String> {
+        if self.scanner.scan() == Token::Sign(sign) { Ok(()) } else { Err(problem.to_owned()) }
     }
 }
 
-/// A number in Go's syntax; none where it is a text.
-fn number(word: &str) -> Option<Number> {
-    let (sign, digits) = match word.strip_prefix('-') {
-        Some(digits) => ("-", digits.trim_start()),
-        None => ("", word),
+/// `strconv.ParseFloat` of a number without a sign; none where Go has an error.
+fn float(digits: &str) -> Option<f64> {
+    let plain = digits.replace('_', "").to_ascii_lowercase();
+    let value = match plain.strip_prefix("0x") {
+        Some(hexadecimal) => {
+            let (mantissa, exponent) = hexadecimal.split_once('p')?;
+            let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+            let sum = whole
+                .chars()
+                .chain(fraction.chars())
+                .try_fold(0.0, |sum: f64, digit| Some(sum.mul_add(16.0, f64::from(digit.to_digit(16)?))))?;
+            let shift = i32::try_from(fraction.len()).ok()?.checked_mul(4)?;
+            let exponent = exponent.parse::<i32>().ok()?.checked_sub(shift)?;
+            // In two steps, since the power alone may be too small for a double.
+            sum * 2_f64.powi(exponent / 2) * 2_f64.powi(exponent - exponent / 2)
+        }
+        // Unlike Rust's, Go's numbers of other bases are no floats.
+        None if plain.starts_with("0o") || plain.starts_with("0b") => return None,
+        None => plain.parse().ok()?,
     };
-    if !digits.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
-        return None;
-    }
-    let plain = digits.replace('_', "");
-    let radix = [("0x", 16), ("0X", 16), ("0o", 8), ("0O", 8), ("0b", 2), ("0B", 2)];
-    let prefixed = radix.iter().find_map(|(prefix, radix)| Some((plain.strip_prefix(prefix)?, *radix)));
-    let old_octal =
-        plain.len() > 1 && plain.starts_with('0') && plain.bytes().all(|digit| digit.is_ascii_digit());
-    let whole = match prefixed {
-        Some((digits, radix)) => i64::from_str_radix(digits, radix),
-        None => i64::from_str_radix(&plain, if old_octal { 8 } else { 10 }),
-    };
-    if let Ok(whole) = whole {
-        return Some(Number::from(if sign.is_empty() { whole } else { whole.checked_neg()? }));
-    }
-    let is_float = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | 'e' | 'E' | '+' | '-');
-    let float = plain.chars().all(is_float).then(|| plain.parse::<f64>().ok()).flatten()?;
-    Number::from_f64(if sign.is_empty() { float } else { -float })
+    value.is_finite().then_some(value)
 }
 
 #[cfg(test)]
@@ -200,37 +283,57 @@ mod tests {
         for (text, value) in [
             ("5", json!(5)),
             ("-1", json!(-1)),
+            ("0644", json!(644)),
             ("1.5", json!(1.5)),
-            ("0x1F", json!(31)),
+            ("0x1.8p1", json!(3.0)),
+            ("089", json!("089")),
             ("true", json!(true)),
             ("Cluster", json!("Cluster")),
             ("\"a, b\"", json!("a, b")),
             ("`a\"b`", json!("a\"b")),
             ("100Mi", json!("100Mi")),
             ("2024-01-15", json!("2024-01-15")),
-            ("10.0.0.0/8", json!("10.0.0.0/8")),
             ("https://example.com", json!("https://example.com")),
             ("trueish", json!("trueish")),
             ("two words", json!("two words")),
             ("{}", json!({})),
             ("{a,b}", json!(["a", "b"])),
             ("{1,2}", json!([1, 2])),
-            ("{\"a\",\"b\"}", json!(["a", "b"])),
             ("a;b", json!(["a", "b"])),
             ("{a: 1, b: {c: \"x\"}}", json!({"a": 1, "b": {"c": "x"}})),
             ("{\"a\":{\"b\":{}}, \"c\": {1}}", json!({"a": {"b": {}}, "c": [1]})),
+            ("{a: b:c}", json!({"a": "b:c"})),
             ("{{group: g, kind: K}}", json!([{"group": "g", "kind": "K"}])),
             // No JSON: brackets are letters like others.
             ("[]", json!("[]")),
             ("null", json!("null")),
             ("'a'", json!("'a'")),
         ] {
-            assert_eq!(parse(text), Ok(value), "{text}");
+            assert_eq!(parse(text), Ok(Read { value, is_cut: false }), "{text}");
         }
-        for text in ["", " ", "\"a", "{a", "{a: 1", "{a: 1, b}", "[\"a\", \"b\"]", "\"a\" b", "true-ish"] {
+        for text in [
+            "",
+            " ",
+            "\"a",
+            "{a",
+            "{a: 1",
+            "{a: 1, b}",
+            "[\"a\", \"b\"]",
+            "\"a\" b",
+            "true-ish",
+            "0x1F",
+            "1_000",
+            " -1",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
         assert!(parse(&"{".repeat(100_000)).is_err());
         assert!(parse(&"{a:".repeat(100_000)).is_err());
+    }
+
+    #[test]
+    fn words_that_controller_gen_drops_are_noticed() {
+        assert_eq!(parse("{ a , b }"), Ok(Read { value: json!(["", ""]), is_cut: true }));
+        assert_eq!(parse("{a: b c }"), Ok(Read { value: json!({"a": "b "}), is_cut: true }));
     }
 }

@@ -1,13 +1,21 @@
 //! Go packages of API types, as far as defaults depend on them: types, fields, tags, markers and constants.
 //! It must not read sources, nor judge what they say.
 
+mod constraint;
 mod default;
 mod kubebuilder;
 mod package;
 mod quote;
 mod resolve;
+mod scanner;
+mod unset;
+mod well_known;
 
+pub use constraint::{is_built, is_built_by_name};
 pub use default::{MarkedDefault, Source, Unreadable, defaults};
-pub use package::{Constant, Declaration, Field, JsonTag, Marker, Package, Packages, Spot, Type, TypeName};
+pub use package::{
+    Constant, Declaration, Field, JsonTag, Marker, Package, Packages, Place, Remark, Spot, Type, TypeName,
+};
 pub use quote::unquote;
 pub use resolve::{Resolved, Shape, Struct};
+pub use unset::Unset;

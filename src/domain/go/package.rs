@@ -29,6 +29,8 @@ pub struct Package {
     pub constants: BTreeMap<String, Constant>,
     /// The types that write or read their JSON themselves.
     pub custom: BTreeSet<String>,
+    /// Those of them that write it, and no null as far as their method shows.
+    pub written: BTreeSet<String>,
 }
 
 /// A place in a file.
@@ -51,6 +53,8 @@ pub struct Declaration {
     pub markers: Vec<Marker>,
     /// What it is declared as.
     pub kind: Type,
+    /// Whether it is only another name (`type A = B`), which has the methods of what it names.
+    pub is_alias: bool,
 }
 
 /// A type where it is used.
@@ -60,13 +64,15 @@ pub enum Type {
     Named(TypeName),
     /// `*T`
     Pointer(Box<Self>),
-    /// `[]T` or `[N]T`
+    /// `[]T`
     List(Box<Self>),
+    /// `[N]T`
+    Array(Box<Self>),
     /// `map[K]T`
     Map(Box<Self>),
     /// `struct { … }`
     Struct(Vec<Field>),
-    /// An interface, function, channel, a type with parameters, or one that is nested too deep.
+    /// An interface, function, channel, the parameter of a generic type, or a type that is nested too deep.
     Other,
 }
 
@@ -92,8 +98,34 @@ pub struct Field {
     pub tag: Option<JsonTag>,
     /// The markers above it.
     pub markers: Vec<Marker>,
+    /// Other comments that mention a default.
+    pub remarks: Vec<Remark>,
     /// Its type.
     pub kind: Type,
+}
+
+/// A comment that is no marker.
+#[derive(Clone, Debug)]
+pub struct Remark {
+    /// What it says, without the slashes.
+    pub text: String,
+    /// Where it stands.
+    pub at: Spot,
+    /// Where it stands in view of the field.
+    pub place: Place,
+}
+
+/// Where a comment stands in view of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Above it.
+    Above,
+    /// Above it, between `/*` and `*/`.
+    Block,
+    /// Above it, with two other comments in between.
+    Far,
+    /// Behind it, on the same line.
+    Behind,
 }
 
 /// A `json` tag.
@@ -112,7 +144,7 @@ pub struct JsonTag {
 /// A comment `// +name=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// What is before the first `=`, without a colon at its end: `default`, `kubebuilder:default`.
+    /// What is before the first `=`, as it is written: `default`, `kubebuilder:default`.
     pub name: String,
     /// What is behind it; none where there is no `=`.
     pub value: Option<String>,
@@ -154,6 +186,22 @@ impl Packages {
             }
         }
         None
+    }
+}
+
+impl Marker {
+    /// Whether it is the marker of this name, as controller-gen looks it up: where there is a value, the last part of a
+    /// name may be the name of an argument, and in `name:=value` that is empty. Spaces and case count.
+    pub fn is(&self, name: &str) -> bool {
+        let has_argument =
+            || self.value.is_some() && self.name.rsplit_once(':').is_some_and(|(before, _)| before == name);
+        self.name == name || has_argument()
+    }
+
+    /// Whether it gives a schema another type than that of its Go type, which an object is.
+    pub fn replaces_object(&self) -> bool {
+        let is_object = self.value.as_deref().is_some_and(|value| value.trim().trim_matches('"') == "object");
+        self.is("kubebuilder:validation:Type") && !is_object
     }
 }
 
@@ -220,5 +268,5 @@ impl Field {
 }
 
 fn has(markers: &[Marker], name: &str) -> bool {
-    markers.iter().any(|marker| marker.name == name)
+    markers.iter().any(|marker| marker.is(name))
 }

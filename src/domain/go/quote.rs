@@ -45,7 +45,8 @@ pub fn unquote(literal: &str) -> Option<String> {
             _ => return None,
         }
     }
-    String::from_utf8(bytes).ok()
+    // JSON has no other bytes.
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// A piece of source in a message, cut where it is long.

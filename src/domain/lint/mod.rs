@@ -26,6 +26,7 @@ mod required;
 mod required_object;
 mod rule;
 mod site;
+mod spelling;
 mod subject;
 mod unpruned;
 mod unpublished;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tree_sitter::Node;
 
-use crate::domain::go::{Marker, Spot};
+use crate::domain::go::{Marker, Place, Remark, Spot};
 
 /// The comments since the last declaration or field.
 #[derive(Default)]
@@ -18,25 +18,45 @@ pub(super) struct Comments {
 /// Comments on rows that follow one another.
 struct Group {
     last_row: usize,
-    markers: Vec<Marker>,
+    about: About,
+}
+
+/// What comments say of a declaration or field.
+#[derive(Default)]
+pub(super) struct About {
+    pub(super) markers: Vec<Marker>,
+    /// Other comments that mention a default.
+    pub(super) remarks: Vec<Remark>,
 }
 
 impl Comments {
-    /// Takes a comment in. One behind something on the same row says something about that.
-    pub(super) fn comment(&mut self, node: Node<'_>, text: &str, file: &Arc<str>) {
+    /// Takes a comment in. One behind something on the same row is about that, and is returned if it mentions a default.
+    pub(super) fn comment(&mut self, node: Node<'_>, text: &str, file: &Arc<str>) -> Option<Remark> {
         let (start, end) = (node.start_position().row, node.end_position().row);
-        if self.last_row == Some(start) {
-            return;
+        let line = text.strip_prefix("//").map(str::trim);
+        let at = Spot { file: file.clone(), line: start + 1 };
+        let is_behind = self.last_row == Some(start);
+        let block = text.strip_prefix("/*").and_then(|text| text.strip_suffix("*/")).map(str::trim);
+        let place = match line {
+            _ if is_behind => Place::Behind,
+            Some(_) => Place::Above,
+            None => Place::Block,
+        };
+        let remark = line.or(block).filter(|text| text.contains("default"));
+        let remark = remark.map(|text| Remark { text: text.to_owned(), at: at.clone(), place });
+        if is_behind {
+            return remark;
         }
-        let marker = text.strip_prefix("//").map(str::trim).and_then(|text| text.strip_prefix('+'));
-        let marker = marker.map(|text| marker_of(text, Spot { file: file.clone(), line: start + 1 }));
-        match self.groups.last_mut() {
-            Some(group) if group.last_row + 1 == start => {
-                group.last_row = end;
-                group.markers.extend(marker);
-            }
-            _ => self.groups.push(Group { last_row: end, markers: marker.into_iter().collect() }),
+        if self.groups.last().is_none_or(|group| group.last_row + 1 != start) {
+            self.groups.push(Group { last_row: end, about: About::default() });
         }
+        let group = self.groups.last_mut()?;
+        group.last_row = end;
+        match line.and_then(|line| line.strip_prefix('+')) {
+            Some(line) => group.about.markers.push(marker_of(line, at)),
+            None => group.about.remarks.extend(remark),
+        }
+        None
     }
 
     /// What stands in between, such as a brace.
@@ -44,30 +64,42 @@ impl Comments {
         self.last_row = Some(node.end_position().row);
     }
 
-    /// The markers of a declaration or field: those of the comment right above it and of the one before that. What is
-    /// left over belongs to
-    /// nothing, or to the package.
-    pub(super) fn take(&mut self, node: Node<'_>, left_over: &mut Vec<Marker>) -> Vec<Marker> {
+    /// What is said of a declaration or field: by the comment right above it and the one before that. What is
+    /// left over belongs to nothing, or to the package.
+    pub(super) fn take(&mut self, node: Node<'_>, left_over: &mut Vec<Marker>) -> About {
         let row = node.start_position().row;
         self.last_row = Some(node.end_position().row);
         let mut groups = std::mem::take(&mut self.groups);
         let doc = groups.pop_if(|group| group.last_row + 1 == row);
         let closest = groups.pop();
-        left_over.extend(groups.into_iter().flat_map(|group| group.markers));
-        closest.into_iter().chain(doc).flat_map(|group| group.markers).collect()
+        let mut about = About::default();
+        for marker in groups.into_iter().flat_map(|group| group.about.markers) {
+            about.remarks.extend(far(&marker));
+            left_over.push(marker);
+        }
+        for group in closest.into_iter().chain(doc) {
+            about.markers.extend(group.about.markers);
+            about.remarks.extend(group.about.remarks);
+        }
+        about
     }
 
     /// All markers that are left.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Marker> {
-        std::mem::take(&mut self.groups).into_iter().flat_map(|group| group.markers)
+        std::mem::take(&mut self.groups).into_iter().flat_map(|group| group.about.markers)
     }
 }
 
+/// A marker of a default that is too far above what it should be about.
+fn far(marker: &Marker) -> Option<Remark> {
+    let Marker { name, value, at } = marker;
+    let text = value.as_ref().map_or_else(|| format!("+{name}"), |value| format!("+{name}={value}"));
+    name.contains("default").then(|| Remark { text, at: at.clone(), place: Place::Far })
+}
+
 fn marker_of(text: &str, at: Spot) -> Marker {
-    let (name, value) = match text.split_once('=') {
-        Some((name, value)) => (name, Some(value.to_owned())),
-        None => (text, None),
-    };
-    let name = name.trim_end();
-    Marker { name: name.strip_suffix(':').unwrap_or(name).to_owned(), value, at }
+    match text.split_once('=') {
+        Some((name, value)) => Marker { name: name.to_owned(), value: Some(value.to_owned()), at },
+        None => Marker { name: text.to_owned(), value: None, at },
+    }
 }

@@ -15,7 +15,11 @@ use crate::source::Reason;
 const OWN_JSON: [&str; 5] =
     ["MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText", "OpenAPISchemaType"];
 
+/// The name of a package that the go command passes over.
+const DOCUMENTATION: &str = "documentation";
+
 /// What the parts of a file have in common.
+#[derive(Clone)]
 pub(super) struct Source<'a> {
     bytes: &'a [u8],
     pub(super) file: &'a Arc<str>,
@@ -23,6 +27,8 @@ pub(super) struct Source<'a> {
     pub(super) own: &'a str,
     /// Import paths by qualifier.
     imports: BTreeMap<String, String>,
+    /// The names of types that a generic type has as parameters, while it is read.
+    pub(super) parameters: BTreeSet<String>,
 }
 
 impl<'a> Source<'a> {
@@ -52,7 +58,13 @@ pub(super) fn read(
     parser.reset();
     let tree = parser.parse(text, None).ok_or_else(none)?;
     let own = package.path.clone();
-    let mut source = Source { bytes: text.as_bytes(), file: &file, own: &own, imports: BTreeMap::new() };
+    let mut source = Source {
+        bytes: text.as_bytes(),
+        file: &file,
+        own: &own,
+        imports: BTreeMap::new(),
+        parameters: BTreeSet::new(),
+    };
     let mut reader = Declarations { package, uses, comments: Comments::default(), wrong: None };
     let root = tree.root_node();
     if root.is_error() {
@@ -64,11 +76,11 @@ pub(super) fn read(
             reader.wrong.get_or_insert(node.start_position().row + 1);
         }
         match node.kind() {
-            "comment" => reader.comments.comment(node, source.text(node), &file),
+            "comment" => drop(reader.comments.comment(node, source.text(node), &file)),
             "package_clause" => {
                 let name = node.named_child(0).map(|name| source.text(name)).unwrap_or_default();
                 // A test of the package from outside; its file may have another ending.
-                if name.ends_with("_test") {
+                if name.ends_with("_test") || name == DOCUMENTATION {
                     return Ok(());
                 }
                 name.clone_into(&mut reader.package.name);
@@ -114,15 +126,15 @@ struct Declarations<'p, 'u> {
 impl Declarations<'_, '_> {
     /// Something whose markers belong to the package.
     fn free(&mut self, node: Node<'_>) {
-        let markers = self.comments.take(node, &mut self.package.markers);
-        self.package.markers.extend(markers);
+        let about = self.comments.take(node, &mut self.package.markers);
+        self.package.markers.extend(about.markers);
     }
 
     fn types(&mut self, source: &Source<'_>, node: Node<'_>) {
         if node.has_error() {
             self.wrong.get_or_insert(node.start_position().row + 1);
         }
-        let markers = self.comments.take(node, &mut self.package.markers);
+        let markers = self.comments.take(node, &mut self.package.markers).markers;
         let mut cursor = node.walk();
         let specs: Vec<_> = node.children(&mut cursor).collect();
         let is_group = specs.iter().any(|child| child.kind() == "(");
@@ -130,9 +142,9 @@ impl Declarations<'_, '_> {
         let (mut inner, mut left_over, mut above) = (Comments::default(), Vec::new(), markers);
         for child in specs {
             match child.kind() {
-                "comment" => inner.comment(child, source.text(child), source.file),
+                "comment" => drop(inner.comment(child, source.text(child), source.file)),
                 "type_spec" | "type_alias" => {
-                    let own = inner.take(child, &mut left_over);
+                    let own = inner.take(child, &mut left_over).markers;
                     let markers = if is_group { own } else { std::mem::take(&mut above) };
                     self.declare(source, child, markers);
                 }
@@ -145,20 +157,25 @@ impl Declarations<'_, '_> {
         let part = |name| spec.child_by_field_name(name);
         let (Some(name), Some(written)) = (part("name"), part("type")) else { return };
         let uses = &mut *self.uses;
-        let kind = match part("type_parameters") {
-            Some(_) => Type::Other,
-            None => kinds::kind(source, written, 0, &mut |package| {
-                uses.insert(package.to_owned());
-            }),
+        let mut note = |package: &str| {
+            uses.insert(package.to_owned());
         };
+        let kind = match part("type_parameters") {
+            Some(list) => {
+                let generic = Source { parameters: parameters(source, list), ..source.clone() };
+                kinds::kind(&generic, written, 0, &mut note)
+            }
+            None => kinds::kind(source, written, 0, &mut note),
+        };
+        let is_alias = spec.kind() == "type_alias";
         self.package.is_kubebuilder |= markers
             .iter()
             .chain(fields_of(&kind).iter().flat_map(|field| &field.markers))
             .any(|marker| marker.name.starts_with("kubebuilder:"));
         let at = Spot { file: source.file.clone(), line: name.start_position().row + 1 };
         let name = source.text(name).to_owned();
-        // Another file may declare it for another platform.
-        self.package.types.entry(name.clone()).or_insert(Declaration { name, at, markers, kind });
+        // A second declaration is an error of Go's, which its compiler reports.
+        self.package.types.entry(name.clone()).or_insert(Declaration { name, at, markers, kind, is_alias });
     }
 
     fn method(&mut self, source: &Source<'_>, node: Node<'_>) {
@@ -166,15 +183,52 @@ impl Declarations<'_, '_> {
         if !name.is_some_and(|name| OWN_JSON.contains(&name)) {
             return;
         }
+        let body = node.child_by_field_name("body").map(|body| source.text(body));
+        let is_written = match name {
+            // An error, or a text.
+            Some("MarshalText") => true,
+            Some("MarshalJSON") => body.is_some_and(|body| !may_write_null(body)),
+            _ => false,
+        };
         let receiver = node.child_by_field_name("receiver").and_then(|list| list.named_child(0));
         let mut kind = receiver.and_then(|receiver| receiver.child_by_field_name("type"));
         if let Some(pointer) = kind.filter(|kind| kind.kind() == "pointer_type") {
             kind = pointer.named_child(0);
         }
+        if let Some(generic) = kind.filter(|kind| kind.kind() == "generic_type") {
+            kind = generic.child_by_field_name("type");
+        }
         if let Some(kind) = kind.filter(|kind| kind.kind() == "type_identifier") {
-            self.package.custom.insert(source.text(kind).to_owned());
+            let name = source.text(kind).to_owned();
+            if is_written {
+                self.package.written.insert(name.clone());
+            }
+            self.package.custom.insert(name);
         }
     }
+}
+
+/// Whether the body of a `MarshalJSON` may write null: by that word, by another such method, or by handing a field or variable, which
+/// may be a pointer, to the encoder.
+fn may_write_null(body: &str) -> bool {
+    let may_be_nil = |argument: &str| {
+        let argument = argument.split(')').next().unwrap_or_default();
+        !argument.contains('(')
+            && !argument.starts_with(|first: char| first.is_uppercase() || matches!(first, '"' | '`'))
+    };
+    body.contains("null") || body.contains("MarshalJSON(") || body.split("Marshal(").skip(1).any(may_be_nil)
+}
+
+/// The names of the parameters of a generic type.
+fn parameters(source: &Source<'_>, list: Node<'_>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut cursor = list.walk();
+    for declared in list.named_children(&mut cursor) {
+        let mut cursor = declared.walk();
+        let found = declared.children_by_field_name("name", &mut cursor);
+        names.extend(found.map(|name| source.text(name).to_owned()));
+    }
+    names
 }
 
 fn fields_of(kind: &Type) -> &[Field] {

@@ -6,6 +6,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::domain::go::is_built_by_name;
+
 /// The folder of a pattern, and whether all below it is meant.
 pub(super) fn split(pattern: &Path) -> (PathBuf, bool) {
     match pattern.file_name() {
@@ -56,6 +58,7 @@ fn holds_types(name: &str) -> bool {
         && !name.starts_with(['.', '_'])
         && !name.starts_with("zz_generated.")
         && !GENERATED.iter().any(|ending| name.ends_with(ending))
+        && is_built_by_name(name)
 }
 
 /// The modules that folders belong to.

@@ -3,10 +3,10 @@
 
 use tree_sitter::Node;
 
-use super::comments::Comments;
+use super::comments::{About, Comments};
 use super::file::Source;
 use super::tag;
-use crate::domain::go::{Field, Marker, Spot, Type, TypeName};
+use crate::domain::go::{Field, Spot, Type, TypeName};
 
 /// How deep types may be nested in one declaration.
 const DEEPEST: usize = 64;
@@ -18,6 +18,7 @@ pub(super) fn kind(source: &Source<'_>, node: Node<'_>, depth: usize, uses: &mut
     }
     let mut inner = |node: Option<Node<'_>>| node.map(|node| Box::new(kind(source, node, depth + 1, uses)));
     let built = match node.kind() {
+        "type_identifier" if source.parameters.contains(source.text(node)) => None,
         "type_identifier" => {
             Some(Type::Named(TypeName { package: source.own.to_owned(), name: source.text(node).to_owned() }))
         }
@@ -30,7 +31,10 @@ pub(super) fn kind(source: &Source<'_>, node: Node<'_>, depth: usize, uses: &mut
             })
         }
         "pointer_type" => inner(node.named_child(0)).map(Type::Pointer),
-        "slice_type" | "array_type" => inner(node.child_by_field_name("element")).map(Type::List),
+        "slice_type" => inner(node.child_by_field_name("element")).map(Type::List),
+        "array_type" => inner(node.child_by_field_name("element")).map(Type::Array),
+        // What its arguments stand for stays unknown.
+        "generic_type" => inner(node.child_by_field_name("type")).map(|inner| *inner),
         "map_type" => inner(node.child_by_field_name("value")).map(Type::Map),
         "parenthesized_type" => inner(node.named_child(0)).map(|inner| *inner),
         "struct_type" => node.named_child(0).map(|list| Type::Struct(fields(source, list, depth + 1, uses))),
@@ -40,14 +44,19 @@ pub(super) fn kind(source: &Source<'_>, node: Node<'_>, depth: usize, uses: &mut
 }
 
 fn fields(source: &Source<'_>, list: Node<'_>, depth: usize, uses: &mut dyn FnMut(&str)) -> Vec<Field> {
-    let (mut fields, mut comments, mut left_over) = (Vec::new(), Comments::default(), Vec::new());
+    let (mut fields, mut comments, mut left_over) = (Vec::<Field>::new(), Comments::default(), Vec::new());
     let mut cursor = list.walk();
     for child in list.children(&mut cursor) {
         match child.kind() {
-            "comment" => comments.comment(child, source.text(child), source.file),
+            "comment" => {
+                let behind = comments.comment(child, source.text(child), source.file);
+                if let Some(last) = fields.last_mut() {
+                    last.remarks.extend(behind);
+                }
+            }
             "field_declaration" => {
-                let markers = comments.take(child, &mut left_over);
-                field(source, child, markers, depth, uses, &mut fields);
+                let about = comments.take(child, &mut left_over);
+                field(source, child, about, depth, uses, &mut fields);
             }
             _ => comments.other(child),
         }
@@ -59,7 +68,7 @@ fn fields(source: &Source<'_>, list: Node<'_>, depth: usize, uses: &mut dyn FnMu
 fn field(
     source: &Source<'_>,
     node: Node<'_>,
-    markers: Vec<Marker>,
+    About { markers, remarks }: About,
     depth: usize,
     uses: &mut dyn FnMut(&str),
     fields: &mut Vec<Field>,
@@ -77,6 +86,7 @@ fn field(
             is_embedded: false,
             tag: tag.clone(),
             markers: markers.clone(),
+            remarks: remarks.clone(),
             kind: kind(source, written, depth, uses),
         });
     }
@@ -89,6 +99,6 @@ fn field(
         let plain = kind(source, written, depth, uses);
         let is_pointer = node.child(0).is_some_and(|first| first.kind() == "*");
         let kind = if is_pointer { Type::Pointer(Box::new(plain)) } else { plain };
-        fields.push(Field { name, at: spot(written), is_embedded: true, tag, markers, kind });
+        fields.push(Field { name, at: spot(written), is_embedded: true, tag, markers, remarks, kind });
     }
 }

@@ -16,15 +16,14 @@ use tree_sitter::Parser;
 
 use self::folders::Modules;
 use super::{Origin, Reason, SourceError, files, text};
-use crate::domain::go::{Package, Packages};
+use crate::domain::go::{Package, Packages, is_built};
 
 /// Reads the packages that patterns name, and those that they import from the same modules.
 ///
-/// A pattern is a folder, or one with `/...` behind it, which stands for all folders below as well; as for the go
-/// command, these
-/// are not those that begin with a point or an underscore, nor `testdata` and `vendor`. Tests and generated files
-/// that hold no types
-/// are left out. What can be read is read; the rest is an error each.
+/// A pattern is a folder, or one with `/...` behind it, which stands for all folders below as well; as for the go command,
+/// these are not those that begin with a point or an underscore, nor `testdata` and `vendor`. Left out are tests, generated
+/// files that hold no types, and files that the go command does not build for Linux on amd64. What can be read is read; the
+/// rest is an error each.
 pub fn packages(patterns: &[PathBuf]) -> (Packages, Vec<SourceError>) {
     let mut reader = Reader {
         parser: Parser::new(),
@@ -63,9 +62,13 @@ impl Reader {
         if found.is_empty() {
             return self.fail(pattern, Reason::NoGo);
         }
+        let mut is_any = false;
         for (folder, files) in found {
             let path = self.modules.import_path(&folder);
-            self.package(path, &files, true);
+            is_any |= self.package(path, &files, true);
+        }
+        if !is_any {
+            self.fail(pattern, Reason::NoGo);
         }
     }
 
@@ -87,14 +90,20 @@ impl Reader {
         }
     }
 
-    fn package(&mut self, path: String, files: &[PathBuf], is_asked: bool) {
+    /// Reads a package. False where no file is part of it.
+    fn package(&mut self, path: String, files: &[PathBuf], is_asked: bool) -> bool {
         if let Some(known) = self.packages.0.get_mut(&path) {
             known.is_asked |= is_asked;
-            return;
+            return true;
         }
         let mut package = Package { path: path.clone(), is_asked, ..Package::default() };
+        let mut is_any = false;
         for file in files {
             let text = files::open(file).and_then(|mut opened| text(&mut opened));
+            if text.as_ref().is_ok_and(|text| !is_built(text)) {
+                continue;
+            }
+            is_any = true;
             let name: Arc<str> = file.strip_prefix(".").unwrap_or(file).to_string_lossy().into();
             let read = text
                 .and_then(|text| file::read(&mut self.parser, &text, name, &mut package, &mut self.imported));
@@ -104,7 +113,10 @@ impl Reader {
                 self.fail(file, reason);
             }
         }
-        self.packages.0.insert(path, package);
+        if is_any {
+            self.packages.0.insert(path, package);
+        }
+        is_any
     }
 
     fn fail(&mut self, path: &Path, reason: Reason) {

@@ -76,7 +76,7 @@ fn root<'a>(
     kind: &str,
 ) -> Option<(&'a Package, &'a [Field])> {
     let marked = |package: &Package, name: &str| {
-        let marker = package.markers.iter().find(|marker| marker.name == name);
+        let marker = package.markers.iter().find(|marker| marker.is(name));
         marker.and_then(|marker| marker.value.as_deref()).map(|value| value.trim().to_owned())
     };
     let mut best: Vec<(bool, &Package, &[Field])> = Vec::new();
@@ -119,7 +119,7 @@ impl<'a> Compare<'a, '_> {
                 continue;
             };
             let here = at.join(Step::Field(name.to_owned()));
-            let resolved = self.packages.resolve(package, &field.kind);
+            let resolved = self.packages.resolve_field(package, field);
             self.field(package, field, owner, &resolved, property, &here);
             level(|| self.below(package, owner, field, &resolved, property, &here));
         }
@@ -179,7 +179,7 @@ impl<'a> Compare<'a, '_> {
                     return;
                 }
                 let why = unread(default, *is_of_type);
-                (&LACKS, format!("+{} has no default in the CRD at {at}{why}", default.marker.name))
+                (&LACKS, format!("+{} has no default in the CRD at {at}{why}", default.source.marker()))
             }
             (None, Some(value)) => (
                 &UNMARKED,

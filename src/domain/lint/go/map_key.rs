@@ -24,7 +24,7 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
     let of_types = site.resolved.declared.iter().flat_map(|(_, declared)| &declared.markers);
     let markers: Vec<&Marker> = site.field.markers.iter().chain(of_types).collect();
     let values = |names: [&str; 2]| {
-        let of = markers.iter().filter(move |marker| names.contains(&marker.name.as_str()));
+        let of = markers.iter().filter(move |marker| names.iter().any(|name| marker.is(name)));
         of.filter_map(|marker| marker.value.as_deref())
             .map(|value| value.trim().trim_matches('"'))
             .collect::<Vec<_>>()
@@ -43,7 +43,7 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
         let message = match item.field(site.packages, key) {
             (None, true) => format!("the key {key} is not a field of the list's items"),
             (Some((package, field)), _) if !field.is_required(package) => {
-                let resolved = site.packages.resolve(package, &field.kind);
+                let resolved = site.packages.resolve_field(package, field);
                 if effective(site.packages, package, field, &resolved).is_some() {
                     continue;
                 }

@@ -18,7 +18,8 @@ pub(super) const UNREADABLE: Rule = Rule {
 needs double quotes. `+kubebuilder:default=` takes controller-gen's own syntax: strings may omit the quotes, and lists are
 in braces. Generators fail on a value that they cannot read, or omit the default.
 
-Write the value in the syntax of the marker: `+default=\"a\"`, `+default=[\"a\"]`, `+kubebuilder:default={\"a\"}`.",
+Write the value in the syntax of the marker: `+default=\"a\"`, `+default=[\"a\"]`, `+kubebuilder:default={\"a\"}`. In both,
+whole numbers are plain decimal digits: controller-gen takes 0644 for 644, and fails on 0x1F, 0o17, 0b1 and 1_000.",
     check: None,
 };
 
@@ -42,7 +43,8 @@ pub(super) const DISAGREE: Rule = Rule {
     summary: "two markers give the same field different defaults",
     help: "\
 Each generator reads its own markers, so the schema and the defaulting functions differ; if controller-gen reads both
-`+default` and `+kubebuilder:default`, the latter wins. KEP-1929 (Summary) intends `+default` to serve both.
+`+default` and `+kubebuilder:default`, the latter wins. KEP-1929 (Summary) intends `+default` to serve both. If the same
+marker is there twice, controller-gen takes the last one and reports nothing.
 
 Write one marker, or the same value in both.",
     check: None,
@@ -53,7 +55,7 @@ const DEEPEST: usize = 64;
 
 pub(super) fn check(packages: &Packages, report: &mut Report) {
     site::each(packages, &mut |site| {
-        let resolved = packages.resolve(site.package, &site.field.kind);
+        let resolved = packages.resolve_field(site.package, site.field);
         let holder = Holder { packages, package: site.package, name: &site.name, resolved };
         holder.check(&site.field.markers, report);
     });
@@ -78,7 +80,7 @@ impl Holder<'_> {
     fn check(&self, markers: &[Marker], report: &mut Report) {
         let defaults = go::defaults(markers, self.packages, &self.package.path);
         let mut first: Option<(&MarkedDefault<'_>, &Value)> = None;
-        for default in &defaults {
+        for (index, default) in defaults.iter().enumerate() {
             let value = match &default.value {
                 Err(go::Unreadable(problem)) => {
                     self.report(&UNREADABLE, default, problem.clone(), report);
@@ -87,7 +89,16 @@ impl Holder<'_> {
                 Ok(None) => continue,
                 Ok(Some(value)) => value,
             };
-            if let Some(wrong) = self.misfit(default, value) {
+            if default.is_cut {
+                let problem = format!(
+                    "controller-gen reads {}: it drops a word before a space, unless it has quotes",
+                    shown(value)
+                );
+                self.report(&UNREADABLE, default, problem, report);
+            }
+            // Of a marker that is there twice, no schema has the first value.
+            let is_lost = defaults[..index].iter().any(|stronger| stronger.source == default.source);
+            if let Some(wrong) = self.misfit(default, value).filter(|_| !is_lost) {
                 self.report(&MISFIT, default, wrong, report);
             }
             match first {
@@ -96,7 +107,7 @@ impl Holder<'_> {
                         "the default is {}, but {} by +{} in line {}",
                         shown(value),
                         shown(other),
-                        stronger.marker.name,
+                        stronger.source.marker(),
                         stronger.marker.at.line
                     );
                     self.report(&DISAGREE, default, text, report);
@@ -126,7 +137,7 @@ impl Holder<'_> {
             at: default.marker.at.clone(),
             crd: String::new(),
         };
-        report.place(rule, place, "", format!("+{}: {message}", default.marker.name));
+        report.place(rule, place, "", format!("+{}: {message}", default.source.marker()));
     }
 }
 
@@ -147,11 +158,15 @@ fn misfit(
         _ => None,
     };
     match resolved.shape {
-        Shape::Text => here(value.is_string(), "a string"),
+        Shape::Text | Shape::Bytes => here(value.is_string(), "a string"),
         Shape::Bool => here(value.is_boolean(), "a boolean"),
         Shape::Integer => {
             let is_whole = |number: f64| number.fract() == 0.0;
             here(value.as_f64().is_some_and(is_whole), "an integer")
+        }
+        Shape::IntegerOrText => {
+            let fits = value.is_string() || value.as_f64().is_some_and(|number| number.fract() == 0.0);
+            here(fits, "an integer or a string")
         }
         Shape::Float => here(value.is_number(), "a number"),
         Shape::List(of) => match value {
@@ -173,7 +188,7 @@ fn misfit(
                     return is_complete.then(|| (format!(".{name}"), "a field of the struct"));
                 };
                 let depth = depth.checked_sub(1).filter(|_| !value.is_null())?;
-                let resolved = packages.resolve(package, &field.kind);
+                let resolved = packages.resolve_field(package, field);
                 misfit(packages, package, &resolved, value, depth)
                     .map(|(at, expected)| (format!(".{name}{at}"), expected))
             }),

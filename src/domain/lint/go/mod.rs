@@ -4,8 +4,10 @@
 mod crd;
 mod map_key;
 mod markers;
+mod misspelt;
 mod omitempty;
 mod scalar;
+mod scalar_without_default;
 mod site;
 mod struct_default;
 mod struct_without_default;
@@ -16,7 +18,7 @@ use crate::domain::json::Json;
 use site::Report;
 
 /// All rules about Go types, in the order of their codes.
-pub const GO_RULES: [&Rule; 11] = [
+pub const GO_RULES: [&Rule; 13] = [
     &scalar::RULE,
     &omitempty::RULE,
     &struct_without_default::RULE,
@@ -28,6 +30,8 @@ pub const GO_RULES: [&Rule; 11] = [
     &crd::LACKS,
     &crd::UNMARKED,
     &crd::DIFFERS,
+    &misspelt::RULE,
+    &scalar_without_default::RULE,
 ];
 
 /// Applies the rules about Go types to the packages that were asked for, and holds them against generated CRDs.
@@ -37,12 +41,14 @@ pub fn lint_go(packages: &Packages, crds: &[Json]) -> Vec<Finding> {
     let mut report = Report::default();
     site::each(packages, &mut |site| {
         scalar::check(site, &mut report);
+        scalar_without_default::check(site, &mut report);
         omitempty::check(site, &mut report);
         struct_without_default::check(site, &mut report);
         struct_default::check(site, &mut report);
         map_key::check(site, &mut report);
     });
     markers::check(packages, &mut report);
+    misspelt::check(packages, &mut report);
     for crd in crds {
         crd::check(packages, crd, &mut report);
     }

@@ -1,9 +1,9 @@
 //! ETCH101: defaults that a Go client never asks for.
 
 use super::site::{Report, Site};
-use crate::domain::go::Shape;
+use crate::domain::go::Unset;
 use crate::domain::lint::rule::{Rule, Severity};
-use crate::domain::lint::site::{is_zero, shown};
+use crate::domain::lint::site::shown;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH101",
@@ -15,20 +15,27 @@ Go always writes such a field: an unset one as its zero value. A CRD's default d
 Go clients never get the default, and users of YAML do; for built-in types the default replaces a zero that somebody set on
 purpose. KEP-1929 (Non-pointer scalar fields) requires omitempty unless the default is the zero value.
 
-Add `omitempty` to the json tag. If users must be able to set the zero value as well, make the field a pointer.",
+The same holds for structs that write their JSON themselves, such as metav1.Duration, resource.Quantity, intstr.IntOrString
+and those with a MarshalJSON of their own, with omitempty as well: that omits no struct. An unset metav1.Time is null, which
+the server replaces with the default.
+
+Add `omitempty` to the json tag; for such a struct make it `omitzero`, from Go 1.24 on. If users must be able to set the zero
+value as well, make the field a pointer.",
     check: None,
 };
 
 pub(super) fn check(site: &Site<'_>, report: &mut Report) {
-    let is_scalar = matches!(site.resolved.shape, Shape::Text | Shape::Bool | Shape::Integer | Shape::Float);
-    if !is_scalar || site.resolved.is_pointer || site.field.omits_empty() {
-        return;
-    }
-    if let Some(value) = site.value().filter(|value| !is_zero(value)) {
-        let message = format!(
-            "the default is {}, but Go clients send the zero value if they do not set the field: it has no omitempty",
-            shown(&value)
-        );
-        report.field(&RULE, site, message);
-    }
+    let what = match site.resolved.unset(site.field) {
+        Unset::Value(_) if !site.resolved.writes_itself() => "the zero value".to_owned(),
+        Unset::Value(sent) => shown(&sent),
+        Unset::Written => "what the method of its type writes".to_owned(),
+        Unset::Absent | Unset::Null | Unset::Object | Unset::Unknown => return,
+    };
+    let Some(default) = site.value().filter(|default| !site.resolved.is_zero(default)) else { return };
+    let why = if site.resolved.writes_itself() {
+        format!("{what} if they do not set the field: only omitzero or a pointer omits such a struct")
+    } else {
+        format!("{what} if they do not set the field: it has no omitempty")
+    };
+    report.field(&RULE, site, format!("the default is {}, but Go clients send {why}", shown(&default)));
 }

@@ -75,14 +75,14 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn below(&self, kind: &'a Type, name: &str, depth: usize, visit: &mut dyn FnMut(&Site<'a>)) {
         match kind {
-            Type::Pointer(of) | Type::List(of) | Type::Map(of) if depth < DEEPEST => {
+            Type::Pointer(of) | Type::List(of) | Type::Array(of) | Type::Map(of) if depth < DEEPEST => {
                 self.below(of, name, depth + 1, visit);
             }
             Type::Struct(fields) if depth < DEEPEST => {
                 for field in fields {
                     let name = format!("{name}.{}", field.name);
                     if is_of_api(field) {
-                        let resolved = self.packages.resolve(self.package, &field.kind);
+                        let resolved = self.packages.resolve_field(self.package, field);
                         let Self { packages, package, declaration } = *self;
                         visit(&Site { packages, package, declaration, name: name.clone(), field, resolved });
                     }
@@ -96,8 +96,7 @@ impl<'a> Walk<'a> {
 
 /// Whether it is meant for JSON: types for a program's own use have no tags.
 fn is_of_api(field: &Field) -> bool {
-    let is_default = |name: &str| matches!(name, "default" | "k8s:default" | "kubebuilder:default");
-    let is_marked = || field.markers.iter().any(|marker| is_default(&marker.name));
+    let is_marked = || field.markers.iter().any(|marker| go::Source::of(marker).is_some());
     field.json_name().is_some() && (field.tag.is_some() || is_marked())
 }
 

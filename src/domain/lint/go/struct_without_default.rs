@@ -44,7 +44,7 @@ fn default_inside(packages: &Packages, of: Struct<'_>, depth: usize) -> Option<S
     let mut found = None;
     of.each(packages, &mut |package, field| {
         let Some(name) = field.json_name().filter(|_| found.is_none()) else { return };
-        let resolved = packages.resolve(package, &field.kind);
+        let resolved = packages.resolve_field(package, field);
         let default = effective(packages, package, field, &resolved);
         let value = default.and_then(|(default, _)| default.value.ok().flatten());
         if value.is_some_and(|value| !is_zero(&value)) {
@@ -64,10 +64,10 @@ fn default_inside(packages: &Packages, of: Struct<'_>, depth: usize) -> Option<S
 fn can_be_empty(site: &Site<'_>, of: Struct<'_>) -> bool {
     let declared = site.resolved.declared.iter().flat_map(|(_, type_)| &type_.markers);
     let mut is_complete = !site.field.markers.iter().chain(declared).any(asks_for_fields);
+    // What an embedded struct from elsewhere requires is not known.
     of.each(site.packages, &mut |package, field| {
         is_complete &= field.json_name().is_none() || !field.is_required(package);
-    });
-    is_complete
+    }) && is_complete
 }
 
 /// Whether a marker may refuse a struct in which nothing is set. What a rule says of one is not known here.

@@ -2,6 +2,7 @@
 
 use super::super::refusal::Part;
 use super::super::rule::{Finding, Rule, Severity};
+use super::super::spelling::distance;
 use super::nodes;
 use super::site::at;
 use super::types::fields;
@@ -31,8 +32,9 @@ pub(super) fn check(crd: &Json, found: &mut Vec<Finding>) {
             }
             let mut place = place.to_vec();
             place.push(Part::Field(name.clone()));
-            let meant = known.iter().map(|(known, _)| *known).filter(|known| distance(name, known) <= FAR);
-            let hint = match meant.min_by_key(|known| distance(name, known)) {
+            let meant =
+                known.iter().map(|(known, _)| *known).filter(|known| distance(name, known, FAR) <= FAR);
+            let hint = match meant.min_by_key(|known| distance(name, known, FAR)) {
                 Some(meant) => format!("; did you mean {meant}?"),
                 None => String::new(),
             };
@@ -42,27 +44,4 @@ pub(super) fn check(crd: &Json, found: &mut Vec<Finding>) {
             found.push(at(&RULE, crd, place, message));
         }
     });
-}
-
-/// How many letters differ, or are in another order, whatever their case.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) =
-        (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
-    if a.len().abs_diff(b.len()) > FAR {
-        return usize::MAX;
-    }
-    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let change = usize::from(a[i - 1] != b[j - 1]);
-            let mut least = (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + change);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }

@@ -26,7 +26,7 @@ type Thing struct {
 
 	OfType  Defaulted `json:"ofType"`  // want ETCH101
 	Alias   Renamed   `json:"alias"`   // want ETCH101
-	Pointer *string   `json:"pointer"` // +default="no marker, for it is behind something"
+	Pointer *string   `json:"pointer"` // +default="no marker, for it is behind something" // want ETCH112
 
 	// +default="x"
 	One, Two string // want ETCH101 ETCH101
@@ -52,7 +52,7 @@ type Thing struct {
 	ByPointer *string `json:"byPointer"`
 	// +default=["x"]
 	List []string `json:"list"`
-	// +default="1"
+	// +default="0"
 	Quantity resource.Quantity `json:"quantity"`
 	Custom   Own               `json:"custom"`
 	// +default="x"
@@ -65,7 +65,7 @@ type Thing struct {
 	// This comment stands between, and one before it is too far away.
 
 	// Only two comments count.
-	TooFar int `json:"tooFar"`
+	TooFar int `json:"tooFar"` // want -5 ETCH112
 	/* +default=3 */
 	Block int `json:"block"`
 }

@@ -71,7 +71,7 @@ type Complete struct {
 	// +kubebuilder:default=x
 	Name string `json:"name,omitempty"`
 	// +optional
-	Key   string `json:"key"`
+	Key   string `json:"key"`   // want ETCH113
 	Inner Inner  `json:"inner"` // want ETCH103
 }
 

@@ -1,0 +1,6 @@
+package constraints
+
+type Arm struct {
+	// +kubebuilder:default="one"
+	N int32 `json:"n"`
+}

@@ -1,0 +1,6 @@
+package constraints
+
+type Windows struct {
+	// +kubebuilder:default="one"
+	N int32 `json:"n"`
+}
