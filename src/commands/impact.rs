@@ -4,7 +4,7 @@ mod crd_impact;
 mod print;
 mod published;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use etch::domain::impact::{Kind, Upgrade};
 use etch::domain::json::Json;
 use etch::domain::lint;
 use etch::domain::object::Object;
-use etch::domain::openapi::changes;
+use etch::domain::openapi::{Document, TypeName, changes_without, installed};
 use etch::domain::schema::DEEPEST;
 use etch::domain::validate::crd::Release;
 use etch::{report, source};
@@ -245,17 +245,19 @@ impl Impact {
             _ => bail!("--openapi takes two releases: give it twice, before and after"),
         };
         let new = read(new).context("--openapi")?;
-        let old = match old {
-            Some(old) => old,
+        let (old, crds) = match old {
+            Some(old) => (old, Vec::new()),
             None => {
-                let (old, failures) = openapi::Live::connect(global).await?.all().await;
+                let live = openapi::Live::connect(global).await?;
+                let (old, failures) = live.all().await;
                 for failure in failures {
                     writeln!(io::stderr(), "note: left out: {}", report::plain(&failure))?;
                 }
-                old
+                (old, live.crds().await?)
             }
         };
-        let changes = changes(&old, &new);
+        let installed = left_out_of_release(&old, &new, &crds)?;
+        let changes = changes_without(&old, &new, &installed);
         match self.output {
             Output::Table => published::table(out, &global.style(), &changes)?,
             Output::Json => report::write_json(out, &published::document(&changes))?,
@@ -269,6 +271,26 @@ impl Impact {
     fn has_objects(&self) -> bool {
         self.live || !self.objects.is_empty() || self.etcd.is_given()
     }
+}
+
+/// The types of installed CRDs, which a release does not have and does not remove. They are named once, on standard error.
+fn left_out_of_release(
+    old: &[Document],
+    new: &[Document],
+    crds: &[String],
+) -> anyhow::Result<BTreeSet<TypeName>> {
+    let installed = installed(old, new, crds);
+    if !installed.is_empty() {
+        let names: Vec<&str> = installed.keys().copied().collect();
+        let count = report::counted(names.len() as u64, "installed CRD");
+        let names = super::policy::first(&names);
+        writeln!(
+            io::stderr(),
+            "note: left out: {count}, which these documents do not have: {}",
+            report::plain(&names)
+        )?;
+    }
+    Ok(installed.into_values().flatten().collect())
 }
 
 /// The labels that a CRD has after the upgrade: those of the cluster stay, save where the upgrade has others.
