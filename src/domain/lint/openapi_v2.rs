@@ -165,20 +165,21 @@ fn required(schema: &Schema) -> impl Iterator<Item = &str> {
 
 /// The keywords of a place that v2 does not have.
 fn keywords(schema: &Schema) -> Vec<(Loss, &'static str)> {
+    let mut found = Vec::new();
+    // The server publishes the two types of it, whether or not the schema has them.
+    if schema.int_or_string {
+        found.push((Loss::IntOrString, "anyOf"));
+    }
     let Some(Constraints { all_of, any_of, one_of, not, .. }) = schema.constraints.as_deref() else {
-        return Vec::new();
+        return found;
     };
-    // What says that a value is an integer or a string: `anyOf` alone, or as the first clause of `allOf`.
+    // These types as the schema may have them: `anyOf` alone, or as the first clause of `allOf`.
     let is_type = |clauses: &[Schema]| {
         schema.int_or_string
             && matches!(clauses, [a, b] if a.kind == SchemaType::Integer && b.kind == SchemaType::String)
     };
     let first = all_of.first().and_then(|clause| clause.constraints.as_deref());
     let first_is_type = first.is_some_and(|clause| is_type(&clause.any_of));
-    let mut found = Vec::new();
-    if is_type(any_of) || first_is_type {
-        found.push((Loss::IntOrString, "anyOf"));
-    }
     let others = [
         ("allOf", all_of.len() > usize::from(first_is_type)),
         ("anyOf", !any_of.is_empty() && !is_type(any_of)),
@@ -279,7 +280,10 @@ mod tests {
                 ],
             ),
             (with(object(json!({"spec": text})), json!({"x-kubernetes-embedded-resource": true})), vec![]),
-            (json!({"x-kubernetes-int-or-string": true}), vec![]),
+            (
+                json!({"x-kubernetes-int-or-string": true}),
+                vec![".a OpenAPI v2 has no type here, for it knows no integer or string"],
+            ),
             (
                 json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]}),
                 vec![".a OpenAPI v2 has no type here, for it knows no integer or string"],
