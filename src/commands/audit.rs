@@ -26,6 +26,7 @@ use self::audited::Audited;
 pub(crate) use self::audited::why_skipped;
 use super::etcd::{Bytes, EtcdArgs, narrowed, report_on};
 use super::exact::{CONVERSIONS, converted, known};
+use super::failures::{self, Failure};
 use super::policy::{Known, PolicyArg, Rules, due, labels};
 use super::sample::{LimitArg, Sample};
 use super::{crds_named, failure, scope, serves_its_objects};
@@ -90,7 +91,7 @@ impl Audit {
         };
         // Where nothing at all was read there are no numbers either.
         if !all.is_empty() && all.iter().all(Audited::is_nothing) {
-            return Err(failed(&all));
+            return Err(failed(&all, &scope));
         }
         match self.output {
             Output::Table => {
@@ -102,7 +103,7 @@ impl Audit {
         }
         if all.iter().any(|audited| audited.error.is_some()) {
             out.flush()?;
-            return Err(failed(&all));
+            return Err(failed(&all, &scope));
         }
         let is_clean = all.iter().all(|audited| audited.totals.is_clean());
         Ok(if is_clean { Outcome::Clean } else { Outcome::Findings })
@@ -307,10 +308,12 @@ async fn compare(
 }
 
 /// What went wrong with each CRD.
-fn failed(all: &[Audited]) -> anyhow::Error {
-    let failures =
-        all.iter().filter_map(|audited| Some(format!("{}: {}", audited.crd, audited.error.as_ref()?)));
-    failure(failures.collect())
+fn failed(all: &[Audited], scope: &Scope) -> anyhow::Error {
+    let failures = all.iter().filter_map(|audited| {
+        let error = audited.error.clone()?;
+        Some(Failure { crd: audited.crd.clone(), error, resume: String::new() })
+    });
+    failure(failures::lines(failures.collect(), scope))
 }
 
 fn document(all: &[Audited], scope: &Scope) -> Value {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, Scan, Scope};
 use etch::controller::{record_from_report, upgrade_under_policy};
@@ -25,6 +25,7 @@ use etch::{report, source};
 
 use self::crd_impact::CrdImpact;
 use super::etcd::{Bytes, EtcdArgs, report_on};
+use super::failures::way_out;
 use super::policy::{Known, Labels, PolicyArg, labels};
 use super::sample::LimitArg;
 use super::{none_of, one_stdin, openapi, scope, serves_its_objects};
@@ -198,9 +199,11 @@ impl Impact {
                             trust_owners: false,
                         };
                         let mut scan = Scan::new(cluster.clone(), old.resource(), scope.clone());
-                        while let Some(page) =
-                            scan.next().await.with_context(|| format!("{name}: the objects"))?
-                        {
+                        let failed = |error: &dyn std::fmt::Display| {
+                            let error = error.to_string();
+                            anyhow!("{name}: the objects: {error}{}", way_out(&error, &scope))
+                        };
+                        while let Some(page) = scan.next().await.map_err(|error| failed(&error))? {
                             for object in page.objects {
                                 let exact = evidence.proves(&object, old);
                                 let effect =

@@ -26,6 +26,7 @@ use self::choose::Chosen;
 use self::plan::Plans;
 use self::progress::Line;
 use super::etcd::on_its_record;
+use super::failures::{self, Failure};
 use super::sample::LimitArg;
 use super::signals::Signals;
 use super::{failure, scope, serves_its_objects};
@@ -159,7 +160,7 @@ impl Persist {
                 break;
             }
         }
-        let failures: Vec<_> = all.iter().filter_map(CrdPass::failure).collect();
+        let failures = failures::lines(all.iter().filter_map(CrdPass::failure).collect(), &work.scope);
         // Where nothing at all was read there are no numbers either.
         if !all.is_empty() && all.iter().all(|crd_pass| crd_pass.is_nothing()) {
             return Err(failure(failures));
@@ -298,9 +299,9 @@ impl CrdPass {
     }
 
     /// Why it was not completed, and how to go on.
-    fn failure(&self) -> Option<String> {
-        let error = self.error.as_ref()?;
+    fn failure(&self) -> Option<Failure> {
+        let error = self.error.clone()?;
         let resume = self.resume.as_ref().map(|resume| format!("; to resume: {resume}"));
-        Some(format!("{}: {error}{}", self.crd, resume.unwrap_or_default()))
+        Some(Failure { crd: self.crd.clone(), error, resume: resume.unwrap_or_default() })
     }
 }
