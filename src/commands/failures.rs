@@ -28,6 +28,12 @@ pub(crate) fn way_out(error: &str, scope: &Scope) -> &'static str {
     }
 }
 
+/// An error for a table, beside the whole of it on standard error: a missing permission, which is the same for all, in short.
+pub(crate) fn in_short(error: &str) -> &str {
+    let is_missing = NO_PERMISSION.iter().any(|text| error.contains(text));
+    if is_missing { "no permission to list the objects" } else { error }
+}
+
 /// The failures in lines: those of the same reason together, at the place of the first. Where objects may not be listed in all
 /// namespaces, the line tells how to ask for one.
 pub(crate) fn lines(failures: Vec<Failure>, scope: &Scope) -> Vec<String> {
@@ -100,5 +106,7 @@ mod tests {
             ["as.x.io: the API server answered 403 Forbidden (no permission to list as.x.io)"]
         );
         assert_eq!(lines(vec![other("a"), other("b")], &namespace).len(), 1);
+        assert_eq!(in_short(&forbidden("as.x.io").error), "no permission to list the objects");
+        assert_eq!(in_short(&other("a").error), "the API server answered 500 InternalError");
     }
 }

@@ -24,10 +24,9 @@ and a list neither type nor items; nullable fields are not required; `allOf`, `a
 two types of an integer or a string; and if the whole object keeps unknown fields, nothing of its schema is published. No
 default of any type is in it. The API server itself validates and fills in defaults by the CRD.
 
-Readers of v2 are kubectl explain before 1.27, client-side validation of kubectl before 1.27, and older client generators:
-these see less, and accept more than the server. Nothing has to be changed if your users have tools that read
-/openapi/v3. For the others, say in the description what v2 lacks. A finding names each sort of loss once for a version, with
-its first places.",
+Readers of v2 are kubectl explain before 1.27, validation on the client's side, and older generators of clients: these see
+less, and accept more than the server. Nothing has to be changed if your users have tools that read /openapi/v3. For the
+others, say in the description what v2 lacks. A finding names each sort of loss once for a version, with its first places.",
     check: Some(check),
 };
 
