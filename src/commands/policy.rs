@@ -112,7 +112,7 @@ impl Known {
     pub(crate) fn rules(&self, crd: &Crd, labels: &Labels) -> Rules {
         let Some(policies) = &self.policies else { return Rules::Assumed };
         let assigned = assign(policies, crd.name(), crd.group(), labels, Duration::ZERO);
-        assigned.map_or(Rules::Unselected, |assigned| Rules::Governed(assigned.settings))
+        assigned.map_or(Rules::Unselected, |assigned| Rules::Governed(assigned.settings, assigned.ties))
     }
 }
 

@@ -46,6 +46,7 @@ fn each_setting_decides_as_for_the_operator() {
             "default (onChange: Follow .spec.a)",
             None,
         ),
+        (&[("b", "{}"), ("a", "{}")], "a; a governs in the tie with b, as the first by name", None),
         (
             &[("default", "{mode: Audit}")],
             "default (mode: Audit)",
