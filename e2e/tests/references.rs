@@ -93,6 +93,33 @@ fn each_row_has_a_test_that_exists() -> Result<()> {
     Ok(())
 }
 
+/// Each statement on where Kubernetes does otherwise than its documents names the tests that show it.
+#[test]
+fn each_difference_from_a_document_has_a_test_that_exists() -> Result<()> {
+    const PAGE: &str = "docs/compatibility.md";
+    let text = fs::read_to_string(Path::new(ROOT).join(PAGE)).context(PAGE)?;
+    let (_, section) = text.split_once("## Where Kubernetes does otherwise").context("the section")?;
+    let rows = section.lines().filter(|line| line.starts_with('|')).skip(2);
+    let mut count = 0;
+    for row in rows {
+        let tests = row.split('`').filter(|word| word.contains(".rs::"));
+        let mut named = 0;
+        for test in tests {
+            let (file, function) = test.split_once("::").unwrap_or((test, ""));
+            let source = fs::read_to_string(Path::new(ROOT).join(file)).with_context(|| file.to_owned())?;
+            let is_there = source.lines().any(|line| {
+                line.trim() == function || line.trim_start().contains(&format!("fn {function}("))
+            });
+            ensure!(is_there, "{PAGE}: {file} has no {function}");
+            named += 1;
+        }
+        ensure!(named > 0, "{PAGE}: no test in {row}");
+        count += 1;
+    }
+    ensure!(count > 5, "only {count} rows found");
+    Ok(())
+}
+
 #[test]
 fn codes_are_told_from_other_words() {
     let source = "let a = 1; // a (C7) and (facts W9, W17)\n/// no (K8s) nor (see W99) nor W1\n//! (fact R2)";

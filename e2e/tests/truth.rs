@@ -31,8 +31,8 @@ async fn what_is_said_is_true() -> Result<()> {
 
 async fn bad_policies_are_refused(cluster: &Cluster) -> Result<()> {
     let cases = [
-        (json!({ "settle": "soon" }), "settle must be a time such as 10s"),
-        (json!({ "settle": "" }), "settle must be a time such as 10s"),
+        (json!({ "settle": "soon" }), "expected a time such as 10s"),
+        (json!({ "settle": "" }), "expected a time such as 10s"),
         (json!({ "selector": { "names": ["crontabs"] } }), "names must be names of CRDs"),
         (json!({ "selector": { "names": [""] } }), "spec.selector.names[0]"),
         (
@@ -242,15 +242,22 @@ async fn reports_are_a_table(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// What `kubectl get` shows of a collection: its columns, and the cells of each row.
+/// What `kubectl get` shows of a collection: its columns, and the cells of each row. Those of `-o wide` are there too, if only not
+/// as `<no value>`, which stands for a null.
 async fn table(cluster: &Cluster, path: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
     let table = cluster.table(path).await?;
-    let wide = |column: &&Value| column["priority"] == 0;
     let columns = table["columnDefinitions"].as_array().context("columns")?;
-    let columns = columns.iter().filter(wide).filter_map(|column| column["name"].as_str());
-    let rows = table["rows"].as_array().context("rows")?.iter();
-    let rows = rows.map(|row| row["cells"].as_array().cloned().unwrap_or_default());
-    Ok((columns.map(str::to_owned).collect(), rows.collect()))
+    let is_shown: Vec<bool> = columns.iter().map(|column| column["priority"] == 0).collect();
+    let mut rows = Vec::new();
+    for row in table["rows"].as_array().context("rows")? {
+        let cells = row["cells"].as_array().context("cells")?;
+        ensure!(!cells.contains(&json!("<no value>")), "{cells:?}");
+        let shown = cells.iter().zip(&is_shown).filter(|(_, is_shown)| **is_shown);
+        rows.push(shown.map(|(cell, _)| cell.clone()).collect());
+    }
+    let columns = columns.iter().zip(&is_shown).filter(|(_, is_shown)| **is_shown);
+    let columns = columns.filter_map(|(column, _)| column["name"].as_str());
+    Ok((columns.map(str::to_owned).collect(), rows))
 }
 
 async fn report_when(scene: &Scene, name: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value> {

@@ -68,6 +68,7 @@ pub struct ExistingObjects {
     #[serde(default)]
     pub observed_generation: i64,
     /// When Etch checked them. A check with the same result renews it once an hour at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_looked: Option<Time>,
     /// Whether Etch checked all of them.
     #[serde(default)]

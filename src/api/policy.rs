@@ -16,6 +16,7 @@ use super::selector::CrdSelector;
 use crate::domain::path::Path;
 use crate::domain::plan::{HiddenFields, Ownership, Terms};
 use crate::domain::upgrade::GuardMode;
+use crate::domain::{described, duration};
 
 /// Selects CRDs, and sets how Etch processes their objects. Etch ignores a CRD that no policy selects.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,6 +57,7 @@ use crate::domain::upgrade::GuardMode;
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = described::fields)]
 pub struct DefaultsPolicySpec {
     /// The CRDs that this policy selects; all of them if it is empty. One policy governs a CRD: the most specific one of those
     /// that select it. Compare in this order: 1. `names`: the exact name beats a pattern, and a pattern beats no `names`;
@@ -65,38 +67,43 @@ pub struct DefaultsPolicySpec {
     /// `True`.
     #[serde(default)]
     pub selector: CrdSelector,
-    /// What Etch does with their objects: `Persist` (the default) stores defaults, `Audit` only reports, `Ignore` does nothing.
+    /// What Etch does with their objects. `Persist` (the default): store their defaults. `Audit`: check them and report what is
+    /// missing, but write none. `Ignore`: do not check them.
     pub mode: Option<Mode>,
-    /// Who owns stored defaults: `None` (nobody; the default) or `Own` (the manager `etch`).
+    /// Who owns the defaults that Etch stores. `None` (the default): nobody, so whoever sets such a field next gets no conflict.
+    /// `Own`: the manager `etch`, so another manager that applies another value gets a conflict. `Own` is no lock: a forced apply
+    /// and any update, such as `kubectl edit`, change the value without a conflict, and Etch does not restore it. It takes no
+    /// field from another manager, owns nothing inside atomic lists and maps, and does not make values follow a changed default.
     pub ownership: Option<Ownership>,
-    /// What Etch does with objects that have fields which the schema no longer has: `Hold` (the default) does not write them,
-    /// `Drop` writes them and destroys these fields.
+    /// What Etch does with objects that have fields which the schema no longer has. `Hold` (the default): report them and do not
+    /// write them. `Drop`: write them, which destroys these fields in etcd.
     pub hidden_fields: Option<HiddenFields>,
-    /// How long to wait after a schema change before writing objects, such as `10s` or `24h`. If not set, the operator's
-    /// `--settle` applies.
+    /// How long to wait after a schema change before writing objects, such as `10s`, `1m30s` or `24h`. If not set, the operator's
+    /// `--settle` applies (`10s` unless it is changed).
     #[schemars(
         length(max = 32),
         extend("x-kubernetes-validations" = [{
             "rule": "self.matches('^([0-9]{1,5}(ms|s|m|h|d))+$')",
-            "message": "settle must be a time such as 10s, 30m, 24h or 1d12h",
+            "message": "expected a time such as 10s, 1m30s, 1h or 1d12h",
         }])
     )]
     pub settle: Option<String>,
-    /// At most this many writes per second for each CRD of this policy.
+    /// At most this many writes per second for each CRD of this policy. If not set, only the operator's own limits apply.
     #[schemars(range(min = 1))]
     pub max_writes_per_second: Option<u32>,
-    /// Stop a CRD's pass after this many rejected objects.
+    /// Stop a CRD's pass after this many rejected objects. If not set, a pass goes on whatever is rejected.
     #[schemars(range(min = 1))]
     pub stop_after_rejected: Option<u32>,
     /// Pause writes to the objects of the CRDs that this policy governs. Writes go on for CRDs that a more specific policy
-    /// governs; `pauseAll` pauses those too.
+    /// governs; `pauseAll` pauses those too. `false` by default.
     pub paused: Option<bool>,
-    /// Pause all writes to objects, whichever policy governs their CRD. The field works on any policy, whatever it selects.
+    /// Pause all writes to objects, whichever policy governs their CRD. The field works on any policy, whatever it selects. `false`
+    /// by default.
     pub pause_all: Option<bool>,
-    /// What Etch does when somebody upgrades one of these CRDs, if admission is installed: `Warn` (the default) warns about values
-    /// that change or disappear, fields that become hidden, and objects that become invalid; `Deny` refuses such an upgrade,
-    /// unless the CRD's annotation `etch-operator.io/allow-upgrade` has the digest that the refusal names; `"Off"`, in quotes,
-    /// does nothing, and is the default with `mode: Ignore`.
+    /// What Etch does when somebody upgrades one of these CRDs, if admission is installed. `Warn` (the default): warn about values
+    /// that change or disappear, fields that become hidden, and objects that become invalid. `Deny`: refuse such an upgrade,
+    /// unless the CRD's annotation `etch-operator.io/allow-upgrade` has the digest that the refusal names. `Off`, in quotes in
+    /// YAML: nothing; this is the default with `mode: Ignore`.
     pub guard: Option<GuardMode>,
     /// What happens to stored values when their default changes or is removed. Values of defaults that are not listed stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -154,11 +161,7 @@ impl DefaultsPolicySpec {
                 ownership: self.ownership.unwrap_or_default(),
                 hidden_fields: self.hidden_fields.unwrap_or_default(),
             },
-            settle: self
-                .settle
-                .as_deref()
-                .and_then(|text| humantime::parse_duration(text).ok())
-                .unwrap_or(settle),
+            settle: self.settle.as_deref().and_then(|text| duration::parse(text).ok()).unwrap_or(settle),
             max_writes_per_second: self.max_writes_per_second,
             stop_after_rejected: self.stop_after_rejected,
             // A question to all policies: see `assign`.
@@ -192,6 +195,7 @@ impl Settings {
 /// The status of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = described::fields)]
 pub struct DefaultsPolicyStatus {
     /// The generation of the policy that this status is for.
     #[serde(default)]

@@ -76,18 +76,23 @@ pub struct DefaultsReportStatus {
     #[serde(default)]
     pub digest: String,
     /// When Etch first saw these defaults; it stores them `settle` later.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_seen: Option<Time>,
     /// When Etch starts to write objects; set while it waits for the schema to settle.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub settles_at: Option<Time>,
     /// When Etch verifies again what was written since the pass: an API server that lags behind a schema change stores objects
     /// without the new defaults, and no read shows it. Not set after that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify_at: Option<Time>,
     /// When the pass over the objects started.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,
     /// When the pass ended; not set while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub finished: Option<Time>,
     /// The resource version up to which Etch has processed every object, except those listed below.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
     /// While a pass runs: the object, as `namespace/name`, up to which Etch has processed every object. For the objects after it,
     /// `through` means only that those written later hold their defaults.
@@ -256,12 +261,16 @@ pub struct PreviousDefaults {
     #[serde(default)]
     pub generation: i64,
     /// When Etch first saw them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_seen: Option<Time>,
     /// When the pass that stored them ended; not set if none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub finished: Option<Time>,
     /// When Etch had to verify again what was written since; not set if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub verify_at: Option<Time>,
     /// The resource version up to which Etch had processed every object, except `exceptions`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
     /// The uids of the objects that were held or rejected at that time.
     #[serde(default)]

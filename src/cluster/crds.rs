@@ -19,8 +19,9 @@ pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=m
 struct List<'a> {
     #[serde(default)]
     metadata: ListMeta,
+    /// Null where there are none.
     #[serde(borrow, default)]
-    items: Vec<&'a RawValue>,
+    items: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -73,7 +74,7 @@ impl Cluster {
             let path = format!("/apis/{group}/{version}/{plural}?limit=500&continue={}", encoded(&after));
             let body = self.call(accepting(&path, METADATA_LIST)).await?;
             let list: List<'_> = serde_json::from_slice(&body).map_err(CallError::malformed)?;
-            for item in list.items {
+            for item in list.items.into_iter().flatten() {
                 let crd: Partial = serde_json::from_str(item.get()).map_err(CallError::malformed)?;
                 names.push(crd.metadata.name);
             }
@@ -137,4 +138,16 @@ pub(super) fn answered_with(mut request: Request<Vec<u8>>, media_type: &str) -> 
         request.headers_mut().insert(ACCEPT, value);
     }
     request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_may_have_no_crds() {
+        let empty = r#"{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"7"},"items":null}"#;
+        let list: List<'_> = serde_json::from_str(empty).expect("a list");
+        assert!(list.items.is_none() && list.metadata.r#continue.is_empty());
+    }
 }

@@ -27,6 +27,7 @@ use self::audited::Audited;
 pub(crate) use self::audited::why_skipped;
 use super::etcd::{Bytes, EtcdArgs, evidence, narrowed, report_on};
 use super::exact::{CONVERSIONS, converted, known};
+use super::failures::{self, Failure};
 use super::policy::{Known, PolicyArg, Rules, due, labels};
 use super::sample::{LimitArg, Sample};
 use super::{crds_named, failure, scope, serves_its_objects};
@@ -91,7 +92,7 @@ impl Audit {
         };
         // Where nothing at all was read there are no numbers either.
         if !all.is_empty() && all.iter().all(Audited::is_nothing) {
-            return Err(failed(&all));
+            return Err(failed(&all, &scope));
         }
         match self.output {
             Output::Table => {
@@ -103,7 +104,7 @@ impl Audit {
         }
         if all.iter().any(|audited| audited.error.is_some()) {
             out.flush()?;
-            return Err(failed(&all));
+            return Err(failed(&all, &scope));
         }
         let is_clean = all.iter().all(|audited| audited.totals.is_clean());
         Ok(if is_clean { Outcome::Clean } else { Outcome::Findings })
@@ -167,7 +168,7 @@ impl Audit {
         audited: &mut Audited,
     ) -> anyhow::Result<()> {
         serves_its_objects(cluster, crd).await?;
-        let record = evidence(cluster, document, crd, report, scope, witnesses).await?;
+        let record = evidence(cluster, document, crd, report, scope, witnesses).await;
         let mut scan = Scan::new(cluster.clone(), crd.resource(), scope.clone());
         while let Some(page) = scan.next().await? {
             for object in page.objects {
@@ -308,10 +309,12 @@ async fn compare(
 }
 
 /// What went wrong with each CRD.
-fn failed(all: &[Audited]) -> anyhow::Error {
-    let failures =
-        all.iter().filter_map(|audited| Some(format!("{}: {}", audited.crd, audited.error.as_ref()?)));
-    failure(failures.collect())
+fn failed(all: &[Audited], scope: &Scope) -> anyhow::Error {
+    let failures = all.iter().filter_map(|audited| {
+        let error = audited.error.clone()?;
+        Some(Failure { crd: audited.crd.clone(), error, resume: String::new() })
+    });
+    failure(failures::lines(failures.collect(), scope))
 }
 
 fn document(all: &[Audited], scope: &Scope) -> Value {

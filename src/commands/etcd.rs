@@ -12,7 +12,7 @@ use etch::cluster::etcd::{
     After, Endpoint, Etcd, EtcdTarget, REGISTRY, RawValue, Snapshot, decode, definition, identity_of,
     prefix_of,
 };
-use etch::cluster::{CallError, Cluster, Scope, Witnesses, crds};
+use etch::cluster::{Cluster, Scope, Witnesses, crds};
 use etch::controller::record_of;
 use etch::domain::crd::{Crd, Resource};
 use etch::domain::json::Json;
@@ -209,10 +209,7 @@ fn of_snapshot(snapshot: &Snapshot, key: &str) -> anyhow::Result<Option<RawValue
 }
 
 /// What proves objects of a CRD to be stored, before they are read: what is on record, and what else in the cluster tells when they were
-/// written.
-///
-/// # Errors
-/// Where the objects cannot be read.
+/// written, as far as it can be read.
 pub(crate) async fn evidence(
     cluster: &Cluster,
     document: &Json,
@@ -220,12 +217,12 @@ pub(crate) async fn evidence(
     report: Option<&DefaultsReportStatus>,
     scope: &Scope,
     witnesses: &mut Witnesses,
-) -> Result<Record, CallError> {
+) -> Record {
     let mut record = record_of(report, document, crd);
     if record.through.is_none() && crd.compiled().has_defaults() {
-        witnesses.tell(cluster, &crd.resource(), scope, &mut record.clock).await?;
+        witnesses.tell(cluster, &crd.resource(), scope, &mut record.clock).await;
     }
-    Ok(record)
+    record
 }
 
 /// The report on a CRD; none where there is none, or it cannot be read.

@@ -100,7 +100,7 @@ impl Explain {
             Some(_) => record_of(report.as_ref(), &document, &crd),
             None => {
                 let mut witnesses = Witnesses::default();
-                evidence(&cluster, &document, &crd, report.as_ref(), &within, &mut witnesses).await?
+                evidence(&cluster, &document, &crd, report.as_ref(), &within, &mut witnesses).await
             }
         };
         let (missing, exact) = match stored(bytes.as_ref(), &crd, namespace, name).await? {

@@ -4,11 +4,11 @@ mod crd_impact;
 mod print;
 mod published;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, Scan, Scope, Witnesses};
 use etch::controller::{record_of, upgrade_under_policy};
@@ -17,13 +17,14 @@ use etch::domain::impact::{Kind, Upgrade};
 use etch::domain::json::Json;
 use etch::domain::lint;
 use etch::domain::object::Object;
-use etch::domain::openapi::changes;
+use etch::domain::openapi::{Document, TypeName, changes_without, installed};
 use etch::domain::schema::DEEPEST;
 use etch::domain::validate::crd::Release;
 use etch::{report, source};
 
 use self::crd_impact::CrdImpact;
 use super::etcd::{Bytes, EtcdArgs, evidence, report_on};
+use super::failures::way_out;
 use super::policy::{Known, Labels, PolicyArg, labels};
 use super::sample::LimitArg;
 use super::{none_of, one_stdin, openapi, scope, serves_its_objects};
@@ -194,14 +195,16 @@ impl Impact {
                         let record = match &document {
                             Some(document) => {
                                 evidence(cluster, document, old, report.as_ref(), &scope, &mut witnesses)
-                                    .await?
+                                    .await
                             }
                             None => record_of(report.as_ref(), &Json::default(), old),
                         };
                         let mut scan = Scan::new(cluster.clone(), old.resource(), scope.clone());
-                        while let Some(page) =
-                            scan.next().await.with_context(|| format!("{name}: the objects"))?
-                        {
+                        let failed = |error: &dyn std::fmt::Display| {
+                            let error = error.to_string();
+                            anyhow!("{name}: the objects: {error}{}", way_out(&error, &scope))
+                        };
+                        while let Some(page) = scan.next().await.map_err(|error| failed(&error))? {
                             for object in page.objects {
                                 let exact = record.covers(&object, old).is_some();
                                 let effect =
@@ -246,17 +249,19 @@ impl Impact {
             _ => bail!("--openapi takes two releases: give it twice, before and after"),
         };
         let new = read(new).context("--openapi")?;
-        let old = match old {
-            Some(old) => old,
+        let (old, crds) = match old {
+            Some(old) => (old, Vec::new()),
             None => {
-                let (old, failures) = openapi::Live::connect(global).await?.all().await;
+                let live = openapi::Live::connect(global).await?;
+                let (old, failures) = live.all().await;
                 for failure in failures {
                     writeln!(io::stderr(), "note: left out: {}", report::plain(&failure))?;
                 }
-                old
+                (old, live.crds().await?)
             }
         };
-        let changes = changes(&old, &new);
+        let installed = left_out_of_release(&old, &new, &crds)?;
+        let changes = changes_without(&old, &new, &installed);
         match self.output {
             Output::Table => published::table(out, &global.style(), &changes)?,
             Output::Json => report::write_json(out, &published::document(&changes))?,
@@ -270,6 +275,26 @@ impl Impact {
     fn has_objects(&self) -> bool {
         self.live || !self.objects.is_empty() || self.etcd.is_given()
     }
+}
+
+/// The types of installed CRDs, which a release does not have and does not remove. They are named once, on standard error.
+fn left_out_of_release(
+    old: &[Document],
+    new: &[Document],
+    crds: &[String],
+) -> anyhow::Result<BTreeSet<TypeName>> {
+    let installed = installed(old, new, crds);
+    if !installed.is_empty() {
+        let names: Vec<&str> = installed.keys().copied().collect();
+        let count = report::counted(names.len() as u64, "installed CRD");
+        let names = super::policy::first(&names);
+        writeln!(
+            io::stderr(),
+            "note: left out: {count}, which these documents do not have: {}",
+            report::plain(&names)
+        )?;
+    }
+    Ok(installed.into_values().flatten().collect())
 }
 
 /// The labels that a CRD has after the upgrade: those of the cluster stay, save where the upgrade has others.

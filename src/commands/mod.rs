@@ -9,6 +9,7 @@ pub(crate) mod crds;
 mod etcd;
 mod exact;
 pub(crate) mod explain;
+mod failures;
 pub(crate) mod fill;
 pub(crate) mod global;
 pub(crate) mod impact;

@@ -2,13 +2,13 @@
 //! It must not judge them.
 
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use etch::cluster::{Cluster, OpenApiIndex};
 use etch::domain::openapi::Document;
-use etch::source;
+use etch::{report, source};
 
 use super::global::Global;
 
@@ -46,6 +46,23 @@ impl Live {
             }
         }
         (all, failures)
+    }
+
+    /// The names of the CRDs. Where they may not be listed there are none, and a note: their types cannot be told from
+    /// those of a release.
+    pub(crate) async fn crds(&self) -> Result<Vec<String>> {
+        match self.cluster.crd_names().await {
+            Err(error) if error.code() == Some(403) => {
+                let error = error.to_string();
+                writeln!(
+                    io::stderr(),
+                    "note: cannot list the CRDs, so their types are compared as well: {}",
+                    report::plain(&error)
+                )?;
+                Ok(Vec::new())
+            }
+            answer => answer.context("cannot list the CRDs"),
+        }
     }
 
     /// The documents with the types that a text may mean, and the text with the kind in place of what the cluster calls it: a

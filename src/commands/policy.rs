@@ -16,6 +16,7 @@ use etch::api::{DefaultsPolicySpec, DefaultsReportStatus, GROUP, Policies, assig
 use etch::cluster::Cluster;
 use etch::controller::{PendingChanges, pending_changes};
 use etch::domain::crd::Crd;
+use etch::domain::duration;
 use etch::domain::json::{Json, copy};
 use etch::domain::mismatch::without_values;
 use etch::{report, source};
@@ -111,7 +112,7 @@ impl Known {
     pub(crate) fn rules(&self, crd: &Crd, labels: &Labels) -> Rules {
         let Some(policies) = &self.policies else { return Rules::Assumed };
         let assigned = assign(policies, crd.name(), crd.group(), labels, Duration::ZERO);
-        assigned.map_or(Rules::Unselected, |assigned| Rules::Governed(assigned.settings))
+        assigned.map_or(Rules::Unselected, |assigned| Rules::Governed(assigned.settings, assigned.ties))
     }
 }
 
@@ -162,6 +163,9 @@ fn read_spec(spec: &Value) -> anyhow::Result<DefaultsPolicySpec> {
     }
     let read =
         DefaultsPolicySpec::deserialize(spec).map_err(|error| anyhow!("spec: {}", without_values(&error)))?;
+    if let Some(settle) = &read.settle {
+        duration::parse(settle).context("spec.settle")?;
+    }
     let known = serde_json::to_value(&read)?;
     // An empty list is left out when it is written.
     match fields.keys().find(|field| known.get(field).is_none() && *field != "onChange") {

@@ -8,6 +8,8 @@ pub mod breakable;
 pub mod condition;
 pub mod crd;
 pub mod decode;
+pub(crate) mod described;
+pub mod duration;
 pub mod field;
 pub mod go;
 pub mod impact;

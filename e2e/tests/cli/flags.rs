@@ -115,8 +115,8 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
         "number" => &[("abc", "invalid digit"), ("-1", "'-1'"), ("", "empty string")],
         "positive" => &[("abc", "abc"), ("0", "'0'"), ("-1", "-1"), ("99999999999999999999999", "9999")],
         "time" => &[
-            ("abc", "expected a time such as 10s, 5m or 24h"),
-            ("10", "expected a time such as 10s, 5m or 24h"),
+            ("abc", "expected a time such as 10s, 1m30s, 1h or 1d12h"),
+            ("10", "expected a time such as 10s, 1m30s, 1h or 1d12h"),
             ("", "expected a time"),
         ],
         "address" => &[("abc", "invalid socket address"), ("1.2.3.4:99999", "invalid socket address")],

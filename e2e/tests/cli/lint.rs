@@ -36,7 +36,7 @@ struct Shown {
     not_by: (&'static str, &'static str),
 }
 
-const SHOWN: [Shown; 21] = [
+const SHOWN: [Shown; 22] = [
     Shown {
         code: "ETCH001",
         by: &[(
@@ -203,6 +203,23 @@ const SHOWN: [Shown; 21] = [
         by: &[],
         not_by: ("pairs/kubernetes-sigs-karpenter__nodepools.karpenter.sh__2/new.yaml", "default: "),
     },
+    Shown {
+        code: "ETCH022",
+        by: &[
+            (
+                "single/openshift-api__infrastructures.config.openshift.io.yaml",
+                &[
+                    "v1 .spec.platformSpec.vsphere.failureDomains[].server",
+                    "v1 .status.platformStatus.gcp.cloudLoadBalancerConfig",
+                ],
+            ),
+            (
+                "pairs/projectcalico-calico__tiers.crd.projectcalico.org__1/new.yaml",
+                &["v1 .spec.defaultAction"],
+            ),
+        ],
+        not_by: ("pairs/cert-manager__certificates.cert-manager.io__1/new.yaml", "enum"),
+    },
 ];
 
 #[test]
@@ -277,7 +294,8 @@ fn published_crds_have_no_errors() -> Result<()> {
     let all = findings(&[text(&file("corpus/pairs"))])?;
     let codes: std::collections::BTreeSet<_> =
         all.iter().filter_map(|finding| finding["code"].as_str()).collect();
-    let seen = ["ETCH005", "ETCH006", "ETCH007", "ETCH008", "ETCH009", "ETCH014", "ETCH020", "ETCH403"];
+    let seen =
+        ["ETCH005", "ETCH006", "ETCH007", "ETCH008", "ETCH009", "ETCH014", "ETCH020", "ETCH022", "ETCH403"];
     ensure!(codes.iter().copied().eq(seen), "{codes:?}");
     Ok(())
 }
@@ -378,7 +396,11 @@ fn what_the_server_refuses_has_its_words_and_its_line() -> Result<()> {
         "{github:?}"
     );
     let unknown = etch(&["lint", "--kubernetes", "1.20", text(&new)])?;
-    ensure!(unknown.code == Some(2) && unknown.err.contains("1.34, 1.35, 1.36, 1.37"), "{unknown:?}");
+    ensure!(
+        unknown.code == Some(2)
+            && unknown.err.contains("the supported releases of Kubernetes are 1.34, 1.35, 1.36, 1.37"),
+        "{unknown:?}"
+    );
     Ok(())
 }
 
@@ -405,7 +427,7 @@ fn rules_explain_themselves() -> Result<()> {
     let explained = etch(&["lint", "--explain", "nullable-default"])?;
     ensure!(explained.code == Some(0) && explained.out.starts_with("ETCH010 nullable-default (warning): "));
     let all = etch(&["lint", "--explain", "all"])?.out;
-    ensure!(all.lines().count() == 75, "{all}");
+    ensure!(all.lines().count() == 76, "{all}");
     let documented = fs::read_to_string(file("../docs/lint.md"))?;
     for line in all.lines().skip(1) {
         let cells: Vec<&str> = line.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
@@ -424,7 +446,9 @@ fn embedded_schemas_are_checked_against_the_crds_of_their_targets() -> Result<()
     let [machines, sets] = [text(&crds[0]), text(&crds[1])];
     let clean = etch(&["lint", "-o", "json", text(&schemas), machines, sets])?;
     ensure!(clean.code == Some(0), "{clean:?}");
-    let found = clean.json()?["findings"].as_array().context("findings")?.clone();
+    let mut found = clean.json()?["findings"].as_array().context("findings")?.clone();
+    // The CRDs keep unknown fields where the extensions are.
+    found.retain(|finding| finding["code"] != "ETCH022");
     // Rules that compare each label of a Machine with each other one.
     ensure!(!found.is_empty() && found.iter().all(|finding| finding["code"] == "ETCH208"), "{found:#?}");
 

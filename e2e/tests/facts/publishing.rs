@@ -1,4 +1,4 @@
-//! What the server publishes of a CRD's defaults, in OpenAPI v3 and v2 (C10, C11).
+//! What the server publishes of a CRD's defaults, in OpenAPI v3 and v2 (C10 to C12).
 //!
 //! How Etch reads the documents is not looked at here.
 
@@ -11,12 +11,13 @@ use tokio::time::sleep;
 use crate::{
     cluster::Cluster,
     rows,
-    tabs::{Tabs, defaulted, text, v1},
+    tabs::{Tabs, defaulted, text, v1, versions},
 };
 
 rows! {
     c10: "OpenAPI v3 has the defaults of a structural schema, save those of apiVersion, kind and metadata",
     c11: "OpenAPI v2 has no default of any type",
+    c12: "OpenAPI v2 has no types and fields of what may be null or keeps unknown fields, and no allOf, anyOf, oneOf and not",
 }
 
 /// What the server may take to publish a change.
@@ -129,4 +130,47 @@ async fn c11(cluster: &Cluster) -> Result<()> {
         ensure!(found.is_empty(), "{found:#?}");
     }
     Ok(())
+}
+
+/// One place for each sort of loss, and one beside it that loses nothing.
+async fn c12(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "c12");
+    let open = "x-kubernetes-preserve-unknown-fields";
+    let either = json!([{"type": "integer"}, {"type": "string"}]);
+    tabs.define(v1(json!({
+        "may": {"type": "object", "nullable": true, "properties": {"inner": text()}},
+        "list": {"type": "array", "nullable": true, "items": text()},
+        "map": {"type": "object", "nullable": true, "additionalProperties": text()},
+        "open": {"type": "object", open: true, "properties": {"inner": text()}},
+        "port": {"x-kubernetes-int-or-string": true, "anyOf": either},
+        "clauses": {"type": "string", "allOf": [{"minLength": 1}], "oneOf": [{"minLength": 1}], "not": {"maxLength": 0}},
+        "keys": {"type": "object", "required": ["may", "must"], "properties": {
+            "may": {"type": "string", "nullable": true}, "must": text(),
+        }},
+        "pod": {"type": "object", "x-kubernetes-embedded-resource": true, open: true},
+        "last": text(),
+    })))
+    .await?;
+    let is_there = |schema: &Value| schema.pointer("/properties/spec/properties/last").is_some();
+    let found = published(&tabs, "/openapi/v2", "/definitions", is_there).await?;
+    let expected = json!({
+        "may": {}, "list": {}, "map": {"additionalProperties": text()}, "open": {open: true},
+        "port": {"x-kubernetes-int-or-string": true}, "clauses": text(),
+        "keys": {"type": "object", "required": ["must"], "properties": {"may": {}, "must": text()}},
+        "pod": {open: true, "x-kubernetes-embedded-resource": true}, "last": text(),
+    });
+    ensure!(found["properties"]["spec"]["properties"] == expected, "{found:#}");
+    // OpenAPI v3 has the two types even where the schema does not.
+    tabs.define(v1(json!({"either": {"x-kubernetes-int-or-string": true}, "last": text()}))).await?;
+    let is_there = |schema: &Value| schema.pointer("/properties/spec/properties/either").is_some();
+    let found = v3(&tabs, is_there).await?;
+    let either = &found["properties"]["spec"]["properties"]["either"];
+    ensure!(either["anyOf"] == json!([{"type": "integer"}, {"type": "string"}]), "{either}");
+    // Of an object that keeps unknown fields, OpenAPI v2 has nothing.
+    let whole = json!({"type": "object", open: true, "properties": {"whole": text()}});
+    tabs.define(versions([("v1", whole)])).await?;
+    let is_there = |schema: &Value| schema.pointer("/properties/whole").is_some();
+    v3(&tabs, is_there).await?;
+    let is_empty = |schema: &Value| schema.get("properties").is_none();
+    published(&tabs, "/openapi/v2", "/definitions", is_empty).await.map(drop)
 }

@@ -7,6 +7,7 @@ use etch::domain::audit::{Lacking, Totals};
 use etch::domain::path::Path;
 use etch::report::{Align, Cell, Style, Table, Tone, counted};
 
+use super::super::failures::in_short;
 use super::super::policy::write_all;
 use super::super::sample::write_left;
 use super::audited::{Audited, why_skipped};
@@ -96,7 +97,7 @@ pub(super) fn table(
 /// What failed, or why the operator writes no object of the CRD, whatever its policy says.
 fn note(audited: &Audited) -> Cell {
     match (&audited.error, &audited.non_structural) {
-        (Some(error), _) => Cell::new(error.as_str(), Tone::Bad),
+        (Some(error), _) => Cell::new(in_short(error), Tone::Bad),
         (None, Some(_)) => Cell::new("not structural, so Etch writes none", Tone::Warning),
         (None, None) => Cell::default(),
     }

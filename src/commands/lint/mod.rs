@@ -8,12 +8,14 @@ mod print;
 mod publishing;
 mod sarif;
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use clap::{Args, ValueEnum};
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Args, Command, ValueEnum};
 use etch::domain::lint::{self, Rule, Severity};
 use etch::domain::validate::crd::Release;
 use etch::report::{self, Align, Table};
@@ -65,7 +67,7 @@ pub(crate) struct Lint {
     #[arg(long, conflicts_with_all = ["old", "go", "kubernetes", "explain"])]
     openapi: bool,
     /// A Kubernetes release, such as 1.36; repeatable [default: all supported releases]
-    #[arg(long, value_name = "RELEASE", value_parser = PossibleValuesParser::new(RELEASES).try_map(release))]
+    #[arg(long, value_name = "RELEASE", value_parser = ReleaseParser)]
     kubernetes: Vec<Release>,
     /// The lowest severity to show and count [default: warning in tables, else info]
     #[arg(long, value_enum)]
@@ -183,9 +185,37 @@ fn rule(code: &str) -> Result<&'static Rule, String> {
     lint::rule(code).ok_or_else(|| format!("no rule is called {code}; see `etch lint --explain all`"))
 }
 
-fn release(text: String) -> Result<Release, String> {
-    let minor = text.strip_prefix("1.").and_then(|minor| minor.parse().ok());
-    minor.and_then(Release::of_minor).ok_or_else(|| format!("the answers of {text} are not known"))
+/// Reads the releases that are supported. In place of clap's own parser, which calls them possible values.
+#[derive(Clone, Copy, Debug)]
+struct ReleaseParser;
+
+impl TypedValueParser for ReleaseParser {
+    type Value = Release;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Release, clap::Error> {
+        let text = value.to_string_lossy();
+        release(&text).ok_or_else(|| {
+            let argument = argument.map(|argument| format!(" for '{argument}'")).unwrap_or_default();
+            let supported = RELEASES.join(", ");
+            let message = format!(
+                "invalid value '{text}'{argument}: the supported releases of Kubernetes are {supported}"
+            );
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(RELEASES.iter().map(|release| PossibleValue::new(*release))))
+    }
+}
+
+fn release(text: &str) -> Option<Release> {
+    text.strip_prefix("1.").and_then(|minor| minor.parse().ok()).and_then(Release::of_minor)
 }
 
 impl From<Level> for Severity {
@@ -204,6 +234,6 @@ mod tests {
 
     #[test]
     fn each_release_whose_answers_are_known_can_be_asked_for() {
-        assert_eq!(RELEASES.map(|text| release(text.to_owned())), Release::ALL.map(Ok));
+        assert_eq!(RELEASES.map(release), Release::ALL.map(Some));
     }
 }

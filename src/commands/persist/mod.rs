@@ -26,6 +26,7 @@ use self::choose::Chosen;
 use self::plan::Plans;
 use self::progress::Line;
 use super::etcd::{evidence, report_on};
+use super::failures::{self, Failure};
 use super::sample::LimitArg;
 use super::signals::Signals;
 use super::{failure, scope, serves_its_objects};
@@ -164,7 +165,7 @@ impl Persist {
                 break;
             }
         }
-        let failures: Vec<_> = all.iter().filter_map(CrdPass::failure).collect();
+        let failures = failures::lines(all.iter().filter_map(CrdPass::failure).collect(), &work.scope);
         // Where nothing at all was read there are no numbers either.
         if !all.is_empty() && all.iter().all(|crd_pass| crd_pass.is_nothing()) {
             return Err(failure(failures));
@@ -228,7 +229,7 @@ impl Persist {
         let report = report_on(work.cluster, &crd).await;
         let mut witnesses = Witnesses::default();
         let record =
-            evidence(work.cluster, &document, &crd, report.as_ref(), &work.scope, &mut witnesses).await?;
+            evidence(work.cluster, &document, &crd, report.as_ref(), &work.scope, &mut witnesses).await;
         if self.dry_run {
             (crd_pass.passed, crd_pass.plans) =
                 self.plan(work, &crd, &record, crd_pass.after.as_ref()).await?;
@@ -326,9 +327,9 @@ impl CrdPass {
     }
 
     /// Why it was not completed, and how to go on.
-    fn failure(&self) -> Option<String> {
-        let error = self.error.as_ref()?;
+    fn failure(&self) -> Option<Failure> {
+        let error = self.error.clone()?;
         let resume = self.resume.as_ref().map(|resume| format!("; to resume: {resume}"));
-        Some(format!("{}: {error}{}", self.crd, resume.unwrap_or_default()))
+        Some(Failure { crd: self.crd.clone(), error, resume: resume.unwrap_or_default() })
     }
 }

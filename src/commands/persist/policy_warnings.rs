@@ -13,7 +13,7 @@ pub(super) fn conflicts(rules: &Rules, terms: &Terms) -> Vec<String> {
     let settings = match rules {
         Rules::Assumed => return Vec::new(),
         Rules::Unselected => return vec!["no DefaultsPolicy selects it".to_owned()],
-        Rules::Governed(settings) => settings,
+        Rules::Governed(settings, _) => settings,
     };
     let policy = &settings.policy;
     let mut said = Vec::new();
@@ -66,7 +66,8 @@ mod tests {
         let labels = BTreeMap::from([("tier".to_owned(), "gold".to_owned())]);
         let policies: Policies = policies.collect();
         let assigned = assign(&policies, "things.example.com", "example.com", &labels, Duration::ZERO);
-        let rules = assigned.map_or(Rules::Unselected, |assigned| Rules::Governed(assigned.settings));
+        let rules =
+            assigned.map_or(Rules::Unselected, |assigned| Rules::Governed(assigned.settings, assigned.ties));
         conflicts(&rules, &Terms { ownership, ..Terms::default() })
     }
 

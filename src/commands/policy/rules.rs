@@ -19,8 +19,8 @@ pub(crate) enum Rules {
     Assumed,
     /// No policy selects the CRD.
     Unselected,
-    /// The settings of the policy that governs the CRD.
-    Governed(Settings),
+    /// The settings of the policy that governs the CRD, and the equally specific ones that do not.
+    Governed(Settings, Vec<String>),
 }
 
 impl Rules {
@@ -32,7 +32,7 @@ impl Rules {
     /// The settings of the policy that governs the CRD; none where none does.
     pub(crate) fn settings(&self) -> Option<&Settings> {
         match self {
-            Self::Governed(settings) => Some(settings),
+            Self::Governed(settings, _) => Some(settings),
             Self::Assumed | Self::Unselected => None,
         }
     }
@@ -42,7 +42,7 @@ impl Rules {
         match self {
             Self::Assumed => false,
             Self::Unselected => true,
-            Self::Governed(settings) => settings.mode == Mode::Ignore,
+            Self::Governed(settings, _) => settings.mode == Mode::Ignore,
         }
     }
 
@@ -51,7 +51,7 @@ impl Rules {
         let settings = match self {
             Self::Assumed => return None,
             Self::Unselected => return Some("no DefaultsPolicy selects this CRD".to_owned()),
-            Self::Governed(settings) => settings,
+            Self::Governed(settings, _) => settings,
         };
         let mode = |mode| Some(format!("DefaultsPolicy {} has mode: {mode}", settings.policy));
         match settings.mode {
@@ -66,7 +66,7 @@ impl Rules {
         match self {
             Self::Assumed => "none read; assuming one without settings".to_owned(),
             Self::Unselected => "none selects this CRD, so Etch ignores its objects".to_owned(),
-            Self::Governed(settings) => {
+            Self::Governed(settings, ties) => {
                 let mut words = Vec::new();
                 if settings.mode != Mode::Persist {
                     words.push(format!("mode: {}", mode(settings.mode)));
@@ -83,7 +83,16 @@ impl Rules {
                 }
                 let words = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
                 let pause = settings.pause.as_ref().map(|pause| format!("; writes paused by {pause}"));
-                format!("{}{words}{}", settings.policy, pause.unwrap_or_default())
+                let ties: Vec<&str> = ties.iter().map(String::as_str).collect();
+                let tie = match &ties[..] {
+                    [] => String::new(),
+                    ties => format!(
+                        "; {} governs in the tie with {}, as the first by name",
+                        settings.policy,
+                        first(ties)
+                    ),
+                };
+                format!("{}{words}{}{tie}", settings.policy, pause.unwrap_or_default())
             }
         }
     }
@@ -103,7 +112,7 @@ impl Rules {
         match self {
             Self::Assumed => Value::Null,
             Self::Unselected => form(None, Mode::Ignore, &Terms::default()),
-            Self::Governed(settings) => {
+            Self::Governed(settings, _) => {
                 let mut document = form(Some(&settings.policy), settings.mode, &settings.terms);
                 document["follow"] = settings.follow.iter().map(ToString::to_string).collect();
                 document["pausedBy"] = settings.pause.as_ref().map(ToString::to_string).into();

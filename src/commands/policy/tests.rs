@@ -46,6 +46,7 @@ fn each_setting_decides_as_for_the_operator() {
             "default (onChange: Follow .spec.a)",
             None,
         ),
+        (&[("b", "{}"), ("a", "{}")], "a; a governs in the tie with b, as the first by name", None),
         (
             &[("default", "{mode: Audit}")],
             "default (mode: Audit)",
@@ -91,6 +92,10 @@ fn a_file_has_policies_that_can_be_read() {
         (
             policy("a", "{mode: Dream}"),
             "--policy: stdin: spec.mode cannot be read: unknown value, expected one of `Persist`",
+        ),
+        (
+            policy("a", "{settle: 1h 30m}"),
+            "--policy: stdin: spec.settle: expected a time such as 10s, 1m30s, 1h or 1d12h",
         ),
         (policy("''", "{}"), "--policy: stdin: metadata.name is missing"),
         (twice, "--policy: stdin, document 2: DefaultsPolicy a was given before"),

@@ -1,7 +1,7 @@
 //! What each policy does at present, for its status: the CRDs that fall under it, and the policies that it ties with.
 //! It must not assign anything: the assignments are given.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -158,8 +158,12 @@ fn status(
         [] => ("False", "NoTie", String::new()),
         [first, rest @ ..] => {
             let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+            let winners: BTreeSet<&str> = part.ties.keys().map(|(_, winner)| *winner).collect();
+            let winners: Vec<&str> = winners.into_iter().collect();
             let message = format!(
-                "{first}{more} and this policy select CRDs and are equally specific; the first by name governs them: see conflicts"
+                "{first}{more} and this policy select CRDs and are equally specific; {} governs them, as the first by name: see \
+                 conflicts",
+                winners.join(" or ")
             );
             ("True", "Tie", message)
         }
@@ -250,7 +254,11 @@ mod tests {
         for (status, other) in [(a, "b"), (b, "a")] {
             let [conflict] = &status.conflicts[..] else { panic!("{:?}", status.conflicts) };
             assert_eq!((conflict.policy.as_str(), conflict.winner.as_str(), conflict.crds), (other, "a", 2));
-            assert_eq!(condition(status, "Conflicting").status, "True");
+            let conflicting = condition(status, "Conflicting");
+            let says =
+                "select CRDs and are equally specific; a governs them, as the first by name: see conflicts";
+            assert_eq!(conflicting.status, "True");
+            assert_eq!(conflicting.message, format!("{other} and this policy {says}"));
         }
         let ready = condition(b, "Ready");
         assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("True", "Outranked"));

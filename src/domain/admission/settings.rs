@@ -8,11 +8,14 @@ use serde::{Deserialize, Serialize};
 /// How the API server calls the webhooks for a schema's targets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = crate::domain::described::fields)]
 pub struct Webhooks {
-    /// What happens to a request whose defaults are not set because no replica answers: `Ignore` (the default) or `Fail`.
+    /// What happens to a request whose defaults are not set because no replica answers. `Ignore` (the default): it passes.
+    /// `Fail`: it is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutation_failure_policy: Option<FailurePolicy>,
-    /// What happens to a request that is not judged because no replica answers: `Ignore` (the default) or `Fail`.
+    /// What happens to a request that is not judged because no replica answers. `Ignore` (the default): it passes.
+    /// `Fail`: it is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_failure_policy: Option<FailurePolicy>,
     /// CEL that the API server evaluates before it calls the webhook. It does not call the webhook if one of them is false.

@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::settings::Webhooks;
+use crate::domain::described;
 
 /// The places of an extension, the facts that it needs, and its types, defaults and rules.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = described::fields)]
 pub struct Declaration {
     /// The places of the extension: one entry for each resource that holds it.
     #[schemars(length(min = 1, max = 50))]
@@ -29,8 +31,8 @@ pub struct Declaration {
     /// The schema of the extension: types, restrictions, defaults and rules, in the schema language of CRDs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<ExtensionSchema>,
-    /// What Etch does with fields of the extension that the schema does not have: `Keep` (the default), `Warn`, `Deny` or
-    /// `Prune`.
+    /// What Etch does with fields of the extension that the schema does not have. `Keep` (the default): nothing. `Warn`: warn about
+    /// each. `Deny`: report each as an error. `Prune`: remove them when it sets defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown_fields: Option<UnknownFields>,
     /// Refuse objects that lack the extension. If not set, they pass.
@@ -58,7 +60,7 @@ pub struct Declaration {
     /// and a violation that the old object already had is a warning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratcheting: Option<Ratcheting>,
-    /// What a violation causes: `Warn` (the default) or `Deny`.
+    /// What a violation causes. `Warn` (the default): the request passes with a warning. `Deny`: the request is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<Enforcement>,
     /// What Etch does with defaults that existing objects lack: nothing (`LeaveAlone`, the default), or it stores them
@@ -212,6 +214,7 @@ pub enum Scope {
 /// A computed default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = described::fields)]
 pub struct DefaultValue {
     /// The path to set: below the extension, or below the object with the scope `Object`; `.` is the whole. Etch creates
     /// missing objects on the path, but no list items: `[*]` goes through existing items, and is `item` in expressions.
@@ -225,7 +228,9 @@ pub struct DefaultValue {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10_000))]
     pub when: Option<String>,
-    /// Which values count as missing: `Absent` ones (the default), `Empty` ones, or, with `Merge`, those of each field.
+    /// Which values the default may fill in. `Absent` (the default): where there is none, or null. `Empty`: also `""`, `0`, `false`,
+    /// `[]`, and objects with only such values. `Merge`: the default is an object, and each of its fields fills in one that is
+    /// absent or empty.
     #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
     pub missing: Option<Missing>,
     /// What the default applies to: the `Extension` (the default) or the `Object`.
@@ -252,6 +257,7 @@ pub enum Missing {
 /// A rule, and the answer if it fails.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = described::fields)]
 pub struct Rule {
     /// CEL over `self`, `oldSelf`, `object`, `oldObject`, `facts`, and with `forEach` `item` and `index`. A rule that names
     /// `oldSelf` or `oldObject` is about a change, and does not apply if there is no old value.
@@ -271,7 +277,8 @@ pub struct Rule {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1_000))]
     pub field: Option<String>,
-    /// The type of the error; `Invalid` if not set.
+    /// The type of the error, as API servers name them: `Required`, `Invalid` (the default), `Forbidden`, `NotSupported`,
+    /// `TooMany` or `Duplicate`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub fault: Option<FaultType>,
     /// Whether it is an error (`Deny`, the default) or a warning (`Warn`).
@@ -329,6 +336,7 @@ pub enum Severity {
 /// An object that should exist, by a name in the extension. Etch checks only whether it exists, and never reads its content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(transform = described::fields)]
 pub struct Reference {
     /// The path of the name in the extension; may contain `[*]`. Etch does not look up absent and empty names.
     #[schemars(length(min = 1, max = 1_000))]

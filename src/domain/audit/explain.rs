@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::{Missing, State, places};
 use crate::domain::crd::Crd;
 use crate::domain::object::{IGNORE_ANNOTATION, Object};
-use crate::domain::ownership::{is_named, owners};
+use crate::domain::ownership::{MANAGER, is_named, owners};
 use crate::domain::path::{Path, Trail};
 use crate::domain::plan::{
     Change, Held, HiddenFields, Hold, Ownership, Plan, Prediction, Record, Skip, Strategy, Terms, hidden,
@@ -33,7 +33,7 @@ pub struct DefaultExplanation {
 pub struct Rules<'a> {
     /// What writes may do.
     pub terms: &'a Terms,
-    /// What is on record. Only what is known to be gone counts.
+    /// What is on record. Of what Etch does, only what is known to be gone counts.
     pub record: &'a Record,
     /// The changed defaults that concern the object.
     pub changes: &'a [Change],
@@ -75,8 +75,7 @@ pub fn explain(
             State::Stored if !is_default => {
                 "the value differs from the default, so somebody wrote it".to_owned()
             }
-            State::Stored if exact => "etcd holds it".to_owned(),
-            State::Stored => "the object was written after the schema had the default".to_owned(),
+            State::Stored => action.of_stored(&path, &owners, exact),
             _ => action.of_missing(state, !owners.is_empty()),
         };
         DefaultExplanation { path, state, origin, owners, reason }
@@ -130,6 +129,26 @@ impl OperatorAction<'_> {
             Some(held) => format!("{known}; Etch keeps it: {}", why_held(held)),
             None => format!("{known}; Etch keeps it"),
         })
+    }
+
+    /// What is known of a default that is stored, and whether Etch stored it: its entry says so, or what is on record of its pass.
+    fn of_stored(&self, path: &Path, owners: &[String], exact: bool) -> String {
+        let proof = self.rules.record.coverage(self.object, self.crd).of_place(path);
+        let is_ours = owners.iter().any(|owner| owner == MANAGER);
+        let known = match proof {
+            _ if is_ours => "Etch stored it, and owns it",
+            Some(proof) if proof.is_of_pass() => {
+                "Etch's pass stored it or found it stored; nobody has written the object since"
+            }
+            Some(_) => "the object was written after Etch's pass, which stores it",
+            None if exact => "",
+            None => "the object was written after the schema had the default",
+        };
+        match (exact, known) {
+            (true, "") => "etcd holds it".to_owned(),
+            (true, known) => format!("etcd holds it: {known}"),
+            (false, known) => known.to_owned(),
+        }
     }
 
     /// What Etch does about a default that is not stored, or may not be.

@@ -172,6 +172,32 @@ fn what_is_skipped_is_explained() {
     );
 }
 
+#[test]
+fn what_is_stored_says_whether_etch_stored_it() {
+    let crd = one_version();
+    let stored = |own: bool, revision: u64, through: Option<u64>, exact: bool| {
+        let mut document = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z").json().clone();
+        document["metadata"]["resourceVersion"] = json!(revision.to_string());
+        if own {
+            let owner = json!({ "manager": "etch", "operation": "Apply", "apiVersion": "example.com/v1",
+                "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": { "f:a": {} } } });
+            document["metadata"]["managedFields"].as_array_mut().expect("owners").push(owner);
+        }
+        let record = Record { through, ..Record::default() };
+        let rules = Rules { terms: &Terms::default(), record: &record, changes: &[], idle: None };
+        let explanations = explain(&Object::from(document), &crd, &rules, &[], exact);
+        let [explanation] = &explanations[..] else { panic!("{explanations:?}") };
+        explanation.reason.clone()
+    };
+    let by_pass = "Etch's pass stored it or found it stored; nobody has written the object since";
+    assert_eq!(stored(false, 5, Some(5), false), by_pass);
+    assert_eq!(stored(false, 5, Some(5), true), format!("etcd holds it: {by_pass}"));
+    assert_eq!(stored(false, 6, Some(5), false), "the object was written after Etch's pass, which stores it");
+    assert_eq!(stored(false, 6, None, false), "the object was written after the schema had the default");
+    assert_eq!(stored(false, 6, None, true), "etcd holds it");
+    assert_eq!(stored(true, 6, None, false), "Etch stored it, and owns it");
+}
+
 /// What is said of each default under these rules.
 fn explained(
     object: &Object,

@@ -12,10 +12,9 @@ fn found(spec: Value) -> Vec<String> {
 
 fn found_in(versions: Value) -> Vec<String> {
     let findings = lint(&Json::from(json!({"spec": {"versions": versions}}))).expect("a CRD");
-    findings
-        .iter()
-        .map(|Finding { rule, path, message, .. }| format!("{} {path} {message}", rule.code))
-        .collect()
+    // What OpenAPI v2 lacks has tests of its own: most of these schemas lose something.
+    let others = findings.iter().filter(|finding| finding.rule.code != "ETCH022");
+    others.map(|Finding { rule, path, message, .. }| format!("{} {path} {message}", rule.code)).collect()
 }
 
 fn object(properties: Value) -> Value {

@@ -77,7 +77,13 @@ impl DefaultChange {
 
 /// Compares what two releases publish.
 pub fn changes(old: &[Document], new: &[Document]) -> Changes {
-    let (old, new) = (Release::of(old), Release::of(new));
+    changes_without(old, new, &BTreeSet::new())
+}
+
+/// Compares what two releases publish, apart from some types of the old one.
+pub fn changes_without(old: &[Document], new: &[Document], left_out: &BTreeSet<TypeName>) -> Changes {
+    let (mut old, new) = (Release::of(old), Release::of(new));
+    old.kinds.retain(|kind, _| !left_out.contains(*kind));
     let only = |of: &Release<'_>, other: &Release<'_>| {
         of.kinds.keys().filter(|kind| !other.kinds.contains_key(*kind)).map(|kind| (*kind).clone()).collect()
     };

@@ -6,6 +6,7 @@
 //! defaults that the server's own answer has; it never has others.
 
 mod changes;
+mod installed;
 mod named;
 mod published;
 mod publishing;
@@ -20,7 +21,8 @@ use serde_json::{Map, Value};
 
 use super::json::Json;
 
-pub use changes::{Changes, DefaultChange, changes};
+pub use changes::{Changes, DefaultChange, changes, changes_without};
+pub use installed::installed;
 pub use named::{NameError, Named, named};
 pub use published::{AppliesWhen, PublishedDefault};
 pub use publishing::{Unpublished, Why, unpublished};
@@ -127,14 +129,17 @@ fn schemas(document: &Json) -> Option<&Map<String, Value>> {
 /// The types that a definition is the schema of.
 fn type_names(schema: &Value) -> impl Iterator<Item = TypeName> {
     let listed = schema.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
-    listed.into_iter().flatten().map(|of| {
-        let text = |field: &str| of.get(field).and_then(Value::as_str).unwrap_or_default();
-        let api_version = match (text("group"), text("version")) {
-            ("", version) => version.to_owned(),
-            (group, version) => format!("{group}/{version}"),
-        };
-        TypeName { api_version, kind: text("kind").to_owned() }
-    })
+    listed.into_iter().flatten().map(type_name)
+}
+
+/// The type that an entry of `x-kubernetes-group-version-kind` names.
+fn type_name(of: &Value) -> TypeName {
+    let text = |field: &str| of.get(field).and_then(Value::as_str).unwrap_or_default();
+    let api_version = match (text("group"), text("version")) {
+        ("", version) => version.to_owned(),
+        (group, version) => format!("{group}/{version}"),
+    };
+    TypeName { api_version, kind: text("kind").to_owned() }
 }
 
 fn is_kind(schema: &Value) -> bool {

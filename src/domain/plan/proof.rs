@@ -29,6 +29,11 @@ words! {
 }
 
 impl Proof {
+    /// Whether a pass of Etch's is what shows it.
+    pub fn is_of_pass(self) -> bool {
+        self == Self::UnchangedSincePass
+    }
+
     /// The rows of `docs/apiserver.md` that were observed, and that the conclusion rests on.
     pub fn rows(self) -> &'static [&'static str] {
         match self {

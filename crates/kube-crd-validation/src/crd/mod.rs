@@ -112,4 +112,6 @@ fn preserve_unknown_fields(crd: &Crd<'_>, old: Option<&Crd<'_>>, report: &mut Re
 }
 
 #[cfg(test)]
+mod page;
+#[cfg(test)]
 mod tests;
