@@ -2,9 +2,8 @@
 
 use anyhow::Result;
 use e2e::matrix::{Admission, S};
-use etch::domain::audit::{Evidence, schema_time};
 use etch::domain::json::Json;
-use etch::domain::plan::{Plan, Terms, decide, last_write_stores};
+use etch::domain::plan::{Clock, Plan, Record, Terms, decide, last_write_stores};
 use serde_json::json;
 
 use crate::{Differences, each_case, is_stored_elsewhere};
@@ -71,13 +70,13 @@ fn what_an_audit_takes_for_stored_is_in_etcd() -> Result<()> {
     let time = "2025-01-01T00:00:00Z";
     let entry = json!({ "time": time, "fieldsV1": { "f:spec": {} } });
     let crd = json!({ "metadata": { "creationTimestamp": time, "managedFields": [entry] } });
-    let evidence = Evidence { schema_time: schema_time(&Json::from(crd)), ..Evidence::default() };
+    let record = Record { clock: Clock::of(&Json::from(crd)), ..Record::default() };
     let mut differences = Differences::default();
     each_case(|case| {
         let lacks = case.lacks();
         // What leaves no entry leaves no time.
         let has_trace = case.outcome.after.iter().any(|entry| entry.owner.starts_with("user "));
-        if has_trace && !lacks.is_empty() && evidence.proves(&case.object, case.crd) {
+        if has_trace && !lacks.is_empty() && record.covers(&case.object, case.crd).is_some() {
             differences.add("audit", case, &lacks);
         }
     })?;

@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::hidden::{Field, Place};
 use super::places::filled;
 use crate::domain::crd::Crd;
-use crate::domain::json::level;
+use crate::domain::json::{level, same};
 use crate::domain::object::Object;
 use crate::domain::ownership::{MANAGER, owners};
-use crate::domain::path::{Path, Trail, TrailStep};
+use crate::domain::path::{Path, Step, Trail, TrailStep};
 
 /// The fields that the object showed before a write and the answer lacks, the topmost ones in order, apart from those that the write
 /// `moved` and those that may have been defaults which etcd did not hold.
@@ -34,6 +34,35 @@ pub(super) fn dropped(before: &Object, answer: &Object, crd: &Crd, moved: &[Path
     }
     found.sort();
     found
+}
+
+/// The values that the object showed before a write, outside its metadata, and that the answer lacks or shows otherwise: the topmost ones,
+/// in order.
+pub(super) fn changed(before: &Object, answer: &Object) -> Vec<Path> {
+    let mut found = Vec::new();
+    let fields = before.json().as_object().into_iter().flatten();
+    for (name, value) in fields.filter(|(name, _)| *name != "metadata") {
+        differs(value, answer.json().get(name), Path::from(vec![Step::Field(name.clone())]), &mut found);
+    }
+    found.sort();
+    found
+}
+
+fn differs(before: &Value, after: Option<&Value>, at: Path, found: &mut Vec<Path>) {
+    match (before, after) {
+        (Value::Object(fields), Some(Value::Object(others))) => level(|| {
+            for (name, value) in fields {
+                differs(value, others.get(name), at.join(Step::Field(name.clone())), found);
+            }
+        }),
+        (Value::Array(items), Some(Value::Array(others))) if items.len() == others.len() => level(|| {
+            for (index, item) in items.iter().enumerate() {
+                differs(item, others.get(index), at.join(Step::Index(index)), found);
+            }
+        }),
+        (before, Some(after)) if same(before, after) => {}
+        _ => found.push(at),
+    }
 }
 
 /// The fields that others own and neither the object nor the answer shows, though the schema knows them: a server with a newer schema

@@ -14,7 +14,7 @@
 
 use super::alteration::Alterations;
 use super::decide::apply_may_lose_fields;
-use super::dropped::{dropped, unseen};
+use super::dropped::{changed, dropped, unseen};
 use super::outcome::{Outcome, Rejection, classify};
 use super::{
     Proof, Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, lag_check, release,
@@ -128,7 +128,7 @@ impl<'a> WriteMachine<'a> {
                 false => Step::Done(Outcome::Conflict),
             },
             (Sent::DryRun, Strategy::Apply) => {
-                let paths = dropped(self.object, &answer, self.crd, &self.write.missing);
+                let paths = changed(self.object, &answer);
                 let keeps_owners = lost(self.object, &answer, &self.crd.storage().schema).next().is_none();
                 match paths.is_empty() && keeps_owners {
                     true => self.send(Sent::Write, request(self.write)),
