@@ -8,6 +8,7 @@ mod package;
 mod quote;
 mod resolve;
 mod scanner;
+mod shape;
 mod unset;
 mod well_known;
 
@@ -17,5 +18,6 @@ pub use package::{
     Constant, Declaration, Field, JsonTag, Marker, Package, Packages, Place, Remark, Spot, Type, TypeName,
 };
 pub use quote::unquote;
-pub use resolve::{Resolved, Shape, Struct};
+pub use resolve::Resolved;
+pub use shape::{Shape, Struct};
 pub use unset::Unset;

@@ -2,6 +2,7 @@
 //! It must not guess: a type that is declared elsewhere is unknown, but for those that every API uses.
 
 use super::package::{Declaration, Field, Marker, Package, Packages, Type};
+use super::shape::{Shape, Struct};
 use super::well_known::{Zero, well_known};
 
 /// How many names may lead from one to the next.
@@ -10,42 +11,6 @@ const LONGEST_CHAIN: usize = 32;
 const DEEPEST_EMBEDDING: usize = 16;
 /// How deep methods may be inherited from embedded structs.
 const DEEPEST_INHERITANCE: usize = 4;
-
-/// What values of a type look like in JSON.
-#[derive(Clone, Copy, Debug)]
-pub enum Shape<'a> {
-    /// A string.
-    Text,
-    /// Bytes, as a string.
-    Bytes,
-    /// A boolean.
-    Bool,
-    /// A whole number.
-    Integer,
-    /// A number.
-    Float,
-    /// A whole number or a string.
-    IntegerOrText,
-    /// A list of values of this type.
-    List(&'a Type),
-    /// A map with values of this type.
-    Map(&'a Type),
-    /// An object.
-    Struct(Struct<'a>),
-    /// Whatever it writes itself.
-    Custom,
-    /// It is declared in a package that was not read, or is anything.
-    Unknown,
-}
-
-/// The fields of a struct.
-#[derive(Clone, Copy, Debug)]
-pub struct Struct<'a> {
-    /// As they are declared, with embedded ones.
-    pub fields: &'a [Field],
-    /// Where it is declared.
-    pub package: &'a Package,
-}
 
 /// A type with all names followed.
 #[derive(Debug)]

@@ -4,7 +4,8 @@
 use serde_json::Value;
 
 use super::package::Field;
-use super::resolve::{Resolved, Shape};
+use super::resolve::Resolved;
+use super::shape::Shape;
 use super::well_known::Zero;
 
 /// A field that is not set, in JSON.

@@ -1,7 +1,7 @@
 //! Types that every API uses and that write their JSON themselves, or whose name says nothing of what they are.
 //! It must not follow names.
 
-use super::resolve::Shape;
+use super::shape::Shape;
 
 /// What is known of a type without its source.
 #[derive(Clone, Copy, Debug)]
