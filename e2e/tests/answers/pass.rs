@@ -198,7 +198,10 @@ fn conditioned(plan: &Plan, said: &Said, truths: &BTreeMap<String, Truth>, note:
         (false, true) => "is known to store its defaults",
         (false, false) => "are known to store their defaults",
     };
-    let first = format!("{stored} of {all} {objects} {verb}");
+    let first = match stored == all && all > 1 {
+        true => format!("all {all} objects store their defaults"),
+        false => format!("{stored} of {all} {objects} {verb}"),
+    };
     if !condition.message.starts_with(&first) {
         note(format!("the message does not begin with {first:?}: {:?}", condition.message));
     }

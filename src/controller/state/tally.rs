@@ -364,10 +364,10 @@ impl Tally {
         &self.skipped
     }
 
-    /// How many objects do not hold their defaults in etcd, or may not.
+    /// How many objects do not hold their defaults in etcd, or probably not.
     pub(in crate::controller) fn phantoms(&self) -> u64 {
-        let Counts { held, rejected, unknown, due, unproved, .. } = self.counts;
-        held + rejected + unknown + due + unproved + self.skipped.lacking()
+        let Counts { held, rejected, unknown, due, .. } = self.counts;
+        held + rejected + unknown + due + self.skipped.lacking()
     }
 
     /// As what an object waits for the policy to allow a write; none where it does not.

@@ -2,14 +2,13 @@
 //! It must not say that a value is stored or not stored beyond what the object's owners tell.
 
 mod difference;
+mod effect;
 mod kind;
 mod schemas;
 mod stored;
 mod tally;
 #[cfg(test)]
 mod tests;
-
-use std::collections::HashSet;
 
 use serde_json::Value;
 
@@ -19,14 +18,16 @@ use crate::domain::finding::Finding;
 use crate::domain::json::{Json, copy};
 use crate::domain::object::Object;
 use crate::domain::path::Path;
-use crate::domain::plan::{Change, Held, Prediction, Record, Terms, has_gap, predict};
+use crate::domain::plan::{Change, Prediction, Record, Terms, has_gap, predict};
 use crate::domain::validate::Validator;
 use difference::{Difference, difference};
+use effect::open;
 
+pub use effect::{Effect, EffectKind, Open, Problem, by_effect};
 pub use kind::Kind;
 pub use schemas::{Changed, SchemaChanges, compare, compare_crds};
 pub use stored::presumed;
-pub use tally::{Counted, Counts, EffectKind, Place, Tally, by_effect};
+pub use tally::{Counted, Counts, Place, Tally};
 
 /// An upgrade from one state of a CRD to another, made ready for looking at many objects.
 #[derive(Debug)]
@@ -42,86 +43,6 @@ pub struct Upgrade<'a> {
     writes: bool,
 }
 
-/// What an upgrade does to one object. Places are the object's own, the topmost ones, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Effect {
-    /// Values that it shows afterwards and did not show before.
-    pub appears: Vec<Path>,
-    /// Values that are others afterwards: they were never stored, and their default is another.
-    pub changes: Vec<Path>,
-    /// Values that it no longer shows, and that were never stored.
-    pub disappears: Vec<Path>,
-    /// Values that it no longer shows and that etcd goes on holding, until the next write destroys them (facts R4, W12).
-    pub hidden: Vec<Path>,
-    /// Stored values that are the old default, and that Etch then moves to the new one, or removes with a default that is gone.
-    pub follows: Vec<Path>,
-    /// Those of `changes` and `disappears` that would stay as they are if the present defaults were stored first.
-    pub protected: Vec<Path>,
-    /// Whether Etch then writes the object, which destroys what is `hidden`.
-    pub dropped: bool,
-    /// Why Etch then holds the object.
-    pub held: Option<Held>,
-    /// What makes it invalid afterwards, without values.
-    pub problems: Vec<Problem>,
-    /// What of this happens only if etcd holds what nothing shows, or does not hold it.
-    pub open: Open,
-}
-
-/// What may happen to an object: it depends on what etcd holds, and that is not known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Open {
-    /// The places, with what may happen there; sorted.
-    pub places: Vec<(EffectKind, Path)>,
-    /// What may be wrong with it.
-    pub problems: Vec<Problem>,
-}
-
-impl Open {
-    /// Whether everything is known.
-    pub fn is_none(&self) -> bool {
-        self.places.is_empty() && self.problems.is_empty()
-    }
-
-    /// Whether this is what may happen, and not what does.
-    pub fn is_open(&self, effect: EffectKind, place: &Path) -> bool {
-        self.places.iter().any(|(kind, open)| *kind == effect && open == place)
-    }
-}
-
-/// One thing that is wrong with an object after an upgrade.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
-    /// It breaks the new schema. Writes that leave the part alone are let through (fact C6); others are refused, and so is
-    /// its creation elsewhere.
-    Invalid {
-        /// The place as the API server writes it.
-        field: String,
-        /// The kind of violation, as the API server names it.
-        kind: &'static str,
-        /// Whether it breaks the old schema in the same way.
-        before: bool,
-    },
-    /// It could not be read any more.
-    Unreadable(Undecodable),
-    /// It is in the terms of another version than the storage version, and a webhook would have to convert it.
-    NotConverted {
-        /// The version that it is in.
-        version: String,
-        /// The version that it would have to be in.
-        storage: String,
-    },
-    /// Nothing is known of it: the bytes in etcd cannot be read.
-    Opaque {
-        /// What they are, in a word or two.
-        why: String,
-    },
-    /// Whether it will be valid is not known: a webhook makes of it what the storage version has.
-    NotJudged {
-        /// The version at which etcd holds it.
-        version: String,
-    },
-}
-
 /// What is known of the bytes in etcd.
 #[derive(Clone, Debug)]
 pub struct Stored {
@@ -129,47 +50,6 @@ pub struct Stored {
     pub value: Json,
     /// The version in whose terms it holds it.
     pub version: String,
-}
-
-impl Problem {
-    /// Whether it was there before the upgrade.
-    pub fn is_known(&self) -> bool {
-        matches!(self, Self::Invalid { before: true, .. })
-    }
-
-    /// Whether it says only that nothing could be found out.
-    pub fn is_open(&self) -> bool {
-        matches!(self, Self::NotConverted { .. } | Self::Opaque { .. } | Self::NotJudged { .. })
-    }
-}
-
-impl Effect {
-    /// What may happen where either of two things is stored. What is hidden or held, and so lost, is as in the first.
-    fn or(mut self, other: Self) -> Self {
-        unite(&mut self.appears, other.appears);
-        unite(&mut self.changes, other.changes);
-        unite(&mut self.disappears, other.disappears);
-        self.protected.extend(other.protected);
-        self.protected.retain(|path| self.changes.contains(path) || self.disappears.contains(path));
-        self.protected.sort();
-        self.protected.dedup();
-        for problem in other.problems {
-            if !self.problems.contains(&problem) {
-                self.problems.push(problem);
-            }
-        }
-        self
-    }
-
-    /// Whether the object is the same to its readers and writers, before and after.
-    pub fn is_none(&self) -> bool {
-        self.appears.is_empty()
-            && self.changes.is_empty()
-            && self.disappears.is_empty()
-            && self.follows.is_empty()
-            && self.hidden.is_empty()
-            && self.problems.is_empty()
-    }
 }
 
 impl<'a> Upgrade<'a> {
@@ -356,51 +236,6 @@ impl<'a> Upgrade<'a> {
     }
 }
 
-/// What happens in some of several cases, and not in all.
-fn open(cases: &[Effect]) -> Open {
-    let of_cases: Vec<HashSet<(EffectKind, &Path)>> = cases
-        .iter()
-        .map(|case| {
-            by_effect(case)
-                .into_iter()
-                .flat_map(|(kind, places)| places.iter().map(move |place| (kind, place)))
-        })
-        .map(Iterator::collect)
-        .collect();
-    // A place is sure where it, or what it is in, is one of every case.
-    let is_sure = |kind: EffectKind, place: &Path| {
-        of_cases.iter().all(|of_case| {
-            let mut place = place.clone();
-            of_case.contains(&(kind, &place))
-                || std::iter::from_fn(|| place.pop().map(|_| of_case.contains(&(kind, &place)))).any(|is| is)
-        })
-    };
-    let mut found = Open::default();
-    for case in cases {
-        for (kind, places) in by_effect(case) {
-            let open = places.iter().filter(|place| !is_sure(kind, place));
-            found.places.extend(open.map(|place| (kind, place.clone())));
-        }
-        for problem in &case.problems {
-            let is_sure = cases.iter().all(|case| case.problems.contains(problem));
-            if !is_sure && !found.problems.contains(problem) {
-                found.problems.push(problem.clone());
-            }
-        }
-    }
-    found.places.sort();
-    found.places.dedup();
-    found
-}
-
-/// The topmost places of both, in order.
-fn unite(places: &mut Vec<Path>, others: Vec<Path>) {
-    places.extend(others);
-    places.sort();
-    // A place comes before what is in it, with nothing else between them.
-    places.dedup_by(|next, place| place.contains(next));
-}
-
 /// An object as a write at the storage version would leave it.
 fn written(view: &Value, crd: &Crd) -> Json {
     let mut object = Json::from(copy(view));
@@ -416,31 +251,4 @@ fn version_of(object: &Object) -> &str {
 fn version_of_document(document: &Value) -> &str {
     let group_version = document.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     group_version.rsplit('/').next().unwrap_or_default()
-}
-
-impl std::fmt::Display for Problem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Invalid { field, kind, before: false } => {
-                write!(
-                    f,
-                    "{field}: {kind}; writes that change it are rejected, and so is creating the object again"
-                )
-            }
-            Self::Invalid { field, kind, before: true } => {
-                write!(f, "{field}: {kind}, under the old schema too")
-            }
-            Self::Unreadable(why) => write!(f, "it cannot be read: {why}"),
-            Self::NotConverted { version, storage } => {
-                write!(
-                    f,
-                    "not checked: the object is at {version}, and a webhook converts it; provide it at {storage}"
-                )
-            }
-            Self::Opaque { why } => write!(f, "not checked: its value in etcd is {why}"),
-            Self::NotJudged { version } => {
-                write!(f, "not known to be valid: it is stored at {version}, and a webhook converts it")
-            }
-        }
-    }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Effect, Kind, Problem};
+use super::{Effect, EffectKind, Kind, Problem, by_effect};
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
@@ -30,25 +30,6 @@ pub struct Place {
     pub kind: Kind,
     /// Whether this is what may happen: what etcd holds is not known.
     pub is_open: bool,
-}
-
-/// What is reported of a place, the mildest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum EffectKind {
-    /// A value comes.
-    Appears,
-    /// A value that was never stored becomes another.
-    Changes,
-    /// A stored value follows its default.
-    Follows,
-    /// A value that was never stored goes.
-    Disappears,
-    /// A stored value is not shown any more.
-    Hidden,
-    /// The same, and Etch destroys it.
-    Dropped,
-    /// Something is wrong with the object.
-    Problem,
 }
 
 /// How many objects something happens to.
@@ -136,54 +117,14 @@ impl Place {
     }
 }
 
-impl EffectKind {
-    /// The word for it in reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Appears => "appears",
-            Self::Changes => "changes",
-            Self::Follows => "follows",
-            Self::Disappears => "disappears",
-            Self::Hidden => "hidden",
-            Self::Dropped => "dropped",
-            Self::Problem => "problem",
-        }
+/// The sort of effect, where it is no problem.
+fn kind_of(effect: EffectKind) -> Kind {
+    match effect {
+        EffectKind::Appears => Kind::Addition,
+        EffectKind::Changes | EffectKind::Follows => Kind::Change,
+        EffectKind::Disappears | EffectKind::Hidden | EffectKind::Dropped => Kind::Loss,
+        EffectKind::Problem => Kind::Problem,
     }
-
-    /// The words for what may happen.
-    pub fn as_possibility(self) -> &'static str {
-        match self {
-            Self::Appears => "may appear",
-            Self::Changes => "may change",
-            Self::Follows => "may follow",
-            Self::Disappears => "may disappear",
-            Self::Hidden => "may be hidden",
-            Self::Dropped => "may be dropped",
-            Self::Problem => "may be a problem",
-        }
-    }
-
-    /// The sort of effect, where it is no problem.
-    fn kind(self) -> Kind {
-        match self {
-            Self::Appears => Kind::Addition,
-            Self::Changes | Self::Follows => Kind::Change,
-            Self::Disappears | Self::Hidden | Self::Dropped => Kind::Loss,
-            Self::Problem => Kind::Problem,
-        }
-    }
-}
-
-/// The places of an effect by what happens there, the mildest first.
-pub fn by_effect(effect: &Effect) -> [(EffectKind, &[Path]); 5] {
-    let hidden = if effect.dropped { EffectKind::Dropped } else { EffectKind::Hidden };
-    [
-        (EffectKind::Appears, &effect.appears),
-        (EffectKind::Changes, &effect.changes),
-        (EffectKind::Follows, &effect.follows),
-        (EffectKind::Disappears, &effect.disappears),
-        (hidden, &effect.hidden),
-    ]
 }
 
 /// The places of an effect, each once: their number does not grow with the items and keys that an object has.
@@ -191,7 +132,7 @@ fn places(effect: &Effect) -> BTreeSet<Place> {
     let of = |kind: EffectKind, path: &Path| Place {
         effect: kind,
         text: path.to_schema().to_string(),
-        kind: kind.kind(),
+        kind: kind_of(kind),
         is_open: effect.open.is_open(kind, path),
     };
     let mut places: BTreeSet<Place> = by_effect(effect)
