@@ -109,7 +109,7 @@ async fn what_impact_finds_is_warned_of(stage: &Stage) -> Result<()> {
         ensure!(answer.warnings.iter().any(|warning| warning.starts_with(line)), "{line}: {answer:?}");
     }
     let warned = |text: &str| answer.warnings.iter().any(|warning| warning == text);
-    ensure!(warned("etch: 2 of 3 objects: .spec.size changes: default/a, default/b"), "{answer:?}");
+    ensure!(warned("etch: 2 of 3 objects: .spec.size may change: default/a, default/b"), "{answer:?}");
     ensure!(answer.warnings.iter().all(|warning| warning.len() <= 256 && !warning.contains("canary")));
     Ok(())
 }
@@ -173,7 +173,7 @@ async fn denied_until_it_is_allowed(cluster: &Cluster) -> Result<()> {
     })
     .await?;
     let message = refused.body["message"].as_str().context("a message")?;
-    ensure!(message.contains("2 of 3 objects: .spec.size changes: default/a, default/b"), "{message}");
+    ensure!(message.contains("2 of 3 objects: .spec.size may change: default/a, default/b"), "{message}");
     // Without the dry run it is the same.
     assert_eq!(apply(cluster, &upgrade(), "").await?.body["message"], message);
     let now = cluster.get(&format!("{CRDS}/{NAME}")).await?;
