@@ -22,7 +22,7 @@ fn leases() -> Resource {
     }
 }
 
-/// What tells of time in a cluster, beside the objects of a CRD: CRDs, reports and Leases. They are read once, when they are needed.
+/// The witnesses in a cluster beside the objects of a CRD: CRDs, reports and Leases. They are read once, when they are needed.
 #[derive(Debug, Default)]
 pub struct Witnesses(Option<Vec<Witness>>);
 

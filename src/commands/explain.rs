@@ -31,7 +31,7 @@ use crate::commands::outcome::Outcome;
 /// Explain each default of one object, or of a published type
 ///
 /// Show where each value comes from, who owns it, whether etcd holds it, and why Etch stores it or not. Without access to etcd
-/// the state may be unknown: the command then shows `unknown`.
+/// nothing may show whether it does: the state is then `unknown`.
 ///
 /// With --openapi or --live, show the defaults that an API server publishes for a type, built-in or not, and when each of them
 /// applies. The server does not publish defaults that it sets in Go code.

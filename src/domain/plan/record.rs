@@ -26,7 +26,8 @@ pub struct Record {
     pub servers_lag: bool,
     /// Whether an owner's claim counts as proof that a value is stored: for an audit, which must not ask by writing.
     pub trust_claims: bool,
-    /// Tells which objects were written since every API server serves the schema; it tells of none where it is not asked.
+    /// Which objects were written since every API server serves the schema. The default clock knows of none: the operator writes, and has no
+    /// need of it.
     pub clock: Clock,
     /// What a write of Etch's is known to have left objects without.
     pub cleared: Arc<Cleared>,
