@@ -10,6 +10,7 @@ use crate::controller::crd::sweep::SweepError;
 use crate::controller::object::reconcile::StopReason;
 use crate::controller::status::message::{crd_status, forbidden};
 use crate::domain::condition::{CrdStatus, Reason};
+use crate::domain::crd::Unserved;
 
 /// How many field managers a report names whose entries are gone.
 const MANAGERS: usize = 10;
@@ -21,10 +22,8 @@ pub(in crate::controller) enum TaskError {
     Forbidden(MissingPermissions),
     #[error("{0}")]
     ServedElsewhere(ServedElsewhere),
-    #[error(
-        "the API server does not serve this CRD: NamesAccepted is False ({0}); give the CRD names that no other one in its group has"
-    )]
-    NamesRefused(String),
+    #[error("the API server does not serve this CRD: {0}")]
+    NotServed(Unserved),
     #[error(transparent)]
     Interrupted(SweepError),
     #[error("too many pending objects to track; rescanning")]
@@ -158,7 +157,7 @@ impl TaskError {
             | Self::Interrupted(SweepError::Stop(StopReason::Forbidden(missing))) => {
                 status(Reason::Forbidden, forbidden(missing))
             }
-            Self::NamesRefused(_) => status(Reason::NotServed, self.to_string()),
+            Self::NotServed(_) => status(Reason::NotServed, self.to_string()),
             Self::ServedElsewhere(elsewhere) => {
                 nameless(status(Reason::NotServed, self.to_string()), elsewhere.without_names())
             }

@@ -362,14 +362,35 @@ impl fmt::Display for Resource {
     }
 }
 
-/// Why the API server has not accepted the names of a CRD, such as `KindConflict`; none where it has, or has not decided. It serves
-/// no objects under names that it has not accepted.
-pub fn names_refused(document: &Json) -> Option<&str> {
-    let conditions = document.get("status")?.get("conditions")?.as_array()?;
-    let names = conditions.iter().find(|condition| condition["type"] == "NamesAccepted")?;
-    let reason =
-        names["reason"].as_str().filter(|reason| reason.chars().all(|char| char.is_ascii_alphabetic()));
-    (names["status"] == "False").then(|| reason.unwrap_or_default())
+/// Why the API server serves no objects of a CRD, as far as its conditions say.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unserved {
+    /// The names are not accepted, for this reason, such as `KindConflict`.
+    #[error("NamesAccepted is False ({0}); give the CRD names that no other one in its group has")]
+    Names(String),
+    /// The condition `Established` is not there. The server sets it for names that it has yet to accept (fact C13).
+    #[error(
+        "its status has no condition Established, as after a restore or a write that replaced the status; restore that condition, or change a name such as a short name to have the API server set it again"
+    )]
+    NoConditions,
+}
+
+impl Unserved {
+    /// What the conditions in the CRD's `document` say; none where they do not say why.
+    pub fn of(document: &Json) -> Option<Self> {
+        let conditions = document["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let of_type = |name| conditions.iter().find(|condition| condition["type"] == name);
+        if let Some(names) = of_type("NamesAccepted").filter(|names| names["status"] == "False") {
+            let is_word = |reason: &&str| reason.chars().all(|char| char.is_ascii_alphabetic());
+            return Some(Self::Names(
+                names["reason"].as_str().filter(is_word).unwrap_or_default().to_owned(),
+            ));
+        }
+        // A new CRD has no names accepted yet.
+        let is_known =
+            document["status"]["acceptedNames"]["plural"].as_str().is_some_and(|name| !name.is_empty());
+        (is_known && of_type("Established").is_none()).then_some(Self::NoConditions)
+    }
 }
 
 fn version(document: &Value, preserves_unknown_fields: bool) -> Result<Version, CrdError> {

@@ -25,6 +25,7 @@ rows! {
     c4: "under additionalProperties an invalid default is accepted, shown and stored",
     c7: "objects nested 9,000 levels deep are accepted, 20,000 are not",
     c8: "the conditions of a fresh CRD can be null",
+    c13: "a CRD that has lost its conditions is not served until its names change",
     a1: "a watch from before a change goes on for a moment with the old schema, and ends without an error",
     a2: "a CRD deleted and created again has another uid, and may have another scope",
 }
@@ -171,6 +172,32 @@ async fn c8(cluster: &Cluster) -> Result<()> {
     let fresh = cluster.post(path, &manifest).await?.ok()?;
     assert_eq!(fresh["status"].get("conditions"), Some(&Value::Null));
     Ok(())
+}
+
+async fn c13(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "c13");
+    tabs.define(v1(json!({"a": text()}))).await?;
+    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/crontabs.{}", tabs.group);
+    let (bytes, _) = cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
+    let mut bare: Value = serde_json::from_slice(&bytes)?;
+    bare["status"].as_object_mut().context("a status")?.remove("conditions");
+    cluster.etcd().put(&key, &serde_json::to_vec(&bare)?).await?;
+    let is_served = async |expected: bool| {
+        let start = Instant::now();
+        while (tabs.get("v1", "").await?.code == 200) != expected {
+            ensure!(start.elapsed() < PATIENCE, "served: {}", !expected);
+            sleep(Duration::from_millis(20)).await;
+        }
+        anyhow::Ok(())
+    };
+    is_served(false).await?;
+    // The controllers that set conditions take CRDs one after another.
+    Tabs::new(cluster, "c13-after").define(v1(json!({"a": text()}))).await?;
+    let crd = cluster.get(&tabs.crd_path()).await?.ok()?;
+    assert_eq!(types(&crd), [""; 0]);
+    let shorter = json!({"spec": {"names": {"shortNames": ["c13"]}}});
+    cluster.patch(MERGE, &tabs.crd_path(), &shorter).await?.ok()?;
+    is_served(true).await
 }
 
 async fn a1(cluster: &Cluster) -> Result<()> {

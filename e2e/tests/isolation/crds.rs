@@ -6,7 +6,7 @@ use e2e::webhook::Webhook;
 use serde_json::{Value, json};
 
 use crate::cases;
-use crate::stage::{SOON, Stage, defaulted, plain};
+use crate::stage::{SOON, Stage, defaulted, plain, with};
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
@@ -118,6 +118,20 @@ async fn without_conditions(stage: &Stage, name: &'static str) -> Result<()> {
     // Who owns conditions is what shows in the metadata that Etch watches.
     bare["metadata"].as_object_mut().context("metadata")?.remove("managedFields");
     widgets.cluster.etcd().put(&key, &serde_json::to_vec(&bare)?).await?;
+    // The server does not set its own again (fact C13).
+    let is_gone = async || Ok(widgets.cluster.get(&widgets.collection("v1")).await.is_err().then_some(()));
+    eventually(SOON, "the widgets are not served", is_gone).await?;
+    // Etch asks again where it has anything to find out, such as about a new default.
+    let colored = with("color", json!({ "type": "string", "default": "red" }));
+    let upgrade = crd(&widgets.group, "Widget", &[("v1", true, colored)]);
+    let upgrade = json!({ "spec": { "versions": upgrade["spec"]["versions"] } });
+    let path = format!("{CRDS}/{}", widgets.crd());
+    widgets.cluster.patch(&path, Patch::Merge, "author", &upgrade).await?.ok()?;
+    let condition = widgets.persisted("NotServed", SOON).await?;
+    ensure!(condition.message.contains("no condition Established"), "{}", condition.message);
+    // As the message advises.
+    let names = json!({ "spec": { "names": { "shortNames": ["wi"] } } });
+    widgets.cluster.patch(&path, Patch::Merge, "author", &names).await?.ok()?;
     widgets.persisted("AllPersisted", SOON).await.map(drop)
 }
 

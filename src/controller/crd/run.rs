@@ -24,7 +24,7 @@ use crate::controller::state::open_report::OpenReport;
 use crate::controller::state::rejected::Rejected;
 use crate::controller::status::message;
 use crate::domain::condition::{CrdStatus, Reason};
-use crate::domain::crd::names_refused;
+use crate::domain::crd::Unserved;
 use crate::domain::plan::record_on;
 use crate::domain::rbac::Verb;
 
@@ -147,11 +147,11 @@ impl CrdTask {
         .await
     }
 
-    /// Whether it is for the CRD's names that its objects are not served.
+    /// The same error, or what the CRD's conditions say of why its objects are not served.
     async fn why_not_served(&self, error: TaskError) -> TaskError {
         let document = self.cluster.crd(self.crd.name()).await.ok().flatten();
-        let refused = document.as_ref().and_then(names_refused);
-        refused.map_or(error, |reason| TaskError::NamesRefused(reason.to_owned()))
+        let unserved = document.as_ref().and_then(Unserved::of);
+        unserved.map_or(error, TaskError::NotServed)
     }
 
     /// Puts on record what writes have dropped that the policy does not allow to drop.
@@ -189,7 +189,7 @@ impl CrdTask {
                 Next::Permission(missing.verbs.clone())
             }
             TaskError::ServedElsewhere(_) => Next::Wait(SERVED_BY_CRD_AGAIN),
-            TaskError::NamesRefused(_) => Next::Wait(self.backoff.failed(None)),
+            TaskError::NotServed(_) => Next::Wait(self.backoff.failed(None)),
             TaskError::Interrupted(
                 SweepError::TooManyRejected(_) | SweepError::Stop(StopReason::OwnersLost { .. }),
             ) => {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Crd, CrdError};
+use super::{Crd, CrdError, Unserved};
 use crate::domain::json::Json;
 
 fn document() -> Value {
@@ -232,4 +232,23 @@ fn defaults_that_get_an_invalid_one_are_known() {
     assert_eq!(invalid, [".m{}.p"]);
     let gives = |path: &str| crd.gives_invalid_default(&path.parse().expect("a path"));
     assert!(gives(".m") && gives(".m{}.p") && !gives(".m{}.q") && !gives(".m{}"));
+}
+
+#[test]
+fn conditions_say_why_a_crd_is_not_served() {
+    let crd = |status: Value| Unserved::of(&Json::from(json!({ "status": status })));
+    let names = json!({ "plural": "crontabs", "kind": "CronTab" });
+    let none = json!({ "plural": "", "kind": "" });
+    let of_type =
+        |name: &str, status: &str| json!([{ "type": name, "status": status, "reason": "KindConflict" }]);
+    let refused = Some(Unserved::Names("KindConflict".to_owned()));
+    assert_eq!(
+        crd(json!({ "acceptedNames": none, "conditions": of_type("NamesAccepted", "False") })),
+        refused
+    );
+    assert_eq!(crd(json!({ "acceptedNames": names, "conditions": of_type("Established", "True") })), None);
+    assert_eq!(crd(json!({ "acceptedNames": names })), Some(Unserved::NoConditions));
+    let ours = of_type("DefaultsPersisted", "True");
+    assert_eq!(crd(json!({ "acceptedNames": names, "conditions": ours })), Some(Unserved::NoConditions));
+    assert_eq!(crd(json!({ "acceptedNames": none, "conditions": null })), None, "new");
 }
