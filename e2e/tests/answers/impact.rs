@@ -149,7 +149,7 @@ fn missed(detail: &Value, came: &Difference, raw: &Value, truth: &Truth, note: &
         let told = [told(keys), taken_to_go].concat();
         for path in paths {
             if !told.iter().any(|told| within(path, told) || within(told, path))
-                && !is_claimed(raw, path, |_| true)
+                && !is_claimed(raw, path, |_, _| true)
             {
                 note(format!("{path} {word}, which nobody owns: {truth:?}"));
             }

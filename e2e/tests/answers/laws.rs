@@ -45,7 +45,7 @@ pub(crate) fn judge(
     let lost: Vec<_> = old
         .hidden
         .iter()
-        .filter(|path| !new.hidden.contains(path) && is_claimed(before, path, |manager| manager != "etch"))
+        .filter(|path| !new.hidden.contains(path) && is_claimed(before, path, |manager, _| manager != "etch"))
         .collect();
     if new.is_broken() && !old.is_broken() {
         note("a default was stored that breaks a rule".to_owned());

@@ -268,12 +268,13 @@ impl Difference {
     }
 }
 
-/// Whether some manager of those that are meant names a place, or something above or below it.
-pub(crate) fn is_claimed(raw: &Value, path: &str, is_meant: impl Fn(&str) -> bool) -> bool {
+/// Whether some manager of those that are meant, by name and `apiVersion`, names a place, or something above or below it.
+pub(crate) fn is_claimed(raw: &Value, path: &str, is_meant: impl Fn(&str, &str) -> bool) -> bool {
     let first = path.split(['.', '[']).filter(|part| !part.is_empty()).take(2);
     let pointer: String = first.map(|part| format!("/f:{part}")).collect();
     let entries = raw["metadata"]["managedFields"].as_array().into_iter().flatten();
-    let mut meant = entries.filter(|entry| entry["manager"].as_str().is_some_and(&is_meant));
+    let text = |entry: &Value, name| entry[name].as_str().unwrap_or_default().to_owned();
+    let mut meant = entries.filter(|entry| is_meant(&text(entry, "manager"), &text(entry, "apiVersion")));
     meant.any(|entry| entry["fieldsV1"].pointer(&pointer).is_some())
 }
 

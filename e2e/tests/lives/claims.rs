@@ -285,8 +285,11 @@ fn hidden(living: &Living, schema: &Value, name: &str, was: &Value, now: &Value,
         hidden
     };
     let left = of(now);
-    let is_lost =
-        |path: &&String| !left.contains(path) && model::is_claimed(was, path, |manager| manager != "etch");
+    // What an owner at another version names, a webhook may have renamed.
+    let at_storage = version(was);
+    let is_alike = |version: &str| living.crd.conversion == Conversion::None || version == at_storage;
+    let is_meant = |manager: &str, version: &str| manager != "etch" && is_alike(version);
+    let is_lost = |path: &&String| !left.contains(path) && model::is_claimed(was, path, is_meant);
     let had = of(was);
     let lost: Vec<_> = had.iter().filter(is_lost).collect();
     if !lost.is_empty() {

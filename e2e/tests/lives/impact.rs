@@ -108,7 +108,7 @@ fn came_true(
             for path in paths {
                 let is_told = told.iter().any(|told| within(path, told) || within(told, path));
                 // Without access to etcd a claim may have outlived its field.
-                if !is_told && (is_certain || !is_claimed(raw, path, |_| true)) {
+                if !is_told && (is_certain || !is_claimed(raw, path, |_, _| true)) {
                     note(format!("{name}: {path} {word}: {detail}, stored {}", model::parts(raw)));
                 }
             }
