@@ -119,6 +119,14 @@ impl CallError {
         self.code() == Some(410)
     }
 
+    /// The oldest resource version from which a watch may begin, where one was asked for that is older, and the server says so.
+    pub(super) fn oldest_remembered(&self) -> Option<u64> {
+        match self {
+            Self::Refused(refusal) if self.is_expired() => refusal.oldest_remembered(),
+            _ => None,
+        }
+    }
+
     /// How long the server asked us to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

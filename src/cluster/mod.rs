@@ -17,6 +17,7 @@ mod generation_check;
 mod leader;
 mod lease;
 mod list_watch;
+mod memory;
 mod multiplex;
 mod object_budget;
 mod openapi;

@@ -1,14 +1,15 @@
-//! Reading what tells when resource versions were made: metadata of whatever lies in the same etcd as custom resources.
+//! Reading what tells when objects were written: metadata of whatever lies in the same etcd as custom resources, and past states of CRDs.
 //! It must not trust a resource version of another etcd, nor fail where something may not be read.
 
 use jiff::Timestamp;
 
 use super::crds::{METADATA_LIST, accepting};
+use super::memory::Memory;
 use super::read::collection;
 use super::{CallError, Cluster, Form, Scope, crds, reports};
-use crate::domain::crd::Resource;
+use crate::domain::crd::{Crd, Resource};
 use crate::domain::json::Json;
-use crate::domain::plan::{Clock, Witness};
+use crate::domain::plan::{Clock, History, Witness};
 
 /// How many witnesses of one kind are read, at least, where there are more.
 const ENOUGH: usize = 2_000;
@@ -22,9 +23,13 @@ fn leases() -> Resource {
     }
 }
 
-/// The witnesses in a cluster beside the objects of a CRD: CRDs, reports and Leases. They are read once, when they are needed.
+/// What in a cluster tells when objects were written, beside these: CRDs, reports and Leases, and what the API server remembers. Each is
+/// read once, when it is needed.
 #[derive(Debug, Default)]
-pub struct Witnesses(Option<Vec<Witness>>);
+pub struct Witnesses {
+    beside: Option<Vec<Witness>>,
+    memory: Option<Memory>,
+}
 
 impl Witnesses {
     /// Lets the clock of a CRD hear the objects of its `resource` in a scope, and all others. What cannot be read tells nothing.
@@ -33,10 +38,23 @@ impl Witnesses {
             return;
         }
         let Ok((_, own)) = cluster.witnesses(resource, scope, usize::MAX).await else { return };
-        if self.0.is_none() {
-            self.0 = cluster.witnesses_beside(resource, scope).await.ok();
+        if self.beside.is_none() {
+            self.beside = cluster.witnesses_beside(resource, scope).await.ok();
         }
-        own.into_iter().chain(self.0.iter().flatten().copied()).for_each(|witness| clock.hear(witness));
+        own.into_iter().chain(self.beside.iter().flatten().copied()).for_each(|witness| clock.hear(witness));
+    }
+
+    /// The states that a CRD has had; nothing where the API server does not remember all of them.
+    pub async fn history(&mut self, cluster: &Cluster, crd: &Crd) -> History {
+        // Defaults that came with the CRD are in every object, or nobody can tell.
+        if crd.generation() == 1 {
+            return History::default();
+        }
+        let memory = match &mut self.memory {
+            Some(memory) => memory,
+            none => none.insert(cluster.memory().await),
+        };
+        memory.history(crd).unwrap_or_default()
     }
 }
 

@@ -221,6 +221,7 @@ pub(crate) async fn evidence(
     let mut record = record_of(report, document, crd);
     if record.through.is_none() && crd.compiled().has_defaults() {
         witnesses.tell(cluster, &crd.resource(), scope, &mut record.clock).await;
+        record.history = witnesses.history(cluster, crd).await;
     }
     record
 }

@@ -206,9 +206,7 @@ impl Impact {
                         };
                         while let Some(page) = scan.next().await.map_err(|error| failed(&error))? {
                             for object in page.objects {
-                                let exact = record.covers(&object, old).is_some();
-                                let effect =
-                                    if exact { upgrade.proved(&object) } else { upgrade.object(&object) };
+                                let (effect, exact) = upgrade.on_record(&object, &record);
                                 impact.add(object.identity(), effect, exact, Some((&object, old)));
                             }
                         }

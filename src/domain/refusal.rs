@@ -126,6 +126,14 @@ impl Refusal {
         self.code == 404 && self.names_object
     }
 
+    /// The oldest resource version from which a watch may begin, where an older one was asked for: the message is
+    /// `too old resource version: 1 (361)`.
+    pub fn oldest_remembered(&self) -> Option<u64> {
+        let (_, versions) = self.message.split_once("too old resource version: ")?;
+        let (_, oldest) = versions.strip_suffix(')')?.split_once(" (")?;
+        oldest.parse().ok()
+    }
+
     /// Whether the server's message holds a text. The message itself is not for showing.
     pub fn mentions(&self, text: &str) -> bool {
         self.message.contains(text)
@@ -304,5 +312,15 @@ mod tests {
             Refusal::read(429, Some(Duration::from_secs(1)), b"Too many requests, please try again later.\n");
         assert_eq!((refused.code, refused.reason.as_str()), (429, ""));
         assert_eq!(refused.to_string(), "429");
+    }
+
+    #[test]
+    fn a_server_names_the_oldest_resource_version_that_it_remembers() {
+        assert_eq!(refusal(410, "too old resource version: 1 (361)").oldest_remembered(), Some(361));
+        for other in
+            ["The resourceVersion for the provided watch is too old.", "too old resource version: 1", "(7)"]
+        {
+            assert_eq!(refusal(410, other).oldest_remembered(), None, "{other}");
+        }
     }
 }

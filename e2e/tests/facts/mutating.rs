@@ -9,16 +9,45 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use crate::{
-    cluster::Cluster,
+    cluster::{Answer, Cluster},
     rows,
     tabs::{ETCH, Tabs, defaulted, text, v1},
 };
 
 rows! {
     d13_policy: "after a MutatingAdmissionPolicy that removes a default the server fills it in again, and stores it",
+    r14: "what a MutatingAdmissionPolicy sets is stored although no version declares it, and nobody owns it",
 }
 
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// Has a policy mutate objects that fulfil a condition.
+async fn set_policy(
+    cluster: &Cluster,
+    tabs: &Tabs<'_>,
+    name: &str,
+    expression: &str,
+    condition: &str,
+) -> Result<()> {
+    let policy = json!({"metadata": {"name": name}, "spec": {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {"resourceRules": [{
+            "apiGroups": [tabs.group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["*"],
+        }]},
+        "matchConditions": [{"name": "meant", "expression": condition}],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
+    }});
+    let binding = json!({"metadata": {"name": name}, "spec": {"policyName": name}});
+    cluster.post(&format!("{ADMISSION}/mutatingadmissionpolicies"), &policy).await?.ok()?;
+    cluster.post(&format!("{ADMISSION}/mutatingadmissionpolicybindings"), &binding).await?.ok().map(drop)
+}
+
+/// An answer that may be that the policy's own watch of CRDs lags behind the one that serves objects.
+fn retried(answer: Answer) -> Result<()> {
+    let is_behind = answer.code == 503 && answer.body.to_string().contains("There can be a delay");
+    if is_behind { Ok(()) } else { answer.ok().map(drop) }
+}
 
 async fn d13_policy(cluster: &Cluster) -> Result<()> {
     if !cluster.since("1.36")? {
@@ -32,26 +61,10 @@ async fn d13_policy(cluster: &Cluster) -> Result<()> {
     // The annotation shows that the policy is in force.
     let expression = r#"[JSONPatch{op: "remove", path: "/spec/color"},
         JSONPatch{op: "add", path: "/metadata/annotations", value: {"stripped": "yes"}}]"#;
-    let policy = json!({"metadata": {"name": "d13"}, "spec": {
-        "failurePolicy": "Fail",
-        "reinvocationPolicy": "Never",
-        "matchConstraints": {"resourceRules": [{
-            "apiGroups": [tabs.group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["*"],
-        }]},
-        "matchConditions": [{"name": "colored", "expression": "has(object.spec.color)"}],
-        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
-    }});
-    let binding = json!({"metadata": {"name": "d13"}, "spec": {"policyName": "d13"}});
-    cluster.post(&format!("{ADMISSION}/mutatingadmissionpolicies"), &policy).await?.ok()?;
-    cluster.post(&format!("{ADMISSION}/mutatingadmissionpolicybindings"), &binding).await?.ok()?;
+    set_policy(cluster, &tabs, "d13", expression, "has(object.spec.color)").await?;
     let start = Instant::now();
     loop {
-        let answer = tabs.merge("v1", "probe", ETCH, json!({})).await?;
-        // The policy's own watch of CRDs may lag behind the one that serves objects.
-        let is_unknown = answer.code == 503 && answer.body.to_string().contains("There can be a delay");
-        if !is_unknown {
-            answer.ok()?;
-        }
+        retried(tabs.merge("v1", "probe", ETCH, json!({})).await?)?;
         if tabs.raw("probe").await?["metadata"]["annotations"]["stripped"] == "yes" {
             break;
         }
@@ -68,4 +81,28 @@ async fn d13_policy(cluster: &Cluster) -> Result<()> {
     }
     // A repeat changes nothing: what the policy does is the same each time.
     tabs.settled("v1", "a").await
+}
+
+async fn r14(cluster: &Cluster) -> Result<()> {
+    if !cluster.since("1.36")? {
+        return Ok(());
+    }
+    let tabs = Tabs::new(cluster, "r14-policy");
+    tabs.define(v1(json!({"a": text()}))).await?;
+    tabs.apply("v1", "probe", "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
+    let expression = r#"[JSONPatch{op: "add", path: "/spec/unknown", value: "red"}]"#;
+    set_policy(cluster, &tabs, "r14", expression, "!has(object.spec.other)").await?;
+    let start = Instant::now();
+    while tabs.raw("probe").await?["spec"]["unknown"] != "red" {
+        retried(tabs.merge("v1", "probe", ETCH, json!({})).await?)?;
+        ensure!(start.elapsed() < Duration::from_secs(60), "the policy is never in force");
+        sleep(Duration::from_millis(50)).await;
+    }
+    tabs.create("v1", "new", "owner", json!({"spec": {"a": "x"}})).await?;
+    assert_eq!(tabs.raw("new").await?["spec"], json!({"a": "x", "unknown": "red"}));
+    tabs.define(v1(json!({"a": text(), "unknown": defaulted("red")}))).await?;
+    let now = tabs.stored("new").await?;
+    assert_eq!(now.generation, 1);
+    assert_eq!(now.owners, ["owner Update v1: .spec .spec.a"]);
+    Ok(())
 }

@@ -24,6 +24,8 @@ rows! {
     r7: "CRDs are stored as v1beta1 and served even if today's validation would refuse them",
     r8: "a list of metadata has the same resource versions, and a list goes on in either form",
     r11: "resource versions of custom resources, CRDs and Leases grow with each write of any of them",
+    r12: "whoever creates an object owns each field that it was given, and none that a later default shows",
+    r13: "a watch from an old resource version delivers what the server remembers, and else names the oldest one",
     c5: "a default under a parent that is absent and has none is not applied",
 }
 
@@ -67,6 +69,78 @@ async fn r11(cluster: &Cluster) -> Result<()> {
             last = revision;
         }
     }
+    Ok(())
+}
+
+async fn r12(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "r12");
+    tabs.define(v1(json!({"a": text(), "given": text()}))).await?;
+    let spec = json!({"spec": {"a": "x", "given": "red", "unknown": "red"}});
+    tabs.create("v1", "create", "owner", spec.clone()).await?;
+    tabs.apply("v1", "apply", "owner", json!({"spec": {"a": "x", "given": "red"}})).await?.ok()?;
+    tabs.create("v1", "updated", "owner", json!({"spec": {"a": "x"}})).await?;
+    tabs.merge("v1", "updated", "other", spec).await?.ok()?;
+    tabs.create("v1", "bare", "owner", json!({"spec": {"a": "x"}})).await?;
+    let red = defaulted("red");
+    tabs.define(v1(json!({"a": text(), "given": red, "unknown": red}))).await?;
+    let (shown, given) =
+        (json!({"a": "x", "given": "red", "unknown": "red"}), json!({"a": "x", "given": "red"}));
+    for (name, stored, owned, generation) in [
+        ("create", &given, ".spec.a .spec.given", 1),
+        ("apply", &given, ".spec.a .spec.given", 1),
+        ("updated", &given, ".spec.given", 2),
+        ("bare", &json!({"a": "x"}), ".spec.a", 1),
+    ] {
+        assert_eq!(tabs.seen("v1", name).await?, shown, "{name}");
+        let now = tabs.stored(name).await?;
+        assert_eq!((&now.spec, now.generation), (stored, generation), "{name}");
+        assert!(now.owners.iter().any(|owner| owner.ends_with(owned)), "{name}: {now:?}");
+        assert!(!now.owners.iter().any(|owner| owner.contains("unknown")), "{name}: {now:?}");
+    }
+    Ok(())
+}
+
+async fn r13(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "r13");
+    tabs.define(v1(json!({"a": text()}))).await?;
+    let first = revision(&tabs.apply("v1", "a", "owner", json!({"spec": {"a": "x"}})).await?.ok()?)?;
+    tabs.define(v1(json!({"a": text(), "color": defaulted("red")}))).await?;
+    let watch = async |path: String, since: u64| {
+        let path = format!("{path}?watch=true&timeoutSeconds=1&resourceVersion={since}");
+        let answer = cluster.admin().request_text(Request::get(&path).body(Vec::new())?).await?;
+        let events: Result<Vec<Value>, _> = answer.lines().map(serde_json::from_str).collect();
+        anyhow::Ok(events?)
+    };
+
+    // Each state of the CRD, from its creation on.
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned();
+    let events = watch(crds, 1).await?;
+    let ours: Vec<_> = events
+        .iter()
+        .filter(|event| event["object"]["spec"]["group"] == tabs.group)
+        .map(|event| (event["type"].as_str(), event["object"]["metadata"]["generation"].as_i64()))
+        .collect();
+    assert_eq!(ours.first(), Some(&(Some("ADDED"), Some(1))));
+    assert_eq!(ours.last(), Some(&(Some("MODIFIED"), Some(2))));
+    assert!(ours.is_sorted_by_key(|(_, generation)| *generation), "{ours:?}");
+
+    // With a new schema the server begins to remember its objects anew.
+    let path = tabs.path("v1", "").trim_end_matches('/').to_owned();
+    let start = Instant::now();
+    let refusal = loop {
+        let events = watch(path.clone(), first - 1).await?;
+        if let Some(error) = events.iter().find(|event| event["type"] == "ERROR") {
+            break error["object"].clone();
+        }
+        ensure!(start.elapsed() < Duration::from_secs(60), "{events:?}");
+        sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!(refusal["code"], 410);
+    let message = refusal["message"].as_str().context("a message")?;
+    let oldest = message.strip_prefix(&format!("too old resource version: {} (", first - 1));
+    let oldest: u64 = oldest.and_then(|rest| rest.strip_suffix(')')).context("the oldest one")?.parse()?;
+    let events = watch(path, oldest).await?;
+    assert!(oldest >= first && events.iter().all(|event| event["type"] != "ERROR"), "{events:?}");
     Ok(())
 }
 

@@ -212,10 +212,7 @@ fn evaluate(
                 return;
             }
             Witness::of(&object).into_iter().for_each(|witness| record.clock.hear(witness));
-            let effect = match record.covers(&object, old) {
-                Some(_) => upgrade.proved(&object),
-                None => upgrade.object(&object),
-            };
+            let (effect, _) = upgrade.on_record(&object, &record);
             lock(progress).builder.add(&object, old, effect);
         }
     }

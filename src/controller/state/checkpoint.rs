@@ -8,7 +8,7 @@ use crate::controller::crd::sweep::{ListKey, ObjectVersions, Sweep};
 use crate::controller::state::dropped_fields::DroppedFields;
 use crate::controller::state::rejected::Rejected;
 use crate::controller::state::report::is_on_record;
-use crate::controller::state::served::{creates_drop_status, may_drop_defaults, served_since};
+use crate::controller::state::served::{creates_drop_status, has_unknown, may_drop_defaults, served_since};
 use crate::controller::state::tally::{Tally, WriteCounts};
 use crate::domain::bloom_filter::BloomFilter;
 use crate::domain::crd::Crd;
@@ -53,6 +53,7 @@ impl Checkpoint {
                 through: Some(through),
                 exceptions: exceptions(status),
                 versions_disagree: may_drop_defaults(&served),
+                storage_changed: has_unknown(&served),
                 creates_drop_status: creates_drop_status(&served, crd),
                 ..Record::default()
             };
@@ -73,6 +74,7 @@ impl Checkpoint {
             through: Some(past.through.as_deref()?.parse().ok()?),
             exceptions: past.exceptions.iter().cloned().collect(),
             versions_disagree: true,
+            storage_changed: true,
             ..Record::default()
         };
         Some(Self { record, ..Self::default() })

@@ -324,7 +324,7 @@ fn is_same(one: &DefaultPath, other: &DefaultPath) -> bool {
 }
 
 /// What a report on other defaults becomes.
-fn past(report: &DefaultsReportStatus) -> PreviousDefaults {
+pub(super) fn past(report: &DefaultsReportStatus) -> PreviousDefaults {
     let problems = report.held.iter().chain(&report.rejected);
     let is_complete = is_complete(report);
     PreviousDefaults {

@@ -47,6 +47,11 @@ pub(in crate::controller) fn may_drop_defaults(served: &[ServedVersion]) -> bool
     served.iter().any(|version| version.may_drop_defaults)
 }
 
+/// Whether a generation is among these that Etch did not see.
+pub(in crate::controller) fn has_unknown(served: &[ServedVersion]) -> bool {
+    served.iter().any(|version| version.name == UNKNOWN)
+}
+
 /// Whether a create through one of these versions may have dropped defaults at or below `status`.
 pub(in crate::controller) fn creates_drop_status(served: &[ServedVersion], crd: &Crd) -> bool {
     crd.has_status_default() && served.iter().any(|version| version.status_subresource)

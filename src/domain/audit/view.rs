@@ -12,14 +12,19 @@ use crate::domain::plan::{Record, filled_elsewhere};
 
 /// The defaults that etcd does not hold or may not hold, in order.
 ///
-/// A value that is a default's is stored for certain only where a write is known to have met it: see [`Record::coverage`]. With
-/// `trust_owners`, one that an owner names counts as stored as well.
+/// A value that is a default's is stored for certain only where a write is known to have met it: see [`Record::coverage`], and absent only
+/// where no write can have: see [`History::lacks`](crate::domain::plan::History::lacks). With `trust_owners`, one that an owner names counts
+/// as stored as well.
 pub fn by_view(object: &Object, crd: &Crd, record: &Record, trust_owners: bool) -> Vec<Missing> {
     let mut missing = Vec::new();
     crd.compiled().gaps(object.json(), &mut |at: &Trail<'_>, _: &Value| {
         missing.push(Missing { path: at.to_path(), state: State::Gap });
     });
     let mut coverage = None;
+    let of_unproved = |path: Path| {
+        let is_absent = record.history.lacks(object, crd, &path);
+        Missing { path, state: if is_absent { State::Phantom } else { State::Unknown } }
+    };
     let speaking = owners(object).filter(|owner| crd.names_fields_alike(owner.version()));
     crd.compiled().filled(object.json(), &mut |at: &Trail<'_>, _: &Value| {
         let path = at.to_path();
@@ -29,14 +34,14 @@ pub fn by_view(object: &Object, crd: &Crd, record: &Record, trust_owners: bool) 
         }
         let schema = &crd.storage().schema;
         if !trust_owners || !is_covered(speaking.clone(), object.json(), schema, path.steps()) {
-            missing.push(Missing { path, state: State::Unknown });
+            missing.push(of_unproved(path));
         }
     });
     let coverage = coverage.unwrap_or_else(|| record.coverage(object, crd));
     let elsewhere = filled_elsewhere(object, crd);
     let is_proved = |path: &Path| coverage.of_place(path).is_some();
     let elsewhere = elsewhere.into_iter().filter(|path| !is_proved(path));
-    missing.extend(elsewhere.map(|path| Missing { path, state: State::Unknown }));
+    missing.extend(elsewhere.map(of_unproved));
     missing.sort_by(|a, b| a.path.cmp(&b.path));
     missing.dedup_by(|next, missing| missing.path.contains(&next.path));
     if crd.converts_defaults() && !is_proved(&Path::root()) {

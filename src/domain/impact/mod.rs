@@ -26,7 +26,7 @@ use effect::open;
 pub use effect::{Effect, EffectKind, Open, Problem, by_effect};
 pub use kind::Kind;
 pub use schemas::{Changed, SchemaChanges, compare, compare_crds};
-pub use stored::presumed;
+pub use stored::{known, presumed};
 pub use tally::{Counted, Counts, Place, Tally};
 
 /// An upgrade from one state of a CRD to another, made ready for looking at many objects.
@@ -103,10 +103,15 @@ impl<'a> Upgrade<'a> {
         self.effect(&view, &stored)
     }
 
-    /// What happens to an object as a server returned it at the storage version, all of which is known to be stored.
-    pub fn proved(&self, object: &Object) -> Effect {
-        let stored = Stored { value: object.json().clone(), version: self.old.storage().name.clone() };
-        self.effect(object.json(), &stored)
+    /// What happens to an object as a server returned it at the storage version, by what is on record, and whether that is certain.
+    pub fn on_record(&self, object: &Object, record: &Record) -> (Effect, bool) {
+        match known(object, self.old, record) {
+            Some(value) => {
+                let stored = Stored { value, version: self.old.storage().name.clone() };
+                (self.effect(object.json(), &stored), true)
+            }
+            None => (self.object(object), false),
+        }
     }
 
     /// What happens to an object of which this is what etcd holds; it comes with the object as it is read before.

@@ -1,16 +1,34 @@
-//! What etcd is taken to hold of an object, by what its owners name.
-//! It must not be taken for proof: a claim outlives its field, and a value may be stored without an owner.
+//! What etcd holds of an object: where that is proved, and where it is taken from what the owners name.
+//! The second must not be taken for proof: a claim outlives its field, and a value may be stored without an owner.
 
 use serde_json::Value;
 
+use crate::domain::audit::{State, by_view};
 use crate::domain::compile::Compiled;
 use crate::domain::crd::Crd;
 use crate::domain::json::{Json, level};
 use crate::domain::object::Object;
 use crate::domain::ownership::{Owner, is_covered, is_named, owners};
 use crate::domain::path::{Path, Step, Trail};
+use crate::domain::plan::Record;
 use crate::domain::schema::Schema;
 use crate::domain::without::remove;
+
+/// What etcd holds of an object that is read at the storage version, where that is proved: all that it shows, or all but defaults that are
+/// known to be absent.
+pub fn known(object: &Object, crd: &Crd, record: &Record) -> Option<Json> {
+    let mut stored = object.json().clone();
+    if record.covers(object, crd).is_some() {
+        return Some(stored);
+    }
+    let missing = by_view(object, crd, record, false);
+    let is_certain = record.history.has_stored_only_at(&crd.storage().name)
+        && missing.iter().all(|missing| missing.state == State::Phantom);
+    is_certain.then(|| {
+        missing.iter().for_each(|missing| remove(&mut stored, missing.path.steps()));
+        stored
+    })
+}
 
 /// How many levels of nested defaults are distinguished.
 const LEVELS: usize = 4;

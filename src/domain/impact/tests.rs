@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::domain::crd::sample;
-use crate::domain::plan::{HiddenFields, changes, past_of};
+use crate::domain::plan::{HiddenFields, History, changes, past_of};
 
 fn crd(versions: &[(&str, bool, Value)]) -> Crd {
     let versions: Vec<Value> = versions
@@ -32,7 +32,7 @@ fn tab(spec: Value, fields: Value) -> Object {
     json!({
         "apiVersion": "example.com/v1", "kind": "Tab",
         "metadata": {
-            "name": "a", "uid": "1",
+            "name": "a", "uid": "1", "resourceVersion": "5",
             "managedFields": [{
                 "manager": "user", "operation": "Apply", "apiVersion": "example.com/v1",
                 "fieldsV1": { "f:spec": fields },
@@ -41,6 +41,11 @@ fn tab(spec: Value, fields: Value) -> Object {
         "spec": spec,
     })
     .into()
+}
+
+/// A record of a pass that every object is older than.
+fn all_stored() -> Record {
+    Record { through: Some(5), ..Record::default() }
 }
 
 /// The effect in short: a line for each list that is not empty.
@@ -127,7 +132,7 @@ fn governed(old: Value, new: Value, object: &Object, terms: Terms, writes: bool)
     let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
     let followed = [".spec.a".parse().expect("a path")];
     let changes = changes(&past_of(&old), &new, &followed);
-    told(&Upgrade::new(&old, &new).under(terms, changes, writes).proved(object))
+    told(&Upgrade::new(&old, &new).under(terms, changes, writes).on_record(object, &all_stored()).0)
 }
 
 #[test]
@@ -204,7 +209,7 @@ fn what_is_known_to_be_stored_needs_no_owner() {
     let (old, new) = (json!({ "a": { "default": 1 } }), json!({ "a": { "default": 5 } }));
     let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
     let upgrade = Upgrade::new(&old, &new);
-    assert_eq!(told(&upgrade.proved(&tab(json!({ "a": 1 }), json!({})))), [""; 0]);
+    assert_eq!(told(&upgrade.on_record(&tab(json!({ "a": 1 }), json!({})), &all_stored()).0), [""; 0]);
     let bytes = |spec: Value| {
         json!({ "apiVersion": "example.com/v1", "metadata": { "name": "a" }, "spec": spec }).into()
     };
@@ -449,4 +454,23 @@ fn a_place_may_stop_keeping_unknown_fields() {
     assert_eq!(removed(&open("description", json!("closed"))), [".spec.a"]);
     assert_eq!(removed(&open("additionalProperties", json!({ "type": "string" }))), [""; 0]);
     assert_eq!(removed(&old), [""; 0]);
+}
+
+#[test]
+fn what_no_write_can_have_stored_changes_for_certain() {
+    let integer = |default: Value| json!({ "type": "integer", "default": default });
+    let with_d = |d: Value| crd(&[("v1", true, spec(json!({ "a": { "type": "integer" }, "d": d })))]);
+    let without = crd(&[("v1", true, spec(json!({ "a": { "type": "integer" } })))]);
+    let (old, new) = (with_d(integer(json!(1))), with_d(integer(json!(2))));
+    let upgrade = Upgrade::new(&old, &new);
+    let phantom = tab(json!({ "a": 1, "d": 1 }), json!({ "f:a": {} }));
+    let unknown = upgrade.on_record(&phantom, &Record::default());
+    assert!(!unknown.1 && !unknown.0.open.is_none(), "{unknown:?}");
+    let record = Record {
+        history: History::of_states([(1, without), (9, with_d(integer(json!(1))))]),
+        ..Record::default()
+    };
+    let (effect, is_certain) = upgrade.on_record(&phantom, &record);
+    assert!(is_certain && effect.open.is_none());
+    assert_eq!(told(&effect), ["changes .spec.d", "protected .spec.d"]);
 }

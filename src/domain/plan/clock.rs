@@ -92,11 +92,11 @@ fn last_written(object: &Object) -> Option<Timestamp> {
     times.chain(created(object)).max()
 }
 
-fn created(object: &Object) -> Option<Timestamp> {
+pub(super) fn created(object: &Object) -> Option<Timestamp> {
     time(object.json().get("metadata")?.get("creationTimestamp"))
 }
 
-fn time(value: Option<&Value>) -> Option<Timestamp> {
+pub(super) fn time(value: Option<&Value>) -> Option<Timestamp> {
     value?.as_str()?.parse().ok()
 }
 

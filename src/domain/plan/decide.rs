@@ -89,13 +89,13 @@ pub(super) fn apply_may_lose_fields(object: &Object, crd: &Crd, terms: &Terms) -
         && owners(object).any(|owner| !crd.names_fields_alike(owner.version()))
 }
 
-/// Whether an object that no default is missing in is to be written all the same: stored at an old version, it is read with
-/// that version's defaults (fact R2), and nothing is proved until it is stored at the storage version. A storage version without defaults
-/// has nothing to prove.
+/// Whether an object that the record does not cover, and that no default is missing in, is to be written all the same: stored at an old
+/// version, it is read with that version's defaults (fact R2), and nothing is proved until it is stored at the storage version. A storage
+/// version without defaults has nothing to prove.
 fn may_be_stored_elsewhere(crd: &Crd, record: &Record) -> bool {
     crd.compiled().has_defaults()
         && crd.stored_elsewhere()
-        && record.through.is_none()
+        && (record.through.is_none() || record.storage_changed)
         && !record.trust_claims
 }
 

@@ -11,6 +11,7 @@ mod embed;
 mod exceptions;
 mod follow;
 mod hidden;
+mod history;
 mod lag_check;
 mod likely;
 mod misfit;
@@ -44,6 +45,7 @@ pub use follow::{
     Change, Following, OldDefault, changes, follow, has_followed, is_followable, past, past_of, shows_past,
 };
 pub use hidden::hidden;
+pub use history::{History, HistoryBuilder};
 pub use lag_check::with_lag_check;
 pub use likely::{Likely, Since, likely};
 pub use outcome::{Outcome, Rejection, RejectionKind};

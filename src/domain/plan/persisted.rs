@@ -62,7 +62,12 @@ impl Persisted {
         let exceptions =
             self.exceptions.map(|filter| Exceptions::of_filter(BloomFilter::from_bytes(filter.0)));
         let through = Some(self.through.parse().ok()?);
-        is_this.then(|| Record { through, exceptions: exceptions.unwrap_or_default(), ..unproved_since(crd) })
+        is_this.then(|| Record {
+            through,
+            exceptions: exceptions.unwrap_or_default(),
+            storage_changed: self.generation != crd.generation(),
+            ..unproved_since(crd)
+        })
     }
 }
 

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::places::{filled, skip};
-use super::{Clock, Exceptions, Proof, rewrite};
+use super::{Clock, Exceptions, History, Proof, rewrite};
 use crate::domain::crd::{Crd, STATUS};
 use crate::domain::object::Object;
 use crate::domain::ownership::{Owner, owners};
 use crate::domain::path::{Path, Step};
 
 /// What is on record about the objects of a CRD, from a pass for the digest that is in force.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The resource version up to which every object was processed; none while no pass is on record.
     pub through: Option<u64>,
@@ -20,6 +20,9 @@ pub struct Record {
     /// Whether a write since then may have dropped defaults: under some generation of the CRD since then, a served version has another
     /// schema (fact W10), or a webhook converts it.
     pub versions_disagree: bool,
+    /// Whether another version may have been the storage version for a time since then: an object that was written meanwhile is stored
+    /// there, and is read with its defaults (fact R2).
+    pub storage_changed: bool,
     /// Whether an object that was written since may have been created since, without its defaults at or below `status` (fact D11).
     pub creates_drop_status: bool,
     /// Whether a write since then may have been made through an API server that does not serve the schema yet (fact R6).
@@ -29,6 +32,8 @@ pub struct Record {
     /// Which objects were written since every API server serves the schema. The default clock knows of none: the operator writes, and has no
     /// need of it.
     pub clock: Clock,
+    /// The states that the CRD has had, for those who do not write: which defaults no early write can have stored.
+    pub history: History,
     /// What a write of Etch's is known to have left objects without.
     pub cleared: Arc<Cleared>,
 }
@@ -124,6 +129,10 @@ impl Record {
     /// Which defaults the last pass and what happened since prove to be stored.
     fn of_pass(&self, object: &Object, crd: &Crd) -> Coverage {
         let Some(through) = self.through else { return Coverage::Nothing };
+        // Where the storage version has no defaults, a pass leaves objects at the version that they are in.
+        if crd.stored_elsewhere() && !crd.compiled().has_defaults() {
+            return Coverage::Nothing;
+        }
         let Some(revision) = object.revision().filter(|_| skip(object).is_none()) else {
             return Coverage::Nothing;
         };

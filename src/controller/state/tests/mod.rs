@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::checkpoint::{Checkpoint, record_of};
-use super::report::{ReportState, Times, object_problem};
+use super::report::{ReportState, Times, object_problem, past};
 use super::tally::Tally;
 use crate::api::{Counts, DefaultsReportStatus, Mode, Pause, Settings};
 use crate::controller::crd::check::SchemaFindings;
@@ -315,6 +315,22 @@ fn the_next_run_knows_what_the_report_keeps() {
             serde_json::from_str(&serde_json::to_string(&report).expect("JSON")).expect("JSON");
         assert_eq!(another["through"], "77", "{name}");
     }
+}
+
+#[test]
+fn where_generations_were_not_seen_or_defaults_are_back_the_storage_version_may_have_changed() {
+    let crd = crd();
+    let of = |report: &DefaultsReportStatus| {
+        Checkpoint::from_report(report, &crd).map(|known| known.record.storage_changed)
+    };
+    let mut report = reported(&tally_of(&[]), 77);
+    assert_eq!(of(&report), Some(false));
+    report.generation -= 2;
+    assert_eq!(of(&report), Some(true));
+    report.generation += 2;
+    let past = past(&report);
+    let back = DefaultsReportStatus { digest: "other".to_owned(), previous: vec![past], ..report };
+    assert_eq!(of(&back), Some(true));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::domain::crd::Crd;
 use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::plan::{Change, Clock, HiddenFields, OldDefault, Ownership, Record, Terms, changes};
+use crate::domain::plan::{Change, HiddenFields, OldDefault, Ownership, Record, Terms, changes};
 
 /// One CRD and what is decided about its objects.
 #[derive(Deserialize)]
@@ -217,10 +217,9 @@ impl Case {
             exceptions: exceptions.iter().cloned().collect(),
             versions_disagree: *versions_disagree,
             creates_drop_status: *creates_drop_status,
-            servers_lag: false,
-            clock: Clock::default(),
             trust_claims: *trust_claims,
             cleared: Arc::new([("u1".to_owned(), cleared)].into()),
+            ..Record::default()
         }
     }
 

@@ -5,6 +5,7 @@ mod case;
 mod following;
 mod gathered;
 mod guarded;
+mod history;
 mod laws;
 mod many;
 mod model;

@@ -14,6 +14,11 @@ const WRITTEN_SINCE: Plan = Plan::Stored(Proof::WrittenSince);
 
 /// A CRD with a default in `spec` and one in `status`, both in `v1` alone; `v1beta1` is served no more.
 fn crd(conversion: &str) -> Crd {
+    stored_at(conversion, json!({ "type": "integer", "default": 1 }), &["v1"])
+}
+
+/// The same with another property `size` of `v1`, and other versions at which objects may be stored.
+fn stored_at(conversion: &str, size: Value, stored: &[&str]) -> Crd {
     let version = |name: &str, is_new: bool, mut properties: Value| {
         properties["name"] = json!({ "type": "string" });
         let both = json!({ "type": "object", "properties": properties });
@@ -27,10 +32,10 @@ fn crd(conversion: &str) -> Crd {
             "conversion": { "strategy": conversion },
             "versions": [
                 version("v1beta1", false, json!({})),
-                version("v1", true, json!({ "size": { "type": "integer", "default": 1 } })),
+                version("v1", true, json!({ "size": size })),
             ],
         },
-        "status": { "storedVersions": ["v1"] },
+        "status": { "storedVersions": stored },
     })))
     .expect("a CRD")
 }
@@ -149,4 +154,29 @@ fn where_a_webhook_converts_for_other_owners_an_apply_over_our_own_fields_is_tri
             assert!(matches!(next, Step::Send(Request { kind: PatchKind::Apply, .. })), "{next:?}");
         }
     }
+}
+
+#[test]
+fn an_object_without_a_place_to_fill_may_be_stored_where_the_storage_version_was_meanwhile() {
+    let default = json!({ "type": "integer", "default": 1 });
+    let (crd, elsewhere) = (crd("None"), stored_at("None", default, &["v1beta1", "v1"]));
+    let bare = object(owner("Update", "v1"), json!({ "spec": null }));
+    let changed = Record { storage_changed: true, versions_disagree: true, ..record() };
+    let unchanged = Record { storage_changed: false, ..changed.clone() };
+    let nothing = Plan::Stored(Proof::NothingToFill);
+    assert_eq!(decided(&bare, &crd, &changed), nothing);
+    assert_eq!(decided(&bare, &elsewhere, &unchanged), nothing);
+    assert!(matches!(decided(&bare, &elsewhere, &changed), Plan::Write(_)));
+    let before = Record { through: Some(11), ..changed };
+    assert_eq!(decided(&bare, &elsewhere, &before), Plan::Stored(Proof::UnchangedSincePass));
+}
+
+#[test]
+fn a_pass_without_defaults_leaves_objects_at_the_version_that_they_are_in() {
+    let none = json!({ "type": "integer" });
+    let before = Record { through: Some(11), ..record() };
+    let elsewhere = stored_at("None", none.clone(), &["v1beta1", "v1"]);
+    assert_eq!(before.coverage(&written(), &elsewhere), Coverage::Nothing);
+    let here = stored_at("None", none, &["v1"]);
+    assert_eq!(before.coverage(&written(), &here), Coverage::All(Proof::UnchangedSincePass));
 }

@@ -1,0 +1,214 @@
+//! What the API server remembers of the past: the last events of a type, from which a watch may begin as long as it runs.
+//! It must not take what is not remembered for what has not happened.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use super::call::get;
+use super::read::collection;
+use super::watch::Change;
+use super::{CallError, Cluster, crds};
+use crate::domain::crd::{Crd, Resource};
+use crate::domain::json::Json;
+use crate::domain::plan::{History, HistoryBuilder};
+
+/// How long a watch stays open, in seconds: what is remembered comes at once, and nothing tells its end.
+const OPEN: u32 = 1;
+/// The versions at which MutatingAdmissionPolicies may be served.
+const POLICY_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+/// What the API server remembers of CRDs and of mutating admission. It is read once, when it is needed.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// By uid; those alone whose creation is remembered.
+    crds: HashMap<String, HistoryBuilder>,
+    admission: Option<Admission>,
+}
+
+/// Whom mutating admission was asked about.
+#[derive(Debug, Default)]
+struct Admission {
+    /// The resource version from which on everything is remembered.
+    since: u64,
+    rules: Vec<Rule>,
+}
+
+/// Which resources a webhook or a policy is asked about, as `admissionregistration.k8s.io` writes it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Rule {
+    api_groups: Vec<String>,
+    resources: Vec<String>,
+}
+
+impl Rule {
+    fn matches(&self, resource: &Resource) -> bool {
+        let is_meant = |named: &String| {
+            let name = named.split('/').next().unwrap_or_default();
+            name == "*" || name == resource.plural
+        };
+        self.api_groups.iter().any(|group| group == "*" || *group == resource.group)
+            && self.resources.iter().any(is_meant)
+    }
+}
+
+impl Admission {
+    fn take(&mut self, document: &Json) {
+        let webhooks = document["webhooks"].as_array().into_iter().flatten().map(|webhook| &webhook["rules"]);
+        let of_policy = &document["spec"]["matchConstraints"]["resourceRules"];
+        for rules in webhooks.chain([of_policy]) {
+            for rule in rules.as_array().into_iter().flatten() {
+                // What cannot be read may be about anything.
+                let any = || Rule { api_groups: vec!["*".to_owned()], resources: vec!["*".to_owned()] };
+                self.rules.push(Rule::deserialize(rule).unwrap_or_else(|_| any()));
+            }
+        }
+    }
+}
+
+impl Memory {
+    /// The history of a CRD, if its creation is remembered, and mutating admission has never been asked about its objects: a webhook may
+    /// have put anything in them. Admission that an API server has in its own files nobody can ask for.
+    pub(super) fn history(&mut self, crd: &Crd) -> Option<History> {
+        let history = self.crds.remove(crd.uid())?.of(crd)?;
+        let admission = self.admission.as_ref()?;
+        let is_whole = history.since().is_some_and(|since| since >= admission.since);
+        (is_whole && !admission.rules.iter().any(|rule| rule.matches(&crd.resource()))).then_some(history)
+    }
+}
+
+impl Cluster {
+    /// All that is remembered. What may not be read is not.
+    pub(super) async fn memory(&self) -> Memory {
+        let (crds, admission) = futures::join!(self.remembered_crds(), self.remembered_admission());
+        Memory { crds: crds.unwrap_or_default(), admission: admission.ok() }
+    }
+
+    async fn remembered_crds(&self) -> Result<HashMap<String, HistoryBuilder>, CallError> {
+        let mut crds_by_uid: HashMap<String, HistoryBuilder> = HashMap::new();
+        self.replay(&crds(), &mut |change| {
+            let (Change::Created(crd) | Change::Applied(crd)) = change else { return };
+            let is_created = matches!(change, Change::Created(_));
+            if is_created {
+                crds_by_uid.insert(crd.uid().to_owned(), HistoryBuilder::default());
+            }
+            if let Some((history, revision)) = crds_by_uid.get_mut(crd.uid()).zip(crd.revision()) {
+                history.add(revision, crd.json());
+            }
+        })
+        .await?;
+        Ok(crds_by_uid)
+    }
+
+    async fn remembered_admission(&self) -> Result<Admission, CallError> {
+        let webhooks = vec![of_admission("v1", "mutatingwebhookconfigurations")];
+        let policies = POLICY_VERSIONS.map(|version| of_admission(version, "mutatingadmissionpolicies"));
+        let (webhooks, policies) =
+            futures::join!(self.remembered_of(&webhooks), self.remembered_of(&policies));
+        let (mut all, policies) = (webhooks?, policies?);
+        all.since = all.since.max(policies.since);
+        all.rules.extend(policies.rules);
+        Ok(all)
+    }
+
+    /// The rules of what is there and was there, at the first of these resources that is served.
+    async fn remembered_of(&self, resources: &[Resource]) -> Result<Admission, CallError> {
+        for resource in resources {
+            let mut found = Admission::default();
+            let list = match self.call(get(&collection(resource, None))).await {
+                Err(error) if error.code() == Some(404) => continue,
+                list => Json::parse(&list?).map_err(CallError::malformed)?,
+            };
+            for item in list["items"].as_array().into_iter().flatten() {
+                found.take(&Json::from(item.clone()));
+            }
+            let mut seen = Admission::default();
+            found.since = self
+                .replay(resource, &mut |change| {
+                    if let Change::Created(object) | Change::Applied(object) | Change::Deleted(object) =
+                        change
+                    {
+                        seen.take(object.json());
+                    }
+                })
+                .await?;
+            found.rules.extend(seen.rules);
+            return Ok(found);
+        }
+        Ok(Admission::default())
+    }
+
+    /// Visits what happened to the objects of a resource, from the beginning of the server's memory, in order; returns the resource
+    /// version from which on it is complete (fact R13).
+    async fn replay(
+        &self,
+        resource: &Resource,
+        visit: &mut (dyn FnMut(&Change) + Send),
+    ) -> Result<u64, CallError> {
+        let mut since = 1;
+        loop {
+            match self.replay_from(resource, since, visit).await {
+                Ok(()) => return Ok(since),
+                Err(error) => match error.oldest_remembered().filter(|oldest| *oldest > since) {
+                    Some(oldest) => since = oldest,
+                    None => return Err(error),
+                },
+            }
+        }
+    }
+
+    async fn replay_from(
+        &self,
+        resource: &Resource,
+        since: u64,
+        visit: &mut (dyn FnMut(&Change) + Send),
+    ) -> Result<(), CallError> {
+        let path = collection(resource, None);
+        let path = format!("{path}?watch=true&timeoutSeconds={OPEN}&resourceVersion={since}");
+        let mut watch = self.watch_at(resource, get(&path)).await?;
+        while let Some(change) = watch.next().await? {
+            visit(&change);
+        }
+        Ok(())
+    }
+}
+
+fn of_admission(version: &str, plural: &str) -> Resource {
+    Resource {
+        group: "admissionregistration.k8s.io".to_owned(),
+        version: version.to_owned(),
+        plural: plural.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_rule_is_about_resources_and_their_subresources_of_its_groups() {
+        let crontabs = Resource {
+            group: "example.com".to_owned(),
+            version: "v1".to_owned(),
+            plural: "crontabs".to_owned(),
+        };
+        let is_asked = |webhooks, policy| {
+            let mut admission = Admission::default();
+            let rules = json!({ "resourceRules": policy });
+            admission
+                .take(&Json::from(json!({ "webhooks": webhooks, "spec": { "matchConstraints": rules } })));
+            admission.rules.iter().any(|rule| rule.matches(&crontabs))
+        };
+        let rule = |group: &str, resource: &str| json!([{ "apiGroups": [group], "resources": [resource] }]);
+        let webhook = |rules| json!([{ "name": "a", "rules": rules }]);
+        for resource in ["crontabs", "*", "*/*", "crontabs/*", "crontabs/status"] {
+            assert!(is_asked(webhook(rule("example.com", resource)), json!(null)), "{resource}");
+            assert!(is_asked(json!(null), rule("*", resource)), "{resource}");
+        }
+        assert!(!is_asked(webhook(rule("example.org", "*")), rule("example.com", "deployments")));
+        assert!(is_asked(webhook(json!([{ "apiGroups": 7 }])), json!(null)), "it cannot be read");
+    }
+}

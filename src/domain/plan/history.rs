@@ -1,0 +1,181 @@
+//! The states that a CRD has had since it was created, and which defaults an object cannot hold that was last written under an early
+//! one.
+//! It must not call a default absent that anybody may have stored: by hand, through a webhook, or under a state that is not on record.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::clock::{created, time};
+use super::hidden::{Field, Place};
+use crate::domain::crd::{Crd, STATUS};
+use crate::domain::json::Json;
+use crate::domain::object::Object;
+use crate::domain::ownership::{is_covered, is_named, owners};
+use crate::domain::path::{Path, Step};
+use crate::domain::schema::{Additional, Schema};
+
+/// The states of a CRD, the first one that of its creation. The empty history proves nothing.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    eras: Vec<Era>,
+}
+
+/// One state, from the resource version that brought it.
+#[derive(Clone, Debug)]
+struct Era {
+    from: u64,
+    crd: Arc<Crd>,
+}
+
+/// The states that are known so far, as they are read.
+#[derive(Debug, Default)]
+pub struct HistoryBuilder {
+    eras: Vec<Era>,
+    is_broken: bool,
+}
+
+/// What a state lets an object hold at a place, whoever writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Holds {
+    /// Nothing: no version has such a field, and the server prunes what it does not know.
+    Nothing,
+    /// What somebody has written there.
+    Written,
+    /// What somebody has written, or a default; or nobody can tell.
+    Anything,
+}
+
+impl HistoryBuilder {
+    /// Takes in the CRD as it was from this resource version on. The first one has to be that of its creation, and none may be left out.
+    pub fn add(&mut self, revision: u64, document: &Json) {
+        let generation = document["metadata"]["generation"].as_i64();
+        let known = self.eras.last().map(|era| era.crd.generation());
+        if generation.is_some() && generation == known {
+            return;
+        }
+        let follows = generation == Some(known.map_or(1, |known| known + 1));
+        match Crd::read(document) {
+            Ok(crd) if follows => self.eras.push(Era { from: revision, crd: crd.into() }),
+            _ => self.is_broken = true,
+        }
+    }
+
+    /// The history of this CRD; none where a state of it is missing.
+    pub fn of(self, crd: &Crd) -> Option<History> {
+        let is_of = |era: &Era| era.crd.uid() == crd.uid();
+        let is_whole = self.eras.last().is_some_and(|era| era.crd.generation() == crd.generation());
+        (!self.is_broken && is_whole && self.eras.iter().all(is_of)).then_some(History { eras: self.eras })
+    }
+}
+
+impl History {
+    /// These states, each with the resource version that brought it.
+    #[cfg(test)]
+    pub(crate) fn of_states(states: impl IntoIterator<Item = (u64, Crd)>) -> Self {
+        Self { eras: states.into_iter().map(|(from, crd)| Era { from, crd: crd.into() }).collect() }
+    }
+
+    /// The resource version of the first state; none where none is known.
+    pub fn since(&self) -> Option<u64> {
+        self.eras.first().map(|era| era.from)
+    }
+
+    /// Whether etcd holds nothing at this place, where the object shows a default: it was last written before any version had a default
+    /// there, and nobody has set the field by hand.
+    ///
+    /// No server knows a state before etcd holds it, and each write leaves out what no version declares (fact R12). Who created an object
+    /// owns all that was in it, unless mutating admission put it there: of what a webhook may have changed, ask nobody.
+    pub fn lacks(&self, object: &Object, crd: &Crd, path: &Path) -> bool {
+        let Some(revision) = object.revision() else { return false };
+        let before = self.eras.iter().take_while(|era| era.from <= revision);
+        match before.map(|era| holds(&era.crd, path)).max() {
+            Some(Holds::Nothing) => true,
+            Some(Holds::Written) => is_not_by_hand(object, &crd.storage().schema, path),
+            Some(Holds::Anything) | None => false,
+        }
+    }
+
+    /// Whether an object can be stored at this version alone.
+    pub fn has_stored_only_at(&self, version: &str) -> bool {
+        !self.eras.is_empty() && self.eras.iter().all(|era| era.crd.storage().name == version)
+    }
+}
+
+fn holds(crd: &Crd, path: &Path) -> Holds {
+    let is_converted = crd.versions().iter().any(|version| !crd.names_fields_alike(&version.name));
+    if is_converted || crd.preserves_unknown_fields() {
+        return Holds::Anything;
+    }
+    let of_version = |schema| holds_at(Place::root(schema), schema, path.steps());
+    crd.versions().iter().map(|version| of_version(&version.schema)).max().unwrap_or(Holds::Anything)
+}
+
+fn holds_at(place: Place<'_>, schema: &Schema, steps: &[Step]) -> Holds {
+    if schema.default.is_some() || schema.preserve_unknown_fields {
+        return Holds::Anything;
+    }
+    let Some((step, rest)) = steps.split_first() else {
+        return if has_default(schema) { Holds::Anything } else { Holds::Written };
+    };
+    let (inside, declared) = match step {
+        Step::Field(name) | Step::Key(name) => match place.field(name) {
+            Field::Removed => return Holds::Nothing,
+            Field::Kept => return Holds::Anything,
+            Field::Judged(inside) => (inside, declared(schema, name)),
+        },
+        Step::Index(_) | Step::Items => match place.item() {
+            Some(inside) => (inside, schema.items.as_deref()),
+            None => return Holds::Anything,
+        },
+        Step::Values => return Holds::Anything,
+    };
+    // Owners name such a value as a whole, and nothing in it.
+    let is_atomic = match step {
+        Step::Index(_) | Step::Items => schema.list_type.as_deref() != Some("map"),
+        _ => schema.map_type.as_deref() == Some("atomic"),
+    };
+    // Of what has no schema of its own nothing is sure.
+    match declared.map_or(Holds::Anything, |schema| holds_at(inside, schema, rest)) {
+        Holds::Written if is_atomic => Holds::Anything,
+        holds => holds,
+    }
+}
+
+fn declared<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
+    schema.properties.get(name).or_else(|| values(schema))
+}
+
+/// Whether there is a default here or below.
+fn has_default(schema: &Schema) -> bool {
+    let properties = schema.properties.iter().map(|(_, property)| property);
+    schema.default.is_some()
+        || properties.chain(schema.items.as_deref()).chain(values(schema)).any(has_default)
+}
+
+fn values(schema: &Schema) -> Option<&Schema> {
+    match &schema.additional {
+        Some(Additional::Schema(values)) => Some(values),
+        _ => None,
+    }
+}
+
+/// Whether the object is as it was created, and whoever created it did not set this field: the entry of that request is there as it was,
+/// so nobody has cleared the owners, and no entry names the field, nor what it is in as a whole.
+fn is_not_by_hand(object: &Object, schema: &Schema, path: &Path) -> bool {
+    let metadata = &object.json()["metadata"];
+    let steps = path.steps();
+    // No generation counts the changes of these.
+    let is_counted =
+        !matches!(steps.first(), Some(Step::Field(name)) if name == STATUS || name == "metadata");
+    let is_of_creation = |entry: &Value| {
+        let both = time(entry.get("time")).zip(created(object));
+        entry.get("subresource").is_none() && both.is_some_and(|(written, created)| written <= created)
+    };
+    let entries = metadata["managedFields"].as_array().into_iter().flatten();
+    is_counted
+        && metadata["generation"] == 1
+        && entries.into_iter().any(is_of_creation)
+        && !is_named(owners(object), object.json(), schema, steps)
+        && !is_covered(owners(object), object.json(), schema, steps)
+}
