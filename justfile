@@ -65,6 +65,10 @@ scenario file *filter:
 answers clusters="1000" seed="":
     ANSWERS_CLUSTERS={{ clusters }} {{ if seed == "" { "" } else { "ANSWERS_SEED=" + seed } }} cargo test --package e2e --test answers -- --nocapture
 
+# Measure what is known without access to etcd of the objects of random types
+known types="1000" seed="1000":
+    TYPES={{ types }} TYPES_SEED={{ seed }} cargo test --package e2e --test known random -- --nocapture
+
 # Compare every claim with raw etcd in random lives of CRDs; `just lives 1 SEED` repeats one that failed
 lives lives="1000" seed="":
     LIVES={{ lives }} {{ if seed == "" { "" } else { "LIVES_SEED=" + seed } }} cargo test --package e2e --test lives -- --ignored --nocapture

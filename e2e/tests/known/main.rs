@@ -19,6 +19,7 @@ const LONG_AGO: &str = "2026-01-01T00:00:00Z";
 const BEFORE: &str = "2025-12-01T00:00:00Z";
 const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions/";
 const GROUP: &str = "known.example.com";
+const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 /// How many objects each type has, and how many of them somebody writes after the upgrade.
 const OBJECTS: usize = 40;
 const WRITTEN: usize = 10;
@@ -171,6 +172,16 @@ async fn what_is_stored_is_known_without_etcd() -> Result<()> {
         write(&scene, "Never", index).await?;
     }
     ensure!(known(&scene, "Never", &name).await? == (WRITTEN as u64, (OBJECTS - WRITTEN) as u64));
+    // A webhook may have set anything, and nobody knows what it did before it was deleted.
+    let webhook = json!({ "metadata": { "name": "may-set" }, "webhooks": [{
+        "name": "may-set.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
+        "clientConfig": { "url": "https://127.0.0.1:1/" },
+        "rules": [{ "apiGroups": [GROUP], "apiVersions": ["*"], "resources": [plural("Never")], "operations": ["CREATE"] }],
+    }]});
+    scene.cluster.create(WEBHOOKS, "admin", &webhook).await?;
+    ensure!(known(&scene, "Never", &name).await? == (WRITTEN as u64, 0));
+    scene.cluster.delete(&format!("{WEBHOOKS}/may-set")).await?;
+    ensure!(known(&scene, "Never", &name).await? == (WRITTEN as u64, 0));
 
     // A pass of the operator whose report is gone.
     let name = upgraded(&scene, "Gone").await?;
