@@ -236,9 +236,14 @@ pub fn same(said: &[Condition], present: &[Condition]) -> bool {
         })
 }
 
-/// A count and the first few of many, as many as leave room in a message for more to be said.
+/// A sentence and the first few of these, as many as leave room in a message for more to be said.
 pub fn list(found: &[String], kind: &str) -> String {
-    format!("{kind}: {}", few(found, found.len() as u64, kind.len() + 2))
+    first_of(found, found.len() as u64, kind)
+}
+
+/// The same, where there are `count` of them, of which these are known by name.
+pub fn first_of(found: &[String], count: u64, kind: &str) -> String {
+    format!("{kind}: {}", few(found, count, kind.len() + 2))
 }
 
 /// The first few of `count`, of which these are known by name, as many as leave room in a message for more to be said.

@@ -334,6 +334,19 @@ fn where_generations_were_not_seen_or_defaults_are_back_the_storage_version_may_
 }
 
 #[test]
+fn the_named_and_the_rest_are_all_that_are_counted() {
+    for state in ["Due", "Rejected", "Held", "Unknown"] {
+        let objects = (0..1_215).map(|index| {
+            let object = json!({ "name": format!("n{index}"), "state": state, "hold": "HiddenFields", "paths": [".spec.f"] });
+            serde_json::from_value(object).expect("an object")
+        });
+        let tally = tally_of(&objects.collect::<Vec<Object>>());
+        let message = message::of(&SchemaFindings::default(), &settings(Mode::Audit, None), &tally).message;
+        assert!(message.contains("1215") && message.contains(" and 1210 more"), "{message}");
+    }
+}
+
+#[test]
 fn a_report_is_bounded_whatever_becomes_of_objects() {
     let long = "n".repeat(200);
     let objects = |state: &str| -> Vec<Object> {

@@ -150,11 +150,10 @@ fn sentences(findings: &SchemaFindings, settings: &Settings, tally: &Tally, nami
     let mut sentences = vec![stored_of(stored, counts.objects)];
     let due: Vec<String> = tally.due().map(ToString::to_string).collect();
     if counts.due > 0 && !is_structural {
-        sentences
-            .push(naming.list(&due, &format!("{} with defaults that etcd lacks or may lack", counts.due)));
+        sentences.push(naming.list(&due, counts.due, "with defaults that etcd lacks or may lack"));
     } else if counts.due > 0 {
         let why = pause.as_deref().unwrap_or("the policy has mode: Audit");
-        sentences.push(naming.list(&due, &format!("{} would be written, but {why}", counts.due)));
+        sentences.push(naming.list(&due, counts.due, &format!("would be written, but {why}")));
     } else {
         sentences.extend(pause);
     }
@@ -165,7 +164,7 @@ fn sentences(findings: &SchemaFindings, settings: &Settings, tally: &Tally, nami
     if counts.rejected > 0 {
         let rejected = tally.problems().filter_map(|(identity, state)| with_fields(identity, state));
         let rejected: Vec<String> = rejected.collect();
-        sentences.push(naming.list(&rejected, &format!("{} rejected", counts.rejected)));
+        sentences.push(naming.list(&rejected, counts.rejected, "rejected"));
     }
     sentences.extend(Hold::ALL.iter().filter_map(|reason| held(tally, *reason, naming)));
     sentences.extend(unknown(tally, naming));

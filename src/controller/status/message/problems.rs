@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::controller::state::tally::Tally;
-use crate::domain::condition::{first, list};
+use crate::domain::condition::{first, first_of};
 use crate::domain::object::Identity;
 use crate::domain::object_state::{ObjectState, StateKind};
 use crate::domain::plan::{Held, Hold, RejectionKind, Skip};
@@ -17,11 +17,12 @@ pub(super) enum Naming {
 }
 
 impl Naming {
-    /// A count, and the first of the objects.
-    pub(super) fn list(self, objects: &[String], kind: &str) -> String {
+    /// A count with what it is of, and the first of the objects.
+    pub(super) fn list(self, objects: &[String], count: u64, kind: &str) -> String {
+        let sentence = format!("{count} {kind}");
         match self {
-            Self::Objects => list(objects, kind),
-            Self::Nothing => kind.to_owned(),
+            Self::Objects => first_of(objects, count, &sentence),
+            Self::Nothing => sentence,
         }
     }
 

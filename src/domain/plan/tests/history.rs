@@ -100,8 +100,10 @@ fn what_had_a_default_or_cannot_be_told_is_not_known_to_be_absent() {
     let early = || object(15, of_a(), json!({}));
     let spec_default = json!({ "a": text(), "color": red() });
     assert!(!lacks(&history(&spec_default, json!({})), &early()));
-    for more in [json!({ "preserveUnknownFields": true }), json!({ "conversion": { "strategy": "Webhook" } })]
-    {
+    let version = |name: &str| json!({ "name": name, "served": true, "storage": name == "v1", "schema": {} });
+    let webhook =
+        json!({ "conversion": { "strategy": "Webhook" }, "versions": [version("v1beta1"), version("v1")] });
+    for more in [json!({ "preserveUnknownFields": true }), webhook] {
         assert!(!lacks(&history(&json!({ "a": text() }), more.clone()), &early()), "{more}");
     }
 }
@@ -119,6 +121,10 @@ fn what_owners_name_as_a_whole_tells_nothing_of_its_parts() {
         object["spec"] = json!({ "l": [{ "name": "a", "x": "red" }] });
         Object::from(object)
     };
+    let at = |inside: [Step; 2]| -> Path {
+        let list = ["spec", "l"].map(|name| Step::Field(name.to_owned()));
+        list.into_iter().chain(inside).collect()
+    };
     let lacks = |list: &str, before: Value, owned: Value| {
         let last = document(2, &items("map", red()), json!({}));
         let crd = Crd::read(&last).expect("a CRD");
@@ -126,7 +132,7 @@ fn what_owners_name_as_a_whole_tells_nothing_of_its_parts() {
         builder.add(10, &document(1, &items(list, before), json!({})));
         builder.add(20, &last);
         let history = builder.of(&crd).expect("a history");
-        history.lacks(&of_items(owned), &crd, &".spec.l[0].x".parse().expect("a path"))
+        history.lacks(&of_items(owned), &crd, &at([Step::Index(0), Step::Field("x".to_owned())]))
     };
     let named = || json!({ key: { ".": {}, "f:name": {} } });
     assert!(lacks("map", text(), named()));
