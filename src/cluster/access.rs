@@ -8,8 +8,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::call::{get, send};
-use super::read::collection;
+use super::call::send;
 use super::{CallError, Cluster, Scope};
 use crate::domain::crd::Resource;
 use crate::domain::json::Json;
@@ -107,14 +106,6 @@ impl Cluster {
             permitted.push((about, Instant::now()));
         }
         Ok(is_permitted)
-    }
-
-    /// Tries to list a resource, for as little as that costs.
-    ///
-    /// # Errors
-    /// See [`CallError`].
-    pub async fn can_list(&self, resource: &Resource) -> Result<(), CallError> {
-        self.call(get(&format!("{}?limit=1", collection(resource, None)))).await.map(drop)
     }
 
     /// Has the server answer a question about ourselves.

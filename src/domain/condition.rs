@@ -107,26 +107,6 @@ impl Reason {
         Self::ALL.iter().copied().find(|reason| reason.as_str() == word)
     }
 
-    /// Whether it passes without anybody doing anything: work is under way, or its time has not come.
-    pub fn is_transient(self) -> bool {
-        match self {
-            Self::InProgress | Self::Settling | Self::WatchFailing => true,
-            Self::NoDefaults
-            | Self::AllPersisted
-            | Self::ObjectsRejected
-            | Self::HiddenFields
-            | Self::InvalidDefaults
-            | Self::NonStructural
-            | Self::Misfit
-            | Self::Forbidden
-            | Self::Paused
-            | Self::AuditOnly
-            | Self::Ignored
-            | Self::ConversionFailed
-            | Self::NotServed => false,
-        }
-    }
-
     /// The type of the event when a CRD's `DefaultsPersisted` gets this reason; none where it warrants no event.
     pub fn event(self) -> Option<EventType> {
         match self {
