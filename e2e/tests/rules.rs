@@ -56,7 +56,7 @@ async fn an_object_that_a_default_would_make_invalid_is_held_until_the_crd_is_me
             "{problem}"
         );
         let message = problem["message"].as_str().unwrap_or_default();
-        ensure!(message.contains(&format!("spec: {MESSAGE}")) && !message.contains('5'), "{problem}");
+        ensure!(message.contains(&format!(".spec: {MESSAGE}")) && !message.contains('5'), "{problem}");
     }
     an_event_tells(&scene, "short-00").await?;
     ensure!(raws(cluster, &held).await? == before, "the operator has written");
@@ -109,7 +109,7 @@ fn commands_name_what_is_held(scene: &Scene, held: usize) -> Result<()> {
     for name in ["short-00", "bare"] {
         let found = &of(name)?["held"];
         let expected = json!({
-            "reason": "InvalidDefaults", "paths": [".spec.d"], "broken": [format!("spec: {MESSAGE}")],
+            "reason": "InvalidDefaults", "paths": [".spec.d"], "broken": [format!(".spec: {MESSAGE}")],
         });
         ensure!(*found == expected, "{name}: {found}");
     }
@@ -117,14 +117,14 @@ fn commands_name_what_is_held(scene: &Scene, held: usize) -> Result<()> {
 
     let (code, explained) = etch(scene, &["explain", QUOTAS, "short-00"])?;
     let reason = explained["defaults"][0]["reason"].as_str().unwrap_or_default();
-    ensure!(code == Some(1) && reason.contains(&format!("spec: {MESSAGE}")), "{explained:#}");
+    ensure!(code == Some(1) && reason.contains(&format!(".spec: {MESSAGE}")), "{explained:#}");
 
     let (code, planned) = etch(scene, &["persist", QUOTAS, "--dry-run"])?;
     let plans = planned["crds"][0]["plans"].as_array().context("plans")?;
     let plan = plans.iter().find(|plan| plan["name"] == "short-00").context("a plan")?;
     ensure!(code == Some(1) && planned["crds"][0]["held"] == held, "{planned:#}");
     ensure!(plan["action"] == "hold" && plan["reason"] == "InvalidDefaults", "{plan}");
-    ensure!(plan["broken"] == json!([format!("spec: {MESSAGE}")]), "{plan}");
+    ensure!(plan["broken"] == json!([format!(".spec: {MESSAGE}")]), "{plan}");
 
     let (code, persisted) = etch(scene, &["persist", QUOTAS])?;
     let crd = &persisted["crds"][0];

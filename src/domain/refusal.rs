@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::domain::field::without_keys;
+use crate::domain::field::place;
 use crate::domain::schema::Schema;
 
 /// The longest wait that a server is granted: a proxy may ask for days, and one answer must not stop everything.
@@ -41,7 +41,8 @@ pub struct Refusal {
     pub code: u16,
     /// The machine-readable reason: `Invalid`, `Forbidden`, `Conflict`; empty where the answer gives none of the API's own.
     pub reason: String,
-    /// The fields that it is about, as the server names them: not for showing before [`Self::without_keys`].
+    /// The fields that it is about, as the server names them: not for showing before [`Self::without_keys`], which makes them
+    /// places.
     pub fields: Vec<String>,
     /// How long to wait before asking again; not absurdly long.
     pub retry_after: Option<Duration>,
@@ -115,7 +116,8 @@ impl Refusal {
     /// The same refusal of a write of an object with this schema, with fields that may be shown: without the keys of maps.
     #[must_use]
     pub fn without_keys(mut self, schema: &Schema) -> Self {
-        self.fields.iter_mut().for_each(|field| *field = without_keys(field, schema));
+        let shown = |field: &String| place(field, schema).without_keys().to_string();
+        self.fields = self.fields.iter().map(shown).collect();
         self.fields.dedup();
         Self { shows_fields: true, ..self }
     }
@@ -303,7 +305,10 @@ mod tests {
             "hosts": { "type": "object", "additionalProperties": { "type": "string" } }, "size": { "type": "integer" },
         }}}});
         let schema = Schema::parse(&schema).expect("a schema");
-        assert_eq!(refused.without_keys(&schema).to_string(), "422 Invalid at spec.hosts.*, spec.size");
+        assert_eq!(
+            refused.without_keys(&schema).to_string(),
+            r#"422 Invalid at .spec.hosts["*"], .spec.size"#
+        );
     }
 
     #[test]

@@ -307,6 +307,6 @@ async fn a_refusal_keeps_who_refused_and_where() {
     };
     assert_eq!(rejection.kind, RejectionKind::Admission);
     assert_eq!(rejection.message, "webhook v.example.com refused it");
-    assert_eq!(rejection.fields, ["spec.color"]);
+    assert_eq!(rejection.fields, [".spec.color"]);
     assert!(!format!("{rejection:?}").contains("hunter2"));
 }

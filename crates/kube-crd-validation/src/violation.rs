@@ -109,14 +109,10 @@ impl Violation<'_> {
             Unchecked { .. } => (Kind::Internal, self.message()),
             _ => (Kind::Invalid, self.message()),
         };
-        let path = if self.has_place() { self.path.strip_prefix('.').unwrap_or(&self.path) } else { "" };
-        let field = match (base, path) {
-            ("", "") => "<nil>".to_owned(),
-            ("", path) => path.to_owned(),
-            (base, "") => base.to_owned(),
-            (base, path) => format!("{base}.{path}"),
-        };
-        Finding::new(kind, field, detail).asking(self.what.requirement())
+        let path = self.path.strip_prefix('.').unwrap_or(&self.path);
+        let named = if self.has_place() { path } else { "" };
+        let finding = Finding::new(kind, below(base, named), detail).asking(self.what.requirement());
+        if named == path { finding } else { finding.standing_at(below(base, path)) }
     }
 
     /// Upstream has no place for some errors, and so reports them at the whole value.
@@ -227,6 +223,16 @@ impl fmt::Display for Violation<'_> {
                 write!(f, "{path} was not checked, its pattern is too large: '{pattern}'")
             }
         }
+    }
+}
+
+/// A place below another one, as the server writes it.
+fn below(base: &str, path: &str) -> String {
+    match (base, path) {
+        ("", "") => "<nil>".to_owned(),
+        ("", path) => path.to_owned(),
+        (base, "") => base.to_owned(),
+        (base, path) => format!("{base}.{path}"),
     }
 }
 

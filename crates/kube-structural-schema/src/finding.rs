@@ -86,6 +86,8 @@ impl fmt::Display for Kind {
 pub struct Finding {
     /// The place as the API server writes it (`spec.ports[0].name`), without values.
     pub field: String,
+    /// The same where the API server has no place for it: it reports what clauses say at the whole object.
+    pub unnamed: Option<Box<str>>,
     /// What kind of violation it is.
     pub kind: Kind,
     /// The API server's wording. It may quote values: for tests and for the author of the file only.
@@ -100,13 +102,19 @@ pub struct Finding {
 impl Finding {
     /// A violation at a place.
     pub fn new(kind: Kind, field: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { field: field.into(), kind, detail: detail.into(), asked: None, quoted: None }
+        Self { field: field.into(), kind, detail: detail.into(), unnamed: None, asked: None, quoted: None }
     }
 
     /// The same, with what the schema asks for.
     #[must_use]
     pub fn asking(self, asked: impl Into<Box<str>>) -> Self {
         Self { asked: Some(asked.into()), ..self }
+    }
+
+    /// The same, at a place of which the API server says nothing.
+    #[must_use]
+    pub fn standing_at(self, place: impl Into<Box<str>>) -> Self {
+        Self { unnamed: Some(place.into()), ..self }
     }
 
     /// The same, with the value that the API server quotes.
@@ -121,6 +129,11 @@ impl Finding {
         let parts =
             [&self.field, problem].into_iter().chain(self.quoted.as_deref()).chain(Some(&*self.detail));
         parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
+    }
+
+    /// Where it is, in the server's writing, be it that the server does not say so.
+    pub fn place(&self) -> &str {
+        self.unnamed.as_deref().unwrap_or(&self.field)
     }
 
     /// What is asked for and not met, without values.

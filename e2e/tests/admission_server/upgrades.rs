@@ -102,6 +102,7 @@ async fn what_impact_finds_is_warned_of(stage: &Stage) -> Result<()> {
         expected.insert(format!("etch: {} of {total} objects: {}", place.0, place.1));
     }
     assert_eq!(expected.len(), 3, "{expected:?}");
+    ensure!(expected.iter().any(|line| line.contains(".spec.size: it must be at most 8; ")), "{expected:?}");
     let answer = apply(&stage.scene.cluster, &upgrade(), "&dryRun=All").await?;
     ensure!(answer.code == 200, "{}", answer.body);
     assert_eq!(answer.warnings.len(), expected.len(), "{:?}", answer.warnings);

@@ -103,7 +103,7 @@ async fn refused_as_predicted(
     ensure!(refused != problems.is_empty(), "created anew: {refused}, predicted: {problems:?}");
 
     // Where nothing is wrong with the spec as a whole, other fields of it can be written (fact C6).
-    let refused_whole = problems.iter().any(|problem| problem.starts_with("spec:"));
+    let refused_whole = problems.iter().any(|problem| problem.starts_with(".spec:"));
     let target = match refused_whole {
         true => made.path(version),
         false => format!("{}?dryRun=All", made.path(version)),

@@ -90,6 +90,7 @@ fn crd(impact: &CrdImpact) -> Value {
                     "follows": texts(follows),
                     "dropped": dropped,
                     "held": held.as_ref().map(|held| held.reason.as_str()),
+                    "broken": held.iter().flat_map(|held| &held.broken).map(ToString::to_string).collect::<Vec<_>>(),
                     "protectedByPersist": texts(protected),
                     "unknown": open.places.iter().map(|(_, place)| place.to_string()).collect::<BTreeSet<_>>(),
                     "problems": list(problems, |problem| Value::from(problem.to_string())),

@@ -64,7 +64,7 @@ impl<'a> FollowChanges<'a> {
         match following.plan {
             Some(Plan::Hold(held)) if held.reason == Hold::InvalidDefaults => {
                 self.kept.extend(following.moved);
-                self.held = Some(held.without_keys(&crd.storage().schema));
+                self.held = Some(held.without_keys());
                 plan
             }
             Some(Plan::Write(_)) if is_audit => {

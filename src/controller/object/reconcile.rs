@@ -391,7 +391,7 @@ impl ObjectReconciler<'_> {
             }
             Plan::Hold(held) => {
                 debug!(object = %object.identity(), reason = held.reason.as_str(), "held");
-                ObjectState::Held(held.without_keys(&self.crd.storage().schema))
+                ObjectState::Held(held.without_keys())
             }
             Plan::Stored(_) | Plan::Write(_) => ObjectState::Stored,
         }

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::domain::json::{level, same};
-use crate::domain::path::{Path, Trail, TrailStep};
+use crate::domain::path::{Path, Step, Trail, TrailStep};
 use crate::domain::schema::Schema;
 
 /// The topmost places at which two views differ, in order.
@@ -30,6 +30,23 @@ pub(super) fn difference(before: &Value, after: &Value, old: &Schema, new: &Sche
     found.changes.sort();
     found.disappears.sort();
     found
+}
+
+/// A place as both schemas have it: what is a key of a map in one of them is data of users, whatever the other makes of it.
+pub(super) fn place(path: &Path, old: &Schema, new: &Schema) -> Path {
+    let mut schemas = Schemas { old: Some(old), new: Some(new) };
+    let step = |step: &Step| {
+        let (step, below) = match step {
+            Step::Field(name) | Step::Key(name) => match schemas.step(name) {
+                TrailStep::Key(key) => (Step::Key(key.to_owned()), schemas.child(name)),
+                _ => (Step::Field(name.clone()), schemas.child(name)),
+            },
+            step => (step.clone(), schemas.items()),
+        };
+        schemas = below;
+        step
+    };
+    path.steps().iter().map(step).collect()
 }
 
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use crate::domain::decode::Undecodable;
 use crate::domain::path::Path;
-use crate::domain::plan::Held;
+use crate::domain::plan::{Broken, Held};
 
 /// What an upgrade does to one object. Places are the object's own, the topmost ones, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,10 +59,8 @@ pub enum Problem {
     /// It breaks the new schema. Writes that leave the part alone are let through (fact C6); others are refused, and so is
     /// its creation elsewhere.
     Invalid {
-        /// The place as the API server writes it.
-        field: String,
-        /// The kind of violation, as the API server names it.
-        kind: &'static str,
+        /// What it breaks there.
+        broken: Broken,
         /// Whether it breaks the old schema in the same way.
         before: bool,
     },
@@ -110,6 +108,18 @@ impl Problem {
     /// Whether it was there before the upgrade.
     pub fn is_known(&self) -> bool {
         matches!(self, Self::Invalid { before: true, .. })
+    }
+
+    /// The same wherever in an object it is, without the keys of maps.
+    #[must_use]
+    pub fn to_schema(&self) -> Self {
+        match self {
+            Self::Invalid { broken: Broken { place, requirement }, before } => {
+                let broken = Broken { place: place.to_schema(), requirement: requirement.clone() };
+                Self::Invalid { broken, before: *before }
+            }
+            other => other.clone(),
+        }
     }
 
     /// Whether it says only that nothing could be found out.
@@ -235,15 +245,10 @@ pub(super) fn unite(places: &mut Vec<Path>, others: Vec<Path>) {
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Invalid { field, kind, before: false } => {
-                write!(
-                    f,
-                    "{field}: {kind}; writes that change it are rejected, and so is creating the object again"
-                )
+            Self::Invalid { broken, before: false } => {
+                write!(f, "{broken}; writes that change it are rejected, and so is creating the object again")
             }
-            Self::Invalid { field, kind, before: true } => {
-                write!(f, "{field}: {kind}, under the old schema too")
-            }
+            Self::Invalid { broken, before: true } => write!(f, "{broken}, under the old schema too"),
             Self::Unreadable(why) => write!(f, "it cannot be read: {why}"),
             Self::NotConverted { version, storage } => {
                 write!(

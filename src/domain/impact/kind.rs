@@ -73,13 +73,15 @@ fn present<const N: usize>(kinds: [(Kind, bool); N]) -> BTreeSet<Kind> {
 mod tests {
     use super::*;
     use crate::domain::path::{Path, Step};
+    use crate::domain::plan::Broken;
 
     fn place() -> Vec<Path> {
         vec![Path::from(vec![Step::Field("a".to_owned())])]
     }
 
     fn invalid(before: bool) -> Effect {
-        let problem = Problem::Invalid { field: "a".to_owned(), kind: "Invalid", before };
+        let broken = Broken { place: Path::root(), requirement: "it is required".to_owned() };
+        let problem = Problem::Invalid { broken, before };
         Effect { problems: vec![problem], ..Effect::default() }
     }
 

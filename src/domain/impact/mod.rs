@@ -4,6 +4,7 @@
 mod difference;
 mod effect;
 mod kind;
+mod known;
 mod schemas;
 mod stored;
 mod tally;
@@ -14,14 +15,14 @@ use serde_json::Value;
 
 use crate::domain::crd::Crd;
 use crate::domain::decode::{Decoder, Undecodable, View};
-use crate::domain::finding::Finding;
 use crate::domain::json::{Json, copy};
 use crate::domain::object::Object;
 use crate::domain::path::Path;
-use crate::domain::plan::{Change, Prediction, Record, Terms, has_gap, predict};
+use crate::domain::plan::{Broken, Change, Prediction, Record, Terms, has_gap, predict};
 use crate::domain::validate::Validator;
-use difference::{Difference, difference};
+use difference::{Difference, difference, place};
 use effect::open;
+use known::known;
 
 pub use effect::{Effect, EffectKind, Open, Problem, by_effect};
 pub use kind::Kind;
@@ -162,6 +163,7 @@ impl<'a> Upgrade<'a> {
             Ok(view) => view,
             Err(why) => return Effect { problems: vec![Problem::Unreadable(why)], ..Effect::default() },
         };
+        let hidden = self.places(&hidden);
         let Difference { appears, changes, disappears } = self.difference(view, &after);
         let disappears: Vec<Path> = disappears
             .into_iter()
@@ -198,6 +200,11 @@ impl<'a> Upgrade<'a> {
         difference(before, after, &self.old.storage().schema, &self.new.storage().schema)
     }
 
+    fn places(&self, paths: &[Path]) -> Vec<Path> {
+        let (old, new) = (&self.old.storage().schema, &self.new.storage().schema);
+        paths.iter().map(|path| place(path, old, new)).collect()
+    }
+
     /// Of these places, those whose value stays if etcd holds all that is shown now.
     fn protected(&self, view: &Value, changes: &[Path], disappears: &[Path]) -> Vec<Path> {
         if changes.is_empty() && disappears.is_empty() {
@@ -206,7 +213,7 @@ impl<'a> Upgrade<'a> {
         let Ok(View { object: after, hidden }) = self.decoder.view(view, &self.old.storage().name) else {
             return Vec::new();
         };
-        let left = self.difference(view, &after);
+        let (left, hidden) = (self.difference(view, &after), self.places(&hidden));
         let follows = self.written(after).map(|written| written.moved).unwrap_or_default();
         let is_lost = |path: &&Path| {
             let mut lost = left.changes.iter().chain(&left.disappears).chain(&hidden).chain(&follows);
@@ -220,24 +227,16 @@ impl<'a> Upgrade<'a> {
     /// What is wrong with an object as the storage versions have it, and would be in any write of it: with the defaults that
     /// no reader sees while it is stored at another version (fact R2).
     fn problems(&self, before: &Value, after: &Value) -> Vec<Problem> {
-        let found = self.after.object(&written(after, self.new));
+        let after = written(after, self.new);
+        let found = self.after.object(&after);
         if found.is_empty() {
             return Vec::new();
         }
         let before = self.before.object(&written(before, self.old));
-        let mut problems: Vec<Problem> = Vec::new();
-        for finding in found.iter() {
-            let same = |other: &Finding| other.field == finding.field && other.kind == finding.kind;
-            let problem = Problem::Invalid {
-                field: finding.field.clone(),
-                kind: finding.kind.as_str(),
-                before: before.iter().any(same),
-            };
-            if !problems.contains(&problem) {
-                problems.push(problem);
-            }
-        }
-        problems
+        let schema = &self.new.storage().schema;
+        let problem =
+            |(finding, before)| Problem::Invalid { broken: Broken::of(finding, schema, &after), before };
+        known(found.iter(), before.iter()).into_iter().map(problem).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Effect, EffectKind, Kind, Problem, by_effect};
+use super::{Effect, EffectKind, Kind, by_effect};
 use crate::domain::crd::Crd;
 use crate::domain::object::Object;
 use crate::domain::path::Path;
@@ -145,38 +145,7 @@ fn places(effect: &Effect) -> BTreeSet<Place> {
     places.extend(effect.problems.iter().map(|problem| {
         let is_open = effect.open.problems.contains(problem);
         let kind = if problem.is_known() { Kind::Known } else { Kind::Problem };
-        let problem = match problem.clone() {
-            Problem::Invalid { field, kind, before } => {
-                Problem::Invalid { field: without_indices(&field), kind, before }
-            }
-            other => other,
-        };
-        Place { effect: EffectKind::Problem, text: problem.to_string(), kind, is_open }
+        Place { effect: EffectKind::Problem, text: problem.to_schema().to_string(), kind, is_open }
     }));
     places
-}
-
-/// A place as the API server writes it, `spec.ports[3].name`, without what is in its brackets.
-fn without_indices(field: &str) -> String {
-    let (mut short, mut depth) = (String::with_capacity(field.len()), 0_usize);
-    for character in field.chars() {
-        depth = if character == ']' { depth.saturating_sub(1) } else { depth };
-        if depth == 0 {
-            short.push(character);
-        }
-        depth += usize::from(character == '[');
-    }
-    short
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_do_not_grow_with_items() {
-        assert_eq!(without_indices("spec.ports[12].name"), "spec.ports[].name");
-        assert_eq!(without_indices("spec.map[a[b]c].x[0]"), "spec.map[].x[]");
-        assert_eq!(without_indices("spec.a"), "spec.a");
-    }
 }

@@ -293,7 +293,48 @@ fn an_object_that_a_new_default_makes_invalid_is_named_with_the_place_and_no_val
         [
             "changes .spec.max",
             "protected .spec.max",
-            "problems spec: FieldValueInvalid; writes that change it are rejected, and so is creating the object again"
+            "problems .spec: self.min <= self.max; writes that change it are rejected, and so is creating the object again"
+        ]
+    );
+}
+
+#[test]
+fn what_is_wrong_is_named_at_the_objects_own_place_and_counted_at_that_of_the_schema() {
+    let pools = |pool: Value| spec(json!({ "pools": { "type": "object", "additionalProperties": pool } }));
+    let size = |size: Value| {
+        spec(json!({ "size": size, "tags": { "type": "array", "items": { "type": "string" } } }))
+    };
+    let mut limited = size(json!({ "type": "integer", "maximum": 3 }));
+    limited["properties"]["tags"]["items"]["enum"] = json!(["a"]);
+    limited["x-kubernetes-validations"] =
+        json!([{ "rule": "self.size != 7", "message": "size must not be seven" }]);
+    let old = crd(&[("v1", true, pools(size(json!({ "type": "integer" }))))]);
+    let new = crd(&[("v1", true, pools(limited))]);
+    let upgrade = Upgrade::new(&old, &new);
+    let mut tally = Tally::default();
+    for (keys, size, tags) in [
+        (["hunter2.io", "a.hunter2"], 8, json!(["hunter2", "a", "hunter2"])),
+        (["hunter2", "7"], 7, json!(["a"])),
+    ] {
+        let pools = json!({ keys[0]: { "size": size, "tags": tags }, keys[1]: { "size": 9, "tags": tags } });
+        let object = tab(json!({ "pools": pools }), json!({ "f:pools": {} }));
+        let mut effect = upgrade.object(&object);
+        let problems: Vec<String> = effect.problems.iter().map(ToString::to_string).collect();
+        for key in keys {
+            let place = format!(".spec.pools[{key:?}].size: it must be at most 3;");
+            assert!(problems.iter().any(|problem| problem.starts_with(&place)), "{place} {problems:?}");
+        }
+        assert!(problems.iter().all(|problem| problem.starts_with(".spec.pools[\"")), "{problems:?}");
+        tally.add(&mut effect, Some((&object, &old)));
+    }
+    let end = "; writes that change it are rejected, and so is creating the object again";
+    let summary: Vec<_> = tally.summary.iter().map(|(place, objects)| (&*place.text, *objects)).collect();
+    assert_eq!(
+        summary,
+        [
+            (&*format!(".spec.pools{{}}.size: it must be at most 3{end}"), 2),
+            (&*format!(".spec.pools{{}}.tags[]: it must be one of the values of its enum{end}"), 1),
+            (&*format!(".spec.pools{{}}: size must not be seven{end}"), 1),
         ]
     );
 }
@@ -305,7 +346,7 @@ fn what_was_invalid_before_is_told_apart() {
     let object = tab(json!({ "a": 2 }), json!({ "f:a": {} }));
     assert_eq!(
         effect(old, new, &object),
-        ["appears .spec.b", "problems spec.a: FieldValueInvalid, under the old schema too"]
+        ["appears .spec.b", "problems .spec.a: it must be at most 1, under the old schema too"]
     );
 }
 
@@ -344,7 +385,7 @@ fn a_default_that_no_reader_sees_yet_can_make_every_write_invalid() {
     };
     assert_eq!(told(1), [""; 0]);
     assert_eq!(told(2).len(), 1);
-    assert!(told(2)[0].starts_with("problems spec: FieldValueInvalid"), "{:?}", told(2));
+    assert!(told(2)[0].starts_with("problems .spec: !has(self.color) || self.a < 2;"), "{:?}", told(2));
 }
 
 #[test]

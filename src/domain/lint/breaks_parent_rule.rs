@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::super::compile::Compiled;
+use super::super::field::place_in;
 use super::super::finding::Finding;
 use super::super::json::{Json, level};
 use super::super::schema::{self, Constraints, Schema, SchemaType};
@@ -192,7 +193,7 @@ fn values(schema: &Schema, filled: &Value, empty: &Value) -> Option<String> {
         .flat_map(|(name, found)| found.into_iter().map(move |finding| inside(name, finding)))
         .collect();
     let same = |one: &Finding, other: &Finding| {
-        one.field == other.field && one.kind == other.kind && one.requirement() == other.requirement()
+        one.place() == other.place() && one.kind == other.kind && one.requirement() == other.requirement()
     };
     let is_new = |finding: &&Finding| {
         !known.iter().chain(&of_fields).any(|other| same(finding, other))
@@ -200,7 +201,8 @@ fn values(schema: &Schema, filled: &Value, empty: &Value) -> Option<String> {
     };
     let found = validate(schema, filled);
     let first = found.iter().find(is_new)?;
-    let at = if first.field == "<nil>" { String::new() } else { format!("{}: ", first.field) };
+    let place = place_in(first.place(), schema, filled);
+    let at = if place.is_root() { String::new() } else { format!("{place}: ") };
     Some(format!("its defaults break a clause of allOf, anyOf, oneOf or not: {at}{}", first.requirement()))
 }
 
@@ -217,12 +219,12 @@ fn names<'a>(clause: &'a Schema, found: &mut Vec<&'a str>) {
 
 /// A finding about a field as one about the object that it is in.
 fn inside(name: &str, finding: Finding) -> Finding {
-    let field = match finding.field.as_str() {
+    let field = match finding.place() {
         "<nil>" => name.to_owned(),
         below if below.starts_with('[') => format!("{name}{below}"),
         below => format!("{name}.{below}"),
     };
-    Finding { field, ..finding }
+    Finding { field, unnamed: None, ..finding }
 }
 
 fn asks_only_for_fields(clause: &Schema) -> bool {

@@ -10,9 +10,11 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::domain::crd::Crd;
+use crate::domain::field::place_in;
 use crate::domain::finding::{Finding, Kind};
 use crate::domain::json::Json;
 use crate::domain::path::Path;
+use crate::domain::schema::Schema;
 use crate::domain::validate::cel::RUNTIME_BUDGET;
 use crate::domain::without::remove;
 
@@ -28,8 +30,8 @@ const SHOWN: usize = 200;
 /// One thing that an object would break.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Broken {
-    /// The place as the API server writes it: `spec.ports[0]`.
-    pub field: String,
+    /// Where, in the object's own terms.
+    pub place: Path,
     /// What the schema asks for there: a rule's message, the rule itself, or a restriction.
     pub requirement: String,
 }
@@ -69,7 +71,7 @@ pub(super) fn breach(object: &Json, crd: &Crd, missing: &[Path]) -> Option<Breac
         }
         is_new.iter_mut().zip(cured).for_each(|(is_new, cured)| *is_new |= cured);
     }
-    let broken = broken(found.iter().zip(is_new).filter(|(_, is_new)| *is_new).map(|(finding, _)| finding));
+    let broken = broken(selected(&found, &is_new), crd, &with);
     if broken.is_empty() {
         return None;
     }
@@ -99,7 +101,7 @@ pub(super) fn broken_by_change(before: &Json, after: &Json, crd: &Crd) -> Vec<Br
     }
     let known = judged(before, crd, &mut { RUNTIME_BUDGET });
     let is_new = new(&found, &known);
-    broken(found.iter().zip(is_new).filter(|(_, is_new)| *is_new).map(|(finding, _)| finding))
+    broken(selected(&found, &is_new), crd, after)
 }
 
 fn judged(object: &Json, crd: &Crd, budget: &mut i64) -> Vec<Finding> {
@@ -114,11 +116,11 @@ fn judged(object: &Json, crd: &Crd, budget: &mut i64) -> Vec<Finding> {
 fn new(found: &[Finding], known: &[Finding]) -> Vec<bool> {
     let mut left: HashMap<(Kind, &str, &str), usize> = HashMap::new();
     for finding in known {
-        *left.entry((finding.kind, &finding.field, finding.requirement())).or_default() += 1;
+        *left.entry((finding.kind, finding.place(), finding.requirement())).or_default() += 1;
     }
     let mut is_new = Vec::with_capacity(found.len());
     for finding in found {
-        let known = left.get_mut(&(finding.kind, &*finding.field, finding.requirement()));
+        let known = left.get_mut(&(finding.kind, finding.place(), finding.requirement()));
         let known = known.filter(|count| **count > 0);
         is_new.push(known.is_none());
         if let Some(count) = known {
@@ -128,15 +130,14 @@ fn new(found: &[Finding], known: &[Finding]) -> Vec<bool> {
     is_new
 }
 
-fn broken<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<Broken> {
+fn selected<'f>(findings: &'f [Finding], is_selected: &[bool]) -> impl Iterator<Item = &'f Finding> {
+    findings.iter().zip(is_selected).filter(|(_, is_selected)| **is_selected).map(|(finding, _)| finding)
+}
+
+fn broken<'f>(findings: impl Iterator<Item = &'f Finding>, crd: &Crd, object: &Json) -> Vec<Broken> {
     let (mut all, mut known) = (Vec::new(), HashSet::new());
     for finding in findings {
-        let words = finding.requirement().split_whitespace().collect::<Vec<_>>().join(" ");
-        let requirement = match words.char_indices().nth(SHOWN) {
-            Some((end, _)) => format!("{}…", &words[..end]),
-            None => words,
-        };
-        let broken = Broken { field: finding.field.clone(), requirement };
+        let broken = Broken::of(finding, &crd.storage().schema, object);
         if known.insert(broken.clone()) {
             all.push(broken);
         }
@@ -144,13 +145,20 @@ fn broken<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<Broken> {
     all
 }
 
+impl Broken {
+    /// What is wrong with an object that has this schema.
+    pub fn of(finding: &Finding, schema: &Schema, object: &Json) -> Self {
+        let words = finding.requirement().split_whitespace().collect::<Vec<_>>().join(" ");
+        let requirement = match words.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{}…", &words[..end]),
+            None => words,
+        };
+        Self { place: place_in(finding.place(), schema, object), requirement }
+    }
+}
+
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { field, requirement } = self;
-        match field.as_str() {
-            // Upstream has no place for the object itself, nor for what its clauses say.
-            "" | "<nil>" => f.write_str(requirement),
-            field => write!(f, "{field}: {requirement}"),
-        }
+        write!(f, "{}: {}", self.place, self.requirement)
     }
 }

@@ -30,10 +30,8 @@ mod write_machine;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::field::without_keys;
 use crate::domain::json::Json;
 use crate::domain::path::Path;
-use crate::domain::schema::Schema;
 use crate::domain::words::words;
 
 pub use breach::Broken;
@@ -155,13 +153,13 @@ impl Held {
 
     /// The same without the keys of maps, which are data of users.
     #[must_use]
-    pub fn without_keys(mut self, schema: &Schema) -> Self {
+    pub fn without_keys(mut self) -> Self {
         self.paths.iter_mut().for_each(|path| *path = path.without_keys());
-        self.broken.iter_mut().for_each(|broken| broken.field = without_keys(&broken.field, schema));
+        self.broken.iter_mut().for_each(|broken| broken.place = broken.place.without_keys());
         self
     }
 
-    /// The first few things that the object would break, as `spec: a rule; spec.b: another`; empty where it would break none.
+    /// The first few things that the object would break, as `.spec: a rule; .spec.b: another`; empty where it would break none.
     pub fn broken_in_short(&self) -> String {
         const SHOWN: usize = 3;
         let mut texts: Vec<String> = self.broken.iter().take(SHOWN).map(Broken::to_string).collect();

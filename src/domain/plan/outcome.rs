@@ -72,7 +72,7 @@ pub struct Rejection {
     pub kind: RejectionKind,
     /// Who refused and why, in a sentence.
     pub message: String,
-    /// The fields that it is about, as the server names them.
+    /// The places that it is about, without the keys of maps.
     pub fields: Vec<String>,
 }
 
@@ -149,7 +149,7 @@ impl Rejection {
 const UNREADABLE_OWNERS: [&str; 2] =
     ["failed to decode managed fields", "is unstructured and is not suitable for converting to"];
 
-/// What an answer that is not success means for the object. A table, in which admission comes first: a webhook may use
+/// What an answer that is not success means for the object; its fields are places already. A table, in which admission comes first: a webhook may use
 /// any code.
 ///
 /// # Errors
@@ -172,7 +172,7 @@ pub(super) fn classify(refusal: Refusal) -> Result<Outcome, Refusal> {
         404 => Err(refusal),
         409 => Ok(Outcome::Conflict),
         // Another object has the name by now: the server answers that a uid cannot be changed.
-        422 if refusal.fields.iter().any(|field| field == "metadata.uid") => Ok(Outcome::Conflict),
+        422 if refusal.fields.iter().any(|field| field == ".metadata.uid") => Ok(Outcome::Conflict),
         // An apply to an object that is gone is authorised as its creation, which we may not do (W15).
         403 if refusal.lacking_verb() == Some("create") => Ok(Outcome::Gone),
         403 if let Some(verb) = refusal.lacking_verb().and_then(Verb::named) => {

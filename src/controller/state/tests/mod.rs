@@ -63,8 +63,8 @@ impl Object {
 
     fn state(&self) -> ObjectState {
         let paths = || self.paths.iter().map(|path| path.parse().expect("a path")).collect();
-        let broken = self.broken.iter().map(|field| Broken {
-            field: field.clone(),
+        let broken = self.broken.iter().map(|place| Broken {
+            place: place.parse().expect("a path"),
             requirement: "must be less than the limit".to_owned(),
         });
         match self.state.as_str() {

@@ -35,7 +35,7 @@ impl Report {
     fn add(&mut self, kind: Kind, at: &Place<'_>, problem: &str, detail: String) {
         let field = at.to_string();
         let text = format!("{field}: {problem}: {detail}");
-        self.0.push(Violation { finding: Finding { field, kind, detail, asked: None, quoted: None }, text });
+        self.0.push(Violation { finding: Finding::new(kind, field, detail), text });
     }
 
     pub(super) fn into_sorted(mut self) -> Vec<Violation> {
