@@ -27,7 +27,7 @@ use known::known;
 pub use effect::{Effect, EffectKind, Open, Problem, by_effect};
 pub use kind::Kind;
 pub use schemas::{Changed, SchemaChanges, compare, compare_crds};
-pub use stored::{known, presumed};
+pub use stored::{presumed, proved};
 pub use tally::{Counted, Counts, Place, Tally};
 
 /// An upgrade from one state of a CRD to another, made ready for looking at many objects.
@@ -106,7 +106,7 @@ impl<'a> Upgrade<'a> {
 
     /// What happens to an object as a server returned it at the storage version, by what is on record, and whether that is certain.
     pub fn on_record(&self, object: &Object, record: &Record) -> (Effect, bool) {
-        match known(object, self.old, record) {
+        match proved(object, self.old, record) {
             Some(value) => {
                 let stored = Stored { value, version: self.old.storage().name.clone() };
                 (self.effect(object.json(), &stored), true)

@@ -16,7 +16,7 @@ use crate::domain::without::remove;
 
 /// What etcd holds of an object that is read at the storage version, where that is proved: all that it shows, or all but defaults that are
 /// known to be absent.
-pub fn known(object: &Object, crd: &Crd, record: &Record) -> Option<Json> {
+pub fn proved(object: &Object, crd: &Crd, record: &Record) -> Option<Json> {
     let mut stored = object.json().clone();
     if record.covers(object, crd).is_some() {
         return Some(stored);
