@@ -277,7 +277,7 @@ fn many_objects_are_summed_up(stage: &Stage) -> Result<()> {
     );
     ensure!(
         json["crds"][0]["summary"]
-            == json!([{ "effect": "changes", "where": ".spec.a", "objects": OBJECTS, "known": false }])
+            == json!([{ "effect": "changes", "where": ".spec.a", "objects": OBJECTS, "known": true }])
     );
     Ok(())
 }
