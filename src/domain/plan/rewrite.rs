@@ -1,17 +1,19 @@
 //! Rewriting the owners of an object: at the storage version, united where two become one, and without ourselves.
-//! It must not change what an owner owns.
+//! It must not change what an owner owns, save by names that mean nothing at the storage version.
 
 use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
+use super::hidden::{Field, Place};
 use super::misfit::misfits;
 use super::{Ownership, Terms};
 use crate::domain::crd::Crd;
-use crate::domain::json::{Json, copy};
+use crate::domain::json::{Json, copy, level};
 use crate::domain::object::Object;
 use crate::domain::ownership::{MANAGER, Owner, owners, unite};
 use crate::domain::path::Path;
+use crate::domain::schema::Schema;
 
 /// Whether an owner speaks in the terms of a version that is gone, or that does not know one of the missing defaults: the
 /// server would not store it, and then refuse every apply (facts W6, W18). Or of one that has another type for a value that
@@ -48,6 +50,9 @@ pub(super) fn body(object: &Object, crd: &Crd, terms: &Terms) -> Json {
             Some(twin) => absorb(twin, entry),
             None => {
                 let mut entry = copy(entry);
+                if !crd.names_fields_alike(owner.version()) {
+                    forget_unknown(&mut entry, &crd.storage().schema);
+                }
                 if let Value::Object(fields) = &mut entry {
                     fields.insert("apiVersion".to_owned(), Value::from(storage.as_str()));
                 }
@@ -83,6 +88,41 @@ pub fn release(object: &Object) -> Option<Json> {
     ])))
 }
 
+/// Leaves out of an entry what the storage version does not know: a webhook has given it another name, and under this one it would look like
+/// a hidden field. Who owns nothing else goes on owning that.
+fn forget_unknown(entry: &mut Value, schema: &Schema) {
+    let Some(fields) = entry.get_mut("fieldsV1") else { return };
+    let mut known = copy(fields);
+    retain_known(&mut known, Place::root(schema));
+    if known.as_object().is_some_and(|known| !known.is_empty()) {
+        *fields = known;
+    }
+}
+
+fn retain_known(fields: &mut Value, place: Place<'_>) {
+    let Value::Object(elements) = fields else { return };
+    level(|| {
+        elements.retain(|element, inner| {
+            let inside = match element.strip_prefix("f:").map(|name| place.field(name)) {
+                Some(Field::Removed) => return false,
+                Some(Field::Judged(inside)) => Some(inside),
+                None if element != "." => place.item(),
+                Some(Field::Kept) | None => None,
+            };
+            let was_empty = is_empty(inner);
+            if let Some(inside) = inside {
+                retain_known(inner, inside);
+            }
+            // An empty set would own the whole.
+            was_empty || !is_empty(inner)
+        });
+    });
+}
+
+fn is_empty(fields: &Value) -> bool {
+    fields.as_object().is_none_or(Map::is_empty)
+}
+
 fn managed_fields(object: &Object) -> impl Iterator<Item = &Value> {
     let entries = object.json().get("metadata").and_then(|metadata| metadata.get("managedFields"));
     entries.and_then(Value::as_array).into_iter().flatten()
@@ -96,5 +136,43 @@ fn absorb(entry: &mut Map<String, Value>, other: &Value) {
     let (mine, other_time) = (time(entry.get("time")), time(other.get("time")));
     if other_time > mine {
         entry.insert("time".to_owned(), Value::from(other_time));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::plan::hidden;
+
+    #[test]
+    fn what_a_webhook_has_renamed_does_not_look_hidden_after_a_rewrite() {
+        let version = |name: &str, field: &str| {
+            let properties = json!({ "a": { "type": "string" }, field: { "type": "string" } });
+            let spec = json!({ "type": "object", "properties": properties });
+            json!({ "name": name, "served": true, "storage": name == "v1",
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } } })
+        };
+        let crd = json!({
+            "metadata": { "name": "tabs.example.com" },
+            "spec": {
+                "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" },
+                "conversion": { "strategy": "Webhook" }, "versions": [version("v1beta1", "old"), version("v1", "new")],
+            },
+        });
+        let crd = Crd::read(&crd.into()).expect("a CRD");
+        let entry = |manager: &str, owned: Value| json!({ "manager": manager, "operation": "Update", "apiVersion": "example.com/v1beta1", "fieldsV1": owned });
+        let both =
+            json!({ "f:metadata": { "f:labels": { "f:x": {} } }, "f:spec": { "f:a": {}, "f:old": {} } });
+        let alone = json!({ "f:spec": { "f:old": {} } });
+        let mut object = json!({ "apiVersion": "example.com/v1", "metadata": {
+            "name": "a", "uid": "u", "resourceVersion": "1",
+            "managedFields": [entry("one", both), entry("two", alone.clone())],
+        } });
+        let body = body(&Object::from(object.clone()), &crd, &Terms::default());
+        let entries = &body["metadata"]["managedFields"];
+        let known = json!({ "f:metadata": { "f:labels": { "f:x": {} } }, "f:spec": { "f:a": {} } });
+        assert_eq!((&entries[0]["fieldsV1"], &entries[1]["fieldsV1"]), (&known, &alone));
+        object["metadata"]["managedFields"] = json!([entries[0]]);
+        assert_eq!(hidden(&Object::from(object), &crd), []);
     }
 }
