@@ -142,6 +142,7 @@ impl OperatorAction<'_> {
             }
             Some(_) => "the object was written after Etch's pass, which stores it",
             None if exact => "",
+            None if self.rules.record.history.gives(self.object, path) => "whoever created the object set it",
             None => "the object was written after the schema had the default",
         };
         match (exact, known) {

@@ -13,7 +13,7 @@ use crate::domain::plan::{Record, filled_elsewhere};
 /// The defaults that etcd does not hold or may not hold, in order.
 ///
 /// A value that is a default's is stored for certain only where a write is known to have met it: see [`Record::coverage`], and absent only
-/// where no write can have: see [`History::lacks`](crate::domain::plan::History::lacks). With `trust_owners`, one that an owner names counts
+/// where no write can have: see [`History`](crate::domain::plan::History), which also knows what creators have given. With `trust_owners`, one that an owner names counts
 /// as stored as well.
 pub fn by_view(object: &Object, crd: &Crd, record: &Record, trust_owners: bool) -> Vec<Missing> {
     let mut missing = Vec::new();
@@ -22,14 +22,14 @@ pub fn by_view(object: &Object, crd: &Crd, record: &Record, trust_owners: bool) 
     });
     let mut coverage = None;
     let of_unproved = |path: Path| {
-        let is_absent = record.history.lacks(object, crd, &path);
+        let is_absent = record.history.lacks(object, &path);
         Missing { path, state: if is_absent { State::Phantom } else { State::Unknown } }
     };
     let speaking = owners(object).filter(|owner| crd.names_fields_alike(owner.version()));
     crd.compiled().filled(object.json(), &mut |at: &Trail<'_>, _: &Value| {
         let path = at.to_path();
         let coverage = *coverage.get_or_insert_with(|| record.coverage(object, crd));
-        if coverage.of_place(&path).is_some() {
+        if coverage.of_place(&path).is_some() || record.history.gives(object, &path) {
             return;
         }
         let schema = &crd.storage().schema;

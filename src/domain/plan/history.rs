@@ -11,7 +11,7 @@ use super::hidden::{Field, Place};
 use crate::domain::crd::{Crd, STATUS};
 use crate::domain::json::Json;
 use crate::domain::object::Object;
-use crate::domain::ownership::{is_covered, is_named, owners};
+use crate::domain::ownership::{Owner, is_covered, is_named, owners};
 use crate::domain::path::{Path, Step};
 use crate::domain::schema::{Additional, Schema};
 
@@ -86,14 +86,31 @@ impl History {
     ///
     /// No server knows a state before etcd holds it, and each write leaves out what no version declares (fact R12). Who created an object
     /// owns all that was in it, unless mutating admission put it there: of what a webhook may have changed, ask nobody.
-    pub fn lacks(&self, object: &Object, crd: &Crd, path: &Path) -> bool {
-        let Some(revision) = object.revision() else { return false };
-        let before = self.eras.iter().take_while(|era| era.from <= revision);
-        match before.map(|era| holds(&era.crd, path)).max() {
+    pub fn lacks(&self, object: &Object, path: &Path) -> bool {
+        match self.before(object).flat_map(|crd| held(crd, path)).max() {
             Some(Holds::Nothing) => true,
-            Some(Holds::Written) => is_not_by_hand(object, &crd.storage().schema, path),
+            Some(Holds::Written) => self.is_as_created(object, path, false),
             Some(Holds::Anything) | None => false,
         }
+    }
+
+    /// Whether etcd holds the value that the object shows at this place, although a default gives the same: whoever created the object set
+    /// it, and it was last written when every version declared the field and none had a default there.
+    pub fn gives(&self, object: &Object, path: &Path) -> bool {
+        let mut before = self.before(object).flat_map(|crd| held(crd, path));
+        before.all(|holds| holds == Holds::Written) && self.is_as_created(object, path, true)
+    }
+
+    /// The same as [`is_as_created`], by the schema under which the object was last written: owners name things as that has them.
+    fn is_as_created(&self, object: &Object, path: &Path, is_given: bool) -> bool {
+        let last = self.before(object).last();
+        last.is_some_and(|crd| is_as_created(object, path, is_given, &crd.storage().schema))
+    }
+
+    /// The states up to an object's last write.
+    fn before(&self, object: &Object) -> impl Iterator<Item = &Crd> {
+        let revision = object.revision().unwrap_or_default();
+        self.eras.iter().take_while(move |era| era.from <= revision).map(|era| &*era.crd)
     }
 
     /// Whether an object can be stored at this version alone.
@@ -102,13 +119,14 @@ impl History {
     }
 }
 
-fn holds(crd: &Crd, path: &Path) -> Holds {
+/// What each version of a state lets an object hold.
+fn held(crd: &Crd, path: &Path) -> impl Iterator<Item = Holds> {
     let is_converted = crd.versions().iter().any(|version| !crd.names_fields_alike(&version.name));
-    if is_converted || crd.preserves_unknown_fields() {
-        return Holds::Anything;
-    }
-    let of_version = |schema| holds_at(Place::root(schema), schema, path.steps());
-    crd.versions().iter().map(|version| of_version(&version.schema)).max().unwrap_or(Holds::Anything)
+    let is_open = is_converted || crd.preserves_unknown_fields();
+    crd.versions().iter().map(move |version| match is_open {
+        true => Holds::Anything,
+        false => holds_at(Place::root(&version.schema), &version.schema, path.steps()),
+    })
 }
 
 fn holds_at(place: Place<'_>, schema: &Schema, steps: &[Step]) -> Holds {
@@ -160,22 +178,27 @@ fn values(schema: &Schema) -> Option<&Schema> {
     }
 }
 
-/// Whether the object is as it was created, and whoever created it did not set this field: the entry of that request is there as it was,
-/// so nobody has cleared the owners, and no entry names the field, nor what it is in as a whole.
-fn is_not_by_hand(object: &Object, schema: &Schema, path: &Path) -> bool {
-    let metadata = &object.json()["metadata"];
+/// Whether the object is as it was created, and whoever created it did set this field, or did not: the entry of that request is there as it
+/// was, so nobody has cleared the owners. It names the field, or what that is in as a whole; or else no entry does.
+fn is_as_created(object: &Object, path: &Path, is_given: bool, schema: &Schema) -> bool {
     let steps = path.steps();
     // No generation counts the changes of these.
     let is_counted =
         !matches!(steps.first(), Some(Step::Field(name)) if name == STATUS || name == "metadata");
-    let is_of_creation = |entry: &Value| {
+    let metadata = &object.json()["metadata"];
+    let entries = metadata["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_of_creation = |entry: &&Value| {
         let both = time(entry.get("time")).zip(created(object));
         entry.get("subresource").is_none() && both.is_some_and(|(written, created)| written <= created)
     };
-    let entries = metadata["managedFields"].as_array().into_iter().flatten();
-    is_counted
-        && metadata["generation"] == 1
-        && entries.into_iter().any(is_of_creation)
-        && !is_named(owners(object), object.json(), schema, steps)
-        && !is_covered(owners(object), object.json(), schema, steps)
+    let creators = || entries.iter().filter(is_of_creation).map(Owner::from_entry);
+    let is_so = match is_given {
+        true => is_covered(creators(), object.json(), schema, steps),
+        false => {
+            creators().next().is_some()
+                && !is_named(owners(object), object.json(), schema, steps)
+                && !is_covered(owners(object), object.json(), schema, steps)
+        }
+    };
+    is_counted && metadata["generation"] == 1 && is_so
 }

@@ -64,8 +64,8 @@ fn color() -> Path {
     [Step::Field("spec".to_owned()), Step::Field("color".to_owned())].into_iter().collect()
 }
 
-fn lacks((history, crd): &(History, Crd), object: &Object) -> bool {
-    history.lacks(object, crd, &color())
+fn lacks((history, _): &(History, Crd), object: &Object) -> bool {
+    history.lacks(object, &color())
 }
 
 #[test]
@@ -82,7 +82,11 @@ fn a_field_without_a_default_holds_what_somebody_gave_it() {
     let history = history(&json!({ "a": text(), "color": text() }), json!({}));
     assert!(lacks(&history, &object(15, of_a(), json!({}))));
     let both = json!({ "f:spec": { "f:a": {}, "f:color": {} } });
-    assert!(!lacks(&history, &object(15, both, json!({}))));
+    let given = object(15, both.clone(), json!({}));
+    assert!(!lacks(&history, &given) && history.0.gives(&given, &color()));
+    assert!(!history.0.gives(&object(15, of_a(), json!({})), &color()));
+    assert!(!history.0.gives(&object(20, both.clone(), json!({})), &color()), "written under the default");
+    assert!(!history.0.gives(&object(15, both, json!({ "generation": 2 })), &color()));
     for (rest, why) in [
         (json!({ "generation": 2 }), "changed since, by somebody whose entry may be gone"),
         (json!({ "managedFields": [] }), "nobody owns anything"),
@@ -93,6 +97,21 @@ fn a_field_without_a_default_holds_what_somebody_gave_it() {
     ] {
         assert!(!lacks(&history, &object(15, of_a(), rest)), "{why}");
     }
+}
+
+#[test]
+fn a_write_through_a_version_without_the_field_may_have_dropped_it() {
+    let version = |name: &str, properties: Value| {
+        let spec = json!({ "type": "object", "properties": properties });
+        json!({ "name": name, "served": true, "storage": name == "v1",
+            "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } } })
+    };
+    let both = json!({ "a": text(), "color": text() });
+    let versions = json!([version("v1beta1", json!({ "a": text() })), version("v1", both.clone())]);
+    let owned = json!({ "f:spec": { "f:a": {}, "f:color": {} } });
+    let (history, _) = history(&both, json!({ "versions": versions }));
+    assert!(!history.gives(&object(15, owned, json!({})), &color()));
+    assert!(history.lacks(&object(15, of_a(), json!({})), &color()));
 }
 
 #[test]
@@ -125,19 +144,24 @@ fn what_owners_name_as_a_whole_tells_nothing_of_its_parts() {
         let list = ["spec", "l"].map(|name| Step::Field(name.to_owned()));
         list.into_iter().chain(inside).collect()
     };
-    let lacks = |list: &str, before: Value, owned: Value| {
+    let known = |list: &str, before: Value, owned: Value| {
         let last = document(2, &items("map", red()), json!({}));
         let crd = Crd::read(&last).expect("a CRD");
         let mut builder = HistoryBuilder::default();
         builder.add(10, &document(1, &items(list, before), json!({})));
         builder.add(20, &last);
         let history = builder.of(&crd).expect("a history");
-        history.lacks(&of_items(owned), &crd, &at([Step::Index(0), Step::Field("x".to_owned())]))
+        let (object, place) = (of_items(owned), at([Step::Index(0), Step::Field("x".to_owned())]));
+        (history.lacks(&object, &place), history.gives(&object, &place))
     };
     let named = || json!({ key: { ".": {}, "f:name": {} } });
-    assert!(lacks("map", text(), named()));
-    assert!(!lacks("map", text(), json!({ key: { ".": {}, "f:name": {}, "f:x": {} } })));
-    assert!(!lacks("atomic", text(), json!({})), "the list was one value when it was written");
+    assert_eq!(known("map", text(), named()), (true, false));
+    assert_eq!(known("map", text(), json!({ key: { ".": {}, "f:name": {}, "f:x": {} } })), (false, true));
+    assert_eq!(
+        known("atomic", text(), json!({})),
+        (false, false),
+        "the list was one value when it was written"
+    );
 }
 
 #[test]
