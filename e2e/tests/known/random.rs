@@ -66,9 +66,10 @@ struct Known {
     stored: usize,
     phantom: usize,
     unknown: usize,
-    /// Those of them that nobody wrote between their creation and the upgrade.
-    unknown_of_untouched: usize,
-    untouched: usize,
+    /// Those of them with a field in an atomic list that was there before its default.
+    atomic: usize,
+    /// Others that somebody wrote between their creation and the upgrade.
+    written: usize,
 }
 
 impl Known {
@@ -298,13 +299,14 @@ async fn play(types: &[Type], known: &mut BTreeMap<Situation, Known>) -> Result<
             ensure!(!is_false, "{} {name} is called {state}: {raw}", each.name());
             let is_untouched = !written.contains(&name);
             known.objects += 1;
-            known.untouched += usize::from(is_untouched);
             match state {
                 "stored" => known.stored += 1,
                 "phantom" => known.phantom += 1,
                 _ => {
                     known.unknown += 1;
-                    known.unknown_of_untouched += usize::from(is_untouched);
+                    let is_atomic = matches!(each.place, Place::Atomic) && !each.is_new;
+                    known.atomic += usize::from(is_atomic);
+                    known.written += usize::from(!is_atomic && !is_untouched);
                 }
             }
         }
@@ -337,11 +339,11 @@ async fn nothing_false_is_told_of_random_types() -> Result<()> {
 
 fn tell(known: &BTreeMap<Situation, Known>) -> Result<()> {
     for (situation, known) in known {
-        let Known { objects, stored, phantom, unknown, unknown_of_untouched, untouched } = known;
+        let Known { objects, stored, phantom, unknown, atomic, written } = known;
         writeln!(
             std::io::stderr(),
-            "{situation:?}: {objects} objects: {stored} stored, {phantom} phantom, {unknown} unknown; {:.1} % known; \
-             of {untouched} that nobody wrote before the upgrade {unknown_of_untouched} are unknown",
+            "{situation:?}: {objects} objects: {stored} stored, {phantom} phantom, {unknown} unknown ({atomic} in \
+             atomic lists, {written} others written before the upgrade); {:.1} % known",
             known.share()
         )?;
     }
