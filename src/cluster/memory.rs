@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::call::get;
 use super::read::collection;
@@ -54,7 +55,7 @@ impl Rule {
 }
 
 impl Admission {
-    fn take(&mut self, document: &Json) {
+    fn take(&mut self, document: &Value) {
         let webhooks = document["webhooks"].as_array().into_iter().flatten().map(|webhook| &webhook["rules"]);
         let of_policy = &document["spec"]["matchConstraints"]["resourceRules"];
         for rules in webhooks.chain([of_policy]) {
@@ -102,7 +103,7 @@ impl Cluster {
     }
 
     async fn remembered_admission(&self) -> Result<Admission, CallError> {
-        let webhooks = vec![of_admission("v1", "mutatingwebhookconfigurations")];
+        let webhooks = [of_admission("v1", "mutatingwebhookconfigurations")];
         let policies = POLICY_VERSIONS.map(|version| of_admission(version, "mutatingadmissionpolicies"));
         let (webhooks, policies) =
             futures::join!(self.remembered_of(&webhooks), self.remembered_of(&policies));
@@ -120,21 +121,15 @@ impl Cluster {
                 Err(error) if error.code() == Some(404) => continue,
                 list => Json::parse(&list?).map_err(CallError::malformed)?,
             };
-            for item in list["items"].as_array().into_iter().flatten() {
-                found.take(&Json::from(item.clone()));
-            }
-            let mut seen = Admission::default();
-            found.since = self
-                .replay(resource, &mut |change| {
-                    if let Change::Created(object) | Change::Applied(object) | Change::Deleted(object) =
-                        change
-                    {
-                        seen.take(object.json());
-                    }
-                })
-                .await?;
-            found.rules.extend(seen.rules);
-            return Ok(found);
+            list["items"].as_array().into_iter().flatten().for_each(|item| found.take(item));
+            let mut take = |change: &Change| match change {
+                Change::Created(object) | Change::Applied(object) | Change::Deleted(object) => {
+                    found.take(object.json());
+                }
+                Change::Bookmark(_) => {}
+            };
+            let since = self.replay(resource, &mut take).await?;
+            return Ok(Admission { since, ..found });
         }
         Ok(Admission::default())
     }

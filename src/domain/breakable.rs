@@ -5,6 +5,7 @@
 
 use std::sync::OnceLock;
 
+use super::compile::has_default;
 use super::json::level;
 use super::path::{Path, Step, touches};
 use super::schema::Schema;
@@ -105,20 +106,9 @@ fn items_can_become_the_same(list: &Schema) -> bool {
 
 /// Whether an object inside the object gets its type or metadata by default: the server judges them together.
 fn describes_itself(resource: &Schema) -> bool {
-    ["apiVersion", "kind", "metadata"].iter().any(|name| {
-        resource.properties.get(name).is_some_and(|part| part.default.is_some() || has_default_below(part))
-    })
-}
-
-fn has_default_below(schema: &Schema) -> bool {
-    let mut any = false;
-    for (_, property) in schema.properties.iter() {
-        any |= property.default.is_some() || level(|| has_default_below(property));
-    }
-    for part in schema.items.as_deref().into_iter().chain(schema.additional_schema()) {
-        any |= part.default.is_some() || level(|| has_default_below(part));
-    }
-    any
+    ["apiVersion", "kind", "metadata"]
+        .iter()
+        .any(|name| resource.properties.get(name).is_some_and(has_default))
 }
 
 #[cfg(test)]

@@ -248,7 +248,8 @@ fn is_servable(root: &Schema) -> bool {
         && root.items.as_ref().is_none_or(|items| !has_default(items))
 }
 
-fn has_default(schema: &Schema) -> bool {
+/// Whether there is a default here or below.
+pub fn has_default(schema: &Schema) -> bool {
     level(|| {
         schema.default.is_some()
             || schema.items.as_deref().is_some_and(has_default)

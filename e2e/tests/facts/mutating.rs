@@ -5,11 +5,11 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
-    cluster::{Answer, Cluster},
+    cluster::Cluster,
     rows,
     tabs::{ETCH, Tabs, defaulted, text, v1},
 };
@@ -43,10 +43,22 @@ async fn set_policy(
     cluster.post(&format!("{ADMISSION}/mutatingadmissionpolicybindings"), &binding).await?.ok().map(drop)
 }
 
-/// An answer that may be that the policy's own watch of CRDs lags behind the one that serves objects.
-fn retried(answer: Answer) -> Result<()> {
-    let is_behind = answer.code == 503 && answer.body.to_string().contains("There can be a delay");
-    if is_behind { Ok(()) } else { answer.ok().map(drop) }
+/// Writes the probe until its bytes show that the policy is in force.
+async fn in_force(tabs: &Tabs<'_>, is_shown: impl Fn(&Value) -> bool) -> Result<()> {
+    let start = Instant::now();
+    loop {
+        let answer = tabs.merge("v1", "probe", ETCH, json!({})).await?;
+        // The policy's own watch of CRDs may lag behind the one that serves objects.
+        let is_behind = answer.code == 503 && answer.body.to_string().contains("There can be a delay");
+        if !is_behind {
+            answer.ok()?;
+        }
+        if is_shown(&tabs.raw("probe").await?) {
+            return Ok(());
+        }
+        ensure!(start.elapsed() < Duration::from_secs(60), "the policy is never in force");
+        sleep(Duration::from_millis(50)).await;
+    }
 }
 
 async fn d13_policy(cluster: &Cluster) -> Result<()> {
@@ -62,15 +74,7 @@ async fn d13_policy(cluster: &Cluster) -> Result<()> {
     let expression = r#"[JSONPatch{op: "remove", path: "/spec/color"},
         JSONPatch{op: "add", path: "/metadata/annotations", value: {"stripped": "yes"}}]"#;
     set_policy(cluster, &tabs, "d13", expression, "has(object.spec.color)").await?;
-    let start = Instant::now();
-    loop {
-        retried(tabs.merge("v1", "probe", ETCH, json!({})).await?)?;
-        if tabs.raw("probe").await?["metadata"]["annotations"]["stripped"] == "yes" {
-            break;
-        }
-        ensure!(start.elapsed() < Duration::from_secs(60), "the policy is never in force");
-        sleep(Duration::from_millis(50)).await;
-    }
+    in_force(&tabs, |probe| probe["metadata"]["annotations"]["stripped"] == "yes").await?;
 
     tabs.create("v1", "new", "owner", json!({"spec": {"a": "x"}})).await?;
     tabs.identity("v1", "a").await?.ok()?;
@@ -92,12 +96,7 @@ async fn r14(cluster: &Cluster) -> Result<()> {
     tabs.apply("v1", "probe", "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
     let expression = r#"[JSONPatch{op: "add", path: "/spec/unknown", value: "red"}]"#;
     set_policy(cluster, &tabs, "r14", expression, "!has(object.spec.other)").await?;
-    let start = Instant::now();
-    while tabs.raw("probe").await?["spec"]["unknown"] != "red" {
-        retried(tabs.merge("v1", "probe", ETCH, json!({})).await?)?;
-        ensure!(start.elapsed() < Duration::from_secs(60), "the policy is never in force");
-        sleep(Duration::from_millis(50)).await;
-    }
+    in_force(&tabs, |probe| probe["spec"]["unknown"] == "red").await?;
     tabs.create("v1", "new", "owner", json!({"spec": {"a": "x"}})).await?;
     assert_eq!(tabs.raw("new").await?["spec"], json!({"a": "x", "unknown": "red"}));
     tabs.define(v1(json!({"a": text(), "unknown": defaulted("red")}))).await?;

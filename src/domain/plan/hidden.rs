@@ -130,6 +130,11 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// The schema here; none where the schema says nothing.
+    pub(super) fn schema(self) -> Option<&'a Schema> {
+        self.schema
+    }
+
     /// Whether this is a resource, whose type and metadata pruning leaves alone.
     pub(super) fn is_resource(self) -> bool {
         self.resource

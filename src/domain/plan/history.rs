@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use super::clock::{created, time};
 use super::hidden::{Field, Place};
+use crate::domain::compile::has_default;
 use crate::domain::crd::{Crd, STATUS};
-use crate::domain::json::Json;
+use crate::domain::json::{Json, level};
 use crate::domain::object::Object;
 use crate::domain::ownership::{Owner, is_covered, is_named, owners};
 use crate::domain::path::{Path, Step};
-use crate::domain::schema::{Additional, Schema};
+use crate::domain::schema::Schema;
 
 /// The states of a CRD, the first one that of its creation. The empty history proves nothing.
 #[derive(Clone, Debug, Default)]
@@ -125,56 +126,32 @@ fn held(crd: &Crd, path: &Path) -> impl Iterator<Item = Holds> {
     let is_open = is_converted || crd.preserves_unknown_fields();
     crd.versions().iter().map(move |version| match is_open {
         true => Holds::Anything,
-        false => holds_at(Place::root(&version.schema), &version.schema, path.steps()),
+        false => holds_at(Place::root(&version.schema), path.steps()),
     })
 }
 
-fn holds_at(place: Place<'_>, schema: &Schema, steps: &[Step]) -> Holds {
+fn holds_at(place: Place<'_>, steps: &[Step]) -> Holds {
+    // Of what has no schema of its own nothing is sure.
+    let Some(schema) = place.schema() else { return Holds::Anything };
     if schema.default.is_some() || schema.preserve_unknown_fields {
         return Holds::Anything;
     }
     let Some((step, rest)) = steps.split_first() else {
         return if has_default(schema) { Holds::Anything } else { Holds::Written };
     };
-    let (inside, declared) = match step {
+    // Owners name an atomic value as a whole, and nothing in it.
+    let (inside, is_atomic) = match step {
         Step::Field(name) | Step::Key(name) => match place.field(name) {
             Field::Removed => return Holds::Nothing,
             Field::Kept => return Holds::Anything,
-            Field::Judged(inside) => (inside, declared(schema, name)),
+            Field::Judged(inside) => (Some(inside), schema.map_type.as_deref() == Some("atomic")),
         },
-        Step::Index(_) | Step::Items => match place.item() {
-            Some(inside) => (inside, schema.items.as_deref()),
-            None => return Holds::Anything,
-        },
+        Step::Index(_) | Step::Items => (place.item(), schema.list_type.as_deref() != Some("map")),
         Step::Values => return Holds::Anything,
     };
-    // Owners name such a value as a whole, and nothing in it.
-    let is_atomic = match step {
-        Step::Index(_) | Step::Items => schema.list_type.as_deref() != Some("map"),
-        _ => schema.map_type.as_deref() == Some("atomic"),
-    };
-    // Of what has no schema of its own nothing is sure.
-    match declared.map_or(Holds::Anything, |schema| holds_at(inside, schema, rest)) {
+    match inside.map_or(Holds::Anything, |inside| level(|| holds_at(inside, rest))) {
         Holds::Written if is_atomic => Holds::Anything,
         holds => holds,
-    }
-}
-
-fn declared<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
-    schema.properties.get(name).or_else(|| values(schema))
-}
-
-/// Whether there is a default here or below.
-fn has_default(schema: &Schema) -> bool {
-    let properties = schema.properties.iter().map(|(_, property)| property);
-    schema.default.is_some()
-        || properties.chain(schema.items.as_deref()).chain(values(schema)).any(has_default)
-}
-
-fn values(schema: &Schema) -> Option<&Schema> {
-    match &schema.additional {
-        Some(Additional::Schema(values)) => Some(values),
-        _ => None,
     }
 }
 
