@@ -14,7 +14,7 @@ use super::Cluster;
 use crate::domain::crd::Resource;
 use crate::domain::object::Object;
 
-/// For all objects together, in KiB. With the pages of lists that is 72 MiB, which leaves 24 of 96 MiB to the process itself.
+/// For all objects together, in KiB. With the pages of lists that is 72 MiB.
 const ROOM: usize = 56 << 10;
 /// For those of one resource: what hangs there holds up no other.
 const OWN: usize = ROOM / 4;
