@@ -174,10 +174,13 @@ impl Crd {
         let elsewhere = stored_elsewhere(document, &versions[storage].name)
             .map(|name| Elsewhere {
                 version: name.to_owned(),
-                compiled: versions
-                    .iter()
-                    .find(|version| version.name == name)
-                    .map(|version| Compiled::new(&version.schema)),
+                compiled: versions.iter().find(|version| version.name == name).map(|version| {
+                    match converted_by_webhook || preserves_unknown_fields {
+                        true => Compiled::new(&version.schema),
+                        // What is read at one version is pruned for the other.
+                        false => Compiled::shown_by(&version.schema, &versions[storage].schema),
+                    }
+                }),
             })
             .collect();
         let served = || versions.iter().filter(|version| version.served);

@@ -1,6 +1,7 @@
 //! What Etch exists for: schemas, defaults, ownership and the decision, as pure functions over plain data.
 //! Nothing here may await, read a clock, the environment or a file, hold a client, or log.
 
+mod absent;
 pub mod admission;
 pub mod audit;
 pub mod bloom_filter;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::defaults::{self, Below, Digest, Node, Standing, pruned};
 use crate::json::{Json, copy, level};
 use crate::path::{Path, Step, Trail};
+use crate::prune::{Field, Pruner};
 use crate::schema::Schema;
 
 /// The defaults of one version of a CRD, and the way to them.
@@ -55,7 +56,16 @@ impl DefaultSite<'_> {
 impl Compiled {
     /// Reduces a schema to its defaults, pruned as the server prunes them before it serves the schema.
     pub fn new(schema: &Schema) -> Self {
-        let mut root = node(schema, &Standing::Root).unwrap_or_default();
+        Self::of(schema, None)
+    }
+
+    /// The same as they show in objects that are pruned by `other` after they are filled: those that are stored at another version.
+    pub fn shown_by(schema: &Schema, other: &Schema) -> Self {
+        Self::of(schema, Some(Pruner::root(other)))
+    }
+
+    fn of(schema: &Schema, shown: Option<Pruner<'_>>) -> Self {
+        let mut root = node(schema, &Standing::Root, shown).unwrap_or_default();
         // The server fills what is below the object, never the object itself, and an object has no items.
         root.default = None;
         root.nullable = false;
@@ -210,27 +220,52 @@ fn any_unpruned(schema: &Schema, standing: &Standing<'_>) -> bool {
     })
 }
 
-/// The node of a schema; none where there is nothing to fill.
-fn node(schema: &Schema, standing: &Standing<'_>) -> Option<Node> {
+/// The node of a schema, as far as pruning leaves its defaults to be `shown`; none where there is nothing to fill.
+fn node(schema: &Schema, standing: &Standing<'_>, shown: Option<Pruner<'_>>) -> Option<Node> {
     level(|| {
         let mut node = Node::default();
         node.default = pruned(schema, standing);
+        if let (Some(default), Some(shown)) = (&mut node.default, shown) {
+            shown.prune(default, &Trail::ROOT, &mut |_| {});
+        }
         node.nullable = schema.nullable && node.default.is_some();
-        let items = schema.items.as_deref().and_then(|item| self::node(item, &standing.items(schema)));
-        node.items = items.and_then(inner);
-        let values = schema.additional_schema().and_then(|value| self::node(value, &standing.values(schema)));
-        node.values = values.and_then(inner);
+        let shown_item = shown.and_then(Pruner::item);
+        let item = |item| self::node(item, &standing.items(schema), shown_item);
+        node.items = schema.items.as_deref().and_then(item).and_then(inner);
+        let values = schema.additional_schema().map(|values| (values, standing.values(schema)));
+        if let Some((values, standing)) = &values {
+            node.values = field_node(values, standing, shown.map(Pruner::undeclared)).and_then(inner);
+        }
         let all = node.values.is_some();
-        node.properties = schema
-            .properties
-            .iter()
-            .filter_map(|(name, property)| {
-                let node = self::node(property, &standing.property(schema, name));
-                Some((name.into(), node.or_else(|| all.then(Node::default))?))
-            })
-            .collect();
+        let or_idle = |node: Option<Node>| node.or_else(|| all.then(Node::default));
+        let mut properties = Vec::new();
+        for (name, property) in schema.properties.iter() {
+            let node =
+                field_node(property, &standing.property(schema, name), shown.map(|shown| shown.field(name)));
+            properties.extend(or_idle(node).map(|node| (name.into(), node)));
+        }
+        // Keys of a map may be properties of the other schema. There, too, a default replaces nulls only.
+        if let (Some((values, standing)), Some(shown)) = (&values, shown) {
+            let others = shown.schema().map(|other| other.properties.iter()).into_iter().flatten();
+            for (name, _) in others.filter(|(name, _)| !schema.properties.contains(name)) {
+                let mut node = or_idle(field_node(values, standing, Some(shown.field(name))));
+                node.iter_mut().for_each(|node| node.default = None);
+                properties.extend(node.map(|node| (name.into(), node)));
+            }
+            properties.sort_by(|(a, _): &(Box<str>, Node), (b, _)| a.cmp(b));
+        }
+        node.properties = properties.into();
         (!node.is_idle()).then_some(node)
     })
+}
+
+/// The node of a field, of which pruning leaves so much.
+fn field_node(schema: &Schema, standing: &Standing<'_>, shown: Option<Field<'_>>) -> Option<Node> {
+    match shown {
+        None | Some(Field::Kept) => node(schema, standing, None),
+        Some(Field::Pruned(inside)) => node(schema, standing, Some(inside)),
+        Some(Field::Removed) => None,
+    }
 }
 
 /// The node of items or a map's values: where null is a value, nothing asks for their default.

@@ -3,7 +3,7 @@
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/pruning/algorithm.go`.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::json::{Json, level};
 use crate::path::{Trail, TrailStep};
@@ -14,104 +14,127 @@ use crate::schema::{Additional, Schema};
 /// `whole` says that the value is a whole object: its `apiVersion`, `kind` and `metadata` stay as they are, as those of an
 /// embedded resource do.
 pub fn prune(value: &mut Value, schema: &Schema, whole: bool, report: &mut impl FnMut(&Trail<'_>)) {
-    match value {
-        Value::Object(fields) => object(fields, schema, Unknown::of(schema), whole, &Trail::ROOT, report),
-        value => known(value, schema, Unknown::of(schema), &Trail::ROOT, report),
-    }
+    let pruner = if whole { Pruner::root(schema) } else { Pruner::of(Some(schema)) };
+    pruner.prune(value, &Trail::ROOT, report);
 }
 
-/// Like [`prune`], for a value that is reached through the items of an array that keeps unknown fields: from array to items
-/// upstream hands this down, though not from object to property.
-pub(crate) fn prune_kept(value: &mut Value, schema: &Schema) {
-    known(value, schema, Unknown::Kept, &Trail::ROOT, &mut |_| {});
+/// What pruning does at one place of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Pruner<'a> {
+    /// None where the schema says nothing, as below `additionalProperties: true`: every field is removed there.
+    schema: Option<&'a Schema>,
+    /// Whether unknown fields are kept.
+    keeps: bool,
+    /// Whether this is a resource, whose type and metadata are always kept.
+    resource: bool,
 }
 
-/// What happens to fields that the schema does not specify.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unknown {
+/// What pruning does with a field.
+#[derive(Clone, Copy, Debug)]
+pub enum Field<'a> {
+    /// It is kept, whatever it holds.
     Kept,
+    /// It is kept, and its inside is pruned in turn.
+    Pruned(Pruner<'a>),
+    /// It is removed.
     Removed,
 }
 
-impl Unknown {
-    fn of(schema: &Schema) -> Self {
-        if schema.preserve_unknown_fields { Self::Kept } else { Self::Removed }
+impl<'a> Pruner<'a> {
+    /// For a whole object.
+    pub fn root(schema: &'a Schema) -> Self {
+        Self { resource: true, ..Self::of(Some(schema)) }
     }
-}
 
-/// A value with a schema.
-fn known(
-    value: &mut Value,
-    schema: &Schema,
-    unknown: Unknown,
-    at: &Trail<'_>,
-    report: &mut impl FnMut(&Trail<'_>),
-) {
-    match value {
-        Value::Object(fields) => level(|| object(fields, schema, unknown, false, at, report)),
-        Value::Array(items) => level(|| {
-            for (index, item) in items.iter_mut().enumerate() {
-                let at = at.join(TrailStep::Index(index));
-                match (&schema.items, unknown) {
-                    (Some(schema), Unknown::Kept) => known(item, schema, Unknown::Kept, &at, report),
-                    (Some(schema), Unknown::Removed) => known(item, schema, Unknown::of(schema), &at, report),
-                    (None, Unknown::Kept) => {}
-                    (None, Unknown::Removed) => untold(item, &at, report),
+    /// For a value that is reached through the items of an array that keeps unknown fields: from array to items upstream hands this
+    /// down, though not from object to property.
+    pub(crate) fn keeping(schema: &'a Schema) -> Self {
+        Self { keeps: true, ..Self::of(Some(schema)) }
+    }
+
+    fn of(schema: Option<&'a Schema>) -> Self {
+        Self {
+            schema,
+            keeps: schema.is_some_and(|schema| schema.preserve_unknown_fields),
+            resource: schema.is_some_and(|schema| schema.embedded_resource),
+        }
+    }
+
+    /// The schema here; none where the schema says nothing.
+    pub fn schema(self) -> Option<&'a Schema> {
+        self.schema
+    }
+
+    /// What becomes of a field.
+    pub fn field(self, name: &str) -> Field<'a> {
+        if self.resource && matches!(name, "apiVersion" | "kind" | "metadata") {
+            return Field::Kept;
+        }
+        match self.schema.and_then(|schema| schema.properties.get(name)) {
+            Some(property) => Field::Pruned(Self::of(Some(property))),
+            None => self.undeclared(),
+        }
+    }
+
+    /// What becomes of a field that the schema does not declare by its name.
+    pub(crate) fn undeclared(self) -> Field<'a> {
+        match self.schema.map(|schema| &schema.additional) {
+            Some(Some(Additional::Schema(values))) => Field::Pruned(Self::of(Some(values))),
+            // Allowed or not: upstream asks only whether the keyword is there.
+            Some(Some(Additional::Bool(_))) => Field::Pruned(Self::of(None)),
+            Some(None) if self.keeps => Field::Kept,
+            Some(None) | None => Field::Removed,
+        }
+    }
+
+    /// Any item here; none where items are kept, whatever they hold. Items of a list that keeps unknown fields keep theirs.
+    pub fn item(self) -> Option<Self> {
+        let items = self.schema.and_then(|schema| schema.items.as_deref());
+        match (items, self.keeps) {
+            (None, true) => None,
+            (items, keeps) => {
+                let item = Self::of(items);
+                Some(Self { keeps: keeps || item.keeps, ..item })
+            }
+        }
+    }
+
+    /// The step to a field: a declared property, or a key of a map.
+    pub fn step<'n>(self, name: &'n str) -> TrailStep<'n> {
+        match self.schema {
+            Some(schema) if schema.properties.get(name).is_none() => TrailStep::Key(name),
+            _ => TrailStep::Field(name),
+        }
+    }
+
+    /// Prunes a value and reports the topmost places that are removed.
+    pub(crate) fn prune(self, value: &mut Value, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>)) {
+        match value {
+            Value::Object(fields) => level(|| {
+                fields.retain(|name, value| match self.field(name) {
+                    Field::Kept => true,
+                    Field::Pruned(inside) => {
+                        inside.prune(value, &at.join(self.step(name)), report);
+                        true
+                    }
+                    Field::Removed => {
+                        report(&at.join(TrailStep::Field(name)));
+                        discard(value);
+                        false
+                    }
+                });
+            }),
+            Value::Array(items) => {
+                if let Some(item) = self.item() {
+                    level(|| {
+                        for (index, value) in items.iter_mut().enumerate() {
+                            item.prune(value, &at.join(TrailStep::Index(index)), report);
+                        }
+                    });
                 }
             }
-        }),
-        _ => {}
-    }
-}
-
-fn object(
-    fields: &mut Map<String, Value>,
-    schema: &Schema,
-    unknown: Unknown,
-    whole: bool,
-    at: &Trail<'_>,
-    report: &mut impl FnMut(&Trail<'_>),
-) {
-    let whole = whole || schema.embedded_resource;
-    fields.retain(|name, value| {
-        if whole && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
-            return true;
+            _ => {}
         }
-        if let Some(property) = schema.properties.get(name) {
-            known(value, property, Unknown::of(property), &at.join(TrailStep::Field(name)), report);
-            return true;
-        }
-        match &schema.additional {
-            Some(Additional::Schema(schema)) => {
-                known(value, schema, Unknown::of(schema), &at.join(TrailStep::Key(name)), report);
-            }
-            // Allowed or not: upstream asks only whether the keyword is there.
-            Some(Additional::Bool(_)) => untold(value, &at.join(TrailStep::Key(name)), report),
-            None if unknown == Unknown::Removed => {
-                report(&at.join(TrailStep::Field(name)));
-                discard(value);
-                return false;
-            }
-            None => {}
-        }
-        true
-    });
-}
-
-/// A value that has its place but no schema: objects in it lose all fields.
-fn untold(value: &mut Value, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>)) {
-    match value {
-        Value::Object(fields) => {
-            fields.keys().for_each(|name| report(&at.join(TrailStep::Field(name))));
-            fields.values_mut().for_each(discard);
-            fields.clear();
-        }
-        Value::Array(items) => level(|| {
-            for (index, item) in items.iter_mut().enumerate() {
-                untold(item, &at.join(TrailStep::Index(index)), report);
-            }
-        }),
-        _ => {}
     }
 }
 

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::{Missing, State};
+use crate::domain::absent::absent;
 use crate::domain::crd::Crd;
 use crate::domain::decode::{Decoder, Undecodable, View};
 use crate::domain::json::Json;
@@ -53,35 +54,16 @@ pub fn by_bytes(stored: &Json, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact
     let View { object, hidden } = decoder.view(stored, version)?;
     // Proof::Bytes.
     let mut missing = Vec::new();
+    let mut add = |state, path| missing.push(Missing { path, state });
     if crd.names_fields_alike(version) {
-        let mut add = |path| missing.push(Missing { path, state: State::Phantom });
-        crd.compiled().gaps(stored, &mut |at: &Trail<'_>, _: &Value| add(at.to_path()));
-        // An object is read with the defaults of the version that its bytes are in, too (fact R2).
-        if let Some(own) = decoder.compiled(version).filter(|_| version != crd.storage().name) {
-            let mut shown = Vec::new();
-            own.filled(&object, &mut |at: &Trail<'_>, _: &Value| {
-                shown.push(at.to_path());
-            });
-            own.gaps(stored, &mut |at: &Trail<'_>, _: &Value| {
-                let path = at.to_path();
-                if shown.iter().any(|shown: &Path| shown.contains(&path)) {
-                    add(path);
-                }
-            });
-        }
+        // Whatever a reader sees there and the bytes do not have was filled in, by the defaults of their own version too (fact R2).
+        absent(&object, stored, &crd.storage().schema).into_iter().for_each(|path| add(State::Phantom, path));
+        crd.compiled().gaps(&object, &mut |at: &Trail<'_>, _: &Value| add(State::Gap, at.to_path()));
     } else if let Some(compiled) = decoder.compiled(version) {
-        compiled.gaps(stored, &mut |at: &Trail<'_>, _: &Value| {
-            missing.push(Missing { path: at.to_path(), state: State::Phantom });
-        });
+        compiled.gaps(stored, &mut |at: &Trail<'_>, _: &Value| add(State::Phantom, at.to_path()));
         if missing.is_empty() && crd.compiled().has_defaults() {
             missing.push(Missing { path: Path::root(), state: State::Unknown });
         }
-    }
-    if version != crd.storage().name && crd.names_fields_alike(version) {
-        let mut gaps = Vec::new();
-        crd.compiled().gaps(&object, &mut |at: &Trail<'_>, _: &Value| gaps.push(at.to_path()));
-        missing.retain(|missing| !gaps.iter().any(|gap| gap.contains(&missing.path)));
-        missing.extend(gaps.into_iter().map(|path| Missing { path, state: State::Gap }));
     }
     missing.sort_by(|a, b| a.path.cmp(&b.path));
     missing.dedup_by(|next, missing| missing.path.contains(&next.path));

@@ -319,6 +319,22 @@ fn bytes_at_another_version_show_that_versions_defaults_and_lack_the_others() {
 }
 
 #[test]
+fn a_default_of_another_version_is_seen_through_the_pruning_for_the_storage_version() {
+    let map = json!({ "type": "object", "default": { "k": {} }, "additionalProperties": { "properties": { "n": { "default": 1 } } } });
+    let crd = Crd::read(&document(&[
+        ("v1", false, spec(json!({ "f": map, "a": {} }))),
+        ("v2", true, spec(json!({ "f": { "type": "string" }, "a": { "default": 1 } }))),
+    ]))
+    .expect("a CRD");
+    let stored = json!({ "apiVersion": "example.com/v1", "spec": { "a": 1 } });
+    let exact = by_bytes(&stored.into(), &crd, &Decoder::new(&crd)).expect("readable");
+    assert_eq!(exact.object.json()["spec"], json!({ "a": 1, "f": {} }));
+    assert_eq!(told(&exact.missing), [".spec.f phantom"]);
+    let seen = told(&by_view(&exact.object, &crd, &Record::empty(&crd), false));
+    assert_eq!(seen, [".spec.a unknown", ".spec.f unknown"]);
+}
+
+#[test]
 fn what_a_webhook_made_of_the_bytes_closes_what_they_leave_open() {
     let beta = spec(json!({ "host": {}, "port": { "default": 80 } }));
     let stable = spec(json!({ "address": {}, "port": {}, "retries": { "default": 3 } }));

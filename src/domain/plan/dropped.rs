@@ -5,34 +5,27 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::hidden::{Field, Place};
 use super::places::filled;
+use crate::domain::absent::absent;
 use crate::domain::crd::Crd;
 use crate::domain::json::{level, same};
 use crate::domain::object::Object;
 use crate::domain::ownership::{MANAGER, owners};
-use crate::domain::path::{Path, Step, Trail, TrailStep};
+use crate::domain::path::{Path, Step, Trail};
+use crate::domain::prune::{Field, Pruner};
 
 /// The fields that the object showed before a write and the answer lacks, the topmost ones in order, apart from those that the write
 /// `moved` and those that may have been defaults which etcd did not hold.
 ///
 /// Every write names the resource version that it is for, so nobody else has removed them in between.
 pub(super) fn dropped(before: &Object, answer: &Object, crd: &Crd, moved: &[Path]) -> Vec<Path> {
-    let mut found = Vec::new();
-    vanished(
-        before.json(),
-        answer.json(),
-        Some(Place::root(&crd.storage().schema)),
-        &Trail::ROOT,
-        &mut found,
-    );
+    let mut found = absent(before.json(), answer.json(), &crd.storage().schema);
     if !found.is_empty() {
         // An owner shows that somebody wrote the value.
         let phantoms = filled(before, crd, true);
         let is_ours = |path: &Path| moved.iter().chain(&phantoms).any(|other| other.contains(path));
         found.retain(|path| !is_ours(path));
     }
-    found.sort();
     found
 }
 
@@ -70,7 +63,7 @@ fn differs(before: &Value, after: Option<&Value>, at: Path, found: &mut Vec<Path
 /// did shows only when the CRD is read again.
 pub(super) fn unseen(before: &Object, answer: &Object, crd: &Crd) -> Vec<Path> {
     let mut found = BTreeSet::new();
-    let root = Place::root(&crd.storage().schema);
+    let root = Pruner::root(&crd.storage().schema);
     for owner in owners(before) {
         if owner.manager != MANAGER && crd.names_fields_alike(owner.version()) {
             let shown = [Some(&**before.json()), Some(&**answer.json())];
@@ -80,38 +73,10 @@ pub(super) fn unseen(before: &Object, answer: &Object, crd: &Crd) -> Vec<Path> {
     found.into_iter().collect()
 }
 
-fn vanished(before: &Value, after: &Value, place: Option<Place<'_>>, at: &Trail<'_>, found: &mut Vec<Path>) {
-    level(|| match (before, after) {
-        (Value::Object(before), Value::Object(after)) => {
-            for (name, value) in before.iter().filter(|(_, value)| !value.is_null()) {
-                let (inside, step) = match place.map(|place| (place.field(name), place.step(name))) {
-                    // Type and metadata, which no schema prunes.
-                    Some((Field::Kept, _)) if place.is_some_and(Place::is_resource) => continue,
-                    Some((Field::Judged(inside), step)) => (Some(inside), step),
-                    // Below a field that keeps unknown ones, names may be data.
-                    Some(_) | None => (None, TrailStep::Key(name)),
-                };
-                match after.get(name) {
-                    Some(shown) => vanished(value, shown, inside, &at.join(step), found),
-                    None => found.push(at.join(step).to_path()),
-                }
-            }
-        }
-        // Pruning removes no item.
-        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
-            let item = place.and_then(Place::item);
-            for (index, (before, after)) in before.iter().zip(after).enumerate() {
-                vanished(before, after, item, &at.join(TrailStep::Index(index)), found);
-            }
-        }
-        _ => {}
-    });
-}
-
 fn owned(
     fields: &Value,
     shown: [Option<&Value>; 2],
-    place: Place<'_>,
+    pruner: Pruner<'_>,
     at: &Trail<'_>,
     found: &mut BTreeSet<Path>,
 ) {
@@ -120,11 +85,11 @@ fn owned(
         for (name, inner) in
             elements.iter().filter_map(|(element, inner)| Some((element.strip_prefix("f:")?, inner)))
         {
-            let Field::Judged(inside) = place.field(name) else { continue };
+            let Field::Pruned(inside) = pruner.field(name) else { continue };
             let values = shown.map(|value| value.and_then(|value| value.get(name)));
             match values {
-                [None, None] => drop(found.insert(at.join(place.step(name)).to_path())),
-                values => owned(inner, values, inside, &at.join(place.step(name)), found),
+                [None, None] => drop(found.insert(at.join(pruner.step(name)).to_path())),
+                values => owned(inner, values, inside, &at.join(pruner.step(name)), found),
             }
         }
     });

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::clock::{created, time};
-use super::hidden::{Field, Place};
 use crate::domain::compile::has_default;
 use crate::domain::crd::{Crd, STATUS};
 use crate::domain::json::{Json, level};
 use crate::domain::object::Object;
 use crate::domain::ownership::{Owner, is_covered, is_named, owners};
 use crate::domain::path::{Path, Step};
+use crate::domain::prune::{Field, Pruner};
 use crate::domain::schema::Schema;
 
 /// The states of a CRD, the first one that of its creation. The empty history proves nothing.
@@ -126,13 +126,13 @@ fn held(crd: &Crd, path: &Path) -> impl Iterator<Item = Holds> {
     let is_open = is_converted || crd.preserves_unknown_fields();
     crd.versions().iter().map(move |version| match is_open {
         true => Holds::Anything,
-        false => holds_at(Place::root(&version.schema), path.steps()),
+        false => holds_at(Pruner::root(&version.schema), path.steps()),
     })
 }
 
-fn holds_at(place: Place<'_>, steps: &[Step]) -> Holds {
+fn holds_at(pruner: Pruner<'_>, steps: &[Step]) -> Holds {
     // Of what has no schema of its own nothing is sure.
-    let Some(schema) = place.schema() else { return Holds::Anything };
+    let Some(schema) = pruner.schema() else { return Holds::Anything };
     if schema.default.is_some() || schema.preserve_unknown_fields {
         return Holds::Anything;
     }
@@ -141,12 +141,12 @@ fn holds_at(place: Place<'_>, steps: &[Step]) -> Holds {
     };
     // Owners name an atomic value as a whole, and nothing in it.
     let (inside, is_atomic) = match step {
-        Step::Field(name) | Step::Key(name) => match place.field(name) {
+        Step::Field(name) | Step::Key(name) => match pruner.field(name) {
             Field::Removed => return Holds::Nothing,
             Field::Kept => return Holds::Anything,
-            Field::Judged(inside) => (Some(inside), schema.map_type.as_deref() == Some("atomic")),
+            Field::Pruned(inside) => (Some(inside), schema.map_type.as_deref() == Some("atomic")),
         },
-        Step::Index(_) | Step::Items => (place.item(), schema.list_type.as_deref() != Some("map")),
+        Step::Index(_) | Step::Items => (pruner.item(), schema.list_type.as_deref() != Some("map")),
         Step::Values => return Holds::Anything,
     };
     match inside.map_or(Holds::Anything, |inside| level(|| holds_at(inside, rest))) {

@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
-use super::hidden::{Field, Place};
 use super::misfit::misfits;
 use super::{Ownership, Terms};
 use crate::domain::crd::Crd;
@@ -13,6 +12,7 @@ use crate::domain::json::{Json, copy, level};
 use crate::domain::object::Object;
 use crate::domain::ownership::{MANAGER, Owner, owners, unite};
 use crate::domain::path::Path;
+use crate::domain::prune::{Field, Pruner};
 use crate::domain::schema::Schema;
 
 /// Whether an owner speaks in the terms of a version that is gone, or that does not know one of the missing defaults: the
@@ -93,20 +93,20 @@ pub fn release(object: &Object) -> Option<Json> {
 fn forget_unknown(entry: &mut Value, schema: &Schema) {
     let Some(fields) = entry.get_mut("fieldsV1") else { return };
     let mut known = copy(fields);
-    retain_known(&mut known, Place::root(schema));
+    retain_known(&mut known, Pruner::root(schema));
     if known.as_object().is_some_and(|known| !known.is_empty()) {
         *fields = known;
     }
 }
 
-fn retain_known(fields: &mut Value, place: Place<'_>) {
+fn retain_known(fields: &mut Value, pruner: Pruner<'_>) {
     let Value::Object(elements) = fields else { return };
     level(|| {
         elements.retain(|element, inner| {
-            let inside = match element.strip_prefix("f:").map(|name| place.field(name)) {
+            let inside = match element.strip_prefix("f:").map(|name| pruner.field(name)) {
                 Some(Field::Removed) => return false,
-                Some(Field::Judged(inside)) => Some(inside),
-                None if element != "." => place.item(),
+                Some(Field::Pruned(inside)) => Some(inside),
+                None if element != "." => pruner.item(),
                 Some(Field::Kept) | None => None,
             };
             let was_empty = is_empty(inner);

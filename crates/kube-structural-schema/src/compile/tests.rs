@@ -87,6 +87,42 @@ fn walks_report_the_topmost_places() {
 }
 
 #[test]
+fn a_version_shows_of_another_ones_defaults_what_it_knows() {
+    let parse = |schema: Value| Schema::parse(&schema).expect("a schema");
+    let stored = parse(json!({ "properties": { "spec": { "properties": {
+        "map": {
+            "default": { "k": {}, "x": {} },
+            "additionalProperties": { "properties": { "n": { "default": 1 }, "m": { "default": 2 } } },
+        },
+        "list": { "items": { "properties": { "a": { "default": 1 }, "b": { "default": 1 } } } },
+        "gone": { "default": 1 },
+        "open": { "properties": { "a": { "default": 1 } } },
+    } } } }));
+    let shown = |spec: Value, object: Value| {
+        let other = parse(json!({ "properties": { "spec": { "properties": spec } } }));
+        let mut found = Vec::new();
+        Compiled::shown_by(&stored, &other).filled(&json!({ "spec": object }), &mut |at, value| {
+            found.push(format!("{} {value}", at.to_path()))
+        });
+        found
+    };
+    let text = json!({ "map": { "type": "string" } });
+    assert_eq!(shown(text, json!({ "map": {} })), [".spec.map {}"]);
+    let declared = json!({ "map": { "properties": { "k": { "properties": { "n": {} } } } } });
+    assert_eq!(
+        shown(declared.clone(), json!({ "map": { "k": { "n": 1 } } })),
+        [r#".spec.map {"k":{"n":1}}"#]
+    );
+    assert_eq!(shown(declared, json!({ "map": { "k": { "n": 1, "other": 1 } } })), [".spec.map.k.n 1"]);
+    let same = json!({ "map": { "additionalProperties": { "properties": { "m": {} } } } });
+    assert_eq!(shown(same, json!({ "map": { "y": { "m": 2 } } })), [r#".spec.map["y"].m 2"#]);
+    let list = json!({ "list": { "items": { "properties": { "b": {} } } } });
+    assert_eq!(shown(list, json!({ "list": [{ "a": 1, "b": 1 }], "gone": 1 })), [".spec.list[0].b 1"]);
+    let open = json!({ "open": { "x-kubernetes-preserve-unknown-fields": true } });
+    assert_eq!(shown(open, json!({ "open": { "a": 1 } })), [".spec.open.a 1"]);
+}
+
+#[test]
 fn lists_what_can_be_filled_in() {
     let compiled = compile(&cron_tab());
     let sites: Vec<_> =

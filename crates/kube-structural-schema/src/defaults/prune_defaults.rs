@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::meta::{Malformed, coerce};
 use crate::json::{Json, copy};
 use crate::path::{Step, Trail, TrailStep};
-use crate::prune::{prune, prune_kept};
+use crate::prune::{Pruner, prune};
 use crate::schema::{Place, Schema};
 
 /// What is around a schema, as far as it matters to its default.
@@ -76,7 +76,7 @@ pub(crate) fn pruned(schema: &Schema, standing: &Standing<'_>) -> Option<Json> {
         Standing::Plain => settle(&mut default, schema, false),
         Standing::Kept => {
             drop_malformed(&mut default, schema, false);
-            prune_kept(&mut default, schema);
+            Pruner::keeping(schema).prune(&mut default, &Trail::ROOT, &mut |_| {});
         }
         Standing::Within { of, root, trail } => {
             let path = trail.to_path();
