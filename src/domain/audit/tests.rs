@@ -321,11 +321,12 @@ fn bytes_at_another_version_show_that_versions_defaults_and_lack_the_others() {
 #[test]
 fn a_default_of_another_version_is_seen_through_the_pruning_for_the_storage_version() {
     let map = json!({ "type": "object", "default": { "k": {} }, "additionalProperties": { "properties": { "n": { "default": 1 } } } });
-    let crd = Crd::read(&document(&[
+    let mut crd = document(&[
         ("v1", false, spec(json!({ "f": map, "a": {} }))),
         ("v2", true, spec(json!({ "f": { "type": "string" }, "a": { "default": 1 } }))),
-    ]))
-    .expect("a CRD");
+    ]);
+    crd["status"]["storedVersions"] = json!(["v1", "v2"]);
+    let crd = Crd::read(&crd).expect("a CRD");
     let stored = json!({ "apiVersion": "example.com/v1", "spec": { "a": 1 } });
     let exact = by_bytes(&stored.into(), &crd, &Decoder::new(&crd)).expect("readable");
     assert_eq!(exact.object.json()["spec"], json!({ "a": 1, "f": {} }));
