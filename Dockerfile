@@ -12,6 +12,7 @@ ARG FEATURES=""
 
 # The dependencies first, with sources that are empty, so that this layer lasts until a manifest changes.
 COPY Cargo.toml Cargo.lock ./
+COPY crates/go-text/Cargo.toml crates/go-text/
 COPY crates/kube-crd-validation/Cargo.toml crates/kube-crd-validation/
 COPY crates/kube-managed-fields/Cargo.toml crates/kube-managed-fields/
 COPY crates/kube-structural-schema/Cargo.toml crates/kube-structural-schema/

@@ -30,10 +30,10 @@ alone:
     #!/usr/bin/env bash
     set -euo pipefail
     root=$PWD
-    for package in kube-structural-schema kube-managed-fields kube-validation-rules kube-crd-validation; do
+    for package in go-text kube-structural-schema kube-managed-fields kube-validation-rules kube-crd-validation; do
       folder=$(mktemp --directory)
       mkdir "$folder/crates"
-      cp -r "crates/$package" "$folder/crates/"
+      cp -r crates/go-text "crates/$package" "$folder/crates/"
       for other in $(sed -n 's/^\(kube-[a-z-]*\)\.workspace = true$/\1/p' "crates/$package/Cargo.toml"); do
         cp -r "crates/$other" "$folder/crates/"
       done
@@ -45,7 +45,7 @@ alone:
 
 # Record what Go's own packages answer, for the tests of their ports; needs go
 ports:
-    go -C e2e/oracle run ./ports ../../crates/kube-structural-schema/src/go/go-1.26
+    go -C e2e/oracle run ./ports ../../crates/go-text/src/go-1.26
 
 # Record what crdify finds in the corpus, for the test of `etch lint --old`; needs go
 crdify:

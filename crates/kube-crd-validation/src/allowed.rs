@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use kube_structural_schema::go::{self, number::Num};
+use go_text::{self as go, number::Num};
 use kube_structural_schema::json::{Json, level};
 
 /// Whether a value is one of an enumeration's. Go converts it to the type of each: a float is cut to an integer, and an

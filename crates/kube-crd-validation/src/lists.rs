@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::field::Field;
+use go_text::{self as go, number::Num};
 use kube_structural_schema::finding::{Finding, Kind};
-use kube_structural_schema::go::{self, number::Num};
 use kube_structural_schema::json::level;
 use kube_structural_schema::schema::Schema;
 

@@ -4,7 +4,7 @@
 //! Source: kube-openapi `pkg/validation/validate/{validator,values}.go` and go-openapi/swag `conv`.
 
 use super::violation::{Bound, What};
-use kube_structural_schema::go::{self, number::Num};
+use go_text::{self as go, number::Num};
 use kube_structural_schema::schema::Constraints;
 
 /// Reports what a number violates.

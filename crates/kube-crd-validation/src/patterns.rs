@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use kube_structural_schema::go::regexp::{Pattern, PatternError};
+use go_text::regexp::{Pattern, PatternError};
 use kube_structural_schema::json::level;
 use kube_structural_schema::schema::Schema;
 

@@ -16,9 +16,9 @@ use super::number;
 use super::patterns::Patterns;
 use super::types::{Form, Types};
 use super::violation::{Violation, What};
+use go_text::number::Num;
+use go_text::regexp::PatternError;
 use kube_structural_schema::format;
-use kube_structural_schema::go::number::Num;
-use kube_structural_schema::go::regexp::PatternError;
 use kube_structural_schema::json::level;
 use kube_structural_schema::schema::{Additional, Constraints, Schema};
 

@@ -8,8 +8,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use go_text::{self as go, number::Num};
 use kube_structural_schema::finding::{Finding, Kind};
-use kube_structural_schema::go::{self, number::Num};
 use kube_structural_schema::json::Json;
 
 /// One violation, at a path that is written as upstream's validators do: with a leading dot in some places, and joined

@@ -5,10 +5,10 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::go::json::marshal;
-use super::go::number::Num;
-use super::go::strconv::quote;
 use super::path::{Path, Step};
+use go_text::json::marshal;
+use go_text::number::Num;
+use go_text::strconv::quote;
 
 /// The kind of a violation, named as in apimachinery's `field.ErrorType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,7 +6,6 @@ pub mod compile;
 pub mod defaults;
 pub mod finding;
 pub mod format;
-pub mod go;
 pub mod json;
 pub mod path;
 pub mod prune;

@@ -3,9 +3,9 @@
 //!
 //! Source: apiserver `pkg/cel/common/valuesunstructured.go`.
 
+use go_text::base64::{Alphabet, decode};
+use go_text::time::Time;
 use kube_structural_schema::format;
-use kube_structural_schema::go::base64::{Alphabet, decode};
-use kube_structural_schema::go::time::Time;
 use serde_json::Value as Json;
 
 use super::fault::{Fault, Outcome};

@@ -10,7 +10,7 @@ use super::problem::{Position, Problem};
 use super::tree::{Expr, Id, Tree};
 use super::types::Type;
 use super::value::{Text, Value};
-use kube_structural_schema::go::regexp::syntax_error;
+use go_text::regexp::syntax_error;
 use kube_structural_schema::json::level;
 
 /// What is wrong with the literals of a checked expression.

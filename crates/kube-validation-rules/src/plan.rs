@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use kube_structural_schema::go::regexp::{Pattern, PatternError};
+use go_text::regexp::{Pattern, PatternError};
 use kube_structural_schema::json::level;
 
 use super::check::{Checked, Global, Reference};

@@ -3,7 +3,7 @@
 //!
 //! Source: cel-go `common/types/{timestamp,duration,overflow}.go`.
 
-use kube_structural_schema::go::time::Time;
+use go_text::time::Time;
 
 /// Seconds of 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: the range of CEL timestamps.
 pub(crate) const MIN_SECONDS: i64 = -62_135_596_800;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kube_structural_schema::go::strconv::format_float;
-use kube_structural_schema::go::time::Time;
+use go_text::strconv::format_float;
+use go_text::time::Time;
 use serde_json::Value as Json;
 
 use super::fault::{Fault, Outcome};

@@ -2,7 +2,7 @@
 // they do. The cases are random but always the same: pieces of well-formed texts, cut, joined and disturbed by a
 // generator with a fixed seed. It must not decide anything by itself.
 //
-//	go -C e2e/oracle run ./ports ../../crates/kube-structural-schema/src/go/go-1.26
+//	go -C e2e/oracle run ./ports ../../crates/go-text/src/go-1.26
 package main
 
 import (

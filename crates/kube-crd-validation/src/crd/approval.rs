@@ -5,7 +5,7 @@
 
 use super::document::Crd;
 use super::report::Report;
-use kube_structural_schema::go::url::Url;
+use go_text::url::Url;
 
 const ANNOTATION: &str = "api-approved.kubernetes.io";
 

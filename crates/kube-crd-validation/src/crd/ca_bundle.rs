@@ -4,7 +4,7 @@
 //! Source: client-go `transport/transport.go`, `rootCertPool`; Go `crypto/x509`. Of a certificate only the outermost structure
 //! is looked at here, so one that is damaged inside is taken for sound.
 
-use kube_structural_schema::go::pem;
+use go_text::pem;
 
 /// Why a bundle cannot be used. One readable certificate is enough.
 pub(super) fn problem(bundle: &[u8]) -> Option<String> {

@@ -9,7 +9,7 @@ use super::document::{Client, Conversion, Service};
 use super::options::Options;
 use super::report::Report;
 use crate::metadata::names::{dns_1035_label, dns_subdomain};
-use kube_structural_schema::go::url::Url;
+use go_text::url::Url;
 
 const AT: &str = "spec.conversion";
 

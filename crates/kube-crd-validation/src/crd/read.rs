@@ -6,8 +6,8 @@
 use serde_json::{Map, Value};
 
 use super::malformed::Malformed;
-use kube_structural_schema::go::base64;
-use kube_structural_schema::go::time::Time;
+use go_text::base64;
+use go_text::time::Time;
 use kube_structural_schema::schema::Place;
 
 pub(super) type Read<T> = Result<T, Malformed>;

@@ -3,8 +3,8 @@
 
 use std::fmt::Display;
 
+use go_text::strconv::quote;
 use kube_structural_schema::finding::{Finding, Kind};
-use kube_structural_schema::go::strconv::quote;
 
 /// Findings, in the server's order.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use super::options::Options;
 use super::report::Report;
 use super::{columns, conversion, names, selectable, validation};
 use crate::metadata::names::{dns_1035_label, dns_subdomain};
-use kube_structural_schema::go::strconv::is_print;
+use go_text::strconv::is_print;
 
 /// The longest deprecation warning, in bytes.
 const MAX_WARNING: usize = 256;

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::names;
 use crate::field::Field;
+use go_text as go;
 use kube_structural_schema::finding::{Finding, Kind};
-use kube_structural_schema::go;
 
 /// The most that all annotations of an object may hold, keys and values together, in bytes.
 const MAX_ANNOTATIONS: usize = 256 << 10;

@@ -1,7 +1,7 @@
 //! Formats that are a row of digits or letters: identifiers, checksummed numbers, colours, base64.
 //! It must not accept other alphabets than ASCII.
 
-use crate::go::base64::{Alphabet, decode};
+use go_text::base64::{Alphabet, decode};
 
 /// `bsonobjectid`: 12 bytes in hexadecimal.
 pub(super) fn object_id(text: &str) -> bool {

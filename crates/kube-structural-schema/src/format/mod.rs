@@ -18,8 +18,8 @@ use std::borrow::Cow;
 
 pub use time::{parse_date_time, parse_duration};
 
-use crate::go::mail::is_address;
-use crate::go::url::Url;
+use go_text::mail::is_address;
+use go_text::url::Url;
 
 /// Says whether a text is of a format.
 pub type Check = fn(&str) -> bool;

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use crate::go::regexp::Pattern;
+use go_text::regexp::Pattern;
 
 /// What one node of a host name may be; its length is counted in bytes elsewhere. Letters and symbols of any script count.
 static NODE: LazyLock<Option<Pattern>> =

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::check;
+use go_text::time::Time;
+use serde_json::{Value, json};
+
+use super::{check, parse_date_time, parse_duration};
 
 /// By format, texts near the border with the answers of `strfmt.Default` of kube-openapi (the revision of Kubernetes 1.37),
 /// compiled with Go 1.26.8.
@@ -28,4 +31,25 @@ fn other_formats_are_not_checked() {
     for name in ["", "int32", "ip", "UUID", "date time", "regex", "uuid6"] {
         assert!(check(name).is_none(), "{name:?}");
     }
+}
+
+/// What `strfmt` of kube-openapi (the revision of Kubernetes 1.37) reads of thousands of awkward texts, which go-text keeps beside Go's own
+/// answers.
+#[test]
+fn times_and_durations_are_read_as_strfmt_does() {
+    let agree = |lines: &str, ours: &dyn Fn(&str) -> Value| {
+        assert!(lines.lines().count() >= 1000);
+        for line in lines.lines() {
+            let case: Value = serde_json::from_str(line).expect("a case is JSON");
+            assert_eq!(ours(case["text"].as_str().expect("a text")), case["strfmt"], "{line}");
+        }
+    };
+    agree(include_str!("../../../go-text/src/go-1.26/duration.jsonl"), &|text| json!(parse_duration(text)));
+    let moment = |time: Time| {
+        let (nano, utc) = (time.to_rfc3339_nano(), time.utc().to_rfc3339());
+        json!([time.seconds, time.nanos, time.offset, time.is_zero(), nano, utc])
+    };
+    agree(include_str!("../../../go-text/src/go-1.26/time.jsonl"), &|text| {
+        json!(parse_date_time(text).map(moment))
+    });
 }

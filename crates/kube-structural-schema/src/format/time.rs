@@ -4,7 +4,7 @@
 //! Source: kube-openapi `pkg/validation/strfmt/{date,time,duration}.go`.
 
 use super::codes::is_space;
-use crate::go::time::{self, Time};
+use go_text::time::{self, Time};
 
 /// The units of [`parse_duration`] and their nanoseconds; of the last spelling of each, every word that begins with it will
 /// do.

@@ -6,8 +6,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use kube_structural_schema::go::netip::{parse_addr, parse_prefix};
-use kube_structural_schema::go::strconv::quote;
+use go_text::netip::{parse_addr, parse_prefix};
+use go_text::strconv::quote;
 
 use crate::kind::{Kind, downcast};
 

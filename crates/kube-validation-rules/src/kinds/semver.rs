@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use kube_structural_schema::go::strconv::quote;
+use go_text::strconv::quote;
 
 use crate::kind::{Kind, downcast};
 

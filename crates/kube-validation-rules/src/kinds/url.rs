@@ -1,6 +1,6 @@
 //! URLs as values; what they are is Go's `net/url`.
 
-use kube_structural_schema::go::url::Url;
+use go_text::url::Url;
 
 use crate::kind::{Kind, downcast};
 

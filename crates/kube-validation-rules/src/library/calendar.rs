@@ -3,8 +3,8 @@
 //!
 //! Source: cel-go `common/stdlib/standard.go`. Zones by name (`America/New_York`) are an error here.
 
-use kube_structural_schema::go::strconv::quote;
-use kube_structural_schema::go::time::{Civil, Time};
+use go_text::strconv::quote;
+use go_text::time::{Civil, Time};
 
 use super::args::text;
 use super::table::{Run, Table};

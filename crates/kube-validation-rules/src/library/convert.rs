@@ -3,8 +3,8 @@
 //!
 //! Source: cel-go `common/types`, `ConvertToType`.
 
-use kube_structural_schema::go::strconv::{format_float, parse_float};
-use kube_structural_schema::go::time::{self, Time};
+use go_text::strconv::{format_float, parse_float};
+use go_text::time::{self, Time};
 
 use super::args::text;
 use super::table::Table;

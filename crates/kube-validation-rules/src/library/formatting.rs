@@ -11,7 +11,7 @@ use super::table::Table;
 use crate::compare;
 use crate::fault::{Fault, Outcome};
 use crate::value::Value;
-use kube_structural_schema::go::strconv::quote;
+use go_text::strconv::quote;
 use kube_structural_schema::json::level;
 
 /// Digits behind the point where a clause does not say.

@@ -7,7 +7,7 @@ use super::args::{int, text};
 use super::table::Table;
 use crate::fault::{Fault, Outcome};
 use crate::value::Value;
-use kube_structural_schema::go::regexp::{Pattern, PatternError};
+use go_text::regexp::{Pattern, PatternError};
 
 /// What is done with a regular expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

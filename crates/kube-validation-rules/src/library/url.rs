@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use kube_structural_schema::go::url::Url;
+use go_text::url::Url;
 
 use super::args::{kind, text};
 use super::table::Table;

@@ -8,9 +8,9 @@ use std::fmt;
 
 use serde_json::{Map, Number, Value};
 
-use crate::go::json::marshal;
-use crate::go::time::{Time, rfc3339_problem};
 use crate::json::{Json, copy, level};
+use go_text::json::marshal;
+use go_text::time::{Time, rfc3339_problem};
 
 /// A field of metadata that has a value of the wrong type.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 
 use super::level::Level;
 use super::violation::Report;
-use crate::go::strconv::quote;
 use crate::schema::{Place, Schema, SchemaType};
+use go_text::strconv::quote;
 
 pub(super) fn check(schema: &Schema, depth: Level, at: &Place<'_>, report: &mut Report) {
     if !(depth == Level::Root || schema.embedded_resource) {

@@ -2,10 +2,10 @@
 //! It must not demand that the structure exists; [`super::completeness`] does.
 
 use super::violation::Report;
-use crate::go::regexp::syntax_error;
-use crate::go::strconv::quote;
 use crate::json::level;
 use crate::schema::{Additional, Constraints, Place, Schema, SchemaType};
+use go_text::regexp::syntax_error;
+use go_text::strconv::quote;
 
 /// The restrictions of a structural node.
 ///

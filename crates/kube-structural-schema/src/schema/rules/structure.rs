@@ -4,9 +4,9 @@
 use super::level::Level;
 use super::violation::Report;
 use super::{metadata, nested};
-use crate::go::strconv::quote;
 use crate::json::level;
 use crate::schema::{Additional, Place, Schema, SchemaType};
+use go_text::strconv::quote;
 
 /// `validateStructuralInvariants`
 pub(super) fn check(schema: &Schema, depth: Level, at: &Place<'_>, report: &mut Report) {

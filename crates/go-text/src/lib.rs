@@ -1,5 +1,6 @@
-//! The text formats of Go's standard library that an API server answers with: one module for each Go package.
-//! It must not know Kubernetes; a port must take what Go takes, refuse what Go refuses, and say the same.
+//! The text formats of Go's standard library that an API server reads and answers with: one module for each Go package.
+//!
+//! A port takes what Go takes, refuses what Go refuses, and says the same; the tests hold it against Go's own answers.
 //!
 //! | module | Go package |
 //! |---|---|
@@ -29,3 +30,9 @@ pub mod url;
 
 #[cfg(test)]
 mod tests;
+
+/// Runs one level of a recursion, on a new piece of stack when this one is nearly used up: values may be nested deeper than a thread's
+/// stack would bear.
+fn level<R>(step: impl FnOnce() -> R) -> R {
+    stacker::maybe_grow(64 << 10, 1 << 20, step)
+}

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::number::Num;
 use super::strconv::{format_plain, format_scientific};
-use crate::json::level;
+use crate::level;
 
 /// `json.Marshal` of a decoded JSON value. Equal values that Go holds as integer and float are written alike.
 pub fn marshal(value: &Value) -> String {

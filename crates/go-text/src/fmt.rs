@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::number::Num;
 use super::strconv::format_float;
-use crate::json::level;
+use crate::level;
 
 /// `%v` of a decoded JSON value.
 pub fn value(value: &Value) -> String {
