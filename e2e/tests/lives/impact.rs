@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use crate::model::{self, Difference, is_claimed, within};
+use crate::model::{self, Difference, holds, is_claimed, within};
 use crate::notes::{Notes, of, texts};
 use crate::schema::{Conversion, Crd};
 use crate::stage::{Living, Snapshot, Stage};
@@ -107,8 +107,10 @@ fn came_true(
             let told = told(keys);
             for path in paths {
                 let is_told = told.iter().any(|told| within(path, told) || within(told, path));
-                // Without access to etcd a claim may have outlived its field.
-                if !is_told && (is_certain || !is_claimed(raw, path, |_, _| true)) {
+                // Without access to etcd a claim may have outlived its field, and a hidden field may have no owner.
+                let is_unclear =
+                    is_claimed(raw, path, |_, _| true) || (word == "appears" && holds(raw, path));
+                if !is_told && (is_certain || !is_unclear) {
                     note(format!("{name}: {path} {word}: {detail}, stored {}", model::parts(raw)));
                 }
             }
