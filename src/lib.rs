@@ -4,9 +4,10 @@
 //! object, such a value is visible in every read and present in no etcd value. Etch finds these values and has the API
 //! server store them, without taking a field from anyone.
 //!
-//! Data flows one way: [`cluster`] reads, [`domain`] decides, [`cluster`] performs, [`controller`] orders the steps and
-//! records. [`domain`] is pure, and so are the libraries under `crates/` that it stands on; [`cluster`] is the only part
-//! that talks to an API server. For the commands, [`source`] reads files instead, and [`report`] prints.
+//! Data flows one way: [`cluster`] reads, [`etch_core`] decides, [`cluster`] performs, [`controller`] orders the steps and
+//! records. For the commands, [`source`] reads files instead, and [`report`] prints. This package does I/O, and [`cluster`] is the only
+//! part of it that talks to an API server. Everything under `crates/` is pure: [`etch_core`] decides about objects and CRDs,
+//! [`etch_admission`] about requests, and [`etch_lint`] about documents, on libraries that answer as the API server does.
 //!
 //! # Laws
 //! 1. A value that is present and not an unwanted null is never changed, save where a policy has it follow its default, and
@@ -25,7 +26,6 @@
 pub mod api;
 pub mod cluster;
 pub mod controller;
-pub mod domain;
 pub mod metrics;
 pub mod report;
 pub mod server;

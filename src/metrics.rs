@@ -13,8 +13,8 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::domain::object_state::StateKind;
-use crate::domain::words::words;
+use etch_core::object_state::StateKind;
+use etch_core::words::words;
 
 /// The counters of one process.
 #[derive(Debug)]

@@ -73,8 +73,8 @@ impl Cluster {
         let code = response.status().as_u16();
         let warnings = response.headers().get_all("warning").iter().filter_map(warning).collect();
         let bytes = response.into_body().collect_bytes().await?;
-        let body = etch::domain::json::Json::parse(&bytes)
-            .map(etch::domain::json::Json::into_inner)
+        let body = kube_structural_schema::json::Json::parse(&bytes)
+            .map(kube_structural_schema::json::Json::into_inner)
             .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
         Ok(Answer { code, body, warnings })
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use e2e::conformance::admission::{Schemas, broken_laws, each_line, run};
-use etch::domain::admission::patch;
+use etch_core::patch::patch;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -3,9 +3,9 @@
 
 use allocation_counter::measure;
 use e2e::bench::crd_of;
-use etch::domain::crd::Crd;
-use etch::domain::object::Object;
-use etch::domain::plan::{Plan, Record, Terms, decide};
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use etch_core::plan::{Plan, Record, Terms, decide};
 use serde_json::{Value, json};
 
 /// How many ports the objects have.

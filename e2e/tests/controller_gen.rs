@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use etch::domain::go::{
+use etch::source;
+use etch_lint::go_types::{
     Declaration, Field, Package, Packages, Shape, Source, Type, defaults, is_built, is_built_by_name,
 };
-use etch::domain::json::same;
-use etch::source;
 use flate2::bufread::MultiGzDecoder;
+use kube_structural_schema::json::same;
 use serde::Deserialize;
 use serde_json::Value;
 

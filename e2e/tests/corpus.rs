@@ -10,8 +10,8 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Condition, Patch, eventually};
 use e2e::corpus::{Made, load, make, pairs, storage_version, text};
 use e2e::scene::Scene;
-use etch::domain::crd::Crd;
-use etch::domain::json::Json;
+use etch_core::crd::Crd;
+use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 
 /// Reasons with which a pass may end.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use e2e::corpus::{load, pairs};
-use etch::domain::lint::{Finding, compatibility};
+use etch_lint::{Finding, compatibility};
 use flate2::bufread::MultiGzDecoder;
 use serde::Deserialize;
 use serde_json::Value;

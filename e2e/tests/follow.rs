@@ -9,11 +9,11 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, documents, eventually};
 use e2e::scene::Scene;
 use etch::cluster::{Event, Events, GenerationCheck, Regarding};
-use etch::domain::crd::Crd;
-use etch::domain::json::Json;
-use etch::domain::object::Object;
-use etch::domain::ownership::MANAGER;
-use etch::domain::plan::{OldDefault, Outcome, Plan, Terms, changes, follow};
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use etch_core::ownership::MANAGER;
+use etch_core::plan::{OldDefault, Outcome, Plan, Terms, changes, follow};
+use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 
 const SOON: Duration = GUARD;
@@ -270,7 +270,7 @@ async fn whoever_writes_meanwhile_wins() -> Result<()> {
     }
     cluster.apply_crd(&widgets(Some(5))).await?;
     let crd = Crd::read(&Json::from(cluster.get(&format!("{CRDS}/{WIDGETS}")).await?))?;
-    let path_of = |text: &str| -> Result<etch::domain::path::Path> { Ok(text.parse()?) };
+    let path_of = |text: &str| -> Result<kube_structural_schema::path::Path> { Ok(text.parse()?) };
     let past = [OldDefault { path: path_of(".spec.size")?, values: vec![json!(3).into()] }];
     let changes = changes(&past, &crd, &[path_of(".spec.size")?]);
     for what in all {

@@ -13,9 +13,9 @@ use e2e::ports::free_port;
 use e2e::probe;
 use e2e::scene::Scene;
 use e2e::usage::{memory, peak_memory, processor_time};
-use etch::domain::crd::Crd;
-use etch::domain::json::Json;
+use etch_core::crd::Crd;
 use futures::{StreamExt, TryStreamExt, stream};
+use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 
 const GROUP: &str = "idle.example.com";

@@ -12,7 +12,7 @@ use e2e::control_plane::{ControlPlane, Options};
 use e2e::install::{Generated, helm, kustomize, root};
 use e2e::operator::Operator;
 use e2e::scene::{AGGREGATION, NAMESPACE, apply, place};
-use etch::domain::rbac::{Access, Grant, role};
+use etch_core::rbac::{Access, Grant, role};
 use serde_json::{Value, json};
 
 const GROUP: &str = "stable.example.com";

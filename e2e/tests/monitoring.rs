@@ -10,7 +10,7 @@ use e2e::install::root;
 use e2e::ports::free_port;
 use e2e::probe::{ask, is_ok};
 use e2e::scene::Scene;
-use etch::domain::condition::Reason;
+use etch_core::condition::Reason;
 use serde_json::{Value, json};
 
 const GROUP: &str = "monitoring.example.com";

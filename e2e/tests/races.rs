@@ -6,10 +6,10 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, Patch, crd};
 use e2e::scene::Scene;
 use etch::cluster::GenerationCheck;
-use etch::domain::crd::Crd;
-use etch::domain::json::Json;
-use etch::domain::object::Object;
-use etch::domain::plan::{Outcome, Plan, Record, Strategy, Terms, Write, decide};
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use etch_core::plan::{Outcome, Plan, Record, Strategy, Terms, Write, decide};
+use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 
 const GROUP: &str = "races.example.com";

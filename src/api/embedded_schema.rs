@@ -1,5 +1,5 @@
 //! `EmbeddedSchema`: what an API that other resources embed as a raw extension sets and asks for.
-//! It must not review anything; see `domain::admission`.
+//! It must not review anything; see `etch_admission`.
 
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type and a path of its own")]
 
@@ -9,7 +9,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::admission::Declaration;
+use etch_admission::Declaration;
 
 /// How long the time of a look may stay behind that of a later one which found the same.
 const RENEWED: SignedDuration = SignedDuration::from_hours(1);

@@ -86,7 +86,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{DefaultsPolicyStatus, DefaultsReportStatus, EmbeddedSchemaStatus, crds};
-    use crate::domain::duration;
+    use etch_core::duration;
 
     /// Every value of a key, at any depth.
     fn values<'a>(document: &'a Value, key: &str, found: &mut Vec<&'a Value>) {

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::assign::Pause;
 use super::change::{ChangeRule, followed};
 use super::selector::CrdSelector;
-use crate::domain::path::Path;
-use crate::domain::plan::{HiddenFields, Ownership, Terms};
-use crate::domain::upgrade::GuardMode;
-use crate::domain::{described, duration};
+use etch_core::plan::{HiddenFields, Ownership, Terms};
+use etch_core::upgrade::GuardMode;
+use etch_core::{described, duration};
+use kube_structural_schema::path::Path;
 
 /// Selects CRDs, and sets how Etch processes their objects. Etch ignores a CRD that no policy selects.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

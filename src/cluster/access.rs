@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::call::send;
 use super::{CallError, Cluster, Scope};
-use crate::domain::crd::Resource;
-use crate::domain::json::Json;
-use crate::domain::rbac::Verb;
+use etch_core::crd::Resource;
+use etch_core::rbac::Verb;
+use kube_structural_schema::json::Json;
 
 /// How long a permission counts as granted.
 const PERMITTED: Duration = Duration::from_secs(10);

@@ -9,8 +9,8 @@ use super::call::{encoded, get, send};
 use super::crds::{METADATA, accepting};
 use super::{CallError, Cluster};
 use crate::api::{EmbeddedSchema, EmbeddedSchemaStatus, GROUP};
-use crate::domain::admission::{CONFIGURATION, Lookup};
-use crate::domain::json::Json;
+use etch_admission::{CONFIGURATION, Lookup};
+use kube_structural_schema::json::Json;
 
 /// One of the two webhook configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

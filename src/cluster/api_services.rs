@@ -8,8 +8,8 @@ use serde::Deserialize;
 use super::call::get;
 use super::read::named;
 use super::{CallError, Cluster, MissingPermissions};
-use crate::domain::crd::{Crd, Resource};
-use crate::domain::rbac::Verb;
+use etch_core::crd::{Crd, Resource};
+use etch_core::rbac::Verb;
 
 /// What a label says of the groups and versions that the API server serves itself; for those of CRDs it is `true`.
 ///

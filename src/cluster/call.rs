@@ -13,9 +13,9 @@ use tokio::time::Instant;
 use super::call_error::cause;
 use super::object_budget::LARGEST;
 use super::{CallError, Cluster, Held, ObjectRoom};
-use crate::domain::plan::PatchKind;
-use crate::domain::refusal::Refusal;
 use crate::metrics::{RequestOutcome, RequestVerb};
+use etch_core::plan::PatchKind;
+use etch_core::refusal::Refusal;
 
 /// How long a request may take; kube itself would wait for ever (fact K4). The server ends its own after 60 s.
 pub(super) const DEADLINE: Duration = Duration::from_secs(65);
@@ -142,7 +142,7 @@ pub(super) fn patch(path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u
     };
     let path = format!("{path}{dry}");
     let joint = if path.contains('?') { '&' } else { '?' };
-    let target = format!("{path}{joint}fieldManager={}", crate::domain::ownership::MANAGER);
+    let target = format!("{path}{joint}fieldManager={}", etch_core::ownership::MANAGER);
     built(Request::patch(target).header(CONTENT_TYPE, media_type), body)
 }
 

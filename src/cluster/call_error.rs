@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::credentials::authentication;
 use super::{MissingPermissions, ServedElsewhere};
-use crate::domain::refusal::Refusal;
+use etch_core::refusal::Refusal;
 
 /// Why a request has no usable answer.
 #[derive(Debug, thiserror::Error)]

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::call::{encoded, get};
 use super::{CallError, Cluster, crds};
-use crate::domain::crd::Resource;
-use crate::domain::json::Json;
+use etch_core::crd::Resource;
+use kube_structural_schema::json::Json;
 
 /// Metadata only: no schemas.
 pub(super) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";

@@ -9,11 +9,11 @@ use super::call::{forced, get, send};
 use super::crds::{METADATA, answered_with};
 use super::{CallError, Cluster};
 use crate::api::{DefaultsPolicy, DefaultsPolicyStatus, DefaultsReport, DefaultsReportStatus, GROUP};
-use crate::domain::condition::Condition;
-use crate::domain::crd::Resource;
-use crate::domain::json::Json;
-use crate::domain::object::Object;
-use crate::domain::plan::{PERSISTED_ANNOTATION, Persisted};
+use etch_core::condition::Condition;
+use etch_core::crd::Resource;
+use etch_core::object::Object;
+use etch_core::plan::{PERSISTED_ANNOTATION, Persisted};
+use kube_structural_schema::json::Json;
 
 impl Cluster {
     /// Puts our conditions, all of them, on a CRD; an empty list takes them away.

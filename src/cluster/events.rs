@@ -14,8 +14,8 @@ use tracing::{debug, warn};
 
 use super::call::{encoded, patch, send};
 use super::{CallError, Cluster};
-use crate::domain::json::Json;
-use crate::domain::plan::PatchKind;
+use etch_core::plan::PatchKind;
+use kube_structural_schema::json::Json;
 
 /// Who reports: a name that no other controller has.
 const CONTROLLER: &str = "etch-operator.io/etch";

@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{CallError, Cluster};
-use crate::domain::crd::Crd;
-use crate::domain::object::Identity;
-use crate::domain::path::Path;
+use etch_core::crd::Crd;
+use etch_core::object::Identity;
+use kube_structural_schema::path::Path;
 
 /// How long an answer counts, from when it was asked for.
 const COUNTS: Duration = Duration::from_secs(1);

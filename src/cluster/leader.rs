@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::call::{encoded, get};
 use super::{CallError, Cluster};
-use crate::domain::json::Json;
+use kube_structural_schema::json::Json;
 
 /// How often it is looked whether a Lease was renewed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);

@@ -12,7 +12,7 @@ use tracing::{debug, info, warn};
 
 use super::call::{get, send};
 use super::{CallError, Cluster};
-use crate::domain::json::Json;
+use kube_structural_schema::json::Json;
 
 /// How long others wait after the last renewal they saw.
 const DURATION: Duration = Duration::from_secs(15);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::{Backoff, CallError, Cluster, ResumingWatch, WatchUpdate};
-use crate::domain::crd::Resource;
-use crate::domain::object::Object;
+use etch_core::crd::Resource;
+use etch_core::object::Object;
 
 /// The state of all objects of a resource, as a sequence.
 #[derive(Debug)]

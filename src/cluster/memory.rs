@@ -10,9 +10,9 @@ use super::call::get;
 use super::read::collection;
 use super::watch::Change;
 use super::{CallError, Cluster, crds};
-use crate::domain::crd::{Crd, Resource};
-use crate::domain::json::Json;
-use crate::domain::plan::{History, HistoryBuilder};
+use etch_core::crd::{Crd, Resource};
+use etch_core::plan::{History, HistoryBuilder};
+use kube_structural_schema::json::Json;
 
 /// How long a watch stays open, in seconds: what is remembered comes at once, and nothing tells its end.
 const OPEN: u32 = 1;

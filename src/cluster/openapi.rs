@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::crds::accepting;
 use super::{CallError, Cluster};
-use crate::domain::json::Json;
-use crate::domain::openapi::{Document, OpenApiError};
+use etch_lint::published::{Document, OpenApiError};
+use kube_structural_schema::json::Json;
 
 /// Where the index is, and what all addresses in it begin with.
 const ROOT: &str = "/openapi/v3";

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Form;
-use crate::domain::crd::Resource;
+use etch_core::crd::Resource;
 
 /// The most objects per page of a list, as client-go's pager has it.
 pub const PAGE_SIZE: u32 = 500;

@@ -4,10 +4,10 @@
 use super::call::patch;
 use super::read::named;
 use super::{CallError, Cluster, GenerationCheck};
-use crate::domain::crd::Crd;
-use crate::domain::json::Json;
-use crate::domain::object::Object;
-use crate::domain::plan::{Outcome, Request, Step, Terms, Write, WriteMachine};
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use etch_core::plan::{Outcome, Request, Step, Terms, Write, WriteMachine};
+use kube_structural_schema::json::Json;
 
 impl Cluster {
     /// Performs a write that was planned for `object` as it was read, as long as the CRD is the one that it was planned for.

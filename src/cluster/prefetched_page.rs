@@ -5,7 +5,7 @@ use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
 use super::{CallError, Cluster, Form, RawPage, Scope};
-use crate::domain::crd::Resource;
+use etch_core::crd::Resource;
 
 /// A page that is on its way; its request ends with it.
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use super::crds::{METADATA_LIST, accepting};
 use super::page_budget::Reservation;
 use super::{CallError, Cluster, Received};
 use crate::api::GROUP;
-use crate::domain::crd::Resource;
-use crate::domain::json::Json;
-use crate::domain::object::{Identity, Object};
+use etch_core::crd::Resource;
+use etch_core::object::{Identity, Object};
+use kube_structural_schema::json::Json;
 
 /// A part of a list.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::crds::accepting;
 use super::{CallError, Cluster};
-use crate::domain::openapi::TypeName;
+use etch_lint::published::TypeName;
 
 /// Everything that is served, in one answer for each of the two roots.
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";

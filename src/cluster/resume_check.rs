@@ -8,7 +8,7 @@ use super::crds::{METADATA, accepting};
 use super::read::collection;
 use super::watch::Change;
 use super::{CallError, Cluster};
-use crate::domain::crd::Resource;
+use etch_core::crd::Resource;
 
 /// How long it may take.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::{Backoff, CallError, Change, Cluster, Received, ServedVersions, Watch};
-use crate::domain::crd::{Crd, Resource};
+use etch_core::crd::{Crd, Resource};
 
 /// A watch that ends sooner than this was closed at once (fact K2), whatever it delivered until then.
 const AT_ONCE: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{Backoff, CallError, Cluster, Form, Page, PrefetchedPage, RawPage, Scope};
-use crate::domain::crd::Resource;
+use etch_core::crd::Resource;
 
 /// How often a page is asked for that the server is not ready to give.
 const ATTEMPTS: u32 = 5;

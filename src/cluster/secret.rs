@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use super::call::{encoded, send};
 use super::watcher::with_retries;
 use super::{CallError, Cluster, WatchHealth};
-use crate::domain::admission::MANAGED_BY;
-use crate::domain::json::Json;
-use crate::domain::ownership::MANAGER;
+use etch_admission::MANAGED_BY;
+use etch_core::ownership::MANAGER;
+use kube_structural_schema::json::Json;
 
 /// What a Secret holds, by key.
 pub type SecretData = BTreeMap<String, Vec<u8>>;

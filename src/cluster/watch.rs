@@ -19,8 +19,8 @@ use super::call_error::cause;
 use super::object_budget::LARGEST;
 use super::read::{collection, object, own};
 use super::{CallError, Cluster, Held, ObjectRoom, Received, Server};
-use crate::domain::crd::Resource;
-use crate::domain::refusal::Refusal;
+use etch_core::crd::Resource;
+use etch_core::refusal::Refusal;
 
 /// How long the server is asked to keep the watch open, and how long it may be silent beyond that.
 const LIFETIME: Duration = Duration::from_secs(290);

@@ -31,9 +31,9 @@ use super::multiplex::Clients;
 use super::watch_health::AT_ONCE;
 use super::{Backoff, CallError, Cluster, Server, WatchHealth};
 use crate::api::{DefaultsPolicy, EmbeddedSchema};
-use crate::domain::admission::{CONFIGURATION, FactObject};
-use crate::domain::refusal::Refusal;
 use crate::metrics::{Metrics, RequestVerb};
+use etch_admission::{CONFIGURATION, FactObject};
+use etch_core::refusal::Refusal;
 
 /// A CRD of which only the metadata was read.
 pub type CrdMeta = PartialObjectMeta<CustomResourceDefinition>;

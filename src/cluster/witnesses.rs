@@ -7,9 +7,9 @@ use super::crds::{METADATA_LIST, accepting};
 use super::memory::Memory;
 use super::read::collection;
 use super::{CallError, Cluster, Form, Scope, crds, reports};
-use crate::domain::crd::{Crd, Resource};
-use crate::domain::json::Json;
-use crate::domain::plan::{Clock, History, Witness};
+use etch_core::crd::{Crd, Resource};
+use etch_core::plan::{Clock, History, Witness};
+use kube_structural_schema::json::Json;
 
 /// How many witnesses of one kind are read, at least, where there are more.
 const ENOUGH: usize = 2_000;

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::{Cluster, Leader, Target, WebhookConfiguration, crds, reports};
-use etch::domain::admission::{CONFIGURATION, MANAGED_BY};
-use etch::domain::condition;
-use etch::domain::plan::PERSISTED_ANNOTATION;
 use etch::report::plain;
+use etch_admission::{CONFIGURATION, MANAGED_BY};
+use etch_core::condition;
+use etch_core::plan::PERSISTED_ANNOTATION;
 
 use super::each;
 use crate::commands::outcome::Outcome;

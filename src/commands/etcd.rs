@@ -14,10 +14,10 @@ use etch::cluster::etcd::{
 };
 use etch::cluster::{Cluster, Scope, Witnesses, crds};
 use etch::controller::record_of;
-use etch::domain::crd::{Crd, Resource};
-use etch::domain::json::Json;
-use etch::domain::object::Identity;
-use etch::domain::plan::Record;
+use etch_core::crd::{Crd, Resource};
+use etch_core::object::Identity;
+use etch_core::plan::Record;
+use kube_structural_schema::json::Json;
 
 /// Where the bytes are.
 #[derive(Args, Debug)]

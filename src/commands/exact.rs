@@ -3,10 +3,10 @@
 
 use etch::cluster::Cluster;
 use etch::cluster::etcd::{Opaque, decode};
-use etch::domain::audit::{Exact, Unreadable, by_bytes};
-use etch::domain::crd::Crd;
-use etch::domain::decode::Decoder;
-use etch::domain::object::Identity;
+use etch_core::audit::{Exact, Unreadable, by_bytes};
+use etch_core::crd::Crd;
+use etch_core::decode::Decoder;
+use etch_core::object::Identity;
 
 /// How many objects the server is asked to convert at once.
 pub(super) const CONVERSIONS: usize = 8;

@@ -7,15 +7,15 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use etch::domain::compile::Compiled;
-use etch::domain::crd::Crd;
-use etch::domain::defaults::{added, read, read_preserving};
-use etch::domain::json::Json;
-use etch::domain::object::Object;
-use etch::domain::openapi::{Document, TypeName};
-use etch::domain::path::{Path, Trail};
 use etch::report;
 use etch::source::{self, Origin};
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use etch_lint::published::{Document, TypeName};
+use kube_structural_schema::compile::Compiled;
+use kube_structural_schema::defaults::{added, read, read_preserving};
+use kube_structural_schema::json::Json;
+use kube_structural_schema::path::{Path, Trail};
 use serde_json::json;
 use tokio::runtime::Runtime;
 

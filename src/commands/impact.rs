@@ -12,15 +12,14 @@ use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, Scan, Scope, Witnesses};
 use etch::controller::{record_of, upgrade_under_policy};
-use etch::domain::crd::{Crd, Version};
-use etch::domain::impact::{Kind, Upgrade};
-use etch::domain::json::Json;
-use etch::domain::lint;
-use etch::domain::object::Object;
-use etch::domain::openapi::{Document, TypeName, changes_without, installed};
-use etch::domain::schema::DEEPEST;
-use etch::domain::validate::crd::Release;
 use etch::{report, source};
+use etch_core::crd::{Crd, Version};
+use etch_core::impact::{Kind, Upgrade};
+use etch_core::object::Object;
+use etch_lint::published::{Document, TypeName, changes_without, installed};
+use kube_crd_validation::crd::Release;
+use kube_structural_schema::json::Json;
+use kube_structural_schema::schema::DEEPEST;
 
 use self::crd_impact::CrdImpact;
 use super::etcd::{Bytes, EtcdArgs, evidence, report_on};
@@ -161,9 +160,9 @@ impl Impact {
             let rules = policies.rules(old.unwrap_or(new), &labels);
             let mut impact = CrdImpact::new(name, old, new, self.limit.of(self.output), rules);
             impact.in_cluster = !self.live || read.is_some();
-            impact.refuse(lint::refusals(written, document.as_ref().or(before), &Release::ALL));
+            impact.refuse(etch_lint::refusals(written, document.as_ref().or(before), &Release::ALL));
             if let Some(before) = document.as_ref().or(before) {
-                impact.narrow(lint::compatibility(before, written));
+                impact.narrow(etch_lint::compatibility(before, written));
             }
             if let Some(old) = old {
                 let report = match (&cluster, &read) {

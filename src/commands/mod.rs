@@ -32,8 +32,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use etch::cluster::Cluster;
-use etch::domain::crd::{Crd, Resource};
-use etch::domain::object::Object;
+use etch_core::crd::{Crd, Resource};
+use etch_core::object::Object;
 
 /// What runs requests.
 pub(crate) fn asynchronous() -> io::Result<tokio::runtime::Runtime> {

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use etch::cluster::{Cluster, OpenApiIndex};
-use etch::domain::openapi::Document;
 use etch::{report, source};
+use etch_lint::published::Document;
 
 use super::global::Global;
 

@@ -15,11 +15,11 @@ use clap::Args;
 use etch::api::{DefaultsPolicySpec, DefaultsReportStatus, GROUP, Policies, assign, counting};
 use etch::cluster::Cluster;
 use etch::controller::{PendingChanges, pending_changes};
-use etch::domain::crd::Crd;
-use etch::domain::duration;
-use etch::domain::json::{Json, copy};
-use etch::domain::mismatch::without_values;
 use etch::{report, source};
+use etch_core::crd::Crd;
+use etch_core::duration;
+use etch_core::mismatch::without_values;
+use kube_structural_schema::json::{Json, copy};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use clap::Args;
-use etch::domain::object::Identity;
+use etch_core::object::Identity;
 
 use super::global::Output;
 

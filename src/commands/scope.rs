@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use anyhow::bail;
 use etch::cluster::{Cluster, Scope};
-use etch::domain::crd::Crd;
+use etch_core::crd::Crd;
 use serde_json::Value;
 
 /// Makes sure that the namespace is there, as far as we may know.

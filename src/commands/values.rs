@@ -26,7 +26,7 @@ impl From<PaceArg> for PaceMode {
 
 /// A time, as `settle` of a policy has it.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    etch::domain::duration::parse(text).map_err(|error| error.to_string())
+    etch_core::duration::parse(text).map_err(|error| error.to_string())
 }
 
 /// How many writes may be under way at once: at least one.

@@ -25,8 +25,8 @@ use super::status::events::ObjectKind;
 use super::status::writer::{StatusWriter, Subject};
 use crate::api::Settings;
 use crate::cluster::{Backoff, Cluster, Events, GenerationCheck, Pace, Permissions};
-use crate::domain::crd::Crd;
-use crate::domain::schema::Pool;
+use etch_core::crd::Crd;
+use kube_structural_schema::schema::Pool;
 
 /// The index, as it is shared.
 pub(super) type SharedIndex = Arc<RwLock<Index>>;

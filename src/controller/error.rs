@@ -9,8 +9,8 @@ use crate::controller::crd::check::SchemaFindings;
 use crate::controller::crd::sweep::SweepError;
 use crate::controller::object::reconcile::StopReason;
 use crate::controller::status::message::{crd_status, forbidden};
-use crate::domain::condition::{CrdStatus, Reason};
-use crate::domain::crd::Unserved;
+use etch_core::condition::{CrdStatus, Reason};
+use etch_core::crd::Unserved;
 
 /// How many field managers a report names whose entries are gone.
 const MANAGERS: usize = 10;

@@ -19,10 +19,10 @@ use crate::api::{
     Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Pause, Policies, Settings, assign, pause,
 };
 use crate::cluster::CrdMeta;
-use crate::domain::crd::Crd;
-use crate::domain::mismatch::without_values;
-use crate::domain::ownership::MANAGER;
-use crate::domain::upgrade::GuardMode;
+use etch_core::crd::Crd;
+use etch_core::mismatch::without_values;
+use etch_core::ownership::MANAGER;
+use etch_core::upgrade::GuardMode;
 
 /// What is known of all CRDs and policies.
 #[derive(Debug, Default)]

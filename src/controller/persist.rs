@@ -17,8 +17,8 @@ use crate::controller::state::checkpoint::Checkpoint;
 use crate::controller::state::dropped_fields::DroppedFields;
 use crate::controller::state::report::object_problem;
 use crate::controller::state::tally::Tally;
-use crate::domain::crd::Crd;
-use crate::domain::plan::{Persisted, Record, Since, Skip, Terms};
+use etch_core::crd::Crd;
+use etch_core::plan::{Persisted, Record, Since, Skip, Terms};
 
 /// What is to be done.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use tokio::sync::broadcast;
 use super::context::SharedIndex;
 use super::index::{Change, Index};
 use crate::api::{Mode, Settings};
-use crate::domain::upgrade::GuardMode;
+use etch_core::upgrade::GuardMode;
 
 /// The operator's index of policies; cheap to clone.
 #[derive(Clone)]

@@ -6,11 +6,11 @@ use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::checkpoint::on_record;
 use crate::controller::state::report::ReportState;
 use crate::controller::status::writer::now;
-use crate::domain::crd::Crd;
-use crate::domain::impact::Upgrade;
-use crate::domain::json::Json;
-use crate::domain::object::Object;
-use crate::domain::plan::{Change, Clock, Record, changes, past_of, record_on};
+use etch_core::crd::Crd;
+use etch_core::impact::Upgrade;
+use etch_core::object::Object;
+use etch_core::plan::{Change, Clock, Record, changes, past_of, record_on};
+use kube_structural_schema::json::Json;
 
 /// The changed defaults of a CRD whose old values the operator has still to look for.
 #[derive(Debug)]

@@ -11,12 +11,12 @@ use tracing::{Id, Span, debug_span, field::Empty};
 
 use crate::api::Counts;
 use crate::cluster::CallError;
-use crate::domain::condition::Reason;
-use crate::domain::crd::Crd;
-use crate::domain::object::Object;
-use crate::domain::path::Path;
-use crate::domain::plan::{Outcome, Write};
 use crate::metrics::WriteOutcome;
+use etch_core::condition::Reason;
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use etch_core::plan::{Outcome, Write};
+use kube_structural_schema::path::Path;
 
 /// The target of all spans that are there to be traced.
 pub const TRACED: &str = module_path!();

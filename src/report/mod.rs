@@ -17,7 +17,7 @@ pub use style::{Style, Tone};
 pub use table::{Align, Cell, Table};
 pub use yaml::write_document;
 
-use crate::domain::json::Json;
+use kube_structural_schema::json::Json;
 
 /// Writes a value as JSON, indented, with a newline at the end. The value may be nested to any depth.
 ///

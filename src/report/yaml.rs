@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::domain::json::level;
-use crate::domain::path::{Trail, TrailStep};
 use crate::source::is_plain_text;
+use kube_structural_schema::json::level;
+use kube_structural_schema::path::{Trail, TrailStep};
 
 /// Writes a document of any depth. `note` may put a comment behind the line on which the value at a place begins.
 ///

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Origin, SourceError, documents};
-use crate::domain::admission::{Compiled, Declaration, Problem, unknown_fields};
-use crate::domain::mismatch::without_values;
+use etch_admission::{Compiled, Declaration, Problem, unknown_fields};
+use etch_core::mismatch::without_values;
 
 /// An `EmbeddedSchema` of a file.
 #[derive(Debug)]

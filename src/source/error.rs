@@ -4,8 +4,8 @@
 use std::io;
 
 use super::Origin;
-use crate::domain::crd::CrdError;
-use crate::domain::openapi::OpenApiError;
+use etch_core::crd::CrdError;
+use etch_lint::published::OpenApiError;
 
 /// What is wrong with an input, and where.
 #[derive(Debug, thiserror::Error)]

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::budget::{Budget, DEPTH};
 use super::{At, DuplicateKey, Found, Piece, Reason, hand_over};
-use crate::domain::json::Json;
-use crate::domain::mismatch::without_values;
+use etch_core::mismatch::without_values;
+use kube_structural_schema::json::Json;
 
 /// Reads all documents.
 pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> Result<(), Reason> {

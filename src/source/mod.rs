@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::domain::crd::Crd;
-use crate::domain::json::Json;
-use crate::domain::object::Object;
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use kube_structural_schema::json::Json;
 
 use budget::Budget;
 pub use embedded::{Embedded, EmbeddedError, embedded_schemas};

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use super::{Origin, Reason, SourceError, documents};
-use crate::domain::openapi::Document;
+use etch_lint::published::Document;
 
 /// A document, and where it is from.
 #[derive(Debug)]

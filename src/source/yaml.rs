@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::budget::{Budget, DEPTH};
 use super::json::begins_list;
 use super::{At, DuplicateKey, Found, Piece, Reason, hand_over, scalar};
-use crate::domain::json::{Json, copy};
+use kube_structural_schema::json::{Json, copy};
 
 /// Reads all documents.
 pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> Result<(), Reason> {

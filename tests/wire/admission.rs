@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use etch::domain::admission::{Compiled, PathKey};
 use etch::metrics::Metrics;
 use etch::server::admission::{
     AcceptedKeys, AdmissionHandler, Certificates, References, Served, ServedSchemas, serve,
 };
+use etch_admission::{Compiled, PathKey};
 use futures::FutureExt;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::{http1, http2};

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use etch::controller::{Admission, Clock, SelfManaged};
-use etch::domain::admission::renewal::Lifetimes;
-use etch::domain::admission::{Endpoint, Injection};
 use etch::metrics::Metrics;
 use etch::server::Readiness;
 use etch::server::admission::{AcceptedKeys, Certificates, Presented, ServedSchemas, trusted};
+use etch_admission::renewal::Lifetimes;
+use etch_admission::{Endpoint, Injection};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use rustls::pki_types::CertificateDer;

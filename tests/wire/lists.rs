@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use etch::cluster::{CallError, ListWatch, ListWatchEvent};
-use etch::domain::crd::Resource;
+use etch_core::crd::Resource;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -216,7 +216,7 @@ async fn an_empty_list_may_have_no_items_at_all() {
 
 #[tokio::test(start_paused = true)]
 async fn one_object_is_told_from_another_of_its_name() {
-    let identity = etch::domain::object::Object::from(thing("a", 1)).identity();
+    let identity = etch_core::object::Object::from(thing("a", 1)).identity();
     let (cluster, log) = serve(|_| Answer::json(thing("a", 9)));
     assert!(cluster.object(&things(), &identity).await.expect("an answer").is_some());
     assert_eq!(log.all()[0].path, "/apis/example.com/v1/namespaces/ns/things/a");

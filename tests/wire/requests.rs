@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use etch::cluster::{CallError, policies, reports};
-use etch::domain::rbac::Verb;
-use etch::domain::refusal::Refusal;
+use etch_core::rbac::Verb;
+use etch_core::refusal::Refusal;
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use etch::controller::{Admission, Clock, Operator};
-use etch::domain::admission::{Endpoint, GUARD, Injection};
 use etch::server::Readiness;
 use etch::server::admission::{AcceptedKeys, Authority, ServedSchemas};
+use etch_admission::{Endpoint, GUARD, Injection};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::watch;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use etch::cluster::{Cluster, PaceMode};
 use etch::controller::{self, Clock, Options};
-use etch::domain::crd::Crd;
-use etch::domain::json::Json;
+use etch_core::crd::Crd;
 use futures::StreamExt;
+use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

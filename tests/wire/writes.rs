@@ -3,10 +3,10 @@
 use std::sync::Mutex;
 
 use etch::cluster::{CallError, Cluster, GenerationCheck};
-use etch::domain::crd::Crd;
-use etch::domain::json::Json;
-use etch::domain::object::Object;
-use etch::domain::plan::{Outcome, Plan, Record, RejectionKind, Terms, decide};
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use etch_core::plan::{Outcome, Plan, Record, RejectionKind, Terms, decide};
+use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 
 use super::lists::thing;

@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Context;
-use etch::domain::admission::{Compiled, Named, Operation, Request, review};
 use etch::source;
+use etch_admission::{Compiled, Named, Operation, Request, review};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub fn measure() -> anyhow::Result<Reviews> {
     let facts = facts();
     let object = machine();
     let text = serde_json::to_vec(&object)?;
-    let exists = |_: &etch::domain::admission::Lookup<'_>| Some(true);
+    let exists = |_: &etch_admission::Lookup<'_>| Some(true);
     let resource =
         Named::Resource { group: "machine.openshift.io", version: "v1beta1", resource: "machines" };
     let request = Request {

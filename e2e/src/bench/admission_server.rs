@@ -14,12 +14,12 @@ use anyhow::{Context, Result, ensure};
 use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
-use etch::domain::admission::{KEY_BYTES, PathKey};
 use etch::metrics::Metrics;
 use etch::server::admission::{
     AcceptedKeys, AdmissionHandler, Certificates, References, Served, ServedSchemas, serve,
 };
 use etch::source;
+use etch_admission::{KEY_BYTES, PathKey};
 use futures::FutureExt;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2::{SendRequest, handshake};

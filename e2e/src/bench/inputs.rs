@@ -6,8 +6,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use anyhow::{Context, ensure};
-use etch::domain::json::Json;
 use flate2::bufread::MultiGzDecoder;
+use kube_structural_schema::json::Json;
 use serde_json::{Map, Value, json};
 
 use crate::cluster::crd;

@@ -1,11 +1,11 @@
 //! What it costs to judge objects before their defaults are stored: nothing where no default can break anything.
 //! It must not compare numbers of different runs.
 
-use etch::domain::crd::Crd;
-use etch::domain::json::Json;
-use etch::domain::object::Object;
-use etch::domain::plan::{Record, Terms, decide};
-use etch::domain::schema::Schema;
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use etch_core::plan::{Record, Terms, decide};
+use kube_structural_schema::json::Json;
+use kube_structural_schema::schema::Schema;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -16,12 +16,12 @@ pub mod restart;
 mod steady;
 pub mod verdicts;
 
-use etch::domain::compile::Compiled;
-use etch::domain::crd::Crd;
-use etch::domain::json::copy;
-use etch::domain::object::Object;
-use etch::domain::plan::{Record, Terms, decide};
-use etch::domain::schema::Schema;
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use etch_core::plan::{Record, Terms, decide};
+use kube_structural_schema::compile::Compiled;
+use kube_structural_schema::json::copy;
+use kube_structural_schema::schema::Schema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use etch::domain::json::{Json, copy};
-use etch::domain::validate::crd::validate_create;
+use kube_crd_validation::crd::validate_create;
+use kube_structural_schema::json::{Json, copy};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -10,10 +10,10 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use etch::domain::admission::{Compiled, Lookup, Named, Operation, Request, Review, review};
-use etch::domain::json::{Json, same};
 use etch::source;
+use etch_admission::{Compiled, Lookup, Named, Operation, Request, Review, review};
 use flate2::bufread::MultiGzDecoder;
+use kube_structural_schema::json::{Json, same};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -146,7 +146,7 @@ impl Line {
         if self.operation == Operation::Create {
             match (&self.expect.defaulted, &review.object) {
                 (Some(expected), Some(given)) => {
-                    for change in etch::domain::admission::patch(expected, given) {
+                    for change in etch_core::patch::patch(expected, given) {
                         let change = serde_json::to_value(change).unwrap_or_default();
                         let path = change["path"].as_str().unwrap_or_default().to_owned();
                         found.insert(format!("object differs at {path}"));

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etch::domain::json::{self, level};
+use kube_structural_schema::json::{self, level};
 use serde_json::Value;
 
 use super::vector::{Issue, Op, Outcome};

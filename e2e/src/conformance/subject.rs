@@ -1,13 +1,13 @@
 //! Etch's answers: which function of the library each op of a vector asks.
 //! It must not contain a rule of its own.
 
-use etch::domain::compile::Compiled;
-use etch::domain::defaults;
-use etch::domain::finding::Finding;
-use etch::domain::json::Json;
-use etch::domain::schema::Schema;
-use etch::domain::schema::rules::structural_errors;
-use etch::domain::validate::{self, Validator, crd};
+use kube_crd_validation::{Validator, crd};
+use kube_structural_schema::compile::Compiled;
+use kube_structural_schema::defaults;
+use kube_structural_schema::finding::Finding;
+use kube_structural_schema::json::Json;
+use kube_structural_schema::schema::Schema;
+use kube_structural_schema::schema::rules::structural_errors;
 
 use super::{Case, Issue, Op, Outcome};
 
@@ -29,7 +29,7 @@ fn answered(release: crd::Release, case: &Case) -> Result<Outcome, String> {
     Ok(match case.op {
         Op::Structural => Outcome::Issues(issues(structural_errors(&schema))),
         Op::Defaults => {
-            let found = validate::defaults(&schema);
+            let found = kube_crd_validation::defaults(&schema);
             let either: Vec<_> = found.either.into_iter().map(issues).collect();
             // The first of each group is among the others.
             let mut certain = issues(found.by_server);

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use anyhow::{Context, bail};
-use etch::domain::json::Json;
+use kube_structural_schema::json::Json;
 use serde_json::{Map, Value, json};
 
 /// What a vector asks.

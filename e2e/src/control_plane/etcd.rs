@@ -3,10 +3,10 @@
 //! It speaks etcd's own JSON gateway and interprets nothing but the key layout of custom resources.
 
 use anyhow::{Context, Result};
-use etch::domain::json::Json;
 use http::Request;
 use k8s_openapi::ByteString;
 use kube::{Client, Config, client::Body};
+use kube_structural_schema::json::Json;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 

@@ -136,7 +136,7 @@ impl Stage {
     /// The CRD cannot be read.
     pub(super) async fn conditions(&self, kind: &Kind) -> Result<Vec<Vec<String>>> {
         let mut rows = Vec::new();
-        for name in etch::domain::condition::TYPES {
+        for name in etch_core::condition::TYPES {
             if let Some(Condition { status, reason, message, .. }) =
                 self.cluster().condition(&kind.crd_name(), name).await?
             {

@@ -2,7 +2,7 @@
 //! It must not judge, and it reads etcd past the API server.
 
 use anyhow::{Context, Result};
-use etch::domain::json::Json;
+use kube_structural_schema::json::Json;
 use serde::Deserialize;
 use serde_json::Value;
 

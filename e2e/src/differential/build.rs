@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
-use etch::domain::validate::crd::Release as Known;
+use kube_crd_validation::crd::Release as Known;
 use sha2::{Digest, Sha256};
 
 use crate::target::target_folder;

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, bail, ensure};
-use etch::domain::json::Json;
+use kube_structural_schema::json::Json;
 use serde_json::Value;
 
 use super::build::{Program, Release, build};

@@ -1,7 +1,7 @@
 //! Makes a failing case small: drops and simplifies parts of schema and object for as long as it keeps failing.
 //! It must not know why it fails.
 
-use etch::domain::json::{Json, copy, level};
+use kube_structural_schema::json::{Json, copy, level};
 use serde_json::Value;
 
 use crate::conformance::Case;

@@ -11,8 +11,8 @@ use anyhow::{Context, Result, anyhow, ensure};
 use e2e::cluster::documents;
 use e2e::generate::value;
 use e2e::install::root;
-use etch::domain::admission::{Compiled, Declaration, Lookup};
 use etch::server::admission::{Asked, Phase, Served, review};
+use etch_admission::{Compiled, Declaration, Lookup};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 

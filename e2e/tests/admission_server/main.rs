@@ -20,7 +20,7 @@ use e2e::install::{kustomize, root};
 use e2e::operator::{Operator, binary};
 use e2e::permissions::{Differences, compare, granted, used};
 use e2e::scene::NAMESPACE;
-use etch::domain::admission::{Declaration, Endpoint, Injection, KeyRing, configurations, is_applied};
+use etch_admission::{Declaration, Endpoint, Injection, KeyRing, configurations, is_applied};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::{Value, json};
 use stage::{Stage, apply_schema, condition, infrastructure, schema};

@@ -6,7 +6,6 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Answer, CRDS, Cluster, GUARD, Patch, crd, eventually};
 use e2e::operator::{Operator, binary};
-use etch::domain::admission;
 use serde_json::{Value, json};
 
 use crate::stage::Stage;
@@ -61,7 +60,10 @@ async fn authors_of_upgrades_learn_what_impact_finds() -> Result<()> {
     operator.stop().await?;
     apply(cluster, &upgrade(), "").await?.ok()?;
     let webhook = cluster.get(WEBHOOKS[1]).await?["webhooks"][0].take();
-    assert_eq!((&webhook["name"], &webhook["failurePolicy"]), (&json!(admission::GUARD), &json!("Ignore")));
+    assert_eq!(
+        (&webhook["name"], &webhook["failurePolicy"]),
+        (&json!(etch_admission::GUARD), &json!("Ignore"))
+    );
     Ok(())
 }
 
@@ -158,7 +160,7 @@ async fn metadata_is_not_asked_about(cluster: &Cluster) -> Result<()> {
 /// How often the API server has asked about an upgrade.
 async fn asked(cluster: &Cluster) -> Result<u64> {
     let metrics = cluster.get("/metrics").await?;
-    let name = format!("name=\"{}\"", admission::GUARD);
+    let name = format!("name=\"{}\"", etch_admission::GUARD);
     let lines = metrics.as_str().context("text")?.lines();
     let counts = lines
         .filter(|line| line.starts_with("apiserver_admission_webhook_request_total{") && line.contains(&name))

@@ -6,9 +6,9 @@ use e2e::cluster::{Answer, Cluster, GUARD, eventually};
 use e2e::conformance::admission::{Line, each_line};
 use e2e::install::root;
 use e2e::scene::apply;
-use etch::domain::admission::{FieldError, Operation, Review};
-use etch::domain::finding::Kind;
+use etch_admission::{FieldError, Operation, Review};
 use futures::{StreamExt, TryStreamExt, stream};
+use kube_structural_schema::finding::Kind;
 use serde_json::{Value, json};
 
 use crate::stage::{PLATFORMS, apply_schema, condition, infrastructure};

@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
-use etch::domain::json::same;
+use kube_structural_schema::json::same;
 use serde_json::{Value, json};
 
 use crate::process::{Ended, etch_with, file, text};

@@ -3,7 +3,7 @@
 //! What several versions add to it is in `versions`.
 
 use anyhow::Result;
-use etch::domain::json::copy;
+use kube_structural_schema::json::copy;
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
 

@@ -4,9 +4,9 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::control_plane::{ControlPlane, EtcdRaw, Kubernetes, Options, read_kubeconfig};
-use etch::domain::json::Json;
 use http::{Method, Request, header::CONTENT_TYPE};
 use kube::{Client, Config, client::Body};
+use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

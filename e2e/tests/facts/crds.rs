@@ -6,9 +6,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use etch::domain::json::{Json, copy};
 use futures::{AsyncBufReadExt, TryStreamExt};
 use http::{Method, Request};
+use kube_structural_schema::json::{Json, copy};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

@@ -5,8 +5,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use etch::domain::json::{Json, copy};
 use http::{Request, header::ACCEPT};
+use kube_structural_schema::json::{Json, copy};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use etch::domain::json::copy;
+use kube_structural_schema::json::copy;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

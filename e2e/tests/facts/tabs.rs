@@ -9,9 +9,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use etch::domain::json::{Json, copy};
 use http::Method;
 use kube::Client;
+use kube_structural_schema::json::{Json, copy};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 

@@ -3,7 +3,7 @@
 //! The older version is v1beta1, the newer, where `color` has its default, is v1; nothing is converted.
 
 use anyhow::Result;
-use etch::domain::json::copy;
+use kube_structural_schema::json::copy;
 use serde_json::{Value, json};
 
 use crate::{

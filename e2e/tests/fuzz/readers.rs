@@ -9,15 +9,15 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use etch::cluster::Change;
 use etch::cluster::etcd::{self, Snapshot};
-use etch::domain::compile::Compiled;
-use etch::domain::defaults;
-use etch::domain::json::{Json, copy, same};
-use etch::domain::object::Object;
-use etch::domain::ownership::{self, Owner};
-use etch::domain::schema::Schema;
-use etch::domain::validate::crd::{validate_create, validate_update};
-use etch::domain::validate::{self, Validator};
 use etch::source;
+use etch_core::object::Object;
+use etch_core::ownership::{self, Owner};
+use kube_crd_validation::crd::{validate_create, validate_update};
+use kube_crd_validation::{self, Validator};
+use kube_structural_schema::compile::Compiled;
+use kube_structural_schema::defaults;
+use kube_structural_schema::json::{Json, copy, same};
+use kube_structural_schema::schema::Schema;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
@@ -28,7 +28,7 @@ pub(super) fn crd(bytes: &[u8]) -> Result<bool> {
     ensure!(validate_update(&crd, &crd).is_ok(), "what decodes once decodes twice");
     for version in crd["spec"]["versions"].as_array().into_iter().flatten() {
         let Ok(schema) = Schema::parse(&version["schema"]["openAPIV3Schema"]) else { continue };
-        let _ = validate::defaults(&schema);
+        let _ = kube_crd_validation::defaults(&schema);
         let compiled = Compiled::new(&schema);
         ensure!(compiled.digest() == Compiled::new(&schema).digest(), "a digest depends on its schema alone");
     }

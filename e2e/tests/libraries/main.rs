@@ -13,20 +13,8 @@ use anyhow::{Context as _, Result, ensure};
 use e2e::cargo::forget_package;
 
 /// Packages that await, log, read clocks or talk to somebody.
-const IMPURE: [&str; 12] = [
-    "chrono",
-    "etch",
-    "hyper",
-    "jiff",
-    "k8s-openapi",
-    "kube",
-    "kube-client",
-    "log",
-    "reqwest",
-    "time",
-    "tokio",
-    "tracing",
-];
+const IMPURE: [&str; 10] =
+    ["chrono", "etch", "hyper", "kube", "kube-client", "log", "reqwest", "time", "tokio", "tracing"];
 
 pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -34,9 +22,13 @@ pub(crate) fn root() -> &'static Path {
 
 pub(crate) fn libraries() -> Result<Vec<String>> {
     let folders = fs::read_dir(root().join("crates"))?;
-    let mut names: Vec<_> = folders
-        .map(|folder| Ok(folder?.file_name().to_string_lossy().into_owned()))
-        .collect::<Result<_>>()?;
+    let mut names = Vec::new();
+    for folder in folders {
+        let folder = folder?;
+        if folder.file_type()?.is_dir() {
+            names.push(folder.file_name().to_string_lossy().into_owned());
+        }
+    }
     names.sort();
     ensure!(names.len() >= 3, "only {names:?}");
     Ok(names)
@@ -98,7 +90,6 @@ fn no_library_touches_the_world() -> Result<()> {
     for name in libraries()? {
         sources(&root().join("crates").join(name).join("src"), &mut files)?;
     }
-    sources(&root().join("src/domain"), &mut files)?;
     ensure!(files.len() > 100, "only {} files", files.len());
     let impure = [
         "std::fs",
@@ -108,6 +99,8 @@ fn no_library_touches_the_world() -> Result<()> {
         "std::io::std",
         "Instant",
         "SystemTime",
+        "Timestamp::now",
+        "Zoned::now",
         "TcpStream",
         "UdpSocket",
         "println!",

@@ -4,40 +4,41 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::{Result, ensure};
-use etch::domain::plan::Proof;
+use etch_core::plan::Proof;
 
 use crate::{root, sources};
 
 /// Each place, with its proof. A place that is added has to be added here, and its fact observed first.
 const PLACES: [(&str, Proof); 15] = [
-    ("domain/audit/exact.rs", Proof::Bytes),
-    ("controller/crd/sweep.rs", Proof::UnchangedSincePass),
-    ("controller/crd/sweep/known.rs", Proof::UnchangedSincePass),
-    ("controller/crd/watch.rs", Proof::UnchangedSincePass),
-    ("controller/object/reconcile.rs", Proof::RepeatChangedNothing),
-    ("controller/object/reconcile.rs", Proof::UnchangedSincePass),
-    ("controller/object/reconcile.rs", Proof::WriteChangedNothing),
-    ("domain/plan/decide.rs", Proof::NothingToFill),
-    ("domain/plan/lag_check.rs", Proof::DryRunShowsAnother),
-    ("domain/plan/record.rs", Proof::UnchangedSincePass),
-    ("domain/plan/record.rs", Proof::WrittenSince),
-    ("domain/plan/write_machine.rs", Proof::DryRunShowsAnother),
-    ("domain/plan/write_machine.rs", Proof::RepeatChangedNothing),
-    ("domain/plan/write_machine.rs", Proof::WriteAnswered),
-    ("domain/plan/write_machine.rs", Proof::WriteChangedNothing),
+    ("crates/etch-core/src/audit/exact.rs", Proof::Bytes),
+    ("crates/etch-core/src/plan/decide.rs", Proof::NothingToFill),
+    ("crates/etch-core/src/plan/lag_check.rs", Proof::DryRunShowsAnother),
+    ("crates/etch-core/src/plan/record.rs", Proof::UnchangedSincePass),
+    ("crates/etch-core/src/plan/record.rs", Proof::WrittenSince),
+    ("crates/etch-core/src/plan/write_machine.rs", Proof::DryRunShowsAnother),
+    ("crates/etch-core/src/plan/write_machine.rs", Proof::RepeatChangedNothing),
+    ("crates/etch-core/src/plan/write_machine.rs", Proof::WriteAnswered),
+    ("crates/etch-core/src/plan/write_machine.rs", Proof::WriteChangedNothing),
+    ("src/controller/crd/sweep.rs", Proof::UnchangedSincePass),
+    ("src/controller/crd/sweep/known.rs", Proof::UnchangedSincePass),
+    ("src/controller/crd/watch.rs", Proof::UnchangedSincePass),
+    ("src/controller/object/reconcile.rs", Proof::RepeatChangedNothing),
+    ("src/controller/object/reconcile.rs", Proof::UnchangedSincePass),
+    ("src/controller/object/reconcile.rs", Proof::WriteChangedNothing),
 ];
 
 #[test]
 fn each_place_that_concludes_that_etcd_holds_something_names_its_proof() -> Result<()> {
-    let source = root().join("src");
     let mut files = Vec::new();
-    sources(&source, &mut files)?;
+    for folder in ["crates", "src"] {
+        sources(&root().join(folder), &mut files)?;
+    }
     let mut found = BTreeSet::new();
     for (path, _) in files {
         // With the comments, in which some places name theirs.
         let text = fs::read_to_string(&path)?;
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let file = path.strip_prefix(&source)?.to_string_lossy().into_owned();
+        let file = path.strip_prefix(root())?.to_string_lossy().into_owned();
         for proof in Proof::ALL {
             if code.contains(&format!("Proof::{}", proof.as_str())) {
                 found.insert((file.clone(), *proof));

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use e2e::operator;
-use etch::domain::json::same;
+use kube_structural_schema::json::same;
 use serde_json::Value;
 
 #[test]

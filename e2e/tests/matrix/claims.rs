@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use e2e::matrix::{Admission, S};
-use etch::domain::json::Json;
-use etch::domain::plan::{Clock, Plan, Record, Terms, decide, last_write_stores};
+use etch_core::plan::{Clock, Plan, Record, Terms, decide, last_write_stores};
+use kube_structural_schema::json::Json;
 use serde_json::json;
 
 use crate::{Differences, each_case, is_stored_elsewhere};

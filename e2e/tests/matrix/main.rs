@@ -12,10 +12,10 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, ensure};
 use e2e::matrix::{Cell, Data, GROUP, Outcome, Owners, Places, S, World, crd, served};
-use etch::domain::crd::Crd;
-use etch::domain::json::Json;
-use etch::domain::object::Object;
-use etch::domain::plan::Record;
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use etch_core::plan::Record;
+use kube_structural_schema::json::Json;
 use serde_json::json;
 
 /// One cell of a release, as Etch would meet it.

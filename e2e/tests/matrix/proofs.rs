@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use e2e::matrix::{FollowUp, Places};
-use etch::domain::plan::{Plan, Record, Strategy, Terms, decide};
+use etch_core::plan::{Plan, Record, Strategy, Terms, decide};
 
 use crate::{Case, Differences, each_case};
 

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use etch::domain::ownership::MANAGER;
-use etch::domain::plan::{HiddenFields, Ownership};
+use etch_core::ownership::MANAGER;
+use etch_core::plan::{HiddenFields, Ownership};
 use serde_json::{Value, json};
 
 use crate::fields;

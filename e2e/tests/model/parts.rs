@@ -4,15 +4,15 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use etch::domain::json::Json;
-use etch::domain::object::Object;
-use etch::domain::ownership::MANAGER;
-use etch::domain::plan::{
+use etch_core::object::Object;
+use etch_core::ownership::MANAGER;
+use etch_core::plan::{
     Change, Exceptions, HiddenFields, Outcome, PatchKind, Plan, Record, Step, Strategy, Terms, Write,
     WriteMachine, changes, decide, follow, has_gap, past, past_of, pinned, rewritten, shows_past,
     with_lag_check,
 };
-use etch::domain::refusal::Refusal;
+use etch_core::refusal::Refusal;
+use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 
 use crate::sabotage::Sabotage;
@@ -263,7 +263,7 @@ impl Parts {
         };
         let changes = self.changes(world, release, &past);
         let plan = match is_stored {
-            true => Plan::Stored(etch::domain::plan::Proof::UnchangedSincePass),
+            true => Plan::Stored(etch_core::plan::Proof::UnchangedSincePass),
             false => decide(&object, crd, &terms, &record),
         };
         let may_follow = match &plan {
@@ -273,7 +273,7 @@ impl Parts {
         };
         let plan = match may_follow && follows && !changes.is_empty() {
             true => match follow(&self.unowned(&object), crd, &terms, &changes).plan {
-                Some(Plan::Hold(held)) if held.reason == etch::domain::plan::Hold::InvalidDefaults => plan,
+                Some(Plan::Hold(held)) if held.reason == etch_core::plan::Hold::InvalidDefaults => plan,
                 instead => instead.unwrap_or(plan),
             },
             false => plan,

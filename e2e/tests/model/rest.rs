@@ -1,7 +1,7 @@
 //! When the operator has something left to do, what that is, and what must be so where it has not.
 //! It must not do it.
 
-use etch::domain::plan::Ownership;
+use etch_core::plan::Ownership;
 
 use crate::laws::{self, Law};
 use crate::parts::{Answer, End, Known, Next, Planned, Question, Seen};

@@ -1,7 +1,7 @@
 //! Each law broken on purpose, where Etch meets the world: in a request on its way out, in an answer, or in what is remembered.
 //! It must not be known to the product.
 
-use etch::domain::object::Object;
+use etch_core::object::Object;
 use serde_json::json;
 
 use crate::laws::Law;

@@ -5,12 +5,12 @@
 //! Source: apiextensions-apiserver `customresource_handler.go`; apimachinery `util/managedfields`; structured-merge-diff v6
 //! `merge/update.go`.
 
-use etch::domain::compile::Compiled;
-use etch::domain::crd::Crd;
-use etch::domain::defaults::read;
-use etch::domain::json::Json;
-use etch::domain::prune::prune;
-use etch::domain::schema::Schema;
+use etch_core::crd::Crd;
+use kube_structural_schema::compile::Compiled;
+use kube_structural_schema::defaults::read;
+use kube_structural_schema::json::Json;
+use kube_structural_schema::prune::prune;
+use kube_structural_schema::schema::Schema;
 use serde_json::{Value, json};
 
 use crate::fields::{self, Fields};

@@ -1,8 +1,8 @@
 //! The clusters that are explored: how a CRD changes, what users send, and what a policy allows.
 //! It must not hold more than it takes: every field and every request multiplies the states.
 
-use etch::domain::path::Path;
-use etch::domain::plan::{HiddenFields, Ownership, Terms};
+use etch_core::plan::{HiddenFields, Ownership, Terms};
+use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
 use crate::server::{GROUP, KIND, NAME, NAMESPACE, Release, Request, Untypable, Verb};

@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use crate::domain::json::{Json, level};
+use kube_structural_schema::json::{Json, level};
 
 /// How deep a document may nest. Each level of a hostile one would cost memory, and API servers nest far less.
 const DEEPEST: usize = 20_000;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::json::Json;
+use kube_structural_schema::json::Json;
 
 /// Brings a stored CRD into the form of `apiextensions.k8s.io/v1`.
 ///

@@ -14,7 +14,7 @@ pub use gateway::{After, Etcd, EtcdError, EtcdPage, EtcdTarget};
 pub use snapshot::{Snapshot, SnapshotError};
 pub use value::{Opaque, decode};
 
-use crate::domain::crd::Resource;
+use etch_core::crd::Resource;
 
 /// The prefix under which API servers keep everything, unless `--etcd-prefix` says otherwise.
 pub const REGISTRY: &str = "/registry";

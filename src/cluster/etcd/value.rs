@@ -2,7 +2,7 @@
 //! It must not guess: what is encrypted, or of another form, is named and left alone.
 
 use super::cbor;
-use crate::domain::json::Json;
+use kube_structural_schema::json::Json;
 
 /// How the API server marks a value that it has encrypted.
 ///

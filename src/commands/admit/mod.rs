@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use etch::domain::admission::Operation;
-use etch::domain::json::Json;
 use etch::report;
 use etch::source::{self, Embedded};
+use etch_admission::Operation;
+use kube_structural_schema::json::Json;
 use serde_json::{Map, Value};
 
 use super::one_stdin;

@@ -2,9 +2,9 @@
 //! It must not read files.
 
 use anyhow::{Context, Result, bail};
-use etch::domain::admission::{Compiled, Lookup, Named, Operation, Request, Review, review};
-use etch::domain::json::Json;
 use etch::source::Embedded;
+use etch_admission::{Compiled, Lookup, Named, Operation, Request, Review, review};
+use kube_structural_schema::json::Json;
 use serde_json::{Map, Value, json};
 
 /// A request, with its own settings; the others are those of all.

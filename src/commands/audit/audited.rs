@@ -2,11 +2,11 @@
 //! It must not read anything from a server or from etcd.
 
 use etch::controller::PendingChanges;
-use etch::domain::audit::{Exact, Lacking, Missing, State, Totals, overall};
-use etch::domain::crd::Crd;
-use etch::domain::object::{Identity, Object};
-use etch::domain::path::Path;
-use etch::domain::plan::{Held, Prediction, Record, Skip, predict, skip};
+use etch_core::audit::{Exact, Lacking, Missing, State, Totals, overall};
+use etch_core::crd::Crd;
+use etch_core::object::{Identity, Object};
+use etch_core::plan::{Held, Prediction, Record, Skip, predict, skip};
+use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
 use super::super::policy::Rules;

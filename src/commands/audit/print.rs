@@ -3,9 +3,9 @@
 
 use std::io::Write;
 
-use etch::domain::audit::{Lacking, Totals};
-use etch::domain::path::Path;
 use etch::report::{Align, Cell, Style, Table, Tone, counted};
+use etch_core::audit::{Lacking, Totals};
+use kube_structural_schema::path::Path;
 
 use super::super::failures::in_short;
 use super::super::policy::write_all;

@@ -4,9 +4,9 @@
 use std::io::Write;
 
 use anyhow::Result;
-use etch::domain::json::is_zero;
-use etch::domain::openapi::{AppliesWhen, Document, Named, PublishedDefault, named, short};
 use etch::report::{self, Align, Table, counted};
+use etch_lint::published::{AppliesWhen, Document, Named, PublishedDefault, named, short};
+use kube_structural_schema::json::is_zero;
 use serde_json::{Value, json};
 
 use crate::commands::global::{Global, Output};

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use etch::cluster::etcd::decode;
-use etch::domain::crd::Crd;
-use etch::domain::impact::{Counted, Effect, Kind, Problem, SchemaChanges, Tally, Upgrade, compare_crds};
-use etch::domain::lint::Finding;
-use etch::domain::object::{Identity, Object};
-use etch::domain::plan::Skip;
+use etch_core::crd::Crd;
+use etch_core::impact::{Counted, Effect, Kind, Problem, SchemaChanges, Tally, Upgrade, compare_crds};
+use etch_core::object::{Identity, Object};
+use etch_core::plan::Skip;
+use etch_lint::Finding;
 
 use crate::commands::policy::Rules;
 use crate::commands::sample::Sample;

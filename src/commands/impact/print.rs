@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use etch::cluster::Scope;
-use etch::domain::impact::{Changed, Counts, Effect, EffectKind, Kind, SchemaChanges, by_effect};
-use etch::domain::json::Json;
-use etch::domain::lint::Finding;
-use etch::domain::object::IGNORE_ANNOTATION;
-use etch::domain::path::Path;
-use etch::domain::plan::{HiddenFields, Ownership, Skip, Terms};
 use etch::report::{self, Align, Cell, Style, Table, Tone, counted};
+use etch_core::impact::{Changed, Counts, Effect, EffectKind, Kind, SchemaChanges, by_effect};
+use etch_core::object::IGNORE_ANNOTATION;
+use etch_core::plan::{HiddenFields, Ownership, Skip, Terms};
+use etch_lint::Finding;
+use kube_structural_schema::json::Json;
+use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
 use super::super::audit::why_skipped;

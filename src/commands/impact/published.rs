@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use etch::domain::impact::Kind;
-use etch::domain::json::Json;
-use etch::domain::openapi::{Changes, DefaultChange, TypeName, short};
 use etch::report::{self, Align, Cell, Style, Table, Tone, counted};
+use etch_core::impact::Kind;
+use etch_lint::published::{Changes, DefaultChange, TypeName, short};
+use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 
 /// How many kinds a table names that a default reaches.

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use etch::cluster::{Cluster, crds, embedded_schemas};
-use etch::domain::json::Json;
-use etch::domain::lint::{self, Finding, Part, TypeFinding};
-use etch::domain::openapi::Document;
-use etch::domain::validate::crd::Release;
 use etch::source::{self, At, DuplicateKey, Origin};
+use etch_lint::published::Document;
+use etch_lint::{Finding, Part, TypeFinding};
+use kube_crd_validation::crd::Release;
+use kube_structural_schema::json::Json;
 use serde_json::Value;
 
 use super::super::openapi::Live;
@@ -74,9 +74,9 @@ impl Checked {
         let mut of_document = Vec::new();
         // A CRD of a cluster is no document that somebody applies.
         if origin.is_some() {
-            of_document = lint::as_applied(json, old.or(itself), &self.releases);
+            of_document = etch_lint::as_applied(json, old.or(itself), &self.releases);
         }
-        of_document.extend(old.map(|old| lint::compatibility(old, json)).unwrap_or_default());
+        of_document.extend(old.map(|old| etch_lint::compatibility(old, json)).unwrap_or_default());
         let located = |finding, line| Located {
             origin: origin.clone(),
             line,
@@ -90,10 +90,10 @@ impl Checked {
                 At::Field(name) => Part::Field(name),
                 At::Item(index) => Part::Item(index),
             };
-            located(lint::duplicate_key(json, place.into_iter().map(part).collect()), line)
+            located(etch_lint::duplicate_key(json, place.into_iter().map(part).collect()), line)
         }));
-        let refusals = lint::refusals(json, self.old.get(&crd).or(itself), &self.releases);
-        match lint::lint(json) {
+        let refusals = etch_lint::refusals(json, self.old.get(&crd).or(itself), &self.releases);
+        match etch_lint::lint(json) {
             Ok(findings) => self.findings.extend(findings.into_iter().chain(refusals).map(|finding| {
                 Located { origin: origin.clone(), line: None, crd: crd.clone(), finding, accepted: None }
             })),
@@ -107,7 +107,7 @@ impl Checked {
 
 impl Checked {
     fn document(&mut self, document: &Document, origin: Option<&Origin>) {
-        let (findings, failures) = lint::lint_openapi(document);
+        let (findings, failures) = etch_lint::lint_openapi(document);
         self.types += document.kinds().count() as u64;
         let place =
             |failure: String| origin.map_or_else(|| failure.clone(), |origin| format!("{origin}: {failure}"));
@@ -202,7 +202,7 @@ pub(super) fn go(checked: &mut Checked, patterns: &[PathBuf]) {
     let (packages, errors) = source::go::packages(patterns);
     checked.failures.extend(errors.iter().map(ToString::to_string));
     checked.packages = packages.asked().count() as u64;
-    let found = lint::lint_go(&packages, &std::mem::take(&mut checked.held)).into_iter();
+    let found = etch_lint::lint_go(&packages, &std::mem::take(&mut checked.held)).into_iter();
     checked.findings.extend(found.map(|finding| {
         let place = finding.go.as_ref();
         Located {
@@ -262,7 +262,7 @@ pub(super) fn embedded(checked: &mut Checked, paths: &[PathBuf]) {
     for (json, origin) in schemas {
         checked.schemas += 1;
         let name = format!("EmbeddedSchema {}", name_of(&json));
-        let found = lint::lint_embedded(&json, &known).into_iter();
+        let found = etch_lint::lint_embedded(&json, &known).into_iter();
         checked.findings.extend(found.map(|finding| Located {
             origin: origin.clone(),
             line: None,

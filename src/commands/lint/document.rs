@@ -1,7 +1,7 @@
 //! The findings for programs: the keys do not change.
 
-use etch::domain::finding::Kind;
-use etch::domain::validate::crd::Release;
+use kube_crd_validation::crd::Release;
+use kube_structural_schema::finding::Kind;
 use serde::Serialize;
 
 use super::check::{Checked, Located};

@@ -5,9 +5,8 @@ use std::io;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
-use etch::domain::lint;
-use etch::domain::mismatch::without_values;
 use etch::source;
+use etch_core::mismatch::without_values;
 use serde::Deserialize;
 
 use super::check::Located;
@@ -43,7 +42,7 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Exception>> {
         let File { exceptions } = File::deserialize(&*document.json)
             .map_err(|error| anyhow!("--exceptions: {origin}: {}", without_values(&error)))?;
         for (index, exception) in exceptions.iter().enumerate() {
-            if lint::rule(&exception.code).is_none() {
+            if etch_lint::rule(&exception.code).is_none() {
                 bail!(
                     "--exceptions: {origin}: exceptions[{index}].code is no rule; see `etch lint --explain all`"
                 );
@@ -80,7 +79,7 @@ pub(super) fn apply(exceptions: &[Exception], findings: &mut [Located]) -> Vec<S
 
 impl Exception {
     fn is_about(&self, Located { crd, finding, .. }: &Located) -> bool {
-        let is_rule = lint::rule(&self.code).is_some_and(|rule| rule.code == finding.rule.code);
+        let is_rule = etch_lint::rule(&self.code).is_some_and(|rule| rule.code == finding.rule.code);
         let is_there = self.path == finding.place()
             || self.path == finding.path.to_string()
             || self.path.is_empty() && finding.path.is_root();

@@ -16,9 +16,9 @@ use anyhow::Result;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Args, Command, ValueEnum};
-use etch::domain::lint::{self, Rule, Severity};
-use etch::domain::validate::crd::Release;
 use etch::report::{self, Align, Table};
+use etch_lint::{Rule, Severity};
+use kube_crd_validation::crd::Release;
 
 use self::check::{Checked, Located, embedded, files, go, live, live_types, old, openapi};
 use self::document::document;
@@ -167,7 +167,7 @@ impl Lint {
 fn explain(code: &str, out: &mut dyn Write) -> Result<()> {
     if code == "all" {
         let mut table = Table::new(["CODE", "NAME", "SEVERITY", "FINDS"].map(|head| (head, Align::Left)));
-        for rule in lint::rules() {
+        for rule in etch_lint::rules() {
             table.row([
                 rule.code.into(),
                 rule.name.into(),
@@ -182,7 +182,7 @@ fn explain(code: &str, out: &mut dyn Write) -> Result<()> {
 }
 
 fn rule(code: &str) -> Result<&'static Rule, String> {
-    lint::rule(code).ok_or_else(|| format!("no rule is called {code}; see `etch lint --explain all`"))
+    etch_lint::rule(code).ok_or_else(|| format!("no rule is called {code}; see `etch lint --explain all`"))
 }
 
 /// Reads the releases that are supported. In place of clap's own parser, which calls them possible values.

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use etch::domain::lint::{Finding, Part};
-use etch::domain::path::Step;
 use etch::source::{self, At};
+use etch_lint::{Finding, Part};
+use kube_structural_schema::path::Step;
 
 use super::check::Located;
 

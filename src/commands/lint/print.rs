@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use etch::domain::lint::{Finding, Rule, Severity};
 use etch::report::{Align, Cell, Style, Table, Tone, counted};
+use etch_lint::{Finding, Rule, Severity};
 
 use super::check::{Checked, Located};
 

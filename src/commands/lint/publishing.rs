@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use etch::cluster::{Cluster, OpenApiIndex};
-use etch::domain::json::Json;
-use etch::domain::lint::{Finding, lint_published};
+use etch_lint::{Finding, lint_published};
+use kube_structural_schema::json::Json;
 use serde_json::Value;
 
 use super::check::{Checked, Located};
@@ -92,7 +92,7 @@ async fn judged(
 
 /// Whether a default stands anywhere in a schema, or something that is called so.
 fn has_default(schema: &Value) -> bool {
-    etch::domain::json::level(|| match schema {
+    kube_structural_schema::json::level(|| match schema {
         Value::Object(fields) => fields.contains_key("default") || fields.values().any(has_default),
         Value::Array(items) => items.iter().any(has_default),
         _ => false,

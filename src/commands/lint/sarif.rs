@@ -2,7 +2,7 @@
 //!
 //! Format: <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>
 
-use etch::domain::lint::{Severity, rules};
+use etch_lint::{Severity, rules};
 use serde_json::{Value, json};
 
 use super::check::Located;

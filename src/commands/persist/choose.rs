@@ -4,8 +4,8 @@
 use std::io::{self, Write};
 
 use etch::cluster::{Cluster, Scope};
-use etch::domain::crd::{Crd, Resource};
 use etch::report;
+use etch_core::crd::{Crd, Resource};
 
 use super::{Persist, policy_warnings};
 use crate::commands::policy::{Known, Unread, labels};

@@ -16,11 +16,11 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::{CallError, Cluster, MAX_IN_FLIGHT, Pace, Scope, Witnesses};
 use etch::controller::{self, Pass, Passed};
-use etch::domain::crd::Crd;
-use etch::domain::plan::{HiddenFields, Ownership, Terms};
-use etch::domain::rbac::Verb;
-use etch::domain::schema::rules::crd::judge;
 use etch::report;
+use etch_core::crd::Crd;
+use etch_core::plan::{HiddenFields, Ownership, Terms};
+use etch_core::rbac::Verb;
+use kube_structural_schema::schema::rules::crd::judge;
 
 use self::choose::Chosen;
 use self::plan::Plans;

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use etch::cluster::Scan;
 use etch::controller::{Passed, is_left_out};
-use etch::domain::crd::Crd;
-use etch::domain::object::Identity;
-use etch::domain::path::Path;
-use etch::domain::plan::{Broken, Plan, Record, Skip, Strategy, decide};
+use etch_core::crd::Crd;
+use etch_core::object::Identity;
+use etch_core::plan::{Broken, Plan, Record, Skip, Strategy, decide};
+use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
 use super::{Persist, Work};

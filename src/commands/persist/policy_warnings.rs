@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use etch::api::Mode;
-use etch::domain::plan::{Ownership, Terms};
+use etch_core::plan::{Ownership, Terms};
 
 use crate::commands::policy::{Rules, first};
 

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use etch::api::Counts;
 use etch::cluster::Scope;
-use etch::domain::path::Path;
 use etch::report::{Align, Cell, Style, Table, Tone, counted};
+use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
 use super::CrdPass;

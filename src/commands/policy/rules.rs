@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use etch::api::{Mode, Settings};
-use etch::domain::plan::{HiddenFields, Ownership, Terms};
 use etch::report;
+use etch_core::plan::{HiddenFields, Ownership, Terms};
 use serde_json::{Value, json};
 
 /// How many CRDs a line names.

@@ -1,7 +1,7 @@
 //! Policies from a file, and the words and documents that they come to.
 
 use etch::api::Settings;
-use etch::domain::plan::HiddenFields;
+use etch_core::plan::HiddenFields;
 use serde_json::json;
 
 use super::*;

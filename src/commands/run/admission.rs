@@ -9,12 +9,12 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::Cluster;
 use etch::controller::{Admission, Clock, PolicyLookup, SelfManaged, UpgradeGuard};
-use etch::domain::admission::renewal::Lifetimes;
-use etch::domain::admission::{Endpoint, Injection, Lookup, SERVICE};
 use etch::server::Readiness;
 use etch::server::admission::{
     AcceptedKeys, AdmissionHandler, Certificates, Reference, References, ServedSchemas, Upgrades, serve,
 };
+use etch_admission::renewal::Lifetimes;
+use etch_admission::{Endpoint, Injection, Lookup, SERVICE};
 use futures::FutureExt;
 use http::Uri;
 use tokio::net::TcpListener;

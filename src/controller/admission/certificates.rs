@@ -1,5 +1,5 @@
 //! The certificates of admission where Etch makes them itself: every replica watches the Secret, and the leader renews what is
-//! in it. It must not decide when; see `domain::admission::renewal`.
+//! in it. It must not decide when; see `etch_admission::renewal`.
 //!
 //! ```text
 //! watch of the Secret ─> presented ─> server ─> authority ─> webhooks, by the leader ─> trusted ─┐
@@ -22,8 +22,8 @@ use tracing::{debug, info, warn};
 use super::issue::{Issued, presented};
 use crate::cluster::{Backoff, CallError, Cluster, SecretData};
 use crate::controller::options::Clock;
-use crate::domain::admission::renewal::{Lifetimes, Step, decide};
 use crate::server::admission::Presented;
+use etch_admission::renewal::{Lifetimes, Step, decide};
 
 /// The waits after a write that failed.
 const FIRST_WAIT: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::domain::admission::Compiled;
+use etch_admission::Compiled;
 
 /// A schema that existing objects can be judged by.
 #[derive(Clone, Debug)]

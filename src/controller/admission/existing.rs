@@ -30,9 +30,9 @@ use super::upgrades::unreadable;
 use crate::api::{ExistingObjects, ObjectName, SETTLING};
 use crate::cluster::{Backoff, CallError, Cluster, Page, Scan, Scope};
 use crate::controller::policy_lookup::{PolicyLookup, changed};
-use crate::domain::admission::{Compiled, Endpoint, Existing, existing};
-use crate::domain::crd::Resource;
-use crate::domain::object::Object;
+use etch_admission::{Compiled, Endpoint, Existing, existing};
+use etch_core::crd::Resource;
+use etch_core::object::Object;
 
 /// How long a schema and its facts have to stay as they are before defaults are stored by them.
 const SETTLE: Duration = Duration::from_secs(10);

@@ -12,8 +12,8 @@ use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
 
 use crate::cluster::SecretData;
-use crate::domain::admission::renewal::{Held, Leaf, Lifetimes, Step, Validity};
 use crate::server::admission::{Presented, trusted, validity};
+use etch_admission::renewal::{Held, Leaf, Lifetimes, Step, Validity};
 
 /// The names of the certificates. That of the authorities shows which of those in a Secret are Etch's own.
 const AUTHORITY: &str = "etch-admission authority";

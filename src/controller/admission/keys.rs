@@ -1,5 +1,5 @@
 //! The keys by which API servers are known, as the webhook configurations hold them: every replica follows both.
-//! It must not decide when a key is renewed; see `domain::admission::KeyRing`.
+//! It must not decide when a key is renewed; see `etch_admission::KeyRing`.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use rustls::crypto::ring::default_provider;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, WebhookConfiguration};
-use crate::domain::admission::{KEY_BYTES, PathKey, keys_in};
 use crate::server::Readiness;
 use crate::server::admission::AcceptedKeys;
+use etch_admission::{KEY_BYTES, PathKey, keys_in};
 
 /// What is known of the keys in a configuration; none until it has been listed.
 type Known = Option<Vec<PathKey>>;

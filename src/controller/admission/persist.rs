@@ -1,5 +1,5 @@
 //! Storing the defaults of embedded extensions in objects that exist, where a schema asks for it.
-//! It must not decide what is missing, nor which write stores it: `domain` does.
+//! It must not decide what is missing, nor which write stores it: `etch_core` does.
 //!
 //! ```text
 //! lacking ─> embed ─> dry run, write, release (`WriteMachine`) ─> read again: are they there, and are the owners as they were?
@@ -18,11 +18,11 @@ use crate::cluster::{Backoff, CallError, Cluster, GenerationCheck, Pace, PaceMod
 use crate::controller::object::outcome::{counted, pressure};
 use crate::controller::policy_lookup::PolicyLookup;
 use crate::controller::spans::in_words;
-use crate::domain::admission::Lacking;
-use crate::domain::crd::{Crd, Resource};
-use crate::domain::json::copy;
-use crate::domain::object::Object;
-use crate::domain::plan::{Embedding, Outcome, Terms, Withheld, Write, embed, harmed};
+use etch_admission::Lacking;
+use etch_core::crd::{Crd, Resource};
+use etch_core::object::Object;
+use etch_core::plan::{Embedding, Outcome, Terms, Withheld, Write, embed, harmed};
+use kube_structural_schema::json::copy;
 
 /// How often an object is decided about again.
 const ATTEMPTS: u32 = 6;

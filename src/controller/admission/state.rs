@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 
 use super::checked_schema::{CheckedSchema, Inputs};
 use crate::api::{EmbeddedSchemaStatus, ExistingObjects};
-use crate::domain::admission::{Compiled, Declaration, FactObject, OnExisting, Problem, Webhooks};
 use crate::server::admission::{Schemas, Served};
+use etch_admission::{Compiled, Declaration, FactObject, OnExisting, Problem, Webhooks};
 
 /// Changes are gathered for this long before the leader acts on them.
 pub(super) const GATHER: Duration = Duration::from_millis(200);

@@ -8,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::persist::{Kept, Stop};
 use crate::api::{ExistingObjects, ObjectName, ObjectTrouble, PersistedDefaults, SETTLING};
 use crate::controller::status::writer::now;
-use crate::domain::admission::Existing;
-use crate::domain::crd::Resource;
-use crate::domain::plan::Withheld;
+use etch_admission::Existing;
+use etch_core::crd::Resource;
+use etch_core::plan::Withheld;
 
 /// How many objects are named of each kind.
 const NAMED: usize = 10;

@@ -18,17 +18,17 @@ use crate::api::{DefaultsReportStatus, Settings};
 use crate::cluster::{CallError, Cluster, Scan, Scope};
 use crate::controller::policy_lookup::{GoverningPolicy, PolicyLookup};
 use crate::controller::prediction::{record_of, upgrade_under_policy};
-use crate::domain::crd::{Crd, Version};
-use crate::domain::impact::Upgrade;
-use crate::domain::json::{Json, copy, same};
-use crate::domain::object::Object;
-use crate::domain::plan::Witness;
-use crate::domain::schema::DEEPEST;
-use crate::domain::upgrade::{
+use crate::server::admission::Update;
+use etch_core::crd::{Crd, Version};
+use etch_core::impact::Upgrade;
+use etch_core::object::Object;
+use etch_core::plan::Witness;
+use etch_core::upgrade::{
     ALLOW_ANNOTATION, Extent, Findings, FindingsBuilder, GuardDecision, GuardMode, NewViolations, decide,
     digest, new_violations,
 };
-use crate::server::admission::Update;
+use kube_structural_schema::json::{Json, copy, same};
+use kube_structural_schema::schema::DEEPEST;
 
 /// How many upgrades are checked at once: each lists all objects of a CRD.
 const AT_ONCE: usize = 2;

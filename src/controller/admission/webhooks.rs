@@ -9,11 +9,9 @@ use tracing::{info, warn};
 
 use super::status::Unserved;
 use crate::cluster::{CallError, Cluster, WebhookConfiguration};
-use crate::domain::admission::{
-    Declaration, Endpoint, GUARD, KeyRing, PathKey, configurations, is_applied, schema_of,
-};
-use crate::domain::json::Json;
 use crate::server::admission::AcceptedKeys;
+use etch_admission::{Declaration, Endpoint, GUARD, KeyRing, PathKey, configurations, is_applied, schema_of};
+use kube_structural_schema::json::Json;
 
 /// How API servers reach the server, and by which key it knows them.
 pub(super) struct Client<'c> {
@@ -147,7 +145,7 @@ async fn refused_alone(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::refusal::Refusal;
+    use etch_core::refusal::Refusal;
 
     #[test]
     fn what_is_refused_is_named_by_its_webhook() {

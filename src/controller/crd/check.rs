@@ -7,11 +7,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::api::{Mode, Settings};
-use crate::domain::condition::{self, Condition};
-use crate::domain::crd::Crd;
-use crate::domain::json::Json;
-use crate::domain::schema::Pool;
-use crate::domain::schema::rules::crd::{self, Verdict};
+use etch_core::condition::{self, Condition};
+use etch_core::crd::Crd;
+use kube_structural_schema::json::Json;
+use kube_structural_schema::schema::Pool;
+use kube_structural_schema::schema::rules::crd::{self, Verdict};
 
 /// How long the read of a CRD may take before others are read beside it.
 pub(in crate::controller) const READ_PATIENCE: Duration = Duration::from_secs(5);

@@ -17,8 +17,8 @@ use crate::controller::state::open_report::OpenReport;
 use crate::controller::state::report::{Times, is_finished};
 use crate::controller::state::tally::Tally;
 use crate::controller::status::message;
-use crate::domain::condition::{CrdStatus, Reason};
-use crate::domain::plan::Record;
+use etch_core::condition::{CrdStatus, Reason};
+use etch_core::plan::Record;
 
 /// How often the log says how far a pass has come.
 const LOG_EVERY: Duration = Duration::from_secs(30);

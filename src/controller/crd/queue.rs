@@ -13,9 +13,9 @@ use tokio::time::Instant;
 
 use crate::cluster::Received;
 use crate::controller::object::reconcile::{ObjectReconciler, Reconciled, StopReason};
-use crate::domain::object::{Identity, Object};
-use crate::domain::object_state::ObjectState;
-use crate::domain::plan::Record;
+use etch_core::object::{Identity, Object};
+use etch_core::object_state::ObjectState;
+use etch_core::plan::Record;
 
 /// Objects reconciled at once.
 const AT_ONCE: usize = 16;

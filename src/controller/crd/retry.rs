@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::cluster::Backoff;
 use crate::controller::state::tally::Tally;
-use crate::domain::object::Identity;
+use etch_core::object::Identity;
 
 /// Waits before objects that were rejected are retried, from the first to the last.
 const RETRY_FIRST: Duration = Duration::from_secs(20);
@@ -135,8 +135,8 @@ impl Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::object_state::ObjectState;
-    use crate::domain::plan::{Rejection, RejectionKind};
+    use etch_core::object_state::ObjectState;
+    use etch_core::plan::{Rejection, RejectionKind};
 
     /// A tally of this many objects that were rejected, and as many that a webhook did not answer for.
     fn rejected_and_unanswered(rejected: usize, unavailable: usize) -> Tally {

@@ -23,10 +23,10 @@ use crate::controller::state::checkpoint::Checkpoint;
 use crate::controller::state::open_report::OpenReport;
 use crate::controller::state::rejected::Rejected;
 use crate::controller::status::message;
-use crate::domain::condition::{CrdStatus, Reason};
-use crate::domain::crd::Unserved;
-use crate::domain::plan::record_on;
-use crate::domain::rbac::Verb;
+use etch_core::condition::{CrdStatus, Reason};
+use etch_core::crd::Unserved;
+use etch_core::plan::record_on;
+use etch_core::rbac::Verb;
 
 /// The same where none is missing: what is taken away later is noticed by [`Permissions`] as long as anything goes on.
 const ASK_WHILE_IDLE: Duration = Duration::from_secs(6 * 3600);

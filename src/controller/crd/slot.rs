@@ -18,8 +18,8 @@ use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck};
 use crate::controller::error::Error;
 use crate::controller::state::open_report::OpenReport;
 use crate::controller::status::writer::StatusWriter;
-use crate::domain::crd::Crd;
-use crate::domain::rbac::Verb;
+use etch_core::crd::Crd;
+use etch_core::rbac::Verb;
 
 /// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(30);

@@ -18,10 +18,10 @@ use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
 use crate::controller::spans;
 use crate::controller::state::rejected::Rejected;
 use crate::controller::state::tally::{Place, Tally};
-use crate::domain::crd::Crd;
-use crate::domain::object::Object;
-use crate::domain::object_state::ObjectState;
-use crate::domain::plan::Record;
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use etch_core::object_state::ObjectState;
+use etch_core::plan::Record;
 
 /// Objects processed at once in one pass; the shared pace limits how many of them are written at once.
 const AT_ONCE: usize = 64;

@@ -29,9 +29,9 @@ use crate::controller::state::open_report::OpenReport;
 use crate::controller::state::report::LAG;
 use crate::controller::state::tally::Tally;
 use crate::controller::status::writer::StatusWriter;
-use crate::domain::crd::Crd;
-use crate::domain::plan::{Since, Terms};
-use crate::domain::rbac::Verb;
+use etch_core::crd::Crd;
+use etch_core::plan::{Since, Terms};
+use etch_core::rbac::Verb;
 
 /// How often a missing permission is asked for again, at first and at most, while objects are not to be written yet.
 const ASK_FIRST: Duration = Duration::from_secs(30);

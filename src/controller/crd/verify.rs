@@ -15,7 +15,7 @@ use crate::controller::object::reconcile::ObjectReconciler;
 use crate::controller::spans;
 use crate::controller::state::checkpoint::Checkpoint;
 use crate::controller::state::tally::Tally;
-use crate::domain::plan::Record;
+use etch_core::plan::Record;
 
 /// How often a sweep that wrote something is verified by another, at most.
 const VERIFICATIONS: u32 = 3;

@@ -20,7 +20,7 @@ use crate::controller::spans::seconds;
 use crate::controller::state::checkpoint::record_of;
 use crate::controller::state::open_report::OpenReport;
 use crate::controller::status::writer::now;
-use crate::domain::object_state::ObjectState;
+use etch_core::object_state::ObjectState;
 
 /// Changes of the totals alone, by objects that are created or deleted with their defaults stored, are gathered for this long.
 const TOTALS: Duration = Duration::from_secs(240);

@@ -2,11 +2,11 @@
 //! It must not prevent missing defaults from being stored where a move is rejected.
 
 use crate::controller::state::changed_defaults::ChangedDefaults;
-use crate::domain::crd::Crd;
-use crate::domain::object::Object;
-use crate::domain::object_state::{ObjectState, StateKind};
-use crate::domain::path::Path;
-use crate::domain::plan::{Change, Held, Hold, Plan, Record, Rejection, Strategy, Terms, Write, follow};
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use etch_core::object_state::{ObjectState, StateKind};
+use etch_core::plan::{Change, Held, Hold, Plan, Record, Rejection, Strategy, Terms, Write, follow};
+use kube_structural_schema::path::Path;
 
 /// What became of the changed defaults in one object so far.
 pub(in crate::controller) struct FollowChanges<'a> {
@@ -138,8 +138,8 @@ mod tests {
 
     use super::*;
     use crate::api::{DefaultValue, DefaultsPolicySpec, Policies, PreviousDefaults, assign};
-    use crate::domain::crd::sample::{things, with_spec};
-    use crate::domain::plan::Proof;
+    use etch_core::crd::sample::{things, with_spec};
+    use etch_core::plan::Proof;
 
     fn object(spec: Value) -> Object {
         let owner = json!({

@@ -2,8 +2,8 @@
 //! It must not look at the object.
 
 use crate::cluster::{CallError, Pressure};
-use crate::domain::plan::Outcome;
 use crate::metrics::WriteOutcome;
+use etch_core::plan::Outcome;
 
 /// The outcome as it is counted.
 pub(in crate::controller) fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {

@@ -16,15 +16,15 @@ use crate::controller::object::refusal_log::RefusalLog;
 use crate::controller::spans::in_words;
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::dropped_fields::DroppedFields;
-use crate::domain::crd::Crd;
-use crate::domain::object::Object;
-use crate::domain::object_state::{ObjectState, Skipped};
-use crate::domain::path::Path;
-use crate::domain::plan::{
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use etch_core::object_state::{ObjectState, Skipped};
+use etch_core::plan::{
     HiddenFields, Outcome, Plan, Proof, Record, Rejection, Since, Strategy, Terms, Write, decide, has_gap,
     hidden, likely, pinned, rewritten, unproved, with_lag_check,
 };
-use crate::domain::rbac::Verb;
+use etch_core::rbac::Verb;
+use kube_structural_schema::path::Path;
 
 /// How often an object is decided about again, or a write repeated that the server could not answer.
 const ATTEMPTS: u32 = 6;

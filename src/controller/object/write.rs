@@ -12,9 +12,9 @@ use crate::cluster::{CallError, Permit, Pressure};
 use crate::controller::object::outcome::{counted, pressure};
 use crate::controller::object::reconcile::{ObjectReconciler, StopReason, Turn};
 use crate::controller::spans;
-use crate::domain::object::Object;
-use crate::domain::plan::{Outcome, RejectionKind, Write};
 use crate::metrics::Metrics;
+use etch_core::object::Object;
+use etch_core::plan::{Outcome, RejectionKind, Write};
 
 /// How long a write may take before it makes room for others.
 const PATIENCE: Duration = Duration::from_secs(1);

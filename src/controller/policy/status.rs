@@ -9,9 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use crate::api::{
     Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Policies, PolicyConflict, only_pauses, pause,
 };
-use crate::domain::condition::list;
-use crate::domain::crd::Crd;
-use crate::domain::path::Path;
+use etch_core::condition::list;
+use etch_core::crd::Crd;
+use kube_structural_schema::path::Path;
 
 /// How many CRDs a status names, and how many a conflict does.
 const NAMED: usize = 10;

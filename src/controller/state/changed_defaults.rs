@@ -7,11 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::{ChangeAction, ChangedDefault, DefaultsReportStatus, PreviousDefaults, Settings};
 use crate::controller::state::report::is_on_record;
-use crate::domain::crd::Crd;
-use crate::domain::json::Json;
-use crate::domain::object::Object;
-use crate::domain::path::Path;
-use crate::domain::plan::{Change, OldDefault, Record, changes, past, shows_past};
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use etch_core::plan::{Change, OldDefault, Record, changes, past, shows_past};
+use kube_structural_schema::json::Json;
+use kube_structural_schema::path::Path;
 
 /// How many changed defaults the report names, at most.
 const LISTED: usize = 500;
@@ -242,7 +242,7 @@ mod tests {
 
     use super::*;
     use crate::api::{Counts, DefaultValue};
-    use crate::domain::crd::sample::{things, with_spec};
+    use etch_core::crd::sample::{things, with_spec};
 
     fn crd(default: Value) -> Crd {
         things(with_spec(json!({ "a": { "type": "integer", "default": default } })))

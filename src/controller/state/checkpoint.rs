@@ -10,9 +10,9 @@ use crate::controller::state::rejected::Rejected;
 use crate::controller::state::report::is_on_record;
 use crate::controller::state::served::{creates_drop_status, has_unknown, may_drop_defaults, served_since};
 use crate::controller::state::tally::{Tally, WriteCounts};
-use crate::domain::bloom_filter::BloomFilter;
-use crate::domain::crd::Crd;
-use crate::domain::plan::{Cleared, Exceptions, Record};
+use etch_core::bloom_filter::BloomFilter;
+use etch_core::crd::Crd;
+use etch_core::plan::{Cleared, Exceptions, Record};
 
 /// What a task keeps from one pass to the next.
 #[derive(Debug, Default)]

@@ -6,11 +6,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::api::{ClearedObject, DefaultsReportStatus, DroppedField};
-use crate::domain::condition::list;
-use crate::domain::crd::Crd;
-use crate::domain::object::Identity;
-use crate::domain::path::Path;
-use crate::domain::plan::Cleared;
+use etch_core::condition::list;
+use etch_core::crd::Crd;
+use etch_core::object::Identity;
+use etch_core::plan::Cleared;
+use kube_structural_schema::path::Path;
 
 /// How many objects are remembered that hold none of these fields any more.
 const CLEARED: usize = 500;
@@ -166,8 +166,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::domain::crd::sample::{things_document, with_spec};
-    use crate::domain::path::Step;
+    use etch_core::crd::sample::{things_document, with_spec};
+    use kube_structural_schema::path::Step;
 
     fn crd(generation: i64, fields: &[&str]) -> Crd {
         let fields: serde_json::Map<_, _> =

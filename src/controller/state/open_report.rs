@@ -10,8 +10,8 @@ use crate::api::{DefaultsReportStatus, Settings};
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::report::{ReportState, Times};
 use crate::controller::state::tally::Tally;
-use crate::domain::condition::Reason;
-use crate::domain::crd::Crd;
+use etch_core::condition::Reason;
+use etch_core::crd::Crd;
 
 /// A report that was read.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use crate::api::{DefaultsReportStatus, ObjectProblem};
 use crate::controller::state::tally::version_hash;
-use crate::domain::bloom_filter::BloomFilter;
-use crate::domain::object::Object;
-use crate::domain::object_state;
-use crate::domain::plan::{Rejection, RejectionKind};
+use etch_core::bloom_filter::BloomFilter;
+use etch_core::object::Object;
+use etch_core::object_state;
+use etch_core::plan::{Rejection, RejectionKind};
 
 /// The objects whose writes an earlier run was refused: as they are, they would be refused again.
 #[derive(Debug, Default)]

@@ -15,12 +15,12 @@ use crate::controller::state::dropped_fields::DroppedFields;
 use crate::controller::state::served::{may_drop_defaults, served, served_since};
 use crate::controller::state::size;
 use crate::controller::state::tally::Tally;
-use crate::domain::condition::Reason;
-use crate::domain::crd::Crd;
-use crate::domain::json::Json;
-use crate::domain::object::Identity;
-use crate::domain::object_state::{Problem, StateKind};
-use crate::domain::plan::{Since, Skip};
+use etch_core::condition::Reason;
+use etch_core::crd::Crd;
+use etch_core::object::Identity;
+use etch_core::object_state::{Problem, StateKind};
+use etch_core::plan::{Since, Skip};
+use kube_structural_schema::json::Json;
 
 /// How many objects the report names of those that are held, rejected, ignored or being deleted.
 const LISTED: usize = 50;

@@ -1,7 +1,7 @@
 //! What the API server served since the resource version of a report's record: a write is judged by what was served when it was made.
 
 use crate::api::{DefaultsReportStatus, ServedVersion};
-use crate::domain::crd::Crd;
+use etch_core::crd::Crd;
 
 /// Stands for whatever was served at generations that Etch did not see.
 const UNKNOWN: &str = "*";
@@ -62,7 +62,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::domain::json::Json;
+    use kube_structural_schema::json::Json;
 
     /// Generation 7, which serves `v1` alone, or `v1beta1` with another schema beside it.
     fn crd(serves_both: bool) -> Crd {

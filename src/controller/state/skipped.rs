@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::domain::object::Identity;
-use crate::domain::object_state::Skipped;
-use crate::domain::plan::Skip;
+use etch_core::object::Identity;
+use etch_core::object_state::Skipped;
+use etch_core::plan::Skip;
 
 /// How many objects are remembered by name: of those that are skipped, of those that are due, and of those that have a problem
 /// and are tried again.
@@ -81,9 +81,9 @@ fn hash(identity: &Identity) -> u64 {
 mod tests {
     use super::*;
     use crate::controller::state::tally::Tally;
-    use crate::domain::object_state::ObjectState;
-    use crate::domain::path::Path;
-    use crate::domain::plan::{Held, Hold};
+    use etch_core::object_state::ObjectState;
+    use etch_core::plan::{Held, Hold};
+    use kube_structural_schema::path::Path;
 
     fn of(name: &str) -> Identity {
         Identity { namespace: Some("ns".to_owned()), name: name.to_owned(), uid: format!("uid-{name}") }

@@ -7,11 +7,11 @@ use k8s_openapi::ByteString;
 
 use crate::api::{self, Counts, DefaultsReportStatus};
 use crate::controller::state::skipped::{REMEMBERED, SkippedObjects};
-use crate::domain::bloom_filter::{BloomFilter, hash};
-use crate::domain::object::Identity;
-use crate::domain::object_state::{ObjectState, StateKind};
-use crate::domain::path::Path;
-use crate::domain::plan;
+use etch_core::bloom_filter::{BloomFilter, hash};
+use etch_core::object::Identity;
+use etch_core::object_state::{ObjectState, StateKind};
+use etch_core::plan;
+use kube_structural_schema::path::Path;
 
 /// The room in a report for the objects that its record does not cover, and for those that were rejected, in bytes.
 const UIDS: usize = 12 * 1024;

@@ -8,9 +8,9 @@ use crate::api::{DefaultsPolicy, DefaultsReportStatus, ObjectProblem};
 use crate::cluster::{Event, Regarding};
 use crate::controller::policy::UNKNOWN_PATHS;
 use crate::controller::status::message::MISSING_PERMISSION;
-use crate::domain::condition::{Condition, EventType, Reason, first, list};
-use crate::domain::crd::Crd;
-use crate::domain::plan::Skip;
+use etch_core::condition::{Condition, EventType, Reason, first, list};
+use etch_core::crd::Crd;
+use etch_core::plan::Skip;
 
 /// The events about a CRD when its conditions change from `before` to `now`. They are in the namespace `default`, whose readers may not
 /// see the objects: `nameless` is what `DefaultsPersisted` says without their names.
@@ -165,7 +165,7 @@ mod tests {
 
     use super::*;
     use crate::api::DroppedField;
-    use crate::domain::crd::sample::things;
+    use etch_core::crd::sample::things;
 
     fn condition(name: &str, status: &str, reason: &str) -> Condition {
         Condition {

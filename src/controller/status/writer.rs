@@ -14,7 +14,7 @@ use crate::cluster::{Backoff, CallError, Cluster, Events, Regarding};
 use crate::controller::state::size;
 use crate::controller::status::events::{self, ObjectKind};
 use crate::controller::status::reapply_backoff::ReapplyBackoff;
-use crate::domain::condition::{self, Condition, CrdStatus, Reason, same};
+use etch_core::condition::{self, Condition, CrdStatus, Reason, same};
 
 /// How soon what could not be written is written again, at first and at last.
 const WRITE_AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(300)];

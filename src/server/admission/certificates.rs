@@ -26,8 +26,8 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
 
-use crate::domain::admission::renewal::Validity;
 use crate::metrics::Metrics;
+use etch_admission::renewal::Validity;
 
 /// How often the files are read. Kubelets need a minute or more to show a new Secret.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-use crate::domain::admission::PathKey;
+use etch_admission::PathKey;
 
 /// How long a key is accepted that is not in the webhook configurations: they do not hold it any more, or not yet.
 const GRACE: Duration = Duration::from_secs(60);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::{BoxFuture, join_all};
 use tokio::time::{Instant, timeout};
 
-use crate::domain::admission::Lookup;
+use etch_admission::Lookup;
 
 /// How long an answer counts.
 const REMEMBERED: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::admission::FieldError;
+use etch_admission::FieldError;
 
 /// The object that is refused.
 #[derive(Clone, Copy, Debug)]

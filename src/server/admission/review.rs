@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 
 use super::refusal::{About, refusal};
 use super::served_schemas::Served;
-use crate::domain::admission::{Answer, Change, Lookup, Named, Operation, Request, patch, shortened};
-use crate::domain::json::{Json, copy};
+use etch_admission::{Answer, Lookup, Named, Operation, Request};
+use etch_core::patch::{Change, patch};
+use etch_core::warning::shortened;
+use kube_structural_schema::json::{Json, copy};
 
 /// What the API server wants to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,7 +243,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::domain::admission::Compiled;
+    use etch_admission::Compiled;
 
     fn served(facts: Value) -> Served {
         let declaration = json!({

@@ -23,9 +23,9 @@ use super::review::{Asked, Malformed, Phase, Reviewed, review};
 use super::room::{Held, LARGEST, Room, Taken};
 use super::served_schemas::{Served, ServedSchemas};
 use super::upgrades::{self, Upgrades};
-use crate::domain::admission::Lookup;
-use crate::domain::json::Json;
 use crate::metrics::{Metrics, ReviewOutcome};
+use etch_admission::Lookup;
+use kube_structural_schema::json::Json;
 
 /// How long a request may take; the webhooks' own `timeoutSeconds` is 3.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -278,7 +278,7 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::domain::admission::Compiled;
+    use etch_admission::Compiled;
 
     fn handler() -> AdmissionHandler {
         let declaration = json!({

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
 
-use crate::domain::admission::Compiled;
+use etch_admission::Compiled;
 
 /// A schema with its facts.
 #[derive(Clone, Debug)]

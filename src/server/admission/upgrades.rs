@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::review::{Asked, Reviewed, enveloped};
-use crate::domain::admission::Operation;
-use crate::domain::json::{Json, copy};
-use crate::domain::upgrade::{GuardDecision, matters};
+use etch_admission::Operation;
+use etch_core::upgrade::{GuardDecision, matters};
+use kube_structural_schema::json::{Json, copy};
 
 /// Etch's own CRDs: what would keep it from coming up must not depend on it.
 const OWN: &str = "etch-operator.io";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tree_sitter::Node;
 
-use crate::domain::go::{Marker, Place, Remark, Spot};
+use etch_lint::go_types::{Marker, Place, Remark, Spot};
 
 /// The comments since the last declaration or field.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use serde_json::{Number, Value};
 use tree_sitter::Node;
 
 use super::file::Source;
-use crate::domain::go::{Constant, Package, unquote};
+use etch_lint::go_types::{Constant, Package, unquote};
 
 /// How deep conversions and parentheses may be nested.
 const DEEPEST: usize = 16;

@@ -8,8 +8,8 @@ use tree_sitter::{Node, Parser};
 
 use super::comments::Comments;
 use super::{constants, kinds};
-use crate::domain::go::{Declaration, Field, Marker, Package, Spot, Type, unquote};
 use crate::source::Reason;
+use etch_lint::go_types::{Declaration, Field, Marker, Package, Spot, Type, unquote};
 
 /// The methods by which a type takes its JSON, or its schema, into its own hands.
 const OWN_JSON: [&str; 5] =

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::domain::go::is_built_by_name;
+use etch_lint::go_types::is_built_by_name;
 
 /// The folder of a pattern, and whether all below it is meant.
 pub(super) fn split(pattern: &Path) -> (PathBuf, bool) {

@@ -6,7 +6,7 @@ use tree_sitter::Node;
 use super::comments::{About, Comments};
 use super::file::Source;
 use super::tag;
-use crate::domain::go::{Field, Spot, Type, TypeName};
+use etch_lint::go_types::{Field, Spot, Type, TypeName};
 
 /// How deep types may be nested in one declaration.
 const DEEPEST: usize = 64;

@@ -16,7 +16,7 @@ use tree_sitter::Parser;
 
 use self::folders::Modules;
 use super::{Origin, Reason, SourceError, files, text};
-use crate::domain::go::{Package, Packages, is_built};
+use etch_lint::go_types::{Package, Packages, is_built};
 
 /// Reads the packages that patterns name, and those that they import from the same modules.
 ///

@@ -1,7 +1,7 @@
 //! Struct tags.
 //! It must not read any other than `json`.
 
-use crate::domain::go::{JsonTag, unquote};
+use etch_lint::go_types::{JsonTag, unquote};
 
 /// The `json` tag in a literal as it stands in the source.
 pub(super) fn json(literal: &str) -> Option<JsonTag> {

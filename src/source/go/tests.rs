@@ -8,9 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::packages;
-use crate::domain::json::Json;
-use crate::domain::lint::{Finding, lint_go};
 use crate::source::documents;
+use etch_lint::{Finding, lint_go};
+use kube_structural_schema::json::Json;
 
 fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/source/go/cases")
@@ -82,7 +82,7 @@ fn packages_have_the_findings_that_they_say() {
         assert_eq!(found, wanted(&folder), "{}: {findings:#?}", folder.display());
         seen.extend(findings.iter().map(|finding| finding.rule.code));
     }
-    let all: BTreeSet<_> = crate::domain::lint::GO_RULES.iter().map(|rule| rule.code).collect();
+    let all: BTreeSet<_> = etch_lint::GO_RULES.iter().map(|rule| rule.code).collect();
     assert_eq!(seen, all, "a rule that no case shows");
 }
 

@@ -1,7 +1,7 @@
 //! What a release changes in a CRD: limits, defaults, rules, names, types and versions, one at a time.
 //! It must not aim at mistakes alone: most of it is what authors mean to do.
 
-use etch::domain::json::copy;
+use kube_structural_schema::json::copy;
 use serde_json::{Map, Value, json};
 
 use super::Generator;

@@ -1,7 +1,7 @@
 //! Whole CRDs, sound for the most part and each wrong in a few places, and CRDs that replace others.
 //! It must not know which faults the API server lets pass.
 
-use etch::domain::json::copy;
+use kube_structural_schema::json::copy;
 use serde_json::{Value, json};
 
 use super::Generator;

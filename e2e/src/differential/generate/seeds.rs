@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use anyhow::{Context, ensure};
-use etch::domain::json::{Json, copy, level};
 use flate2::bufread::MultiGzDecoder;
+use kube_structural_schema::json::{Json, copy, level};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

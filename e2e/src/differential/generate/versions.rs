@@ -1,7 +1,7 @@
 //! What is wrong with the versions of a CRD: names, flags, subresources, columns and selectable fields.
 //! It must not look into schemas, but for the fields that there are.
 
-use etch::domain::json::copy;
+use kube_structural_schema::json::copy;
 use serde_json::{Map, Value, json};
 
 use super::Generator;

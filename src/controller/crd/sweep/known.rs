@@ -5,9 +5,9 @@ use super::{Sweep, SweepInput, is_left_out, lock};
 use crate::cluster::{CallError, Form, RawPage};
 use crate::controller::object::reconcile::ObjectReconciler;
 use crate::controller::state::tally::Tally;
-use crate::domain::object::{Identity, Object};
-use crate::domain::object_state::ObjectState;
-use crate::domain::plan::Rejection;
+use etch_core::object::{Identity, Object};
+use etch_core::object_state::ObjectState;
+use etch_core::plan::Rejection;
 
 /// An object, and what becomes of it.
 pub(super) struct KnownObject<'a> {

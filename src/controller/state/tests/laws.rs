@@ -2,8 +2,8 @@
 
 use crate::api::{Counts, DefaultsReportStatus, ObjectProblem};
 use crate::controller::state::tally::Tally;
-use crate::domain::condition::{Condition, MAX_MESSAGE, Reason};
-use crate::domain::object_state::ObjectState;
+use etch_core::condition::{Condition, MAX_MESSAGE, Reason};
+use etch_core::object_state::ObjectState;
 
 /// etcd stores no more than 1.5 MiB, and keeps every version for minutes; a report stays far below that.
 const REPORT: usize = 64 * 1024;

@@ -17,12 +17,12 @@ use super::tally::Tally;
 use crate::api::{Counts, DefaultsReportStatus, Mode, Pause, Settings};
 use crate::controller::crd::check::SchemaFindings;
 use crate::controller::status::message;
-use crate::domain::crd::Crd;
-use crate::domain::crd::sample::{things, with_spec};
-use crate::domain::object::Identity;
-use crate::domain::object_state::{ObjectState, Skipped, StateKind};
-use crate::domain::path::Path;
-use crate::domain::plan::{Broken, Held, Hold, Record, Rejection, RejectionKind, Skip, Terms};
+use etch_core::crd::Crd;
+use etch_core::crd::sample::{things, with_spec};
+use etch_core::object::Identity;
+use etch_core::object_state::{ObjectState, Skipped, StateKind};
+use etch_core::plan::{Broken, Held, Hold, Record, Rejection, RejectionKind, Skip, Terms};
+use kube_structural_schema::path::Path;
 
 /// One object of a case.
 #[derive(Clone, Debug, Deserialize)]

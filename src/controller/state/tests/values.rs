@@ -10,16 +10,16 @@ use crate::controller::crd::check::{Checked, check};
 use crate::controller::state::report::ReportState;
 use crate::controller::state::tally::Tally;
 use crate::controller::status::{events, message};
-use crate::domain::condition::Condition;
-use crate::domain::crd::Crd;
-use crate::domain::crd::sample::{things_document, with_spec};
-use crate::domain::json::Json;
-use crate::domain::object::{IGNORE_ANNOTATION, Object};
-use crate::domain::object_state::{ObjectState, Skipped};
-use crate::domain::path::Path;
-use crate::domain::plan::{Outcome, Plan, Record, Step, Terms, WriteMachine, decide, unproved};
-use crate::domain::refusal::Refusal;
-use crate::domain::schema::Pool;
+use etch_core::condition::Condition;
+use etch_core::crd::Crd;
+use etch_core::crd::sample::{things_document, with_spec};
+use etch_core::object::{IGNORE_ANNOTATION, Object};
+use etch_core::object_state::{ObjectState, Skipped};
+use etch_core::plan::{Outcome, Plan, Record, Step, Terms, WriteMachine, decide, unproved};
+use etch_core::refusal::Refusal;
+use kube_structural_schema::json::Json;
+use kube_structural_schema::path::Path;
+use kube_structural_schema::schema::Pool;
 
 /// What objects hold, and answers quote.
 const OBJECTS: [&str; 2] = ["object-canary", "27182818"];

@@ -9,9 +9,9 @@ use crate::api::{Mode, Pause, Settings};
 use crate::cluster::MissingPermissions;
 use crate::controller::crd::check::SchemaFindings;
 use crate::controller::state::tally::Tally;
-use crate::domain::condition::{CrdStatus, Reason};
-use crate::domain::crd::Crd;
-use crate::domain::plan::{Hold, Skip};
+use etch_core::condition::{CrdStatus, Reason};
+use etch_core::crd::Crd;
+use etch_core::plan::{Hold, Skip};
 use problems::{Naming, held, places, skipped, unknown, with_fields};
 
 /// How a sentence about missing permissions begins.

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use crate::controller::state::tally::Tally;
-use crate::domain::condition::{first, first_of};
-use crate::domain::object::Identity;
-use crate::domain::object_state::{ObjectState, StateKind};
-use crate::domain::plan::{Held, Hold, RejectionKind, Skip};
+use etch_core::condition::{first, first_of};
+use etch_core::object::Identity;
+use etch_core::object_state::{ObjectState, StateKind};
+use etch_core::plan::{Held, Hold, RejectionKind, Skip};
 
 /// Whether a sentence names the first few objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::domain::object::Identity;
-use crate::domain::object_state::{ObjectState, Skipped};
-use crate::domain::plan::{Held, Terms};
+use etch_core::object::Identity;
+use etch_core::object_state::{ObjectState, Skipped};
+use etch_core::plan::{Held, Terms};
 
 fn status(states: Vec<(&str, ObjectState)>) -> (Option<bool>, String) {
     let mut tally = Tally::default();
@@ -59,7 +59,7 @@ fn a_schema_that_is_not_structural_matters_where_there_are_defaults() {
         ..SchemaFindings::default()
     };
     let crd = |properties: serde_json::Value| {
-        crate::domain::crd::sample::things(crate::domain::crd::sample::with_spec(properties))
+        etch_core::crd::sample::things(etch_core::crd::sample::with_spec(properties))
     };
     let without = crd(serde_json::json!({ "a": {} }));
     let status = without_objects(&without, &settings(), &findings).expect("a status");

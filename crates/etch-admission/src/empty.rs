@@ -1,0 +1,14 @@
+//! Values that are present and empty.
+//! It must not know defaults.
+
+use serde_json::Value;
+
+use kube_structural_schema::json::{is_zero, level};
+
+/// Whether a value is null, `""`, `0`, `false`, `[]`, or an object that holds nothing else.
+pub(super) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => level(|| fields.values().all(is_empty)),
+        other => is_zero(other),
+    }
+}

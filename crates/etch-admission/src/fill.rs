@@ -1,0 +1,255 @@
+//! Setting what is missing: the defaults of the schema, then those that are computed, until nothing more is to set.
+//! It must not change a value that is there, but for an empty one where a default asks for that.
+
+use serde_json::{Map, Value};
+
+use super::compile::{Compiled, CompiledDefault};
+use super::empty::is_empty;
+use super::place::{Location, value_at, value_at_mut};
+use super::request::{Request, Subject};
+use super::run::{Failure, Run};
+use super::scope::Bound;
+use super::spec::{Missing, Scope, UnknownFields};
+use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::path::Step;
+use kube_structural_schema::prune::prune;
+
+/// An object with its defaults.
+#[derive(Debug, Default)]
+pub struct Defaulted {
+    /// The object, where anything was set or removed.
+    pub object: Option<Json>,
+    /// Defaults that could not be computed.
+    pub warnings: Vec<String>,
+}
+
+impl Compiled {
+    /// Sets the defaults that a request lacks, and removes unknown fields where the schema prunes them.
+    pub fn set_defaults(&self, request: &Request<'_>) -> Defaulted {
+        if !self.default_on.contains(&request.operation) {
+            return Defaulted::default();
+        }
+        self.with_defaults(request)
+    }
+
+    /// The same on any operation.
+    pub(super) fn with_defaults(&self, request: &Request<'_>) -> Defaulted {
+        let mut run = Run::new(self);
+        let Some(subject) = self.subject(request, &mut run) else { return Defaulted::default() };
+        let mut filling = Filling {
+            compiled: self,
+            request,
+            subject: &subject,
+            run,
+            object: None,
+            changed: false,
+            warnings: Vec::new(),
+        };
+        filling.prune();
+        // Each round but the last sets something that was missing, so there are no more rounds than defaults.
+        for _ in 0..=self.defaults.len() {
+            if !filling.round() {
+                break;
+            }
+        }
+        let Filling { object, changed, mut warnings, .. } = filling;
+        warnings.dedup();
+        Defaulted { object: object.filter(|_| changed), warnings }
+    }
+}
+
+struct Filling<'c, 'r> {
+    compiled: &'c Compiled,
+    request: &'c Request<'r>,
+    subject: &'c Subject<'c>,
+    run: Run<'c>,
+    /// The object to set things in: copied when there is something to set, for objects are large, and most lack nothing.
+    object: Option<Json>,
+    changed: bool,
+    warnings: Vec<String>,
+}
+
+impl Filling<'_, '_> {
+    /// The object with what was set so far.
+    fn object(&self) -> &Value {
+        self.object.as_deref().unwrap_or(self.request.object)
+    }
+
+    /// What stands at a place of the object, to be changed.
+    fn place(&mut self, location: &[Step]) -> Option<&mut Value> {
+        let object = self.object.get_or_insert_with(|| Json::from(copy(self.request.object)));
+        value_at_mut(object, location)
+    }
+
+    fn prune(&mut self) {
+        let Some(extension) = &self.compiled.extension else { return };
+        if self.compiled.unknown_fields != UnknownFields::Prune {
+            return;
+        }
+        for location in &self.subject.extensions {
+            let Some(value) = value_at(self.object(), location) else { continue };
+            let (mut pruned, mut any) = (Json::from(copy(value)), false);
+            prune(&mut pruned, &extension.schema, true, &mut |_| any = true);
+            if let Some(value) = any.then(|| self.place(location)).flatten() {
+                *value = pruned.into_inner();
+                self.changed = true;
+            }
+        }
+    }
+
+    /// Sets what is missing now; says whether anything was.
+    fn round(&mut self) -> bool {
+        let mut any = self.fill_from_schema();
+        for default in &self.compiled.defaults {
+            let resource = &self.subject.target.declared.resource;
+            if !default.resources.is_empty() && !default.resources.contains(resource) {
+                continue;
+            }
+            match default.scope {
+                Scope::Object => any |= self.set_below(default, &Location::new()),
+                Scope::Extension => {
+                    for location in &self.subject.extensions {
+                        any |= self.set_below(default, location);
+                    }
+                }
+            }
+        }
+        self.changed |= any;
+        any
+    }
+
+    fn fill_from_schema(&mut self) -> bool {
+        let Some(extension) = &self.compiled.extension else { return false };
+        let mut any = false;
+        if !extension.defaults.has_defaults() {
+            return false;
+        }
+        for location in &self.subject.extensions {
+            let Some(value) = value_at(self.object(), location) else { continue };
+            let mut gap = false;
+            extension.defaults.gaps(value, &mut |_, _| gap = true);
+            if let Some(value) = gap.then(|| self.place(location)).flatten() {
+                extension.defaults.fill(value);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Sets a default at each of its places below an extension or the object.
+    fn set_below(&mut self, default: &CompiledDefault, base: &Location) -> bool {
+        let Some(value) = value_at(self.object(), base) else { return false };
+        let places = default.items.find(value, base).into_iter().map(|(at, _)| at);
+        let places: Vec<Location> = places.collect();
+        let mut any = false;
+        for at in places {
+            if self.is_missing(default, &at) {
+                match self.compute(default, base, &at) {
+                    Ok(Some(value)) => any |= self.set(default, &at, value),
+                    Ok(None) => {}
+                    Err(failure) => {
+                        let path: Vec<_> = at
+                            .iter()
+                            .cloned()
+                            .chain(default.fields.iter().cloned().map(Step::Field))
+                            .collect();
+                        let path = super::place::written(&path);
+                        self.warnings.push(format!("{path}: cannot compute its default: {failure}"));
+                    }
+                }
+            }
+        }
+        any
+    }
+
+    /// Whether there is anything to set at a place, and a way to it.
+    fn is_missing(&self, default: &CompiledDefault, at: &Location) -> bool {
+        let mut value = value_at(self.object(), at);
+        for field in &default.fields {
+            match value {
+                Some(Value::Object(fields)) => value = fields.get(field),
+                None | Some(Value::Null) => value = None,
+                Some(_) => return false,
+            }
+        }
+        match (default.missing, value) {
+            (_, None | Some(Value::Null)) => true,
+            (Missing::Absent, _) => false,
+            (Missing::Empty, Some(value)) => is_empty(value),
+            (Missing::Merge, Some(value)) => value.is_object(),
+        }
+    }
+
+    fn compute(
+        &mut self,
+        default: &CompiledDefault,
+        base: &Location,
+        at: &Location,
+    ) -> Result<Option<Value>, Failure> {
+        let index = at[base.len()..].last().and_then(index_of);
+        // As `Self::object`, which would borrow the run as well.
+        let object = self.object.as_deref().unwrap_or(self.request.object);
+        let bound = Bound { object: Some(object), ..Bound::of(self.request) };
+        let bound = if default.scope == Scope::Extension { bound.extension(base) } else { bound };
+        let bound = Bound { index: index.as_ref(), item: value_at(object, at), ..bound };
+        let values = bound.values();
+        if let Some(when) = &default.when
+            && !self.run.holds(when, &values)?
+        {
+            return Ok(None);
+        }
+        let value = self.run.value(&default.value, &values)?;
+        Ok(value.filter(|value| match default.missing {
+            Missing::Absent => !value.is_null(),
+            Missing::Empty => !is_empty(value),
+            Missing::Merge => value.is_object() && !is_empty(value),
+        }))
+    }
+
+    fn set(&mut self, default: &CompiledDefault, at: &Location, value: Value) -> bool {
+        let Some(mut place) = self.place(at) else { return false };
+        for field in &default.fields {
+            if place.is_null() {
+                *place = Value::Object(Map::new());
+            }
+            let Value::Object(fields) = place else { return false };
+            place = fields.entry(field.as_str()).or_insert(Value::Null);
+        }
+        match (&mut *place, value) {
+            (Value::Object(there), Value::Object(value)) => merge(there, value),
+            (place, value) => {
+                *place = value;
+                true
+            }
+        }
+    }
+}
+
+/// Sets the fields that are absent or empty; says whether there were any.
+fn merge(there: &mut Map<String, Value>, value: Map<String, Value>) -> bool {
+    let mut any = false;
+    for (name, value) in value.into_iter().filter(|(_, value)| !is_empty(value)) {
+        match (there.get_mut(&name), value) {
+            (Some(Value::Object(there)), Value::Object(value)) => any |= merge(there, value),
+            (Some(there), value) if is_empty(there) => {
+                *there = value;
+                any = true;
+            }
+            (Some(_), _) => {}
+            (None, value) => {
+                there.insert(name, value);
+                any = true;
+            }
+        }
+    }
+    any
+}
+
+/// What `index` is at the end of a place.
+pub(super) fn index_of(step: &Step) -> Option<Value> {
+    match step {
+        Step::Index(index) => Some(Value::from(*index)),
+        Step::Key(key) => Some(Value::from(key.as_str())),
+        _ => None,
+    }
+}

@@ -1,0 +1,484 @@
+//! The verdict on a request: everything that is wrong, not the first of it.
+//! It must not set anything.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::answer::{Answer, FieldError};
+use super::compile::{Compiled, CompiledReference, CompiledRule};
+use super::fill::index_of;
+use super::place::{Location, indices, value_at, with_indices, written};
+use super::request::{Lookup, Request, Subject};
+use super::run::Run;
+use super::scope::Bound;
+use super::spec::{Enforcement, Operation, Ratcheting, Rule, Scope, Severity, UnknownFields};
+use super::unchanged::{Touch, touch};
+use super::view::view;
+use kube_structural_schema::finding::{Finding, Kind};
+use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::prune::prune;
+
+/// Something that is wrong, and by whose word.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) error: FieldError,
+    source: Source,
+    /// What tells it from another by the same source at the same field.
+    mark: String,
+    severity: Severity,
+    /// It is about a change, so an old object cannot have had it.
+    about_change: bool,
+    /// The group of its rule, and the place that the rule was run over.
+    group: Option<(String, String)>,
+}
+
+impl Found {
+    /// Whether it refuses the request as soon as the schema is enforced.
+    pub(super) fn denies(&self) -> bool {
+        self.severity == Severity::Deny
+    }
+
+    /// What asks for it, by its place in the declaration.
+    pub(super) fn place(&self) -> String {
+        match self.source {
+            Source::Missing => "spec.required".to_owned(),
+            Source::Value(_) | Source::SchemaRule | Source::Unevaluated(None) => "spec.schema".to_owned(),
+            Source::Unknown => "spec.unknownFields".to_owned(),
+            Source::Rule(index) | Source::Unevaluated(Some(index)) => format!("spec.rules[{index}]"),
+            Source::Reference(index) => format!("spec.references[{index}]"),
+        }
+    }
+
+    /// Whether an extension is missing that must be there.
+    pub(super) fn is_missing(&self) -> bool {
+        self.source == Source::Missing
+    }
+
+    /// Whether an extension cannot have defaults: it is missing or of the wrong types.
+    pub(super) fn prevents_defaults(&self) -> bool {
+        self.is_missing() || self.is_type()
+    }
+
+    fn is_type(&self) -> bool {
+        self.source == Source::Value(Kind::TypeInvalid)
+    }
+
+    /// Whether it is a rule that a value of another type keeps from being evaluated.
+    fn is_unevaluated(&self) -> bool {
+        matches!(self.source, Source::Unevaluated(_))
+    }
+
+    /// What an old object has as well, if it has this.
+    fn identity(&self) -> (Source, &str, &str) {
+        (self.source, &self.error.field, &self.mark)
+    }
+}
+
+/// Who found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Source {
+    Missing,
+    /// The schema, of a value.
+    Value(Kind),
+    /// A rule of the schema.
+    SchemaRule,
+    Unknown,
+    Rule(usize),
+    /// A rule of the declaration, or where there is no number of the schema.
+    Unevaluated(Option<usize>),
+    Reference(usize),
+}
+
+/// Which of the two objects of an update is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    /// The object as it is to be.
+    New,
+    /// The object as it was, as an update that leaves it so: only what keeps rules about a change from being evaluated counts of
+    /// them, if that matters at all.
+    Old { unevaluated: bool },
+}
+
+impl Compiled {
+    /// Judges a request, with its defaults set.
+    pub fn judge(&self, request: &Request<'_>) -> Answer {
+        self.answer(self.found(request))
+    }
+
+    /// Everything that is to be said of a request, with what an old object had already as warnings.
+    pub(super) fn found(&self, request: &Request<'_>) -> Vec<Found> {
+        let mut run = Run::new(self);
+        let Some(subject) = self.subject(request, &mut run) else { return Vec::new() };
+        let ratchets = self.ratcheting == Ratcheting::Enabled && request.operation == Operation::Update;
+        let touch = if ratchets { touch(request, &subject.extensions) } else { Touch::Extension };
+        if touch == Touch::FinalizersOnly {
+            return Vec::new();
+        }
+        let mut found = self.inspect(request, &subject, run, touch, Side::New);
+        if let Some(old) = request.old_object.filter(|_| ratchets && !found.is_empty()) {
+            let before = Request { object: old, old_object: Some(old), ..*request };
+            let mut run = Run::new(self);
+            let side = Side::Old { unevaluated: found.iter().any(Found::is_unevaluated) };
+            let before = match self.subject(&before, &mut run) {
+                Some(subject) => self.inspect(&before, &subject, run, touch, side),
+                None => Vec::new(),
+            };
+            let before: HashSet<_> = before.iter().map(Found::identity).collect();
+            for found in &mut found {
+                if !found.about_change && before.contains(&found.identity()) {
+                    found.severity = Severity::Warn;
+                }
+            }
+        }
+        // The type itself is what has to be mended first.
+        if found.iter().any(|found| found.is_type() && found.denies()) {
+            found.retain(|found| !found.is_unevaluated());
+        }
+        one_of_each_group(&mut found);
+        found
+    }
+
+    pub(super) fn answer(&self, found: Vec<Found>) -> Answer {
+        let mut answer = Answer::default();
+        for Found { error, severity, .. } in found {
+            match (severity, self.enforcement) {
+                (Severity::Deny, Enforcement::Deny) => answer.errors.push(error),
+                _ => answer.warnings.push(error.warning()),
+            }
+        }
+        answer
+    }
+
+    fn inspect<'r>(
+        &'r self,
+        request: &'r Request<'_>,
+        subject: &'r Subject<'r>,
+        run: Run<'r>,
+        touch: Touch,
+        side: Side,
+    ) -> Vec<Found> {
+        let mut inspection =
+            Inspection { compiled: self, request, subject, run, touch, side, found: Vec::new() };
+        inspection.rules(&Place::of_object(request));
+        if subject.extensions.is_empty() && touch == Touch::Extension {
+            inspection.missing();
+        }
+        for location in &subject.extensions {
+            inspection.extension(location);
+        }
+        inspection.found
+    }
+}
+
+/// Leaves of each group what its first rule has found: of those that refuse, if there are any, so that an old violation hides no
+/// new one.
+fn one_of_each_group(found: &mut Vec<Found>) {
+    let mut speaks: HashMap<(String, String), (bool, Source)> = HashMap::new();
+    for found in found.iter().filter(|found| !found.is_unevaluated()) {
+        let Some(group) = &found.group else { continue };
+        let first = speaks.entry(group.clone()).or_insert((found.denies(), found.source));
+        if found.denies() && !first.0 {
+            *first = (true, found.source);
+        }
+    }
+    found.retain(|found| match &found.group {
+        Some(_) if found.is_unevaluated() => true,
+        Some(group) => speaks.get(group).is_none_or(|(_, source)| *source == found.source),
+        None => true,
+    });
+}
+
+/// What rules are run over: an extension or an object.
+struct Place<'p> {
+    scope: Scope,
+    bound: Bound<'p>,
+    /// As errors write it; empty for the object.
+    written: String,
+}
+
+impl<'p> Place<'p> {
+    fn of_object(request: &'p Request<'_>) -> Self {
+        Self { scope: Scope::Object, bound: Bound::of(request), written: String::new() }
+    }
+
+    /// The field of an error: as declared, or the place of the value itself.
+    fn field(&self, declared: Option<&str>, value: &Location) -> String {
+        match declared {
+            Some(".") => self.written.clone(),
+            Some(text) => match text.strip_prefix('.') {
+                Some(below) => join(&self.written, &with_indices(below, indices(value))),
+                None => with_indices(text, indices(value)),
+            },
+            None => join(&self.written, &written(value)),
+        }
+    }
+}
+
+fn join(base: &str, below: &str) -> String {
+    if base.is_empty() || below.is_empty() || below.starts_with('[') {
+        format!("{base}{below}")
+    } else {
+        format!("{base}.{below}")
+    }
+}
+
+struct Inspection<'r, 'q> {
+    compiled: &'r Compiled,
+    request: &'r Request<'q>,
+    subject: &'r Subject<'r>,
+    run: Run<'r>,
+    touch: Touch,
+    side: Side,
+    found: Vec<Found>,
+}
+
+impl Inspection<'_, '_> {
+    fn report(
+        &mut self,
+        source: Source,
+        severity: Severity,
+        kind: Kind,
+        field: String,
+        detail: impl Into<String>,
+        mark: impl Into<String>,
+    ) {
+        let error = FieldError { field, kind, detail: detail.into() };
+        let mark = mark.into();
+        self.found.push(Found { error, source, mark, severity, about_change: false, group: None });
+    }
+
+    fn missing(&mut self) {
+        let Some(required) = &self.compiled.required else { return };
+        let path = &self.subject.target.declared;
+        let field = required.field.clone().unwrap_or_else(|| {
+            path.reported_as.clone().unwrap_or_else(|| path.path.trim_start_matches('.').to_owned())
+        });
+        let detail = required.message.as_deref().unwrap_or("it must be set");
+        self.report(Source::Missing, Severity::Deny, Kind::Required, field, detail, "");
+    }
+
+    fn extension(&mut self, location: &Location) {
+        let bound = Bound::of(self.request).extension(location);
+        let Some(own) = bound.own else { return };
+        let seen = |value| match &self.compiled.extension {
+            Some(extension) => view(value, &extension.schema),
+            None => Cow::Borrowed(value),
+        };
+        let (own_view, old_view) = (seen(own), bound.old.map(seen));
+        let bound = Bound { own: Some(&own_view), old: old_view.as_deref(), ..bound };
+        let place = Place { scope: Scope::Extension, bound, written: self.subject.target.written(location) };
+        if self.touch == Touch::Extension {
+            self.schema(&place, &own_view, old_view.as_deref());
+        }
+        self.rules(&place);
+        if self.touch == Touch::Extension {
+            self.references(&place, &own_view);
+        }
+    }
+
+    /// Judges an extension by its schema.
+    fn schema(&mut self, place: &Place<'_>, own: &Value, old: Option<&Value>) {
+        let Some(extension) = &self.compiled.extension else { return };
+        let check = |old: Option<&Value>, budget: &mut i64| {
+            extension.prepared.embedded(&extension.schema, own, old, budget)
+        };
+        let found = match self.side {
+            Side::New => check(old, &mut self.run.budget),
+            Side::Old { unevaluated } => {
+                let mut found = check(None, &mut self.run.budget);
+                if unevaluated {
+                    found.misfits = check(old, &mut self.run.budget).misfits;
+                }
+                found
+            }
+        };
+        let below = |finding: &Finding| join(&place.written, relative(finding));
+        for finding in &found.values {
+            let source = Source::Value(finding.kind);
+            let mark = match finding.kind {
+                // A value that was of another type before is as wrong as it was only while it is the same.
+                Kind::TypeInvalid => at_field(own, relative(finding)).map(text),
+                // The place of some is in the detail only.
+                _ if relative(finding).is_empty() => Some(finding.detail.clone()),
+                _ => finding.asked.as_deref().map(str::to_owned),
+            };
+            let mark = mark.unwrap_or_default();
+            self.report(source, Severity::Deny, finding.kind, below(finding), &*finding.detail, mark);
+        }
+        for finding in &found.rules {
+            let mark = finding.asked.as_deref().unwrap_or_default();
+            let (source, detail) = (Source::SchemaRule, &*finding.detail);
+            self.report(source, Severity::Deny, finding.kind, below(finding), detail, mark);
+        }
+        for finding in &found.misfits {
+            let (source, detail) = (Source::Unevaluated(None), &*finding.detail);
+            self.report(source, Severity::Deny, finding.kind, below(finding), detail, detail);
+        }
+        let severity = match self.compiled.unknown_fields {
+            UnknownFields::Warn => Severity::Warn,
+            UnknownFields::Deny => Severity::Deny,
+            UnknownFields::Keep | UnknownFields::Prune => return,
+        };
+        let mut unknown = Vec::new();
+        let mut pruned = Json::from(own.clone());
+        prune(&mut pruned, &extension.schema, true, &mut |at| unknown.push(at.to_path()));
+        for path in unknown {
+            let field = join(&place.written, &written(path.steps()));
+            let detail = "the schema has no such field";
+            self.report(Source::Unknown, severity, Kind::Invalid, field, detail, "");
+        }
+    }
+
+    fn rules(&mut self, place: &Place<'_>) {
+        let compiled = self.compiled;
+        for (index, rule) in compiled.rules.iter().enumerate() {
+            if rule.scope != place.scope || !self.is_for(rule, place) {
+                continue;
+            }
+            match &rule.for_each {
+                None => self.rule(index, rule, place, &Location::new()),
+                Some(items) => {
+                    let Some(root) = place.bound.own.or(place.bound.object) else { continue };
+                    for (at, _) in items.find(root, &Location::new()) {
+                        self.rule(index, rule, place, &at);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a rule is about this request at all.
+    fn is_for(&self, rule: &CompiledRule, place: &Place<'_>) -> bool {
+        let Rule { operations, resources, .. } = &rule.declared;
+        let about_change = rule.names_old_self || rule.names_old_object;
+        (operations.is_empty() || operations.contains(&self.request.operation))
+            && (resources.is_empty() || resources.contains(&self.subject.target.declared.resource))
+            && (!rule.names_old_self || place.bound.old.is_some())
+            && (!rule.names_old_object || self.request.old_object.is_some())
+            && match self.touch {
+                Touch::FinalizersOnly => false,
+                Touch::Terminating => about_change,
+                Touch::AroundExtension => about_change || rule.scope == Scope::Object,
+                Touch::Extension => true,
+            }
+    }
+
+    fn rule(&mut self, index: usize, rule: &CompiledRule, place: &Place<'_>, at: &Location) {
+        let root = place.bound.own.or(place.bound.object);
+        let number = at.last().and_then(index_of);
+        let item = root.and_then(|root| value_at(root, at));
+        let values = Bound { index: number.as_ref(), item, ..place.bound }.values();
+        let changes = rule.names_old_self || rule.names_old_object;
+        let is_old = self.side != Side::New;
+        let (source, kind, detail) = match self.run.holds(&rule.rule, &values) {
+            Ok(true) => return,
+            Err(failure) if failure.is_misfit() => {
+                let source = Source::Unevaluated(Some(index));
+                (
+                    source,
+                    Kind::Invalid,
+                    format!("cannot evaluate the rule: {failure}: {}", rule.declared.rule.trim()),
+                )
+            }
+            // An update that leaves all as it is says nothing of a change.
+            _ if is_old && changes => return,
+            Ok(false) => (Source::Rule(index), rule.kind, self.message(rule, &values)),
+            Err(failure) => {
+                let detail = format!("cannot evaluate the rule: {failure}: {}", rule.declared.rule.trim());
+                (Source::Rule(index), Kind::Invalid, detail)
+            }
+        };
+        let field = place.field(rule.declared.field.as_deref(), at);
+        let group = rule.declared.group.clone().map(|group| (group, place.written.clone()));
+        self.found.push(Found {
+            error: FieldError { field, kind, detail },
+            source,
+            mark: written(at),
+            severity: rule.severity,
+            about_change: changes && source == Source::Rule(index),
+            group,
+        });
+    }
+
+    fn message(&mut self, rule: &CompiledRule, values: &[Option<&Value>]) -> String {
+        let computed = rule.message.as_ref().and_then(|message| self.run.text(message, values).ok());
+        match (computed.filter(|text| !text.trim().is_empty()), &rule.declared.message) {
+            (Some(text), _) => text,
+            (None, Some(text)) => text.clone(),
+            (None, None) => format!("failed rule: {}", rule.declared.rule.trim()),
+        }
+    }
+
+    fn references(&mut self, place: &Place<'_>, own: &Value) {
+        let compiled = self.compiled;
+        for (index, reference) in compiled.references.iter().enumerate() {
+            for (at, name) in reference.place.find(own, &Location::new()) {
+                let name = name.as_str().unwrap_or_default();
+                if !name.is_empty() && self.is_dangling(reference, place, name) {
+                    let field = place.field(reference.declared.field.as_deref(), &at);
+                    let message = reference.declared.message.clone();
+                    let detail =
+                        message.unwrap_or_else(|| format!("no such {}", reference.declared.resource));
+                    let (source, severity) = (Source::Reference(index), reference.severity);
+                    self.report(source, severity, Kind::Invalid, field, detail, name);
+                }
+            }
+        }
+    }
+
+    fn is_dangling(&mut self, reference: &CompiledReference, place: &Place<'_>, name: &str) -> bool {
+        let namespace = match &reference.namespace {
+            Some(source) => match self.run.text(source, &place.bound.values()) {
+                Ok(namespace) if !namespace.is_empty() => namespace,
+                _ => return false,
+            },
+            None => {
+                let namespace = self.request.object.pointer("/metadata/namespace").and_then(Value::as_str);
+                namespace.unwrap_or_default().to_owned()
+            }
+        };
+        let declared = &reference.declared;
+        let lookup = Lookup {
+            group: &declared.group,
+            version: declared.version.as_deref().unwrap_or("v1"),
+            resource: &declared.resource,
+            namespace: &namespace,
+            name,
+        };
+        (self.request.exists)(&lookup) == Some(false)
+    }
+}
+
+/// The field of a finding below the value that was checked; the value itself is `<nil>` there.
+fn relative(finding: &Finding) -> &str {
+    finding.field.strip_prefix("<nil>").unwrap_or(&finding.field).trim_start_matches('.')
+}
+
+/// The value that an error is about: at a field as API servers write it, `disks[0].name`.
+fn at_field<'v>(value: &'v Value, field: &str) -> Option<&'v Value> {
+    let field = field.trim_start_matches('.');
+    if field.is_empty() {
+        return Some(value);
+    }
+    if let Some(rest) = field.strip_prefix('[') {
+        let (key, rest) = rest.split_once(']')?;
+        let below = match value {
+            Value::Array(items) => items.get(key.parse::<usize>().ok()?)?,
+            value => value.get(key)?,
+        };
+        return at_field(below, rest);
+    }
+    // A name may contain what separates names.
+    let ends = field.match_indices(['.', '[']).map(|(end, _)| end).chain([field.len()]);
+    let below = |name: &str| match value {
+        Value::Array(items) => items.get(name.parse::<usize>().ok()?),
+        value => value.get(name),
+    };
+    ends.filter(|end| *end > 0).find_map(|end| at_field(below(&field[..end])?, &field[end..]))
+}
+
+fn text(value: &Value) -> String {
+    String::from_utf8_lossy(&Json::from(copy(value)).to_vec()).into_owned()
+}

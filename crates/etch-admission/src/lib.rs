@@ -1,0 +1,54 @@
+//! Embedded schemas at admission: what a request lacks, what is wrong with it, and the messages for its author.
+//! It must not know how requests come in, where facts come from, or who enforces an answer.
+//!
+//! [`Compiled`] is a [`Declaration`] made ready once; [`Compiled::set_defaults`] and [`Compiled::judge`] answer the two
+//! questions that an API server asks, and [`review`] asks both in its order, as it does for one request.
+//!
+//! # Laws
+//! 1. A value that is present is never changed, but for an empty one where a default asks for that, and unknown fields go only
+//!    where `unknownFields: Prune` asks for it.
+//! 2. Setting defaults twice equals setting them once.
+//! 3. A request is answered by what is in it: a dry run gets the same answer.
+//! 4. Nothing here fails: what cannot be evaluated is an error of the request, with the reason.
+
+mod answer;
+mod broken;
+mod compile;
+mod empty;
+mod existing;
+mod facts;
+mod fill;
+mod judge;
+mod path_key;
+mod place;
+mod problem;
+pub mod renewal;
+mod request;
+mod review;
+mod run;
+mod scope;
+mod settings;
+pub mod spec;
+#[cfg(test)]
+mod tests;
+mod unchanged;
+mod view;
+mod webhooks;
+#[cfg(test)]
+mod wrong_types;
+
+pub use answer::{Answer, FieldError};
+pub use broken::{BrokenDefault, broken_by_defaults};
+pub use compile::Compiled;
+pub use existing::{Existing, Lacking, existing};
+pub use fill::Defaulted;
+pub use path_key::{KEY_BYTES, KeyRing, PathKey, keys_in};
+pub use problem::{Problem, unknown_fields};
+pub use request::{Lookup, Named, Request};
+pub use review::{Review, review};
+pub use settings::{FailurePolicy, MatchCondition, Webhooks};
+pub use spec::{Declaration, FactObject, OnExisting, Operation};
+pub use webhooks::{
+    CONFIGURATION, Endpoint, GUARD, Injection, MANAGED_BY, SERVICE, configurations, is_applied,
+    is_asked_about, schema_of,
+};

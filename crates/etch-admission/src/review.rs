@@ -1,0 +1,54 @@
+//! One request by all schemas that are for it, as the API server asks: first all defaults, then all verdicts.
+//! It must not know where schemas come from.
+
+use serde_json::Value;
+
+use super::answer::{Answer, FieldError};
+use super::compile::Compiled;
+use super::judge::Found;
+use super::request::Request;
+use kube_structural_schema::json::{Json, copy};
+
+/// What becomes of a request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Review {
+    /// The object with its defaults; none where the request is refused because an extension is missing or of the wrong types.
+    pub object: Option<Json>,
+    /// The verdict.
+    pub answer: Answer,
+}
+
+/// Reviews a request by schemas with their facts, in this order.
+pub fn review(schemas: &[(&Compiled, &Value)], request: &Request<'_>) -> Review {
+    let mut object = Json::from(copy(request.object));
+    let mut answer = Answer::default();
+    for (schema, facts) in schemas {
+        let defaulted = schema.set_defaults(&Request { object: &object, facts, ..*request });
+        answer.warnings.extend(defaulted.warnings);
+        if let Some(set) = defaulted.object {
+            object = set;
+        }
+    }
+    let (mut missing, mut bare): (Vec<FieldError>, Vec<FieldError>) = Default::default();
+    for (schema, facts) in schemas {
+        let found = schema.found(&Request { object: &object, facts, ..*request });
+        let errors = |is: fn(&Found) -> bool| {
+            found.iter().filter(move |found| is(found)).map(|found| found.error.clone())
+        };
+        bare.extend(errors(Found::prevents_defaults));
+        if schema.default_on.contains(&request.operation) {
+            missing.extend(errors(Found::is_missing));
+        }
+        let Answer { errors, warnings } = schema.answer(found);
+        answer.errors.extend(errors);
+        answer.warnings.extend(warnings);
+    }
+    let is_refused = |error: &FieldError| answer.errors.contains(error);
+    let object = (!bare.iter().any(is_refused)).then_some(object);
+    missing.retain(is_refused);
+    if !missing.is_empty() {
+        // The API server asks for defaults first, and then nothing more.
+        answer.errors = missing;
+    }
+    Review { object, answer }
+}

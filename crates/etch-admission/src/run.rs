@@ -1,0 +1,78 @@
+//! The evaluation of a request's expressions within one budget.
+//! It must not know what a result means.
+
+use serde_json::Value;
+
+use super::compile::Compiled;
+use super::scope::Scoped;
+use kube_validation_rules::{EvaluationError, RUNTIME_BUDGET};
+
+/// What the expressions of a request may still cost.
+#[derive(Debug)]
+pub(super) struct Run<'c> {
+    compiled: &'c Compiled,
+    pub(super) budget: i64,
+}
+
+/// Why an expression has no value.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Evaluation(EvaluationError),
+    /// The expressions of the request cost more than they may together.
+    OutOfBudget,
+}
+
+impl<'c> Run<'c> {
+    pub(super) fn new(compiled: &'c Compiled) -> Self {
+        Self { compiled, budget: RUNTIME_BUDGET }
+    }
+
+    pub(super) fn holds(&mut self, source: &Scoped, values: &[Option<&Value>]) -> Result<bool, Failure> {
+        let variables = self.compiled.scopes[source.scope].variables();
+        let evaluated = source.expression.holds(variables, values);
+        self.spend(evaluated)
+    }
+
+    pub(super) fn text(&mut self, source: &Scoped, values: &[Option<&Value>]) -> Result<String, Failure> {
+        let variables = self.compiled.scopes[source.scope].variables();
+        let evaluated = source.expression.text(variables, values);
+        self.spend(evaluated)
+    }
+
+    pub(super) fn value(
+        &mut self,
+        source: &Scoped,
+        values: &[Option<&Value>],
+    ) -> Result<Option<Value>, Failure> {
+        let variables = self.compiled.scopes[source.scope].variables();
+        let evaluated = source.expression.value(variables, values);
+        self.spend(evaluated)
+    }
+
+    fn spend<T>(&mut self, (result, cost): (Result<T, EvaluationError>, u64)) -> Result<T, Failure> {
+        if self.budget < 0 {
+            return Err(Failure::OutOfBudget);
+        }
+        self.budget = self.budget.saturating_sub(i64::try_from(cost).unwrap_or(i64::MAX));
+        if self.budget < 0 {
+            return Err(Failure::OutOfBudget);
+        }
+        result.map_err(Failure::Evaluation)
+    }
+}
+
+impl Failure {
+    /// Whether it is because a value does not fit the schema.
+    pub(super) fn is_misfit(&self) -> bool {
+        matches!(self, Self::Evaluation(error) if error.is_misfit())
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Evaluation(error) => error.fmt(f),
+            Self::OutOfBudget => f.write_str("the expressions of the schema exceed the cost limit"),
+        }
+    }
+}

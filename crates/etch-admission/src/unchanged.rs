@@ -1,0 +1,66 @@
+//! What an update leaves as it was: by that existing objects can still be labelled, finished and deleted.
+//! It must not know rules.
+
+use serde_json::{Map, Value};
+
+use super::place::{Location, value_at};
+use super::request::Request;
+use kube_structural_schema::json::same;
+
+/// How much of an update is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Touch {
+    /// It only removes finalizers: nothing is.
+    FinalizersOnly,
+    /// The object is being deleted: only rules about a change are.
+    Terminating,
+    /// The extensions are as they were: rules about the object and about a change are.
+    AroundExtension,
+    /// All of it.
+    Extension,
+}
+
+/// What an update touches.
+pub(super) fn touch(request: &Request<'_>, extensions: &[Location]) -> Touch {
+    let Some(old) = request.old_object else { return Touch::Extension };
+    if only_removes_finalizers(request.object, old) {
+        return Touch::FinalizersOnly;
+    }
+    if request.object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
+        return Touch::Terminating;
+    }
+    let is_same = |location: &Location| match (value_at(request.object, location), value_at(old, location)) {
+        (Some(new), Some(old)) => same(new, old),
+        _ => false,
+    };
+    if !extensions.is_empty() && extensions.iter().all(is_same) {
+        Touch::AroundExtension
+    } else {
+        Touch::Extension
+    }
+}
+
+/// Whether the new object is the old one with fewer finalizers, whatever the server writes beside that.
+fn only_removes_finalizers(new: &Value, old: &Value) -> bool {
+    let finalizers = |object: &Value| match object.pointer("/metadata/finalizers") {
+        Some(Value::Array(items)) => items.clone(),
+        _ => Vec::new(),
+    };
+    let (kept, before) = (finalizers(new), finalizers(old));
+    kept.len() < before.len()
+        && kept.iter().all(|finalizer| before.contains(finalizer))
+        && same(&without_bookkeeping(new), &without_bookkeeping(old))
+}
+
+fn without_bookkeeping(object: &Value) -> Value {
+    let mut fields = object.as_object().cloned().unwrap_or_default();
+    let empty = Value::Object(Map::new());
+    let mut metadata = fields.remove("metadata").unwrap_or(empty);
+    if let Value::Object(metadata) = &mut metadata {
+        for name in ["finalizers", "managedFields", "resourceVersion", "generation"] {
+            metadata.remove(name);
+        }
+    }
+    fields.insert("metadata".to_owned(), metadata);
+    Value::Object(fields)
+}

@@ -1,0 +1,368 @@
+//! Objects, the bytes behind them, and what can be told of their defaults.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::crd::Crd;
+use crate::decode::Decoder;
+use crate::object::Object;
+use crate::plan::{Change, Clock, HiddenFields, OldDefault, Ownership, Record, Skip, Terms, changes};
+use kube_structural_schema::json::Json;
+
+const CHANGED: &str = "2026-01-01T12:00:00Z";
+
+fn spec(properties: Value) -> Value {
+    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": properties } } })
+}
+
+fn document(versions: &[(&str, bool, Value)]) -> Json {
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|(name, storage, schema)| {
+            json!({ "name": name, "served": true, "storage": storage, "schema": { "openAPIV3Schema": schema } })
+        })
+        .collect();
+    json!({
+        "metadata": {
+            "name": "tabs.example.com", "creationTimestamp": "2025-01-01T00:00:00Z",
+            "managedFields": [
+                { "manager": "author", "time": CHANGED, "fieldsV1": { "f:spec": { "f:versions": {} } } },
+                { "manager": "server", "time": "2027-01-01T00:00:00Z", "fieldsV1": { "f:status": {} } },
+            ],
+        },
+        "spec": { "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" }, "versions": versions },
+    })
+    .into()
+}
+
+fn one_version() -> Crd {
+    let schema = spec(json!({ "a": { "type": "integer", "default": 1 }, "l": { "type": "array", "items": {
+        "type": "object", "properties": { "p": { "type": "string", "default": "TCP" } } } } }));
+    Crd::read(&document(&[("v1", true, schema)])).expect("a CRD")
+}
+
+fn object(spec: Value, fields: Value, written: &str) -> Object {
+    json!({
+        "apiVersion": "example.com/v1", "kind": "Tab",
+        "metadata": {
+            "name": "a", "uid": "1", "resourceVersion": "7", "creationTimestamp": "2025-06-01T00:00:00Z",
+            "managedFields": [{
+                "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "time": written,
+                "fieldsV1": { "f:spec": fields },
+            }],
+        },
+        "spec": spec,
+    })
+    .into()
+}
+
+/// Nothing is on record but when the schema changed.
+fn record() -> Record {
+    Record { clock: Clock::of(&document(&[])), ..Record::default() }
+}
+
+fn told(missing: &[Missing]) -> Vec<String> {
+    missing.iter().map(|missing| format!("{} {}", missing.path, missing.state)).collect()
+}
+
+#[test]
+fn an_owner_is_no_proof_unless_owners_are_trusted() {
+    let owned = object(json!({ "a": 1 }), json!({ "f:a": {} }), "2025-12-01T00:00:00Z");
+    assert_eq!(told(&by_view(&owned, &one_version(), &record(), false)), [".spec.a unknown"]);
+    assert_eq!(told(&by_view(&owned, &one_version(), &record(), true)), [""; 0]);
+    let other = object(json!({ "a": 1 }), json!({ "f:b": {} }), "2025-12-01T00:00:00Z");
+    assert_eq!(told(&by_view(&other, &one_version(), &record(), true)), [".spec.a unknown"]);
+}
+
+#[test]
+fn a_write_after_the_schema_was_served_everywhere_is_proof() {
+    for (written, expected) in [
+        ("2026-01-01T11:59:00Z", "[\".spec.a unknown\"]"),
+        ("2026-01-01T12:11:00Z", "[\".spec.a unknown\"]"),
+        ("2026-01-01T12:11:01Z", "[]"),
+    ] {
+        let object = object(json!({ "a": 1 }), json!({}), written);
+        let found = by_view(&object, &one_version(), &record(), false);
+        assert_eq!(format!("{:?}", told(&found)), expected, "{written}");
+    }
+    let late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z");
+    assert_eq!(told(&by_view(&late, &one_version(), &Record::default(), false)), [".spec.a unknown"]);
+}
+
+#[test]
+fn a_write_proves_nothing_where_versions_disagree() {
+    let (plain, color) = (spec(json!({ "a": {} })), spec(json!({ "a": { "default": 1 } })));
+    let crd = Crd::read(&document(&[("v1beta1", false, plain), ("v1", true, color)])).expect("a CRD");
+    let late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z");
+    assert_eq!(told(&by_view(&late, &crd, &record(), false)), [".spec.a unknown"]);
+    let gap = object(json!({}), json!({}), "2026-02-01T00:00:00Z");
+    assert_eq!(told(&by_view(&gap, &crd, &record(), false)), [".spec.a gap"]);
+}
+
+#[test]
+fn what_is_on_record_is_proved() {
+    let record = Record { through: Some(7), ..record() };
+    let old = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z");
+    let found = by_view(&old, &one_version(), &record, false);
+    assert_eq!(told(&found), [""; 0]);
+}
+
+#[test]
+fn nothing_on_record_covers_what_was_skipped() {
+    let record = Record { through: Some(7), ..record() };
+    let skipped = [
+        ("annotations", json!({ "etch-operator.io/ignore": "true" })),
+        ("deletionTimestamp", json!("2025-12-02T00:00:00Z")),
+    ];
+    for (field, value) in skipped {
+        for through in [5, 7] {
+            let mut document = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z").json().clone();
+            document["metadata"][field] = value.clone();
+            let record = Record { through: Some(through), ..record.clone() };
+            let found = by_view(&document.into(), &one_version(), &record, false);
+            assert_eq!(told(&found), [".spec.a unknown"], "{field}, through {through}");
+        }
+    }
+    // The pass was before the annotation was taken away, and every write after it stores what its writer sees.
+    let freed = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z");
+    let record = Record { through: Some(5), ..record };
+    assert_eq!(told(&by_view(&freed, &one_version(), &record, false)), [""; 0]);
+}
+
+#[test]
+fn a_write_proves_nothing_where_an_owner_speaks_at_a_version_without_the_default() {
+    let (plain, color) = (spec(json!({ "a": {} })), spec(json!({ "b": {}, "a": { "default": 1 } })));
+    let mut document = document(&[("v1beta1", false, spec(json!({ "b": {} }))), ("v1", true, color)]);
+    document["spec"]["versions"][0]["served"] = json!(false);
+    let crd = Crd::read(&document).expect("a CRD");
+    let mut late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z").json().clone();
+    late["metadata"]["managedFields"][0]["apiVersion"] = json!("example.com/v1beta1");
+    let record = Record { through: Some(5), ..record() };
+    assert_eq!(told(&by_view(&late.clone().into(), &crd, &record, false)), [".spec.a unknown"], "W6");
+    document["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = plain;
+    let crd = Crd::read(&document).expect("a CRD");
+    assert_eq!(told(&by_view(&late.into(), &crd, &record, false)), [""; 0], "both versions know the field");
+}
+
+#[test]
+fn skipped_objects_are_counted_apart_and_never_stored_by_the_record() {
+    let mut totals = Totals::default();
+    let missing = [Missing { path: Path::root(), state: State::Unknown }];
+    totals.add(&missing, false, Some(Skip::Ignored));
+    totals.add(&missing, false, Some(Skip::Terminating));
+    totals.add(&[], false, None);
+    assert_eq!((totals.objects, totals.stored, totals.unknown), (3, 1, 2));
+    assert_eq!((totals.ignored, totals.terminating), (1, 1));
+    assert!(!totals.is_clean());
+}
+
+#[test]
+fn what_is_skipped_is_explained() {
+    let crd = one_version();
+    let mut document = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z").json().clone();
+    document["metadata"]["annotations"] = json!({ "etch-operator.io/ignore": "true" });
+    let object = Object::from(document);
+    let record = Record { through: Some(7), ..record() };
+    let missing = by_view(&object, &crd, &record, false);
+    let reason = "the API does not show whether etcd holds it; Etch skips the object: it has the annotation \
+                  etch-operator.io/ignore";
+    assert_eq!(
+        explained(&object, &crd, &Terms::default(), &[], None, &missing),
+        [format!(".spec.a unknown: {reason}")]
+    );
+}
+
+#[test]
+fn what_is_stored_says_whether_etch_stored_it() {
+    let crd = one_version();
+    let stored = |own: bool, revision: u64, through: Option<u64>, exact: bool| {
+        let mut document = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z").json().clone();
+        document["metadata"]["resourceVersion"] = json!(revision.to_string());
+        if own {
+            let owner = json!({ "manager": "etch", "operation": "Apply", "apiVersion": "example.com/v1",
+                "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": { "f:a": {} } } });
+            document["metadata"]["managedFields"].as_array_mut().expect("owners").push(owner);
+        }
+        let record = Record { through, ..Record::default() };
+        let rules = Rules { terms: &Terms::default(), record: &record, changes: &[], idle: None };
+        let explanations = explain(&Object::from(document), &crd, &rules, &[], exact);
+        let [explanation] = &explanations[..] else { panic!("{explanations:?}") };
+        explanation.reason.clone()
+    };
+    let by_pass = "Etch's pass stored it or found it stored; nobody has written the object since";
+    assert_eq!(stored(false, 5, Some(5), false), by_pass);
+    assert_eq!(stored(false, 5, Some(5), true), format!("etcd holds it: {by_pass}"));
+    assert_eq!(stored(false, 6, Some(5), false), "the object was written after Etch's pass, which stores it");
+    assert_eq!(stored(false, 6, None, false), "the object was written after the schema had the default");
+    assert_eq!(stored(false, 6, None, true), "etcd holds it");
+    assert_eq!(stored(true, 6, None, false), "Etch stored it, and owns it");
+}
+
+/// What is said of each default under these rules.
+fn explained(
+    object: &Object,
+    crd: &Crd,
+    terms: &Terms,
+    changes: &[Change],
+    idle: Option<&str>,
+    missing: &[Missing],
+) -> Vec<String> {
+    let rules = Rules { terms, record: &Record::default(), changes, idle };
+    let explanations = explain(object, crd, &rules, missing, false);
+    explanations
+        .iter()
+        .map(|explanation| format!("{} {}: {}", explanation.path, explanation.state, explanation.reason))
+        .collect()
+}
+
+#[test]
+fn what_is_done_depends_on_the_policy() {
+    let crd = one_version();
+    let mut document =
+        object(json!({ "a": 1 }), json!({ "f:gone": {} }), "2025-12-01T00:00:00Z").json().clone();
+    let missing = [Missing { path: ".spec.a".parse().expect("a path"), state: State::Phantom }];
+    let said = |document: &Json, terms: Terms, idle: Option<&str>| {
+        let object = Object::from(document.clone());
+        let said = explained(&object, &crd, &terms, &[], idle, &missing);
+        said[0].strip_prefix(".spec.a phantom: etcd does not hold it; ").expect("what is known").to_owned()
+    };
+    let drop = Terms { hidden_fields: HiddenFields::Drop, ..Terms::default() };
+    let own = Terms { ownership: Ownership::Own, ..drop };
+    let held = said(&document, Terms::default(), None);
+    assert!(
+        held.starts_with("Etch holds the object: a write may destroy fields")
+            && held.ends_with("(.spec.gone)"),
+        "{held}"
+    );
+    assert_eq!(
+        said(&document, drop, None),
+        "Etch stores it with a server-side apply that names only the object, and drops .spec.gone (hiddenFields: Drop)"
+    );
+    assert!(said(&document, own, None).contains("and owns it (ownership: Own), and drops .spec.gone"));
+    let idle = "DefaultsPolicy default has mode: Audit";
+    assert_eq!(said(&document, drop, Some(idle)), format!("Etch does not write: {idle}"));
+    document["metadata"]["managedFields"] = json!([]);
+    assert!(said(&document, Terms::default(), None).ends_with("because the object has no managedFields"));
+}
+
+#[test]
+fn an_old_default_is_explained_where_it_follows_and_where_it_stays() {
+    let crd = one_version();
+    let path: Path = ".spec.a".parse().expect("a path");
+    let past = [OldDefault { path: path.clone(), values: vec![json!(7).into()] }];
+    let free = object(json!({ "a": 7 }), json!({ "f:l": {} }), "2026-02-01T00:00:00Z");
+    let owned = object(json!({ "a": 7 }), json!({ "f:a": {} }), "2026-02-01T00:00:00Z");
+    let followed = changes(&past, &crd, std::slice::from_ref(&path));
+    let said = |object: &Object, changes: &[Change], idle: Option<&str>| {
+        explained(object, &crd, &Terms::default(), changes, idle, &[]).join("\n")
+    };
+    let known = ".spec.a stored: the value is what the default was before it changed";
+    assert_eq!(
+        said(&free, &followed, None),
+        format!("{known}, and nobody owns it; Etch replaces it with the new default (onChange: Follow)")
+    );
+    let idle = "DefaultsPolicy default (paused) has paused writes";
+    assert_eq!(
+        said(&free, &followed, Some(idle)),
+        format!("{known}, and nobody owns it; Etch does not write: {idle}")
+    );
+    assert_eq!(said(&owned, &followed, None), format!("{known}; Etch keeps it"));
+    assert_eq!(said(&free, &changes(&past, &crd, &[]), None), format!("{known}; Etch keeps it"));
+    assert_eq!(
+        said(&free, &[], None),
+        ".spec.a stored: the value differs from the default, so somebody wrote it"
+    );
+    let past = [OldDefault { path: ".spec.gone".parse().expect("a path"), values: vec![json!(7).into()] }];
+    let gone = changes(&past, &crd, &[".spec.gone".parse().expect("a path")]);
+    let object = object(json!({ "a": 2, "gone": 7 }), json!({ "f:l": {} }), "2026-02-01T00:00:00Z");
+    assert!(
+        said(&object, &gone, None).ends_with("Etch removes it (onChange: Follow)"),
+        "{}",
+        said(&object, &gone, None)
+    );
+}
+
+#[test]
+fn bytes_leave_nothing_open() {
+    let crd = one_version();
+    let decoder = Decoder::new(&crd);
+    let stored =
+        |spec: Value| Json::from(json!({ "apiVersion": "example.com/v1", "metadata": {}, "spec": spec }));
+    let cases = [
+        (json!({ "a": 1, "l": [{ "p": "TCP" }] }), "[] []"),
+        (json!({ "l": [{ "p": "TCP" }, {}] }), "[\".spec.a phantom\", \".spec.l[1].p phantom\"] []"),
+        (json!({ "a": null }), "[\".spec.a phantom\"] []"),
+        (json!({ "a": 2, "old": 1 }), "[] [\".spec.old\"]"),
+    ];
+    for (spec, expected) in cases {
+        let exact = by_bytes(&stored(spec.clone()), &crd, &decoder).expect("readable");
+        let hidden: Vec<_> = exact.hidden.iter().map(Path::to_string).collect();
+        assert_eq!(format!("{:?} {hidden:?}", told(&exact.missing)), expected, "{spec}");
+    }
+    assert_eq!(
+        by_bytes(&json!({ "apiVersion": "example.com/v0" }).into(), &crd, &decoder).err(),
+        Some(Unreadable::VersionGone("v0".to_owned()))
+    );
+}
+
+#[test]
+fn bytes_at_another_version_show_that_versions_defaults_and_lack_the_others() {
+    let beta = spec(json!({ "a": { "default": 1 }, "only": {} }));
+    let stable = spec(json!({ "a": { "default": 1 }, "color": { "default": "red" } }));
+    let crd = Crd::read(&document(&[("v1beta1", false, beta), ("v1", true, stable)])).expect("a CRD");
+    let stored = json!({ "apiVersion": "example.com/v1beta1", "spec": { "only": 1, "color": "blue" } });
+    let exact = by_bytes(&stored.into(), &crd, &Decoder::new(&crd)).expect("readable");
+    assert_eq!(told(&exact.missing), [".spec.a phantom", ".spec.color gap"]);
+    let hidden: Vec<_> = exact.hidden.iter().map(Path::to_string).collect();
+    assert_eq!(hidden, [".spec.color", ".spec.only"]);
+    assert_eq!(exact.object.json()["apiVersion"], "example.com/v1");
+}
+
+#[test]
+fn a_default_of_another_version_is_seen_through_the_pruning_for_the_storage_version() {
+    let map = json!({ "type": "object", "default": { "k": {} }, "additionalProperties": { "properties": { "n": { "default": 1 } } } });
+    let mut crd = document(&[
+        ("v1", false, spec(json!({ "f": map, "a": {} }))),
+        ("v2", true, spec(json!({ "f": { "type": "string" }, "a": { "default": 1 } }))),
+    ]);
+    crd["status"]["storedVersions"] = json!(["v1", "v2"]);
+    let crd = Crd::read(&crd).expect("a CRD");
+    let stored = json!({ "apiVersion": "example.com/v1", "spec": { "a": 1 } });
+    let exact = by_bytes(&stored.into(), &crd, &Decoder::new(&crd)).expect("readable");
+    assert_eq!(exact.object.json()["spec"], json!({ "a": 1, "f": {} }));
+    assert_eq!(told(&exact.missing), [".spec.f phantom"]);
+    let seen = told(&by_view(&exact.object, &crd, &Record::empty(&crd), false));
+    assert_eq!(seen, [".spec.a unknown", ".spec.f unknown"]);
+}
+
+#[test]
+fn what_a_webhook_made_of_the_bytes_closes_what_they_leave_open() {
+    let beta = spec(json!({ "host": {}, "port": { "default": 80 } }));
+    let stable = spec(json!({ "address": {}, "port": {}, "retries": { "default": 3 } }));
+    let mut converted = document(&[("v1beta1", false, beta), ("v1", true, stable)]);
+    converted["spec"]["conversion"] = json!({ "strategy": "Webhook" });
+    let crd = Crd::read(&converted).expect("a CRD");
+    let looked = |spec: Value, view: Value| {
+        let stored = json!({ "apiVersion": "example.com/v1beta1", "spec": spec });
+        let exact = by_bytes(&stored.into(), &crd, &Decoder::new(&crd)).expect("readable");
+        assert!(exact.unconverted);
+        let open = told(&exact.missing);
+        (open, told(&exact.seen(object(view, json!({}), CHANGED), &crd).missing))
+    };
+    let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        looked(json!({ "host": "h" }), json!({ "address": "h", "port": 80 })),
+        (texts(&[".spec.port phantom"]), texts(&[".spec.port phantom", ".spec.retries gap"]))
+    );
+    let whole = json!({ "host": "h", "port": 80 });
+    assert_eq!(looked(whole.clone(), json!({ "address": "h", "port": 80 })).1, texts(&[".spec.retries gap"]));
+    let (open, seen) = looked(whole, json!({ "address": "h", "port": 80, "retries": 7 }));
+    assert_eq!((open.len(), seen), (1, texts(&[])), "{open:?}");
+}
+
+#[test]
+fn places_are_where_a_default_applies() {
+    let found = places(&json!({ "spec": { "l": [{}, { "p": "UDP" }] } }), &one_version());
+    let found: Vec<_> = found.iter().map(Path::to_string).collect();
+    assert_eq!(found, [".spec.a", ".spec.l[0].p", ".spec.l[1].p"]);
+}

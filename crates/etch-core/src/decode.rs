@@ -1,0 +1,98 @@
+//! From the bytes in etcd to the view at the storage version, at whatever version they are stored.
+//! It must not guess what a conversion webhook would answer: such an object stays in the terms of its own version.
+
+use serde_json::Value;
+
+use crate::crd::{Crd, Version};
+use kube_structural_schema::compile::Compiled;
+use kube_structural_schema::defaults::{read, read_preserving};
+use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::path::{Path, Step, Trail};
+use kube_structural_schema::prune::prune;
+
+/// A CRD with the defaults of all its versions, ready for decoding many objects.
+#[derive(Debug)]
+pub struct Decoder<'a> {
+    crd: &'a Crd,
+    versions: Vec<(&'a Version, Compiled)>,
+}
+
+/// What a reader sees.
+#[derive(Debug)]
+pub struct View {
+    /// The object; at the storage version, unless a webhook would have to convert it.
+    pub object: Json,
+    /// The topmost fields that etcd holds and the view does not show, in order.
+    pub hidden: Vec<Path>,
+}
+
+/// Why an object cannot be decoded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Undecodable {
+    /// The CRD does not have the version, or not any more.
+    #[error("stored at {0}, which the CRD does not have")]
+    VersionGone(String),
+    /// The server would answer with an error.
+    #[error("its metadata, or a default of the schema, cannot be read")]
+    Malformed,
+}
+
+impl<'a> Decoder<'a> {
+    /// A decoder for the objects of a CRD.
+    pub fn new(crd: &'a Crd) -> Self {
+        let versions = crd.versions().iter().map(|version| (version, Compiled::new(&version.schema)));
+        Self { crd, versions: versions.collect() }
+    }
+
+    /// The defaults of a version; none if the CRD does not have it.
+    pub fn compiled(&self, version: &str) -> Option<&Compiled> {
+        self.versions.iter().find(|(known, _)| known.name == version).map(|(_, compiled)| compiled)
+    }
+
+    /// What a reader sees of an object that is stored at `version`.
+    ///
+    /// It is read by the schema and the defaults of that version (fact R2). Conversion renames nothing and fills in nothing,
+    /// but what it hands over is pruned once more.
+    ///
+    /// # Errors
+    /// See [`Undecodable`].
+    pub fn view(&self, stored: &Value, version: &str) -> Result<View, Undecodable> {
+        let (at, compiled) = self
+            .versions
+            .iter()
+            .find(|(known, _)| known.name == version)
+            .ok_or_else(|| Undecodable::VersionGone(version.to_owned()))?;
+        let mut object = Json::from(copy(stored));
+        let mut hidden = Vec::new();
+        let mut hide = |trail: &Trail<'_>| hidden.push(trail.to_path());
+        let keeps_all = self.crd.preserves_unknown_fields();
+        let read = match keeps_all {
+            true => read_preserving(&mut object, &at.schema, compiled),
+            false => read(&mut object, &at.schema, compiled, &mut hide),
+        };
+        read.map_err(|_| Undecodable::Malformed)?;
+        if version != self.crd.storage().name && self.crd.names_fields_alike(version) {
+            if !keeps_all {
+                prune(&mut object, &self.crd.storage().schema, true, &mut hide);
+            }
+            if let Value::Object(fields) = &mut *object {
+                fields.insert("apiVersion".to_owned(), Value::from(self.crd.api_version()));
+            }
+            // What reading at the stored version filled in was never there.
+            hidden.retain(|path| holds(stored, path.steps()));
+        }
+        hidden.sort();
+        Ok(View { object, hidden })
+    }
+}
+
+/// Whether there is a value at a place.
+fn holds(value: &Value, path: &[Step]) -> bool {
+    path.iter()
+        .try_fold(value, |value, step| match step {
+            Step::Field(name) | Step::Key(name) => value.get(name),
+            Step::Index(index) => value.get(index),
+            Step::Items | Step::Values => None,
+        })
+        .is_some()
+}

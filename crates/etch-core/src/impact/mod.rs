@@ -1,0 +1,258 @@
+//! What an upgrade of a CRD will do: to its defaults and fields, and to the objects that are there.
+//! It must not say that a value is stored or not stored beyond what the object's owners tell.
+
+mod difference;
+mod effect;
+mod kind;
+mod known;
+mod schemas;
+mod stored;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use crate::crd::Crd;
+use crate::decode::{Decoder, Undecodable, View};
+use crate::object::Object;
+use crate::plan::{Broken, Change, Prediction, Record, Terms, has_gap, predict};
+use difference::{Difference, difference, place};
+use effect::open;
+use known::known;
+use kube_crd_validation::Validator;
+use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::path::Path;
+
+pub use effect::{Effect, EffectKind, Open, Problem, by_effect};
+pub use kind::Kind;
+pub use schemas::{Changed, SchemaChanges, compare, compare_crds};
+pub use stored::{presumed, proved};
+pub use tally::{Counted, Counts, Place, Tally};
+
+/// An upgrade from one state of a CRD to another, made ready for looking at many objects.
+#[derive(Debug)]
+pub struct Upgrade<'a> {
+    old: &'a Crd,
+    new: &'a Crd,
+    old_decoder: Decoder<'a>,
+    decoder: Decoder<'a>,
+    before: Validator<'a>,
+    after: Validator<'a>,
+    terms: Terms,
+    changes: Vec<Change>,
+    writes: bool,
+}
+
+/// What is known of the bytes in etcd.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// What etcd holds, or is taken to hold.
+    pub value: Json,
+    /// The version in whose terms it holds it.
+    pub version: String,
+}
+
+impl<'a> Upgrade<'a> {
+    /// An upgrade from `old` to `new`, which are two states of one CRD, in a cluster in which nobody writes to objects.
+    pub fn new(old: &'a Crd, new: &'a Crd) -> Self {
+        Self {
+            terms: Terms::default(),
+            changes: Vec::new(),
+            writes: false,
+            old,
+            new,
+            old_decoder: Decoder::new(old),
+            decoder: Decoder::new(new),
+            before: Validator::new(&old.storage().schema),
+            after: Validator::new(&new.storage().schema),
+        }
+    }
+
+    /// The same upgrade in a cluster with a policy: what writes may do, the `changes` of defaults that come with the upgrade, and
+    /// whether the operator `writes` to objects at all.
+    pub fn under(self, terms: Terms, changes: Vec<Change>, writes: bool) -> Self {
+        Self { terms, changes, writes, ..self }
+    }
+
+    /// What changes in the schema of the storage version.
+    pub fn schemas(&self) -> SchemaChanges {
+        compare_crds(Some(self.old), self.new)
+    }
+
+    /// What happens to an object as a server returned it, by what its owners say is stored; and to one that somebody wrote, as
+    /// if just that were stored.
+    pub fn object(&self, object: &Object) -> Effect {
+        let storage = &self.old.storage().name;
+        let version = version_of(object);
+        let is_returned = !object.uid().is_empty();
+        if is_returned && version == storage {
+            return self.presumed_effect(object);
+        }
+        if !self.old.names_fields_alike(version) {
+            let problem = Problem::NotConverted { version: version.to_owned(), storage: storage.clone() };
+            return Effect { problems: vec![problem], ..Effect::default() };
+        }
+        let View { object: view, .. } = match self.old_decoder.view(object.json(), version) {
+            Ok(view) => view,
+            Err(why) => return Effect { problems: vec![Problem::Unreadable(why)], ..Effect::default() },
+        };
+        if is_returned {
+            return self.presumed_effect(&Object::from(view));
+        }
+        let stored = Stored { value: object.json().clone(), version: version.to_owned() };
+        self.effect(&view, &stored)
+    }
+
+    /// What happens to an object as a server returned it at the storage version, by what is on record, and whether that is certain.
+    pub fn on_record(&self, object: &Object, record: &Record) -> (Effect, bool) {
+        match proved(object, self.old, record) {
+            Some(value) => {
+                let stored = Stored { value, version: self.old.storage().name.clone() };
+                (self.effect(object.json(), &stored), true)
+            }
+            None => (self.object(object), false),
+        }
+    }
+
+    /// What happens to an object of which this is what etcd holds; it comes with the object as it is read before.
+    ///
+    /// # Errors
+    /// See [`Undecodable`].
+    pub fn stored(&self, value: Json) -> Result<(Object, Effect), Undecodable> {
+        let version = version_of_document(&value).to_owned();
+        let View { object: view, hidden: before } = self.old_decoder.view(&value, &version)?;
+        let mut effect = self.effect(&view, &Stored { value, version });
+        // What no reader saw before is not hidden by the upgrade.
+        effect.hidden.retain(|path| !before.contains(path));
+        Ok((view.into(), effect))
+    }
+
+    /// What happens to an object by whatever etcd may hold of it, together.
+    fn presumed_effect(&self, object: &Object) -> Effect {
+        let storage = &self.old.storage().name;
+        // Stored at S, it would show all defaults of S (fact R2).
+        let others = self.old.versions().iter().filter(|version| &version.name != storage);
+        let version = match has_gap(object, self.old) {
+            true => others.map(|version| &version.name).next_back(),
+            false => None,
+        };
+        let first = [(version.unwrap_or(storage).as_str(), self.old.compiled())];
+        // At another version, its own defaults are shown and may change.
+        let elsewhere = self.old.defaults_elsewhere().filter(|_| version.is_none());
+        let presumed = first.into_iter().chain(elsewhere).flat_map(|(version, defaults)| {
+            let stored = presumed(object, self.old, defaults).into_iter();
+            stored.map(move |value| Stored { value, version: version.to_owned() })
+        });
+        let mut all: Vec<Stored> = presumed.collect();
+        // Etcd may hold all that is shown.
+        let whole = Stored { value: object.json().clone(), version: all[0].version.clone() };
+        if !all.iter().any(|stored| stored.version == whole.version && stored.value == whole.value) {
+            all.push(whole);
+        }
+        let effects: Vec<Effect> = all.iter().map(|stored| self.effect(object.json(), stored)).collect();
+        let open = open(&effects);
+        let mut effects = effects.into_iter();
+        let first = effects.next().unwrap_or_default();
+        Effect { open, ..effects.fold(first, Effect::or) }
+    }
+
+    /// What happens to an object that is read as `view` at the old storage version, and of which etcd holds `stored`.
+    pub fn effect(&self, view: &Value, stored: &Stored) -> Effect {
+        let View { object: after, hidden } = match self.decoder.view(&stored.value, &stored.version) {
+            Ok(view) => view,
+            Err(why) => return Effect { problems: vec![Problem::Unreadable(why)], ..Effect::default() },
+        };
+        let hidden = self.places(&hidden);
+        let Difference { appears, changes, disappears } = self.difference(view, &after);
+        let disappears: Vec<Path> = disappears
+            .into_iter()
+            .filter(|path| !hidden.iter().any(|hidden| hidden.contains(path)))
+            .collect();
+        let protected = self.protected(view, &changes, &disappears);
+        let problems = match self.new.names_fields_alike(&stored.version) {
+            true => self.problems(view, &after),
+            false => vec![Problem::NotJudged { version: stored.version.clone() }],
+        };
+        let effect =
+            Effect { appears, changes, disappears, hidden, protected, problems, ..Effect::default() };
+        match self.written(after) {
+            Some(written) => Effect {
+                dropped: !effect.hidden.is_empty() && written.is_written(),
+                held: written.held().cloned(),
+                follows: written.moved,
+                ..effect
+            },
+            None => effect,
+        }
+    }
+
+    /// What the operator does with an object after the upgrade; none where it writes to none.
+    fn written(&self, after: Json) -> Option<Prediction> {
+        // The schema of a CRD that keeps unknown fields is not structural, and the operator writes none of its objects.
+        let may_write = self.writes && !self.new.preserves_unknown_fields();
+        let has_work = self.new.compiled().has_defaults() || !self.changes.is_empty();
+        let written = || predict(&after.into(), self.new, &self.terms, &Record::default(), &self.changes);
+        (may_write && has_work).then(written)
+    }
+
+    fn difference(&self, before: &Value, after: &Value) -> Difference {
+        difference(before, after, &self.old.storage().schema, &self.new.storage().schema)
+    }
+
+    fn places(&self, paths: &[Path]) -> Vec<Path> {
+        let (old, new) = (&self.old.storage().schema, &self.new.storage().schema);
+        paths.iter().map(|path| place(path, old, new)).collect()
+    }
+
+    /// Of these places, those whose value stays if etcd holds all that is shown now.
+    fn protected(&self, view: &Value, changes: &[Path], disappears: &[Path]) -> Vec<Path> {
+        if changes.is_empty() && disappears.is_empty() {
+            return Vec::new();
+        }
+        let Ok(View { object: after, hidden }) = self.decoder.view(view, &self.old.storage().name) else {
+            return Vec::new();
+        };
+        let (left, hidden) = (self.difference(view, &after), self.places(&hidden));
+        let follows = self.written(after).map(|written| written.moved).unwrap_or_default();
+        let is_lost = |path: &&Path| {
+            let mut lost = left.changes.iter().chain(&left.disappears).chain(&hidden).chain(&follows);
+            !lost.any(|lost| lost.contains(path) || path.contains(lost))
+        };
+        let mut protected: Vec<Path> = changes.iter().chain(disappears).filter(is_lost).cloned().collect();
+        protected.sort();
+        protected
+    }
+
+    /// What is wrong with an object as the storage versions have it, and would be in any write of it: with the defaults that
+    /// no reader sees while it is stored at another version (fact R2).
+    fn problems(&self, before: &Value, after: &Value) -> Vec<Problem> {
+        let after = written(after, self.new);
+        let found = self.after.object(&after);
+        if found.is_empty() {
+            return Vec::new();
+        }
+        let before = self.before.object(&written(before, self.old));
+        let schema = &self.new.storage().schema;
+        let problem =
+            |(finding, before)| Problem::Invalid { broken: Broken::of(finding, schema, &after), before };
+        known(found.iter(), before.iter()).into_iter().map(problem).collect()
+    }
+}
+
+/// An object as a write at the storage version would leave it.
+fn written(view: &Value, crd: &Crd) -> Json {
+    let mut object = Json::from(copy(view));
+    crd.compiled().fill(&mut object);
+    object
+}
+
+/// The version in whose terms an object is written.
+fn version_of(object: &Object) -> &str {
+    version_of_document(object.json())
+}
+
+fn version_of_document(document: &Value) -> &str {
+    let group_version = document.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    group_version.rsplit('/').next().unwrap_or_default()
+}

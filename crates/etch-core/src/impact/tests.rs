@@ -1,0 +1,517 @@
+//! Upgrades in short: two schemas, an object, and what becomes of it.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::crd::sample;
+use crate::plan::{HiddenFields, History, changes, past_of};
+
+fn crd(versions: &[(&str, bool, Value)]) -> Crd {
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|(name, storage, spec)| {
+            json!({
+                "name": name, "served": true, "storage": storage,
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } },
+            })
+        })
+        .collect();
+    let document = json!({
+        "metadata": { "name": "tabs.example.com" },
+        "spec": { "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" }, "versions": versions },
+    });
+    Crd::read(&document.into()).expect("a CRD")
+}
+
+fn spec(properties: Value) -> Value {
+    json!({ "type": "object", "properties": properties })
+}
+
+/// An object that a server has returned, with one manager who owns `fields` of its spec.
+fn tab(spec: Value, fields: Value) -> Object {
+    json!({
+        "apiVersion": "example.com/v1", "kind": "Tab",
+        "metadata": {
+            "name": "a", "uid": "1", "resourceVersion": "5",
+            "managedFields": [{
+                "manager": "user", "operation": "Apply", "apiVersion": "example.com/v1",
+                "fieldsV1": { "f:spec": fields },
+            }],
+        },
+        "spec": spec,
+    })
+    .into()
+}
+
+/// A record of a pass that every object is older than.
+fn all_stored() -> Record {
+    Record { through: Some(5), ..Record::default() }
+}
+
+/// The effect in short: a line for each list that is not empty.
+fn told(effect: &Effect) -> Vec<String> {
+    let paths = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>().join(" ");
+    let problems: Vec<_> = effect.problems.iter().map(ToString::to_string).collect();
+    [
+        ("appears", paths(&effect.appears)),
+        ("changes", paths(&effect.changes)),
+        ("follows", paths(&effect.follows)),
+        ("disappears", paths(&effect.disappears)),
+        ("hidden", paths(&effect.hidden)),
+        ("protected", paths(&effect.protected)),
+        ("dropped", if effect.dropped { "yes".to_owned() } else { String::new() }),
+        ("held", effect.held.as_ref().map(|held| held.reason.as_str().to_owned()).unwrap_or_default()),
+        ("problems", problems.join("; ")),
+    ]
+    .iter()
+    .filter(|(_, text)| !text.is_empty())
+    .map(|(name, text)| format!("{name} {text}"))
+    .collect()
+}
+
+fn effect(old: Value, new: Value, object: &Object) -> Vec<String> {
+    let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
+    told(&Upgrade::new(&old, &new).object(object))
+}
+
+#[test]
+fn what_is_stored_stays_and_what_is_not_follows_the_default() {
+    let old = json!({ "a": { "type": "integer", "default": 1 } });
+    let new = json!({ "a": { "type": "integer", "default": 5 } });
+    let phantom = tab(json!({ "a": 1 }), json!({}));
+    assert_eq!(effect(old.clone(), new.clone(), &phantom), ["changes .spec.a", "protected .spec.a"]);
+    let owned = tab(json!({ "a": 1 }), json!({ "f:a": {} }));
+    assert_eq!(effect(old.clone(), new.clone(), &owned), [""; 0]);
+    let other = tab(json!({ "a": 2 }), json!({ "f:a": {} }));
+    assert_eq!(effect(old.clone(), new, &other), [""; 0]);
+    let gone = json!({ "a": { "type": "integer" } });
+    assert_eq!(effect(old, gone, &phantom), ["disappears .spec.a", "protected .spec.a"]);
+}
+
+#[test]
+fn of_defaults_in_one_another_the_outer_one_may_be_stored_alone() {
+    let object = |default: Option<Value>, inner: Option<i64>| {
+        let mut x = json!({ "type": "integer" });
+        let mut o = json!({ "type": "object" });
+        inner.into_iter().for_each(|inner| x["default"] = json!(inner));
+        default.into_iter().for_each(|default| o["default"] = default);
+        o["properties"] = json!({ "x": x });
+        json!({ "o": o })
+    };
+    let phantom = tab(json!({ "o": { "x": 7 } }), json!({}));
+    let old = object(Some(json!({})), Some(7));
+    assert_eq!(
+        effect(old.clone(), object(None, Some(1)), &phantom),
+        ["changes .spec.o.x", "disappears .spec.o", "protected .spec.o .spec.o.x"]
+    );
+    assert_eq!(
+        effect(old.clone(), object(Some(json!({ "x": 3 })), None), &phantom),
+        ["changes .spec.o.x", "disappears .spec.o.x", "protected .spec.o.x"]
+    );
+    assert_eq!(effect(old.clone(), old.clone(), &phantom), [""; 0]);
+    // An owner of the outer value leaves no doubt.
+    let owned = tab(json!({ "o": { "x": 7 } }), json!({ "f:o": { ".": {} } }));
+    assert_eq!(effect(old, object(None, Some(1)), &owned), ["changes .spec.o.x", "protected .spec.o.x"]);
+    // An item that was stored before the default inside of it was there.
+    let list = |default: Option<Value>, inner: i64| {
+        let x = json!({ "type": "integer", "default": inner });
+        let items = json!({ "type": "object", "properties": { "name": { "type": "string" }, "x": x } });
+        let mut list = json!({ "type": "array", "items": items });
+        default.into_iter().for_each(|default| list["default"] = default);
+        json!({ "l": list })
+    };
+    let phantom = tab(json!({ "l": [{ "name": "a", "x": 1 }] }), json!({}));
+    assert_eq!(
+        effect(list(Some(json!([{ "name": "a" }])), 1), list(None, 5), &phantom),
+        ["changes .spec.l[0].x", "disappears .spec.l", "protected .spec.l .spec.l[0].x"]
+    );
+}
+
+/// The effect on an object all of which is stored, in a cluster whose policy has these terms and follows `.spec.a`, or does not write.
+fn governed(old: Value, new: Value, object: &Object, terms: Terms, writes: bool) -> Vec<String> {
+    let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
+    let followed = [".spec.a".parse().expect("a path")];
+    let changes = changes(&past_of(&old), &new, &followed);
+    told(&Upgrade::new(&old, &new).under(terms, changes, writes).on_record(object, &all_stored()).0)
+}
+
+#[test]
+fn what_a_policy_follows_changes_although_it_is_stored() {
+    let integer = |default: Value| json!({ "a": { "type": "integer", "default": default } });
+    let (old, new) = (integer(json!(1)), integer(json!(5)));
+    let stored = tab(json!({ "a": 1 }), json!({}));
+    let owned = tab(json!({ "a": 1 }), json!({ "f:a": {} }));
+    let terms = Terms::default();
+    assert_eq!(governed(old.clone(), new.clone(), &stored, terms, true), ["follows .spec.a"]);
+    assert_eq!(governed(old.clone(), new.clone(), &stored, terms, false), [""; 0], "nobody writes");
+    assert_eq!(governed(old.clone(), new.clone(), &owned, terms, true), [""; 0], "it has an owner");
+    let gone = json!({ "a": { "type": "integer" } });
+    assert_eq!(governed(old.clone(), gone, &stored, terms, true), ["follows .spec.a"], "with the default");
+    // What would follow once it were stored, `etch persist` does not protect.
+    let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
+    let changes = changes(&past_of(&old), &new, &[".spec.a".parse().expect("a path")]);
+    let phantom = tab(json!({ "a": 1 }), json!({}));
+    let upgrade = Upgrade::new(&old, &new).under(terms, changes, true);
+    assert_eq!(told(&upgrade.object(&phantom)), ["changes .spec.a"]);
+}
+
+#[test]
+fn what_a_field_that_goes_costs_depends_on_the_policy() {
+    let old = json!({ "b": { "type": "integer" } });
+    let new = json!({ "a": { "type": "integer", "default": 1 } });
+    let drop = Terms { hidden_fields: HiddenFields::Drop, ..Terms::default() };
+    let owned = tab(json!({ "b": 1 }), json!({ "f:b": {} }));
+    let effect = |object: &Object, terms, writes| governed(old.clone(), new.clone(), object, terms, writes);
+    assert_eq!(
+        effect(&owned, Terms::default(), true),
+        ["appears .spec.a", "hidden .spec.b", "held HiddenFields"]
+    );
+    assert_eq!(effect(&owned, drop, true), ["appears .spec.a", "hidden .spec.b", "dropped yes"]);
+    assert_eq!(effect(&owned, drop, false), ["appears .spec.a", "hidden .spec.b"]);
+    let unowned = tab(json!({ "b": 1 }), json!({}));
+    assert_eq!(
+        effect(&unowned, Terms::default(), true),
+        ["appears .spec.a", "hidden .spec.b", "dropped yes"],
+        "nobody names the field, so the write that destroys it is made"
+    );
+    let no_default = json!({ "a": { "type": "integer" } });
+    assert_eq!(governed(old, no_default, &owned, drop, true), ["hidden .spec.b"], "nothing is to be stored");
+}
+
+#[test]
+fn a_document_that_no_server_returned_is_what_is_stored() {
+    let (old, new) = (json!({ "a": { "default": 1 } }), json!({ "a": { "default": 5 } }));
+    let written = |spec: Value| -> Object {
+        json!({ "apiVersion": "example.com/v1", "metadata": { "name": "a" }, "spec": spec }).into()
+    };
+    assert_eq!(effect(old.clone(), new.clone(), &written(json!({ "a": 1 }))), [""; 0]);
+    assert_eq!(effect(old, new, &written(json!({}))), ["changes .spec.a", "protected .spec.a"]);
+}
+
+#[test]
+fn a_document_at_another_version_is_converted_where_no_webhook_is_needed() {
+    let (plain, color) = (spec(json!({ "a": {} })), spec(json!({ "a": {}, "color": { "default": "red" } })));
+    let old = crd(&[("v1beta1", false, plain.clone()), ("v1", true, plain.clone())]);
+    let new = crd(&[("v1beta1", false, plain), ("v1", true, color)]);
+    let beta: Object =
+        json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "a": 1 } })
+            .into();
+    assert_eq!(told(&Upgrade::new(&old, &new).object(&beta)), [""; 0], "fact R2");
+    let unknown: Object = json!({ "apiVersion": "example.com/v7", "metadata": { "name": "a" } }).into();
+    assert_eq!(
+        told(&Upgrade::new(&old, &new).object(&unknown)),
+        ["problems it cannot be read: stored at v7, which the CRD does not have"]
+    );
+}
+
+#[test]
+fn what_is_known_to_be_stored_needs_no_owner() {
+    let (old, new) = (json!({ "a": { "default": 1 } }), json!({ "a": { "default": 5 } }));
+    let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
+    let upgrade = Upgrade::new(&old, &new);
+    assert_eq!(told(&upgrade.on_record(&tab(json!({ "a": 1 }), json!({})), &all_stored()).0), [""; 0]);
+    let bytes = |spec: Value| {
+        json!({ "apiVersion": "example.com/v1", "metadata": { "name": "a" }, "spec": spec }).into()
+    };
+    let (view, effect) = upgrade.stored(bytes(json!({ "gone": 1 }))).expect("readable");
+    assert_eq!(view.json()["spec"]["a"], 1);
+    assert_eq!(
+        told(&effect),
+        ["changes .spec.a", "protected .spec.a"],
+        "what was hidden before is no effect"
+    );
+    let (_, effect) = upgrade.stored(bytes(json!({ "a": 1 }))).expect("readable");
+    assert_eq!(told(&effect), [""; 0]);
+}
+
+#[test]
+fn a_new_default_appears_where_its_parent_is() {
+    let old = json!({ "l": { "items": spec(json!({ "n": {} })) }, "m": {} });
+    let new = json!({
+        "l": { "items": spec(json!({ "n": {}, "p": { "default": "TCP" } })) },
+        "m": { "additionalProperties": spec(json!({ "q": { "default": true } })) },
+    });
+    let object = tab(json!({ "l": [{ "n": 1 }, {}] }), json!({ "f:l": {} }));
+    assert_eq!(effect(old.clone(), new.clone(), &object), ["appears .spec.l[0].p .spec.l[1].p"]);
+    let map = tab(json!({ "m": {} }), json!({ "f:m": {} }));
+    assert_eq!(effect(old, new, &map), [""; 0]);
+}
+
+#[test]
+fn keys_of_maps_are_told_from_fields() {
+    let old = json!({ "m": { "additionalProperties": spec(json!({ "q": { "default": 1 } })) } });
+    let new = json!({ "m": { "additionalProperties": spec(json!({ "q": { "default": 2 } })) } });
+    let object = tab(json!({ "m": { "k.1": { "q": 1 } } }), json!({ "f:m": { "f:k.1": {} } }));
+    let place = r#".spec.m["k.1"].q"#;
+    assert_eq!(effect(old, new, &object), [format!("changes {place}"), format!("protected {place}")]);
+}
+
+#[test]
+fn what_the_new_schema_does_not_know_is_hidden_where_it_is_stored() {
+    let old = json!({ "a": { "default": 1 }, "b": spec(json!({ "c": {}, "d": {} })) });
+    let new = json!({ "b": spec(json!({ "c": {} })) });
+    let stored = tab(json!({ "a": 1, "b": { "c": 1, "d": 1 } }), json!({ "f:a": {}, "f:b": { "f:d": {} } }));
+    assert_eq!(effect(old.clone(), new.clone(), &stored), ["hidden .spec.a .spec.b.d"]);
+    let phantom = tab(json!({ "a": 1 }), json!({}));
+    assert_eq!(effect(old, new, &phantom), ["disappears .spec.a"]);
+}
+
+#[test]
+fn a_default_that_somebody_wrote_a_part_of_is_stored_in_part() {
+    let part = |default| json!({ "type": "object", "default": {}, "properties": { "x": { "default": default }, "y": { "default": default } } });
+    let (old, new) = (json!({ "o": part(1) }), json!({ "o": part(2) }));
+    let object = tab(json!({ "o": { "x": 1, "y": 1 } }), json!({ "f:o": { "f:x": {} } }));
+    assert_eq!(effect(old.clone(), new.clone(), &object), ["changes .spec.o.y", "protected .spec.o.y"]);
+    let nobody = tab(json!({ "o": { "x": 1, "y": 1 } }), json!({}));
+    assert_eq!(effect(old, new, &nobody), ["changes .spec.o.x .spec.o.y", "protected .spec.o.x .spec.o.y"]);
+    let gone = json!({ "o": spec(json!({ "x": {}, "y": {} })) });
+    assert_eq!(
+        effect(json!({ "o": part(1) }), gone.clone(), &nobody),
+        ["disappears .spec.o", "protected .spec.o"]
+    );
+    let empty = tab(json!({ "o": { "x": 1, "y": 1 } }), json!({ "f:o": {} }));
+    assert_eq!(
+        effect(json!({ "o": part(1) }), gone, &empty),
+        ["disappears .spec.o.x .spec.o.y", "protected .spec.o.x .spec.o.y"]
+    );
+}
+
+#[test]
+fn an_object_that_a_new_default_makes_invalid_is_named_with_the_place_and_no_value() {
+    let rule = json!([{ "rule": "self.min <= self.max" }]);
+    let with = |max: Value| {
+        let mut spec = spec(json!({ "min": { "type": "integer" }, "max": max }));
+        spec["x-kubernetes-validations"] = rule.clone();
+        spec
+    };
+    let old = crd(&[("v1", true, with(json!({ "type": "integer", "default": 50 })))]);
+    let new = crd(&[("v1", true, with(json!({ "type": "integer", "default": 5 })))]);
+    let object = tab(json!({ "min": 10, "max": 50 }), json!({ "f:min": {} }));
+    let effect = Upgrade::new(&old, &new).object(&object);
+    assert_eq!(
+        told(&effect),
+        [
+            "changes .spec.max",
+            "protected .spec.max",
+            "problems .spec: self.min <= self.max; writes that change it are rejected, and so is creating the object again"
+        ]
+    );
+}
+
+#[test]
+fn what_is_wrong_is_named_at_the_objects_own_place_and_counted_at_that_of_the_schema() {
+    let pools = |pool: Value| spec(json!({ "pools": { "type": "object", "additionalProperties": pool } }));
+    let size = |size: Value| {
+        spec(json!({ "size": size, "tags": { "type": "array", "items": { "type": "string" } } }))
+    };
+    let mut limited = size(json!({ "type": "integer", "maximum": 3 }));
+    limited["properties"]["tags"]["items"]["enum"] = json!(["a"]);
+    limited["x-kubernetes-validations"] =
+        json!([{ "rule": "self.size != 7", "message": "size must not be seven" }]);
+    let old = crd(&[("v1", true, pools(size(json!({ "type": "integer" }))))]);
+    let new = crd(&[("v1", true, pools(limited))]);
+    let upgrade = Upgrade::new(&old, &new);
+    let mut tally = Tally::default();
+    for (keys, size, tags) in [
+        (["hunter2.io", "a.hunter2"], 8, json!(["hunter2", "a", "hunter2"])),
+        (["hunter2", "7"], 7, json!(["a"])),
+    ] {
+        let pools = json!({ keys[0]: { "size": size, "tags": tags }, keys[1]: { "size": 9, "tags": tags } });
+        let object = tab(json!({ "pools": pools }), json!({ "f:pools": {} }));
+        let mut effect = upgrade.object(&object);
+        let problems: Vec<String> = effect.problems.iter().map(ToString::to_string).collect();
+        for key in keys {
+            let place = format!(".spec.pools[{key:?}].size: it must be at most 3;");
+            assert!(problems.iter().any(|problem| problem.starts_with(&place)), "{place} {problems:?}");
+        }
+        assert!(problems.iter().all(|problem| problem.starts_with(".spec.pools[\"")), "{problems:?}");
+        tally.add(&mut effect, Some((&object, &old)));
+    }
+    let end = "; writes that change it are rejected, and so is creating the object again";
+    let summary: Vec<_> = tally.summary.iter().map(|(place, objects)| (&*place.text, *objects)).collect();
+    assert_eq!(
+        summary,
+        [
+            (&*format!(".spec.pools{{}}.size: it must be at most 3{end}"), 2),
+            (&*format!(".spec.pools{{}}.tags[]: it must be one of the values of its enum{end}"), 1),
+            (&*format!(".spec.pools{{}}: size must not be seven{end}"), 1),
+        ]
+    );
+}
+
+#[test]
+fn what_was_invalid_before_is_told_apart() {
+    let old = json!({ "a": { "type": "integer", "maximum": 1 } });
+    let new = json!({ "a": { "type": "integer", "maximum": 1 }, "b": { "default": 1 } });
+    let object = tab(json!({ "a": 2 }), json!({ "f:a": {} }));
+    assert_eq!(
+        effect(old, new, &object),
+        ["appears .spec.b", "problems .spec.a: it must be at most 1, under the old schema too"]
+    );
+}
+
+#[test]
+fn an_object_stored_at_the_old_storage_version_is_read_with_that_versions_defaults() {
+    let (plain, color) = (json!({ "a": {} }), json!({ "a": {}, "color": { "default": "red" } }));
+    let old = crd(&[("v1beta1", true, spec(plain.clone()))]);
+    let new = crd(&[("v1beta1", false, spec(plain.clone())), ("v1", true, spec(color.clone()))]);
+    let mut object = tab(json!({ "a": 1 }), json!({ "f:a": {} })).json().clone();
+    object["apiVersion"] = json!("example.com/v1beta1");
+    let object = Object::from(object);
+    assert_eq!(told(&Upgrade::new(&old, &new).object(&object)), [""; 0]);
+    assert_eq!(Upgrade::new(&old, &new).schemas().defaults_added.len(), 1);
+    let new = crd(&[("v1beta1", false, spec(color.clone())), ("v1", true, spec(plain))]);
+    let hidden = Upgrade::new(&old, &new).object(&object);
+    assert_eq!(told(&hidden), [""; 0], "what conversion hands over is pruned");
+    let new = crd(&[("v1", true, spec(color))]);
+    assert_eq!(
+        told(&Upgrade::new(&old, &new).object(&object)),
+        ["problems it cannot be read: stored at v1beta1, which the CRD does not have"]
+    );
+}
+
+#[test]
+fn a_default_that_no_reader_sees_yet_can_make_every_write_invalid() {
+    let plain = spec(json!({ "a": { "type": "integer" } }));
+    let mut ruled =
+        spec(json!({ "a": { "type": "integer" }, "color": { "type": "string", "default": "red" } }));
+    ruled["x-kubernetes-validations"] = json!([{ "rule": "!has(self.color) || self.a < 2" }]);
+    let old = crd(&[("v1beta1", true, plain.clone())]);
+    let new = crd(&[("v1beta1", false, plain), ("v1", true, ruled)]);
+    let told = |a: i64| {
+        let bytes =
+            json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "a": a } });
+        told(&Upgrade::new(&old, &new).stored(bytes.into()).expect("readable").1)
+    };
+    assert_eq!(told(1), [""; 0]);
+    assert_eq!(told(2).len(), 1);
+    assert!(told(2)[0].starts_with("problems .spec: !has(self.color) || self.a < 2;"), "{:?}", told(2));
+}
+
+#[test]
+fn what_a_webhook_converts_is_not_judged_in_other_terms() {
+    let versions = |beta: Value| {
+        let schema =
+            |spec: Value| json!({ "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } });
+        let stable = spec(json!({ "host": { "type": "integer" } }));
+        Crd::read(&Json::from(json!({
+            "metadata": { "name": "tabs.example.com" },
+            "spec": {
+                "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" },
+                "conversion": { "strategy": "Webhook" },
+                "versions": [
+                    { "name": "v1beta1", "served": true, "schema": schema(beta) },
+                    { "name": "v1", "served": true, "storage": true, "schema": schema(stable) },
+                ],
+            },
+        })))
+        .expect("a CRD")
+    };
+    let (old, new) = (
+        versions(spec(json!({ "host": { "type": "string" } }))),
+        versions(spec(json!({ "host": { "type": "string" }, "port": { "default": 1 } }))),
+    );
+    let bytes =
+        json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "host": "h" } });
+    let (_, effect) = Upgrade::new(&old, &new).stored(bytes.into()).expect("readable");
+    assert_eq!(
+        told(&effect),
+        [
+            "appears .spec.port",
+            "problems not known to be valid: it is stored at v1beta1, and a webhook converts it"
+        ]
+    );
+}
+
+#[test]
+fn schemas_are_compared_by_meaning_and_the_topmost_removed_field_is_named() {
+    let old = spec(json!({
+        "same": { "default": { "x": 1.0 } },
+        "changed": { "default": [1] },
+        "a.b": { "type": "object", "properties": { "c": { "default": 1 } } },
+        "l": { "items": spec(json!({ "gone": {}, "was": { "default": null }, "left": { "default": 2 } })) },
+        "m": { "additionalProperties": spec(json!({ "k": {} })) },
+    }));
+    let new = spec(json!({
+        "same": { "default": { "x": 1 } },
+        "changed": { "default": [2] },
+        "l": { "items": spec(json!({ "was": { "default": 1 }, "left": {} })) },
+        "m": { "additionalProperties": spec(json!({ "k": { "default": "" } })) },
+    }));
+    let (old, new) = (crd(&[("v1", true, old)]), crd(&[("v2", true, new)]));
+    let changes = compare(&old.storage().schema, &new.storage().schema);
+    let places = |list: &[(Path, Json)]| list.iter().map(|(path, _)| path.to_string()).collect::<Vec<_>>();
+    assert_eq!(places(&changes.defaults_added), [".spec.l[].was", ".spec.m{}.k"]);
+    assert_eq!(places(&changes.defaults_removed), [r#".spec."a.b".c"#, ".spec.l[].left"]);
+    assert_eq!(changes.defaults_changed.len(), 1);
+    assert_eq!(changes.defaults_changed[0].path.to_string(), ".spec.changed");
+    let removed: Vec<_> = changes.fields_removed.iter().map(Path::to_string).collect();
+    assert_eq!(removed, [r#".spec."a.b""#, ".spec.l[].gone"]);
+    assert!(compare(&old.storage().schema, &old.storage().schema).is_none());
+}
+
+/// The step from `preserveUnknownFields: true` to `false`, which servers recommend.
+#[test]
+fn unknown_fields_that_were_kept_become_hidden() {
+    let with = |preserve: bool, properties: Value| {
+        let mut document = sample::things_document(sample::with_spec(properties));
+        document["spec"]["preserveUnknownFields"] = json!(preserve);
+        Crd::read(&document.into()).expect("a CRD")
+    };
+    let properties = json!({ "a": { "type": "string" }, "gone": { "type": "string" } });
+    let (old, same) = (with(true, properties.clone()), with(true, json!({ "a": { "type": "string" } })));
+    let new = with(false, properties);
+    let stored = json!({
+        "apiVersion": "example.com/v1", "kind": "Thing", "metadata": { "name": "one" },
+        "spec": { "a": "y", "unknown": { "data": 1 } }, "beside": 1,
+    });
+    let hidden = |new: &Crd| {
+        let upgrade = Upgrade::new(&old, new);
+        let (view, effect) = upgrade.stored(stored.clone().into()).expect("readable");
+        assert_eq!(view.json()["spec"]["unknown"], json!({ "data": 1 }));
+        effect.hidden.iter().map(Path::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(hidden(&new), [".beside", ".spec.unknown"]);
+    assert_eq!(hidden(&same), [""; 0]);
+    let schemas = |old: &Crd, new: &Crd| Upgrade::new(old, new).schemas();
+    assert_eq!(schemas(&old, &new).unknown_removed, [Path::root()]);
+    assert!(schemas(&old, &new).kinds().contains(&Kind::Loss));
+    assert!(schemas(&old, &same).is_none(), "what is no longer declared is shown all the same");
+    assert!(schemas(&new, &old).is_none());
+}
+
+#[test]
+fn a_place_may_stop_keeping_unknown_fields() {
+    let open = |keyword: &str, value: Value| {
+        let mut a = json!({ "type": "object", "properties": { "b": { "type": "string" } } });
+        a[keyword] = value;
+        sample::things(sample::with_spec(json!({ "a": a })))
+    };
+    let old = open("x-kubernetes-preserve-unknown-fields", json!(true));
+    let removed = |new: &Crd| {
+        let changes = Upgrade::new(&old, new).schemas();
+        changes.unknown_removed.iter().map(Path::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(removed(&open("description", json!("closed"))), [".spec.a"]);
+    assert_eq!(removed(&open("additionalProperties", json!({ "type": "string" }))), [""; 0]);
+    assert_eq!(removed(&old), [""; 0]);
+}
+
+#[test]
+fn what_no_write_can_have_stored_changes_for_certain() {
+    let integer = |default: Value| json!({ "type": "integer", "default": default });
+    let with_d = |d: Value| crd(&[("v1", true, spec(json!({ "a": { "type": "integer" }, "d": d })))]);
+    let without = crd(&[("v1", true, spec(json!({ "a": { "type": "integer" } })))]);
+    let (old, new) = (with_d(integer(json!(1))), with_d(integer(json!(2))));
+    let upgrade = Upgrade::new(&old, &new);
+    let phantom = tab(json!({ "a": 1, "d": 1 }), json!({ "f:a": {} }));
+    let unknown = upgrade.on_record(&phantom, &Record::default());
+    assert!(!unknown.1 && !unknown.0.open.is_none(), "{unknown:?}");
+    let record = Record {
+        history: History::of_states([(1, without), (9, with_d(integer(json!(1))))]),
+        ..Record::default()
+    };
+    let (effect, is_certain) = upgrade.on_record(&phantom, &record);
+    assert!(is_certain && effect.open.is_none());
+    assert_eq!(told(&effect), ["changes .spec.d", "protected .spec.d"]);
+}

@@ -1,0 +1,35 @@
+//! What Etch decides, as pure functions over plain data: which defaults etcd lacks, which write stores them, what the operator says about
+//! it, and what an upgrade of a CRD changes.
+//!
+//! | module | answers |
+//! |---|---|
+//! | [`crd`], [`object`] | what a CRD and an object are |
+//! | [`decode`] | what a reader sees of the bytes in etcd |
+//! | [`audit`] | which defaults of an object etcd holds, by its bytes or by its view |
+//! | [`plan`] | what to do about one object, and how its write goes on |
+//! | [`impact`], [`upgrade`] | what an upgrade of a CRD does to its objects, and whether the guard admits it |
+//! | [`condition`], [`object_state`], [`refusal`], [`rbac`] | what users read |
+
+mod absent;
+pub mod audit;
+pub mod bloom_filter;
+pub mod breakable;
+pub mod condition;
+pub mod crd;
+pub mod decode;
+pub mod described;
+pub mod duration;
+pub mod field;
+pub mod impact;
+pub mod mismatch;
+pub mod object;
+pub mod object_state;
+pub mod ownership;
+pub mod patch;
+pub mod plan;
+pub mod rbac;
+pub mod refusal;
+pub mod upgrade;
+pub mod warning;
+mod without;
+pub mod words;

@@ -1,0 +1,99 @@
+//! The JSON patch from an object to what it became: only what was set or removed, nothing that was there.
+//! It must not know why something changed. Source: RFC 6902 and 6901.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use kube_structural_schema::json::{Json, copy, level, same};
+
+/// One operation of a JSON patch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+pub enum Change {
+    /// A field is new.
+    Add {
+        /// Where, as a JSON pointer.
+        path: String,
+        /// Its value.
+        value: Json,
+    },
+    /// A value is another one.
+    Replace {
+        /// Where, as a JSON pointer.
+        path: String,
+        /// Its value.
+        value: Json,
+    },
+    /// A field is gone.
+    Remove {
+        /// Where, as a JSON pointer.
+        path: String,
+    },
+}
+
+/// The topmost changes from one object to the other.
+pub fn patch(before: &Value, after: &Value) -> Vec<Change> {
+    let mut changes = Vec::new();
+    compare(before, after, &mut String::new(), &mut changes);
+    changes
+}
+
+fn compare(before: &Value, after: &Value, path: &mut String, changes: &mut Vec<Change>) {
+    match (before, after) {
+        (Value::Object(before), Value::Object(after)) => level(|| {
+            for (name, old) in before {
+                within(path, name, |path| match after.get(name) {
+                    Some(new) => compare(old, new, path, changes),
+                    None => changes.push(Change::Remove { path: path.clone() }),
+                });
+            }
+            for (name, new) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
+                within(path, name, |path| {
+                    changes.push(Change::Add { path: path.clone(), value: copy(new).into() })
+                });
+            }
+        }),
+        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => level(|| {
+            for (index, (old, new)) in before.iter().zip(after).enumerate() {
+                within(path, &index.to_string(), |path| compare(old, new, path, changes));
+            }
+        }),
+        (before, after) if same(before, after) => {}
+        (_, after) => changes.push(Change::Replace { path: path.clone(), value: copy(after).into() }),
+    }
+}
+
+fn within(path: &mut String, name: &str, step: impl FnOnce(&mut String)) {
+    let length = path.len();
+    path.push('/');
+    path.push_str(&name.replace('~', "~0").replace('/', "~1"));
+    step(path);
+    path.truncate(length);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_changed_is_in_the_patch() {
+        let before = json!({ "a": { "b": 1 }, "l": [{ "x": 0 }, {}], "e": [], "gone": 1, "same": 1.0 });
+        let after = json!({
+            "a": { "b": 1, "c/d~": { "e": true } }, "l": [{ "x": 5 }, { "y": 1 }], "e": [1], "same": 1,
+        });
+        let changes = serde_json::to_value(patch(&before, &after)).expect("JSON");
+        assert_eq!(
+            changes,
+            json!([
+                { "op": "add", "path": "/a/c~1d~0", "value": { "e": true } },
+                { "op": "replace", "path": "/e", "value": [1] },
+                { "op": "remove", "path": "/gone" },
+                { "op": "replace", "path": "/l/0/x", "value": 5 },
+                { "op": "add", "path": "/l/1/y", "value": 1 },
+            ])
+        );
+        assert_eq!(patch(&before, &before), []);
+    }
+}

@@ -1,0 +1,26 @@
+//! The bodies of writes that identify the object and hold nothing else.
+//! It must not contain a value of the object.
+
+use serde_json::{Value, json};
+
+use crate::crd::Crd;
+use crate::object::Object;
+use kube_structural_schema::json::Json;
+
+/// Who the object is, and nothing else: what the server needs to store the read view without giving us a field (W2).
+pub(super) fn identity(object: &Object, crd: &Crd) -> Json {
+    let mut metadata = json!({
+        "name": object.name(),
+        "uid": object.uid(),
+        "resourceVersion": object.resource_version(),
+    });
+    if let (Some(namespace), Value::Object(metadata)) = (object.namespace(), &mut metadata) {
+        metadata.insert("namespace".to_owned(), Value::from(namespace));
+    }
+    Json::from(json!({ "apiVersion": crd.api_version(), "kind": crd.kind(), "metadata": metadata }))
+}
+
+/// A merge patch that changes nothing, on this very object only.
+pub(super) fn merge(object: &Object) -> Json {
+    Json::from(json!({ "metadata": { "uid": object.uid(), "resourceVersion": object.resource_version() } }))
+}

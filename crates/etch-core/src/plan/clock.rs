@@ -1,0 +1,161 @@
+//! Which writes were made under the schema that is served now, told by resource versions and by the times that owners leave.
+//! It must not take a time for more than it is: the object was written then, or later.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::object::Object;
+use kube_structural_schema::json::Json;
+
+/// After this time every API server serves a changed schema (fact R6), whatever its clock says: no watch of CRDs lasts longer than ten
+/// minutes.
+const SERVED_EVERYWHERE: SignedDuration = SignedDuration::from_mins(11);
+
+/// Tells whether an object was last written after every API server served a CRD's present schema.
+///
+/// Resource versions of one etcd grow with each write in it, whatever the type (fact R11). A witness is anything in that etcd which was
+/// written late enough, as its owners' times tell: whatever has its resource version or a higher one was written no earlier.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Clock {
+    /// When the CRD's spec was last changed; none where nothing tells.
+    changed: Option<Timestamp>,
+    /// The lowest resource version of a witness.
+    served_since: Option<u64>,
+}
+
+impl Clock {
+    /// The clock of a CRD, before any witness is known.
+    pub fn of(crd: &Json) -> Self {
+        Self { changed: schema_time(crd), served_since: None }
+    }
+
+    /// Takes in what an object of the same etcd tells.
+    pub fn hear(&mut self, witness: Witness) {
+        let is_news = self.served_since.is_none_or(|since| witness.revision < since);
+        if is_news && self.is_late(Some(witness.written)) {
+            self.served_since = Some(witness.revision);
+        }
+    }
+
+    /// Whether the object's last write was made after every API server served the schema.
+    pub fn is_since(&self, object: &Object) -> bool {
+        let by_revision = object.revision().zip(self.served_since);
+        by_revision.is_some_and(|(revision, since)| revision >= since) || self.is_late(last_written(object))
+    }
+
+    /// Whether the object was created after every API server served the schema.
+    pub fn is_created_since(&self, object: &Object) -> bool {
+        self.is_late(created(object))
+    }
+
+    /// Whether no witness can help at this time: nothing tells when the schema changed, or that was a short time ago.
+    pub fn is_deaf(&self, now: Timestamp) -> bool {
+        !self.is_late(Some(now))
+    }
+
+    fn is_late(&self, time: Option<Timestamp>) -> bool {
+        let both = self.changed.zip(time);
+        both.is_some_and(|(changed, time)| time.duration_since(changed) > SERVED_EVERYWHERE)
+    }
+}
+
+/// A resource version, and a time at which it was made or later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Witness {
+    revision: u64,
+    written: Timestamp,
+}
+
+impl Witness {
+    /// What the owners of an object tell; none where they tell nothing.
+    pub fn of(object: &Object) -> Option<Self> {
+        Some(Self { revision: object.revision()?, written: last_written(object)? })
+    }
+}
+
+/// When a CRD's spec was last changed, as its owners tell; none where they do not.
+fn schema_time(crd: &Json) -> Option<Timestamp> {
+    let metadata = crd.get("metadata")?;
+    let created = time(metadata.get("creationTimestamp"))?;
+    let entries = metadata.get("managedFields")?.as_array()?;
+    let mut of_spec = entries.iter().filter(|entry| entry["fieldsV1"].get("f:spec").is_some()).peekable();
+    // A spec that nobody owns may have been changed at any time.
+    of_spec.peek()?;
+    of_spec.try_fold(created, |latest, entry| Some(latest.max(time(entry.get("time"))?)))
+}
+
+/// When an object was last written for certain; writes that change no owned value leave no trace.
+fn last_written(object: &Object) -> Option<Timestamp> {
+    let metadata = object.json().get("metadata")?;
+    let entries = metadata.get("managedFields").and_then(Value::as_array).into_iter().flatten();
+    let times = entries.filter_map(|entry| time(entry.get("time")));
+    times.chain(created(object)).max()
+}
+
+pub(super) fn created(object: &Object) -> Option<Timestamp> {
+    time(object.json().get("metadata")?.get("creationTimestamp"))
+}
+
+pub(super) fn time(value: Option<&Value>) -> Option<Timestamp> {
+    value?.as_str()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const CHANGED: &str = "2026-01-01T12:00:00Z";
+
+    fn crd(entries: Value) -> Json {
+        let metadata = json!({ "creationTimestamp": "2025-01-01T00:00:00Z", "managedFields": entries });
+        Json::from(json!({ "metadata": metadata }))
+    }
+
+    fn clock() -> Clock {
+        Clock::of(&crd(json!([
+            { "manager": "author", "time": CHANGED, "fieldsV1": { "f:spec": { "f:versions": {} } } },
+            { "manager": "server", "time": "2027-01-01T00:00:00Z", "fieldsV1": { "f:status": {} } },
+        ])))
+    }
+
+    fn written(revision: u64, time: &str) -> Object {
+        Object::from(json!({ "metadata": {
+            "resourceVersion": revision.to_string(), "creationTimestamp": "2025-06-01T00:00:00Z",
+            "managedFields": [{ "manager": "user", "time": time, "fieldsV1": { "f:spec": {} } }],
+        } }))
+    }
+
+    #[test]
+    fn the_time_of_a_schema_is_that_of_the_last_change_of_the_spec() {
+        assert_eq!(clock().changed, CHANGED.parse().ok());
+        assert_eq!(schema_time(&crd(json!([]))), None, "who says nothing proves nothing");
+        let timeless = json!([{ "manager": "author", "fieldsV1": { "f:spec": {} } }]);
+        assert_eq!(schema_time(&crd(timeless)), None);
+    }
+
+    #[test]
+    fn what_is_written_after_a_witness_is_written_late_enough() {
+        let mut clock = clock();
+        let old = |revision| written(revision, "2025-12-01T00:00:00Z");
+        let witness = |revision, time| Witness::of(&written(revision, time)).expect("a witness");
+        assert!(!clock.is_since(&old(100)));
+        // Too early, however high its resource version is: a server that lags behind may have written what follows.
+        clock.hear(witness(50, "2026-01-01T12:11:00Z"));
+        assert!(!clock.is_since(&old(100)));
+        clock.hear(witness(90, "2026-01-01T12:11:01Z"));
+        clock.hear(witness(95, "2026-02-01T00:00:00Z"));
+        assert!(clock.is_since(&old(90)) && !clock.is_since(&old(89)));
+        // What an object's own owners tell needs no witness.
+        assert!(clock.is_since(&written(1, "2026-01-01T12:11:01Z")));
+    }
+
+    #[test]
+    fn a_clock_that_does_not_know_when_the_schema_changed_tells_nothing() {
+        let mut clock = Clock::of(&crd(json!([])));
+        clock.hear(Witness::of(&written(1, "2027-01-01T00:00:00Z")).expect("a witness"));
+        assert!(clock.is_deaf("2027-01-01T00:00:00Z".parse().expect("a time")));
+        assert!(!clock.is_since(&written(1, "2027-01-01T00:00:00Z")));
+    }
+}

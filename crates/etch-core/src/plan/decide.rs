@@ -1,0 +1,150 @@
+//! The decision and strategy table.
+//! It must not guess: what the read view cannot show becomes a write that is harmless if nothing was missing.
+
+use super::places::{filled, gaps, has_gap, skip};
+use super::{
+    Held, HiddenFields, Hold, Ownership, Plan, Proof, Record, Strategy, Terms, Write, body, breach, hidden,
+    misfit, owned_apply, rewrite,
+};
+use crate::crd::Crd;
+use crate::object::Object;
+use crate::ownership::{MANAGER, Owner, owners};
+use kube_structural_schema::json::Json;
+use kube_structural_schema::path::Path;
+
+/// Decides about one object of a CRD whose storage version has defaults.
+///
+/// Rows of the table, in order; the first that holds decides:
+/// 1. terminating or ignored: skip;
+/// 2. the record covers it, it shows every default, and we own nothing that we should not: stored;
+/// 3. no place of it takes a default, we own nothing that we should not, and it is not stored at an old version: stored;
+/// 4. it may have fields that only etcd still holds, and they are not known to be gone: hold, unless the policy drops them;
+/// 5. a default that it would get is itself invalid: hold, for that may be why it does not fit;
+/// 6. it does not fit the storage version by type: hold;
+/// 7. the defaults that it would get make it invalid, and it is valid without them: hold;
+/// 8. it has no owners at all: merge patch;
+/// 9. an owner speaks in the terms of a version that lacks the default or is gone, or we own what we should not:
+///    rewrite the owners;
+/// 10. otherwise: apply.
+///
+/// An owner of the value does not prove that etcd has it: a claim outlives its field, and covers a default that a later
+/// schema gives in its place. Only where asking is not wanted ([`Record::trust_claims`]) does row 3 go by claims.
+pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Plan {
+    if let Some(why) = skip(object) {
+        return Plan::Skip(why);
+    }
+    let must_release =
+        terms.ownership == Ownership::None && owners(object).any(|owner| owner.manager == MANAGER);
+    let mut missing = gaps(object, crd);
+    let covered = record.covers(object, crd);
+    if missing.is_empty()
+        && !must_release
+        && let Some(proof) = covered
+    {
+        return Plan::Stored(proof);
+    }
+    let gaps = missing.len();
+    missing.extend(filled(object, crd, record.trust_claims));
+    if missing.is_empty() && !must_release && !may_be_stored_elsewhere(crd, record) {
+        return Plan::Stored(Proof::NothingToFill);
+    }
+    if terms.hidden_fields == HiddenFields::Hold {
+        let mut paths = hidden::hidden(object, crd);
+        if let Some(cleared) = record.cleared.get(object.uid()) {
+            paths.retain(|path| !cleared.contains(&path.to_schema()));
+        }
+        if !paths.is_empty() {
+            return Plan::Hold(Held::new(Hold::HiddenFields, paths));
+        }
+    }
+    let paths = invalid(&missing, crd);
+    if !paths.is_empty() {
+        return Plan::Hold(held_for_invalid(paths, object, crd, &missing));
+    }
+    let paths = misfit::misfits(object.json(), &crd.storage().schema);
+    if !paths.is_empty() {
+        return Plan::Hold(Held::new(Hold::Misfit, paths));
+    }
+    // What the record covers is stored, and leaving the object alone would not repair it.
+    let unproved = if covered.is_some() { &missing[..gaps] } else { &missing[..] };
+    if let Some(breach::Breach { paths, broken }) = breach::breach(object.json(), crd, unproved) {
+        return Plan::Hold(Held { reason: Hold::InvalidDefaults, paths, broken });
+    }
+    let must_rewrite = must_release || rewrite::is_needed(object, crd, missing.iter());
+    Plan::Write(match (owners(object).next(), must_rewrite) {
+        (None, _) => merge(object, record, missing),
+        (_, true) => rewrite(object, crd, terms, missing),
+        (_, false) => apply(object, crd, terms, record, missing),
+    })
+}
+
+/// Whether an apply could take away what others have set, so that it is tried in a dry run first: where Etch owns fields already, the server looks for what it gives up, and
+/// converts the object to the versions of all owners and back. A webhook may drop fields on the way.
+///
+/// Source: structured-merge-diff v6 `merge/update.go`, `prune`.
+pub(super) fn apply_may_lose_fields(object: &Object, crd: &Crd, terms: &Terms) -> bool {
+    let is_ours = |owner: &Owner<'_>| owner.manager == MANAGER && owner.operation == "Apply";
+    terms.ownership == Ownership::Own
+        && owners(object).any(|owner| is_ours(&owner))
+        && owners(object).any(|owner| !crd.names_fields_alike(owner.version()))
+}
+
+/// Whether an object that the record does not cover, and that no default is missing in, is to be written all the same: stored at an old
+/// version, it is read with that version's defaults (fact R2), and nothing is proved until it is stored at the storage version. A storage
+/// version without defaults has nothing to prove.
+fn may_be_stored_elsewhere(crd: &Crd, record: &Record) -> bool {
+    crd.compiled().has_defaults()
+        && crd.stored_elsewhere()
+        && (record.through.is_none() || record.storage_changed)
+        && !record.trust_claims
+}
+
+/// A write of the owners, where an apply of `refused` could not be carried out in their terms, or after one that was.
+pub fn rewritten(object: &Object, crd: &Crd, terms: &Terms, refused: &Write) -> Write {
+    rewrite(object, crd, terms, refused.missing.clone())
+}
+
+/// The identity alone, to be applied before a rewrite: stored at S first, the object keeps its generation, and no default
+/// becomes ours. None where it is stored at S already, as far as the read view shows; and where we own fields by an apply,
+/// for one that leaves them out gives them up, and what nobody owns the server removes.
+pub fn ahead_of_rewrite(object: &Object, crd: &Crd) -> Option<Json> {
+    let owns = owners(object).any(|owner| owner.manager == MANAGER && owner.operation == "Apply");
+    (!owns && has_gap(object, crd)).then(|| body::identity(object, crd))
+}
+
+/// The missing places whose default is invalid, with those below it.
+fn invalid(missing: &[Path], crd: &Crd) -> Vec<Path> {
+    if crd.invalid_defaults().is_empty() {
+        return Vec::new();
+    }
+    missing.iter().filter(|path| crd.gives_invalid_default(&path.to_schema())).cloned().collect()
+}
+
+/// The hold for invalid defaults, with what the object would break where its schema tells that of objects.
+fn held_for_invalid(mut paths: Vec<Path>, object: &Object, crd: &Crd, missing: &[Path]) -> Held {
+    let breach::Breach { paths: breaking, broken } =
+        breach::breach(object.json(), crd, missing).unwrap_or_default();
+    paths.extend(breaking);
+    paths.sort();
+    paths.dedup();
+    Held { reason: Hold::InvalidDefaults, paths, broken }
+}
+
+fn merge(object: &Object, record: &Record, missing: Vec<Path>) -> Write {
+    let body = body::merge(object);
+    Write { strategy: Strategy::Merge, body, prove: record.versions_disagree, missing, doubtful: Vec::new() }
+}
+
+fn rewrite(object: &Object, crd: &Crd, terms: &Terms, missing: Vec<Path>) -> Write {
+    let body = rewrite::body(object, crd, terms);
+    Write { strategy: Strategy::Rewrite, body, prove: true, missing, doubtful: Vec::new() }
+}
+
+fn apply(object: &Object, crd: &Crd, terms: &Terms, record: &Record, missing: Vec<Path>) -> Write {
+    let prove = record.versions_disagree || has_gap(object, crd);
+    let body = match terms.ownership {
+        Ownership::None => body::identity(object, crd),
+        Ownership::Own => owned_apply::body(object, crd, missing.iter()),
+    };
+    Write { strategy: Strategy::Apply, body, prove, missing, doubtful: Vec::new() }
+}

@@ -1,0 +1,219 @@
+//! Following changed defaults: which values are an old default, belong to nobody, and are moved to the new one.
+//! It must not move what anybody may own: where that is not known, the value is kept.
+
+mod change;
+mod places;
+mod unowned;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{Broken, Held, HiddenFields, Hold, Plan, Strategy, Terms, Write, breach, hidden, misfit, skip};
+use crate::crd::Crd;
+use crate::object::Object;
+use crate::without::remove;
+use kube_structural_schema::json::{Json, copy, same};
+use kube_structural_schema::path::{Path, Step};
+
+pub use change::{Change, OldDefault, changes, is_followable, past, past_of};
+
+/// The most values that one write moves: a server takes a JSON patch of 10,000 operations, and an object is looked at again
+/// after each write.
+const MOST: usize = 5_000;
+
+/// What changed defaults mean for one object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Following {
+    /// The places whose value is an old default, and is moved: to the new one, or away with a default that is gone.
+    pub moved: Vec<Path>,
+    /// The places whose value is an old default, and stays: somebody owns it or may, or the policy does not ask to follow.
+    /// The lowest ones only.
+    pub kept: Vec<Path>,
+    /// The write that moves, or why it would do harm; none where nothing is to be moved.
+    pub plan: Option<Plan>,
+}
+
+/// Decides about one object of a CRD whose defaults have changed. An object that is not ours to touch is left out.
+///
+/// To be asked where [`super::decide`] plans no rewrite of owners: a write of a value that an owner's version cannot express
+/// would cost the object all its owners (fact W8).
+pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> Following {
+    if skip(object).is_some() {
+        return Following::default();
+    }
+    let mut found = Vec::new();
+    for change in changes {
+        places::each(object.json(), change.path(), &mut |place, value| {
+            if change.is_past(value) {
+                found.push((place, change));
+            }
+        });
+    }
+    if found.is_empty() {
+        return Following::default();
+    }
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut unowned = unowned::Unowned::of(object, crd);
+    let mut moves: Vec<(Path, Option<&Json>)> = Vec::new();
+    let mut kept = BTreeSet::new();
+    for (place, change) in found {
+        let is_moved_already = moves.last().is_some_and(|(above, _)| above.contains(&place));
+        if is_moved_already {
+            continue;
+        }
+        if change.is_followed() && moves.len() < MOST && unowned.has(&place) {
+            moves.push((place, change.present()));
+        } else {
+            kept.insert(place);
+        }
+    }
+    let kept = lowest(kept, &moves);
+    let plan = (!moves.is_empty()).then(|| plan(object, crd, terms, &moves));
+    Following { moved: moves.into_iter().map(|(place, _)| place).collect(), kept, plan }
+}
+
+/// Whether an object shows, at the place of a default that has changed, what it gave before.
+pub fn shows_past(object: &Object, changes: &[Change]) -> bool {
+    !shown_past(object, changes).is_empty()
+}
+
+/// The places of an object that show what a changed default gave before, in order, the topmost ones only, with their values.
+pub(super) fn shown_past<'v>(object: &'v Object, changes: &[Change]) -> Vec<(Path, &'v Value)> {
+    topmost(object, changes, Change::is_past)
+}
+
+/// The places of an object that show what a changed default gives now, in order, the topmost ones only, with their values.
+pub(super) fn present<'v>(object: &'v Object, changes: &[Change]) -> Vec<(Path, &'v Value)> {
+    topmost(object, changes, |change, value| change.present().is_some_and(|present| same(present, value)))
+}
+
+fn topmost<'v>(
+    object: &'v Object,
+    changes: &[Change],
+    is_wanted: impl Fn(&Change, &Value) -> bool,
+) -> Vec<(Path, &'v Value)> {
+    let mut found = Vec::new();
+    for change in changes {
+        places::each(object.json(), change.path(), &mut |place, value| {
+            if is_wanted(change, value) {
+                found.push((place, value));
+            }
+        });
+    }
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut topmost: Vec<(Path, &Value)> = Vec::new();
+    for (place, value) in found {
+        if !topmost.last().is_some_and(|(above, _)| above.contains(&place)) {
+            topmost.push((place, value));
+        }
+    }
+    topmost.truncate(MOST);
+    topmost
+}
+
+/// What stays, without the places that another one or a moved one lies below: those are more precise.
+fn lowest(kept: BTreeSet<Path>, moves: &[(Path, Option<&Json>)]) -> Vec<Path> {
+    let all: Vec<Path> = kept.into_iter().collect();
+    let is_above = |path: &Path, next: Option<&Path>| next.is_some_and(|next| path.contains(next));
+    let is_lowest = |index: usize, path: &Path| {
+        let first_after = moves.partition_point(|(place, _)| place < path);
+        !is_above(path, all.get(index + 1)) && !is_above(path, moves.get(first_after).map(|(place, _)| place))
+    };
+    all.iter()
+        .enumerate()
+        .filter(|(index, path)| is_lowest(*index, path))
+        .map(|(_, path)| path.clone())
+        .collect()
+}
+
+fn plan(object: &Object, crd: &Crd, terms: &Terms, moves: &[(Path, Option<&Json>)]) -> Plan {
+    if terms.hidden_fields == HiddenFields::Hold {
+        let paths = hidden::hidden(object, crd);
+        if !paths.is_empty() {
+            return Plan::Hold(Held::new(Hold::HiddenFields, paths));
+        }
+    }
+    let paths = misfit::misfits(object.json(), &crd.storage().schema);
+    if !paths.is_empty() {
+        return Plan::Hold(Held::new(Hold::Misfit, paths));
+    }
+    let missing: Vec<Path> = moves.iter().map(|(place, _)| place.clone()).collect();
+    let broken = broken(object, crd, moves);
+    if !broken.is_empty() {
+        return Plan::Hold(Held { reason: Hold::InvalidDefaults, paths: missing, broken });
+    }
+    let body = body(object, moves);
+    Plan::Write(Write { strategy: Strategy::Follow, body, prove: false, missing, doubtful: Vec::new() })
+}
+
+/// What the object would break with the moved values and does not break with those that it has.
+fn broken(object: &Object, crd: &Crd, moves: &[(Path, Option<&Json>)]) -> Vec<Broken> {
+    // What a default that is gone leaves behind is for no scope of the present defaults to tell.
+    let is_reached =
+        |(place, present): &(Path, Option<&Json>)| present.is_none() || crd.breakable_scopes().covers(place);
+    if !moves.iter().any(is_reached) {
+        return Vec::new();
+    }
+    let mut before = object.json().clone();
+    crd.compiled().fill(&mut before);
+    let mut after = before.clone();
+    for (place, present) in moves {
+        match present {
+            Some(value) => {
+                if let Some(slot) = after.pointer_mut(&pointer(place)) {
+                    *slot = copy(value);
+                }
+            }
+            None => remove(&mut after, place.steps()),
+        }
+    }
+    breach::broken_by_change(&before, &after, crd)
+}
+
+/// A JSON patch of this very object: its uid and resource version are put where they are, which the server takes as
+/// conditions. A list or map item is named by where it stands, for the condition makes sure that it stands there still.
+fn body(object: &Object, moves: &[(Path, Option<&Json>)]) -> Json {
+    let mut operations = vec![
+        json!({ "op": "replace", "path": "/metadata/uid", "value": object.uid() }),
+        json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version() }),
+    ];
+    operations.extend(moves.iter().map(|(place, present)| match present {
+        Some(value) => json!({ "op": "replace", "path": pointer(place), "value": copy(value) }),
+        None => json!({ "op": "remove", "path": pointer(place) }),
+    }));
+    Json::from(Value::from(operations))
+}
+
+/// The place as RFC 6901 writes it.
+pub(super) fn pointer(place: &Path) -> String {
+    let mut text = String::new();
+    for step in place.steps() {
+        text.push('/');
+        match step {
+            Step::Field(name) | Step::Key(name) => text.push_str(&name.replace('~', "~0").replace('/', "~1")),
+            Step::Index(index) => text.push_str(&index.to_string()),
+            Step::Items | Step::Values => text.push('-'),
+        }
+    }
+    text
+}
+
+/// Whether a write that followed has left what it should: no moved place still has the value that it had before.
+pub fn has_followed(before: &Object, after: &Object, write: &Write) -> bool {
+    all_differ(before, after, &write.missing)
+}
+
+/// Whether none of these places still has the value that it had before.
+pub(super) fn all_differ(before: &Object, after: &Object, places: &[Path]) -> bool {
+    let value = |object: &Object, path: &Path| {
+        path.steps()
+            .iter()
+            .try_fold(object.json() as &Value, |value, step| places::part(value, step))
+            .map(copy)
+    };
+    places.iter().all(|path| match (value(before, path), value(after, path)) {
+        (Some(before), Some(after)) => !same(&before, &after),
+        _ => true,
+    })
+}

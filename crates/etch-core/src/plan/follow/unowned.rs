@@ -1,0 +1,51 @@
+//! Whether a value of an object belongs to nobody.
+//! It must not answer yes where `managedFields` cannot be relied on.
+
+use std::collections::HashMap;
+
+use crate::crd::Crd;
+use crate::object::Object;
+use crate::ownership::{Claimants, MANAGER, owners};
+use crate::plan::{hidden, misfit};
+use kube_structural_schema::path::Path;
+
+/// An object whose owners are asked about its values.
+pub(super) struct Unowned<'a> {
+    object: &'a Object,
+    crd: &'a Crd,
+    /// The owners but Etch; none where what they say is not all that there is to say.
+    others: Option<Claimants<'a>>,
+}
+
+impl<'a> Unowned<'a> {
+    /// Nothing is free in an object without `managedFields`, for somebody has cleared them and with them what was owned; nor
+    /// where an owner speaks at a version that cannot express the whole object: the server goes on naming the old owners
+    /// then, and does not record who sets what.
+    pub(super) fn of(object: &'a Object, crd: &'a Crd) -> Self {
+        let mut versions = HashMap::new();
+        let mut is_understood =
+            |version: &'a str| *versions.entry(version).or_insert_with(|| can_express(version, object, crd));
+        let is_told = owners(object).next().is_some()
+            && owners(object).all(|owner| owner.fields.is_object() && is_understood(owner.version()));
+        let others = || Claimants::of(owners(object).filter(|owner| owner.manager != MANAGER));
+        Self { object, crd, others: is_told.then(others) }
+    }
+
+    /// Whether nobody owns the value at a place of the object. What Etch itself owns is nobody's.
+    pub(super) fn has(&mut self, place: &Path) -> bool {
+        let schema = &self.crd.storage().schema;
+        self.others.as_mut().is_some_and(|others| !others.claim(self.object.json(), schema, place.steps()))
+    }
+}
+
+/// Whether a version can express all of an object.
+fn can_express(version: &str, object: &Object, crd: &Crd) -> bool {
+    if version == crd.storage().name {
+        return true;
+    }
+    let version = crd.version(version).filter(|version| crd.names_fields_alike(&version.name));
+    version.is_some_and(|version| {
+        !hidden::would_be_pruned(object, &version.schema)
+            && misfit::misfits(object.json(), &version.schema).is_empty()
+    })
+}

@@ -1,0 +1,98 @@
+//! Fields that etcd may still hold and that no read shows: what the owners and the last applied document name and the
+//! schema does not know.
+//! It must not claim that they are there: `managedFields` goes on naming a field that is long gone (fact R5).
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::crd::Crd;
+use crate::object::Object;
+use crate::ownership::{MANAGER, owners};
+use kube_structural_schema::json::{Json, level};
+use kube_structural_schema::path::{Path, Trail, TrailStep};
+use kube_structural_schema::prune::{Field, Pruner};
+use kube_structural_schema::schema::Schema;
+
+/// What kubectl's client-side apply keeps of the document it sent.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The topmost fields that a write may destroy, in order.
+pub fn hidden(object: &Object, crd: &Crd) -> Vec<Path> {
+    if crd.preserves_unknown_fields() {
+        return Vec::new();
+    }
+    let mut found = BTreeSet::new();
+    let storage = Pruner::root(&crd.storage().schema);
+    for owner in owners(object).filter(|owner| owner.manager != MANAGER) {
+        let spoken = crd.version(owner.version()).map_or(storage, |version| Pruner::root(&version.schema));
+        unknown_owned(owner.fields, spoken, &Trail::ROOT, &mut found);
+        if crd.names_fields_alike(owner.version()) {
+            unknown_owned(owner.fields, storage, &Trail::ROOT, &mut found);
+        }
+    }
+    if let Some(applied) = object.annotation(LAST_APPLIED).and_then(|text| Json::parse(text.as_bytes()).ok())
+        && crd.names_fields_alike(version_of(&applied))
+    {
+        unknown_values(&applied, storage, &Trail::ROOT, &mut found);
+    }
+    found.into_iter().collect()
+}
+
+/// Whether an object has a field that a schema does not know.
+pub(super) fn would_be_pruned(object: &Object, schema: &Schema) -> bool {
+    let mut found = BTreeSet::new();
+    unknown_values(object.json(), Pruner::root(schema), &Trail::ROOT, &mut found);
+    !found.is_empty()
+}
+
+/// The version at which a document was sent.
+fn version_of(applied: &Value) -> &str {
+    let group_version = applied.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    group_version.rsplit('/').next().unwrap_or_default()
+}
+
+fn unknown_owned(fields: &Value, pruner: Pruner<'_>, at: &Trail<'_>, found: &mut BTreeSet<Path>) {
+    let Value::Object(elements) = fields else { return };
+    level(|| {
+        for (element, inner) in elements {
+            if let Some(name) = element.strip_prefix("f:") {
+                match pruner.field(name) {
+                    Field::Kept => {}
+                    Field::Pruned(inside) => {
+                        unknown_owned(inner, inside, &at.join(pruner.step(name)), found);
+                    }
+                    Field::Removed => drop(found.insert(at.join(TrailStep::Field(name)).to_path())),
+                }
+            } else if element != "."
+                && let Some(item) = pruner.item()
+            {
+                unknown_owned(inner, item, &at.join(TrailStep::Items), found);
+            }
+        }
+    });
+}
+
+fn unknown_values(value: &Value, pruner: Pruner<'_>, at: &Trail<'_>, found: &mut BTreeSet<Path>) {
+    level(|| match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match pruner.field(name) {
+                    Field::Kept => {}
+                    Field::Pruned(inside) => {
+                        unknown_values(value, inside, &at.join(pruner.step(name)), found)
+                    }
+                    Field::Removed => drop(found.insert(at.join(TrailStep::Field(name)).to_path())),
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                if let Some(item) = pruner.item() {
+                    unknown_values(value, item, &at.join(TrailStep::Index(index)), found);
+                }
+            }
+        }
+        _ => {}
+    });
+}

@@ -1,0 +1,181 @@
+//! The states that a CRD has had since it was created, and which defaults an object cannot hold that was last written under an early
+//! one.
+//! It must not call a default absent that anybody may have stored: by hand, through a webhook, or under a state that is not on record.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::clock::{created, time};
+use crate::crd::{Crd, STATUS};
+use crate::object::Object;
+use crate::ownership::{Owner, is_covered, is_named, owners};
+use kube_structural_schema::compile::has_default;
+use kube_structural_schema::json::{Json, level};
+use kube_structural_schema::path::{Path, Step};
+use kube_structural_schema::prune::{Field, Pruner};
+use kube_structural_schema::schema::Schema;
+
+/// The states of a CRD, the first one that of its creation. The empty history proves nothing.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    eras: Vec<Era>,
+}
+
+/// One state, from the resource version that brought it.
+#[derive(Clone, Debug)]
+struct Era {
+    from: u64,
+    crd: Arc<Crd>,
+}
+
+/// The states that are known so far, as they are read.
+#[derive(Debug, Default)]
+pub struct HistoryBuilder {
+    eras: Vec<Era>,
+    is_broken: bool,
+}
+
+/// What a state lets an object hold at a place, whoever writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Holds {
+    /// Nothing: no version has such a field, and the server prunes what it does not know.
+    Nothing,
+    /// What somebody has written there.
+    Written,
+    /// What somebody has written, or a default; or nobody can tell.
+    Anything,
+}
+
+impl HistoryBuilder {
+    /// Takes in the CRD as it was from this resource version on. The first one has to be that of its creation, and none may be left out.
+    pub fn add(&mut self, revision: u64, document: &Json) {
+        let generation = document["metadata"]["generation"].as_i64();
+        let known = self.eras.last().map(|era| era.crd.generation());
+        if generation.is_some() && generation == known {
+            return;
+        }
+        let follows = generation == Some(known.map_or(1, |known| known + 1));
+        match Crd::read(document) {
+            Ok(crd) if follows => self.eras.push(Era { from: revision, crd: crd.into() }),
+            _ => self.is_broken = true,
+        }
+    }
+
+    /// The history of this CRD; none where a state of it is missing.
+    pub fn of(self, crd: &Crd) -> Option<History> {
+        let is_of = |era: &Era| era.crd.uid() == crd.uid();
+        let is_whole = self.eras.last().is_some_and(|era| era.crd.generation() == crd.generation());
+        (!self.is_broken && is_whole && self.eras.iter().all(is_of)).then_some(History { eras: self.eras })
+    }
+}
+
+impl History {
+    /// These states, each with the resource version that brought it.
+    #[cfg(test)]
+    pub(crate) fn of_states(states: impl IntoIterator<Item = (u64, Crd)>) -> Self {
+        Self { eras: states.into_iter().map(|(from, crd)| Era { from, crd: crd.into() }).collect() }
+    }
+
+    /// The resource version of the first state; none where none is known.
+    pub fn since(&self) -> Option<u64> {
+        self.eras.first().map(|era| era.from)
+    }
+
+    /// Whether etcd holds nothing at this place, where the object shows a default: it was last written before any version had a default
+    /// there, and nobody has set the field by hand.
+    ///
+    /// No server knows a state before etcd holds it, and each write leaves out what no version declares (fact R12). Who created an object
+    /// owns all that was in it, unless mutating admission put it there: of what a webhook may have changed, ask nobody.
+    pub fn lacks(&self, object: &Object, path: &Path) -> bool {
+        match self.before(object).flat_map(|crd| held(crd, path)).max() {
+            Some(Holds::Nothing) => true,
+            Some(Holds::Written) => self.is_as_created(object, path, false),
+            Some(Holds::Anything) | None => false,
+        }
+    }
+
+    /// Whether etcd holds the value that the object shows at this place, although a default gives the same: whoever created the object set
+    /// it, and it was last written when every version declared the field and none had a default there.
+    pub fn gives(&self, object: &Object, path: &Path) -> bool {
+        let mut before = self.before(object).flat_map(|crd| held(crd, path));
+        before.all(|holds| holds == Holds::Written) && self.is_as_created(object, path, true)
+    }
+
+    /// The same as [`is_as_created`], by the schema under which the object was last written: owners name things as that has them.
+    fn is_as_created(&self, object: &Object, path: &Path, is_given: bool) -> bool {
+        let last = self.before(object).last();
+        last.is_some_and(|crd| is_as_created(object, path, is_given, &crd.storage().schema))
+    }
+
+    /// The states up to an object's last write.
+    fn before(&self, object: &Object) -> impl Iterator<Item = &Crd> {
+        let revision = object.revision().unwrap_or_default();
+        self.eras.iter().take_while(move |era| era.from <= revision).map(|era| &*era.crd)
+    }
+
+    /// Whether an object can be stored at this version alone.
+    pub fn has_stored_only_at(&self, version: &str) -> bool {
+        !self.eras.is_empty() && self.eras.iter().all(|era| era.crd.storage().name == version)
+    }
+}
+
+/// What each version of a state lets an object hold.
+fn held(crd: &Crd, path: &Path) -> impl Iterator<Item = Holds> {
+    let is_converted = crd.versions().iter().any(|version| !crd.names_fields_alike(&version.name));
+    let is_open = is_converted || crd.preserves_unknown_fields();
+    crd.versions().iter().map(move |version| match is_open {
+        true => Holds::Anything,
+        false => holds_at(Pruner::root(&version.schema), path.steps()),
+    })
+}
+
+fn holds_at(pruner: Pruner<'_>, steps: &[Step]) -> Holds {
+    // Of what has no schema of its own nothing is sure.
+    let Some(schema) = pruner.schema() else { return Holds::Anything };
+    if schema.default.is_some() || schema.preserve_unknown_fields {
+        return Holds::Anything;
+    }
+    let Some((step, rest)) = steps.split_first() else {
+        return if has_default(schema) { Holds::Anything } else { Holds::Written };
+    };
+    // Owners name an atomic value as a whole, and nothing in it.
+    let (inside, is_atomic) = match step {
+        Step::Field(name) | Step::Key(name) => match pruner.field(name) {
+            Field::Removed => return Holds::Nothing,
+            Field::Kept => return Holds::Anything,
+            Field::Pruned(inside) => (Some(inside), schema.map_type.as_deref() == Some("atomic")),
+        },
+        Step::Index(_) | Step::Items => (pruner.item(), schema.list_type.as_deref() != Some("map")),
+        Step::Values => return Holds::Anything,
+    };
+    match inside.map_or(Holds::Anything, |inside| level(|| holds_at(inside, rest))) {
+        Holds::Written if is_atomic => Holds::Anything,
+        holds => holds,
+    }
+}
+
+/// Whether the object is as it was created, and whoever created it did set this field, or did not: the entry of that request is there as it
+/// was, so nobody has cleared the owners. It names the field, or what that is in as a whole; or else no entry does.
+fn is_as_created(object: &Object, path: &Path, is_given: bool, schema: &Schema) -> bool {
+    let steps = path.steps();
+    // No generation counts the changes of these.
+    let is_counted =
+        !matches!(steps.first(), Some(Step::Field(name)) if name == STATUS || name == "metadata");
+    let metadata = &object.json()["metadata"];
+    let entries = metadata["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_of_creation = |entry: &&Value| {
+        let both = time(entry.get("time")).zip(created(object));
+        entry.get("subresource").is_none() && both.is_some_and(|(written, created)| written <= created)
+    };
+    let creators = || entries.iter().filter(is_of_creation).map(Owner::from_entry);
+    let is_so = match is_given {
+        true => is_covered(creators(), object.json(), schema, steps),
+        false => {
+            creators().next().is_some()
+                && !is_named(owners(object), object.json(), schema, steps)
+                && !is_covered(owners(object), object.json(), schema, steps)
+        }
+    };
+    is_counted && metadata["generation"] == 1 && is_so
+}

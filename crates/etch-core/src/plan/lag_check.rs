@@ -1,0 +1,147 @@
+//! Values that may not be stored: a server that lags behind shows what a changed default gave before, and any write through it
+//! stores that (fact R6).
+//! It must not doubt what no default ever gave.
+
+use serde_json::{Value, json};
+
+use super::Write;
+use super::follow::{self, Change};
+use crate::object::Object;
+use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::path::{Path, Step};
+
+/// The most places that one dry run asks about: a server takes a JSON patch of 10,000 operations.
+const MOST: usize = 4_000;
+
+/// The same write, which begins with a dry run where the object shows, at a place that the write does not move, what a changed default
+/// gave before.
+///
+/// The dry run tests the value and takes it away, in one request (fact W23). A server that answers with something else in its place fills in
+/// another default, and showed the value all the same: so etcd holds it. One that answers with the value lags behind, and one where the
+/// test fails never showed it. Then nothing is written, and the object is read again. Where the dry run is refused, nothing is proved, and the
+/// write goes on.
+///
+/// To be asked while servers may lag behind. Of more than 4,000 such places, the first are asked about; of those below `status`, and of
+/// items of lists, none.
+#[must_use]
+pub fn with_lag_check(write: Write, object: &Object, changes: &[Change]) -> Write {
+    let is_moved = |place: &Path| write.missing.iter().any(|moved| moved.contains(place));
+    let may_be_removed = |place: &Path| match place.steps() {
+        // A write of the object leaves the subresource alone.
+        [Step::Field(first), ..] if first == "status" => false,
+        // An item cannot be taken out of a list without moving the others.
+        [.., Step::Index(_)] => false,
+        _ => true,
+    };
+    let shown = follow::shown_past(object, changes).into_iter().map(|(place, _)| place);
+    let doubtful = shown.filter(|place| may_be_removed(place) && !is_moved(place)).take(MOST).collect();
+    Write { doubtful, ..write }
+}
+
+/// The body of the dry run.
+pub(super) fn dry_run(object: &Object, doubtful: &[Path]) -> Json {
+    let mut operations = vec![
+        json!({ "op": "replace", "path": "/metadata/uid", "value": object.uid() }),
+        json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version() }),
+    ];
+    for place in doubtful {
+        let pointer = follow::pointer(place);
+        let value = object.json().pointer(&pointer).map_or(Value::Null, copy);
+        operations.push(json!({ "op": "test", "path": pointer, "value": value }));
+        operations.push(json!({ "op": "remove", "path": pointer }));
+    }
+    Json::from(Value::from(operations))
+}
+
+/// Whether the answer to the dry run shows that etcd holds the values ([`super::Proof::DryRunShowsAnother`]).
+pub(super) fn are_stored(object: &Object, answer: &Object, doubtful: &[Path]) -> bool {
+    follow::all_differ(object, answer, doubtful)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Outcome, PatchKind, Request, Strategy, Terms, WriteMachine, changes, past_of};
+    use super::super::{Step as Next, body};
+    use super::*;
+    use crate::crd::Crd;
+    use crate::crd::sample::{things, with_spec};
+    use crate::refusal::Refusal;
+
+    fn crd(size: Value) -> Crd {
+        things(with_spec(json!({ "size": size, "note": { "type": "string", "default": "n" } })))
+    }
+
+    fn object(spec: Value) -> Object {
+        let metadata = json!({ "name": "a", "uid": "u", "resourceVersion": "7" });
+        Object::from(json!({ "metadata": metadata, "spec": spec }))
+    }
+
+    /// What happens to an object that shows `spec`, where the default has changed from 1 to 5.
+    fn begun(spec: Value, then: impl FnOnce(WriteMachine<'_>, Request)) {
+        let (old, new) = (
+            crd(json!({ "type": "integer", "default": 1 })),
+            crd(json!({ "type": "integer", "default": 5 })),
+        );
+        let changes = changes(&past_of(&old), &new, &[]);
+        let object = object(spec);
+        let write = Write {
+            strategy: Strategy::Merge,
+            body: body::merge(&object),
+            prove: false,
+            missing: Vec::new(),
+            doubtful: Vec::new(),
+        };
+        let (write, terms) = (with_lag_check(write, &object, &changes), Terms::default());
+        let (machine, request) = WriteMachine::begin(&new, &object, &write, &terms);
+        then(machine, request);
+    }
+
+    #[test]
+    fn what_no_default_gave_is_written_at_once() {
+        for size in [json!(5), json!(9)] {
+            begun(json!({ "size": size, "note": "n" }), |_, first| assert_eq!(first.kind, PatchKind::Merge));
+        }
+    }
+
+    #[test]
+    fn a_server_that_fills_in_something_else_shows_what_is_stored() {
+        begun(json!({ "size": 1, "note": "n" }), |mut machine, first| {
+            assert_eq!(first.kind, PatchKind::DryRun);
+            let asked = json!([
+                { "op": "replace", "path": "/metadata/uid", "value": "u" },
+                { "op": "replace", "path": "/metadata/resourceVersion", "value": "7" },
+                { "op": "test", "path": "/spec/size", "value": 1 },
+                { "op": "remove", "path": "/spec/size" },
+            ]);
+            assert_eq!(first.body, Json::from(asked));
+            let next = machine.answered(object(json!({ "size": 5, "note": "n" })));
+            assert!(matches!(next, Next::Send(Request { kind: PatchKind::Merge, .. })), "{next:?}");
+        });
+    }
+
+    #[test]
+    fn nothing_is_written_where_a_server_lags_behind_or_shows_something_else() {
+        begun(json!({ "size": 1, "note": "n" }), |mut machine, _| {
+            let next = machine.answered(object(json!({ "size": 1, "note": "n" })));
+            assert!(matches!(next, Next::Done(Outcome::Conflict)), "{next:?}");
+        });
+        begun(json!({ "size": 1, "note": "n" }), |mut machine, _| {
+            let next = machine.refused(Refusal::read(422, None, b"{}"));
+            assert!(matches!(next, Next::Done(Outcome::Conflict)), "{next:?}");
+        });
+        begun(json!({ "size": 1, "note": "n" }), |mut machine, _| {
+            let next = machine.refused(Refusal::read(503, None, b""));
+            assert!(matches!(next, Next::Failed(_)), "{next:?}");
+        });
+    }
+
+    #[test]
+    fn where_the_value_cannot_be_taken_away_nothing_is_proved_and_the_write_goes_on() {
+        let invalid =
+            br#"{ "reason": "Invalid", "details": { "name": "a", "causes": [{ "field": "spec.size" }] } }"#;
+        begun(json!({ "size": 1, "note": "n" }), |mut machine, _| {
+            let next = machine.refused(Refusal::read(422, None, invalid));
+            assert!(matches!(next, Next::Send(Request { kind: PatchKind::Merge, .. })), "{next:?}");
+        });
+    }
+}

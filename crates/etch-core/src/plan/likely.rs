@@ -1,0 +1,63 @@
+//! What a write would probably store, from the evidence that an object and its history give.
+//! It must not be taken for proof: only a write shows what etcd holds.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::places::gaps;
+use super::{Ownership, Strategy, Terms, Write, last_write_stores};
+use crate::crd::Crd;
+use crate::object::Object;
+use crate::ownership::{MANAGER, is_covered, owners};
+use kube_structural_schema::path::Path;
+
+/// The resource version from which on a default has been in the schema, by its place there: an object that was written later
+/// holds it.
+pub type Since = BTreeMap<String, u64>;
+
+/// What a write would probably do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Likely {
+    /// Whether it would change what etcd holds.
+    pub changes: bool,
+    /// The places whose default etcd probably lacks, in the object's own terms.
+    pub missing: Vec<Path>,
+}
+
+/// What this write would probably do, for an audit, which must not ask by writing, and to count what was missing.
+///
+/// A default counts as stored where an owner names it, and where the object was last written after the schema had it, by a write that
+/// stores it: see [`last_write_stores`]. Where versions disagree, a write through another one may have dropped it again (fact W10), so
+/// this needs an object of which nobody speaks at another version.
+pub fn likely(object: &Object, crd: &Crd, terms: &Terms, write: &Write, since: &Since) -> Likely {
+    let missing: Vec<Path> = match terms.ownership {
+        // Who is to own the defaults writes its claims, whatever etcd holds.
+        Ownership::Own => write.missing.iter().filter(|path| !is_ours(object, crd, path)).cloned().collect(),
+        Ownership::None => {
+            let gaps: HashSet<Path> = gaps(object, crd).into_iter().collect();
+            let is_missing = |path: &&Path| gaps.contains(*path) || !is_stored(object, crd, path, since);
+            write.missing.iter().filter(is_missing).cloned().collect()
+        }
+    };
+    let storage = &crd.storage().name;
+    let elsewhere = crd.stored_elsewhere() && !owners(object).any(|owner| owner.version() == storage);
+    let changes = !missing.is_empty() || elsewhere || write.strategy == Strategy::Rewrite;
+    Likely { changes, missing }
+}
+
+/// Whether a place that shows its default probably does so from etcd.
+fn is_stored(object: &Object, crd: &Crd, path: &Path, since: &Since) -> bool {
+    let alike = owners(object).filter(|owner| crd.names_fields_alike(owner.version()));
+    if is_covered(alike, object.json(), &crd.storage().schema, path.steps()) {
+        return true;
+    }
+    let is_later = |since: &u64| object.revision().is_some_and(|revision| revision > *since);
+    let storage = &crd.storage().name;
+    since.get(&path.to_schema().to_string()).is_some_and(is_later)
+        && (!crd.versions_disagree() || owners(object).all(|owner| owner.version() == storage))
+        && last_write_stores(object, crd, crd.creates_drop_status()).of_place(path).is_some()
+}
+
+fn is_ours(object: &Object, crd: &Crd, path: &Path) -> bool {
+    let ours = owners(object).filter(|owner| owner.manager == MANAGER && owner.operation == "Apply");
+    is_covered(ours, object.json(), &crd.storage().schema, path.steps())
+}

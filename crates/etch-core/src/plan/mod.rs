@@ -1,0 +1,216 @@
+//! The decision about one object: what is missing in etcd, and the least harmful write that stores it.
+//! It must not perform anything: a [`Plan`] is inert, and operator, CLI and webhooks perform or print the same one.
+
+mod alteration;
+mod body;
+mod breach;
+mod clock;
+mod decide;
+mod dropped;
+mod embed;
+mod exceptions;
+mod follow;
+mod hidden;
+mod history;
+mod lag_check;
+mod likely;
+mod misfit;
+mod outcome;
+mod owned_apply;
+mod persisted;
+mod pin;
+mod places;
+mod prediction;
+mod proof;
+mod record;
+mod repeat;
+mod rewrite;
+mod write_machine;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::words::words;
+use kube_structural_schema::json::Json;
+use kube_structural_schema::path::Path;
+
+pub use breach::Broken;
+pub use clock::{Clock, Witness};
+pub use decide::{ahead_of_rewrite, decide, rewritten};
+pub use embed::{Embedding, Withheld, embed, harmed};
+pub use exceptions::Exceptions;
+pub use follow::{
+    Change, Following, OldDefault, changes, follow, has_followed, is_followable, past, past_of, shows_past,
+};
+pub use hidden::hidden;
+pub use history::{History, HistoryBuilder};
+pub use lag_check::with_lag_check;
+pub use likely::{Likely, Since, likely};
+pub use outcome::{Outcome, Rejection, RejectionKind};
+pub use persisted::{PERSISTED_ANNOTATION, Persisted, record_on};
+pub use pin::pinned;
+pub use places::{filled_elsewhere, has_gap, skip, unproved};
+pub use prediction::{Prediction, predict};
+pub use proof::Proof;
+pub use record::{Cleared, Coverage, Record, last_write_stores};
+pub use repeat::repeat;
+pub use rewrite::release;
+pub use write_machine::{PatchKind, Request, Step, WriteMachine};
+
+/// What to do about one object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Plan {
+    /// Not ours to touch, whatever it lacks; [`unproved`] tells what it may lack.
+    Skip(Skip),
+    /// Nothing is missing, and this shows it without a request.
+    Stored(Proof),
+    /// Something is missing, and writing would do harm.
+    Hold(Held),
+    /// Something is, or may be, missing.
+    Write(Write),
+}
+
+words! {
+    /// Why an object is not written, whatever it lacks. Nothing that is on record covers such an object: nobody made sure of it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Skip {
+        /// It carries the annotation that asks for it.
+        Ignored,
+        /// The same, with a value that is neither `true` nor `false`.
+        IgnoredUnclear,
+        /// It has a deletionTimestamp.
+        Terminating,
+    }
+}
+
+impl Skip {
+    /// Whether the object's annotation asks for it.
+    pub fn is_by_annotation(self) -> bool {
+        matches!(self, Self::Ignored | Self::IgnoredUnclear)
+    }
+}
+
+/// Why an object is held, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Which harm a write would do.
+    pub reason: Hold,
+    /// Where, in the object's own terms; at least one.
+    pub paths: Vec<Path>,
+    /// What the object would break with the defaults at these places, where they are not themselves invalid.
+    pub broken: Vec<Broken>,
+}
+
+words! {
+    /// What harm a write would do.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Hold {
+        /// It would destroy fields that etcd still holds and the schema no longer knows (facts R4, W12).
+        HiddenFields,
+        /// The object does not fit the storage version's schema by type, and the server would forget its owners (fact W16).
+        Misfit,
+        /// It would get a default that is itself invalid, or that makes the object invalid which is valid without it (facts B2, D7).
+        InvalidDefaults,
+    }
+}
+
+/// One write, as the body that is sent. Every one names the uid, so that it can neither create nor bring back an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// How it is sent.
+    pub strategy: Strategy,
+    /// The request's body.
+    pub body: Json,
+    /// Whether storing must be proved by a repeat that changes nothing (facts W6, W10).
+    pub prove: bool,
+    /// The places whose default is missing in etcd, or may be: the topmost ones, in the object's own terms.
+    pub missing: Vec<Path>,
+    /// The places whose value only a dry run can show to be stored; see [`with_lag_check`].
+    pub doubtful: Vec<Path>,
+}
+
+/// The ways to make the server store what it shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Strategy {
+    /// Server-side apply, never forced: of the identity alone (fact W2), or of the computed values under `ownership: Own`.
+    Apply,
+    /// An empty merge patch, for objects without `managedFields` (fact W5).
+    Merge,
+    /// A merge patch that rewrites the owners in the terms of the storage version (facts W9, W17, W18), or without our
+    /// own entry.
+    Rewrite,
+    /// A JSON patch that moves old defaults which nobody owns to the new ones, and our entry for them removed after it.
+    Follow,
+    /// A JSON patch of the defaults of an embedded extension, tried in a dry run before, and our entry for them removed after it.
+    Embed,
+}
+
+impl Held {
+    /// Held for this, at these places.
+    pub fn new(reason: Hold, paths: Vec<Path>) -> Self {
+        Self { reason, paths, broken: Vec::new() }
+    }
+
+    /// The same without the keys of maps, which are data of users.
+    #[must_use]
+    pub fn without_keys(mut self) -> Self {
+        self.paths.iter_mut().for_each(|path| *path = path.without_keys());
+        self.broken.iter_mut().for_each(|broken| broken.place = broken.place.without_keys());
+        self
+    }
+
+    /// The first few things that the object would break, as `.spec: a rule; .spec.b: another`; empty where it would break none.
+    pub fn broken_in_short(&self) -> String {
+        const SHOWN: usize = 3;
+        let mut texts: Vec<String> = self.broken.iter().take(SHOWN).map(Broken::to_string).collect();
+        if self.broken.len() > SHOWN {
+            texts.push(format!("and {} more", self.broken.len() - SHOWN));
+        }
+        texts.join("; ")
+    }
+}
+
+impl Strategy {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Merge => "Merge",
+            Self::Rewrite => "Rewrite",
+            Self::Follow => "Follow",
+            Self::Embed => "Embed",
+        }
+    }
+}
+
+/// What a policy allows for the objects of a CRD.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Whether the defaults that Etch stores become fields of Etch's manager.
+    pub ownership: Ownership,
+    /// What Etch does with objects with hidden fields.
+    pub hidden_fields: HiddenFields,
+}
+
+/// Who owns the defaults that Etch has stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Ownership {
+    /// Nobody: whoever sets the field next meets no conflict.
+    #[default]
+    None,
+    /// The manager `etch`.
+    Own,
+}
+
+/// What Etch does with objects with hidden fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum HiddenFields {
+    /// They are not written, and reported.
+    #[default]
+    Hold,
+    /// They are written, which destroys the hidden fields.
+    Drop,
+}
+
+#[cfg(test)]
+mod tests;

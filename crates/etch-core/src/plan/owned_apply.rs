@@ -1,0 +1,232 @@
+//! The body of an apply under `ownership: Own`: the defaults, so that Etch's manager owns them.
+//! It must not name a value that the object does not show or that its default would not give.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::body;
+use crate::crd::Crd;
+use crate::object::Object;
+use crate::ownership::{Items, MANAGER, owners};
+use kube_structural_schema::json::{Json, copy, level};
+use kube_structural_schema::path::{Path, Step};
+use kube_structural_schema::schema::Schema;
+
+/// The identity, the values at the missing places, and what Etch already owns: an apply gives up what it leaves out, and
+/// the server would then remove it.
+///
+/// Items of lists come in the order that they have in the object, which is the order that they get from an apply.
+///
+/// Places inside atomic lists and maps are left out: to own the part one would have to own the whole. So are list items that
+/// are there twice: the server would put the applied one in the place of both.
+///
+/// Source for both: structured-merge-diff v6 `typed/merge.go`.
+pub(super) fn body<'a>(object: &Object, crd: &Crd, missing: impl Iterator<Item = &'a Path>) -> Json {
+    let mut filled = object.json().clone();
+    crd.compiled().fill(&mut filled);
+    let schema = Some(&crd.storage().schema);
+    let mut body = body::identity(object, crd);
+    let mut lists = Lists::default();
+    let mut places: Vec<_> = missing.map(|path| (path.steps().to_vec(), Extent::Whole)).collect();
+    for owner in owners(object).filter(|owner| owner.manager == MANAGER && owner.operation == "Apply") {
+        named(owner.fields, &filled, schema, &mut Vec::new(), &mut lists, &mut |path| {
+            places.push((path.to_vec(), Extent::Itself));
+        });
+    }
+    places.sort();
+    for (path, extent) in &places {
+        insert(&mut body, &filled, schema, path, *extent, &mut lists);
+    }
+    body
+}
+
+/// How much of a value is meant. The whole comes before a part of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Extent {
+    /// The value with all its parts.
+    Whole,
+    /// The value alone: parts that can be owned one by one belong to whoever owns them.
+    Itself,
+}
+
+/// The lists of an object, by where they are in memory.
+#[derive(Default)]
+struct Lists<'v> {
+    items: HashMap<usize, Items<'v>>,
+    /// Where items of them stand in the body.
+    slots: HashMap<(usize, usize), usize>,
+    /// The values that the body has with all their parts.
+    copied: HashSet<usize>,
+}
+
+impl<'v> Lists<'v> {
+    fn items(&mut self, list: &'v [Value]) -> &mut Items<'v> {
+        self.items.entry(list.as_ptr().addr()).or_insert_with(|| Items::of(list))
+    }
+}
+
+/// Copies the value at `path` into `body`, with the keys of the list-map items on the way; nothing if it cannot be owned.
+fn insert<'v>(
+    body: &mut Value,
+    object: &'v Value,
+    schema: Option<&Schema>,
+    path: &[Step],
+    extent: Extent,
+    lists: &mut Lists<'v>,
+) {
+    if can_reach(object, schema, path, lists) {
+        put(body, object, schema, path, extent, lists);
+    }
+}
+
+fn put(
+    body: &mut Value,
+    object: &Value,
+    schema: Option<&Schema>,
+    path: &[Step],
+    extent: Extent,
+    lists: &mut Lists<'_>,
+) {
+    let address = std::ptr::from_ref(object).addr();
+    if lists.copied.contains(&address) {
+        return;
+    }
+    let Some((step, rest)) = path.split_first() else {
+        match (extent, object) {
+            (Extent::Itself, Value::Object(_)) if !is_atomic_map(schema) => drop(fields_of(body)),
+            (Extent::Itself, Value::Array(_)) if is_associative(schema) => drop(items_of(body)),
+            _ => {
+                *body = copy(object);
+                lists.copied.insert(address);
+            }
+        }
+        return;
+    };
+    let (slot, value, child) = match step {
+        Step::Field(name) | Step::Key(name) => {
+            let Some(value) = object.get(name) else { return };
+            let slot = fields_of(body).entry(name.clone()).or_insert(Value::Null);
+            (slot, value, schema.and_then(|schema| schema.child(name)))
+        }
+        Step::Index(index) => {
+            let (Some(items), Some(list)) = (object.as_array(), schema) else { return };
+            let Some(item) = items.get(*index) else { return };
+            let known = items_of(body);
+            let place = *lists.slots.entry((items.as_ptr().addr(), *index)).or_insert(known.len());
+            if place == known.len() {
+                known.push(name_of(item, list));
+            }
+            let Some(slot) = known.get_mut(place) else { return };
+            (slot, item, list.items.as_deref())
+        }
+        Step::Items | Step::Values => return,
+    };
+    level(|| put(slot, value, child, rest, extent, lists));
+}
+
+/// Whether the place is there, and every parent on the way lets its parts be owned one by one. Where the schema says
+/// nothing, objects do and lists do not.
+fn can_reach<'v>(object: &'v Value, schema: Option<&Schema>, path: &[Step], lists: &mut Lists<'v>) -> bool {
+    let (mut value, mut schema) = (object, schema);
+    for step in path {
+        let part = match step {
+            Step::Field(name) | Step::Key(name) if !is_atomic_map(schema) => {
+                value.get(name).map(|part| (part, schema.and_then(|schema| schema.child(name))))
+            }
+            Step::Index(index) if is_associative(schema) => {
+                let keys = schema.map_or(&[][..], |list| &list.list_map_keys);
+                let items = value.as_array().map_or(&[][..], Vec::as_slice);
+                let item = items.get(*index).filter(|_| lists.items(items).is_unique(*index, keys));
+                item.map(|item| (item, schema.and_then(|list| list.items.as_deref())))
+            }
+            _ => None,
+        };
+        let Some(part) = part else { return false };
+        (value, schema) = part;
+    }
+    true
+}
+
+/// What tells an item from the others: its keys, or in a set the item.
+fn name_of(item: &Value, list: &Schema) -> Value {
+    if list.list_map_keys.is_empty() {
+        return copy(item);
+    }
+    let keys = list.list_map_keys.iter().filter_map(|key| Some((key.clone(), copy(item.get(key)?))));
+    Value::Object(keys.collect())
+}
+
+/// Calls `found` with every place of the object that a field set names: an element with others below it is named with a
+/// `.` among them if it is meant itself.
+fn named<'v>(
+    fields: &Value,
+    object: &'v Value,
+    schema: Option<&Schema>,
+    path: &mut Vec<Step>,
+    lists: &mut Lists<'v>,
+    found: &mut impl FnMut(&[Step]),
+) {
+    let Some(elements) = fields.as_object() else { return };
+    if elements.is_empty() || elements.contains_key(".") {
+        found(path);
+    }
+    level(|| {
+        for (element, inner) in elements {
+            let Some((step, value, child)) = resolve(element, object, schema, lists) else { continue };
+            path.push(step);
+            named(inner, value, child, path, lists, found);
+            path.pop();
+        }
+    });
+}
+
+/// The part of an object that an element of a field set means, and its schema.
+fn resolve<'v, 's>(
+    element: &str,
+    object: &'v Value,
+    schema: Option<&'s Schema>,
+    lists: &mut Lists<'v>,
+) -> Option<(Step, &'v Value, Option<&'s Schema>)> {
+    let (kind, text) = element.split_at_checked(2)?;
+    if kind == "f:" {
+        return Some((
+            Step::Field(text.to_owned()),
+            object.get(text)?,
+            schema.and_then(|schema| schema.child(text)),
+        ));
+    }
+    let wanted = Json::parse(text.as_bytes()).ok()?;
+    let items = object.as_array()?;
+    let known = lists.items(items);
+    let index = match kind {
+        "k:" => known.keyed(wanted.as_object()?)?,
+        "v:" => known.member(&wanted)?,
+        _ => return None,
+    };
+    Some((Step::Index(index), items.get(index)?, schema.and_then(|list| list.items.as_deref())))
+}
+
+fn is_atomic_map(schema: Option<&Schema>) -> bool {
+    schema.is_some_and(|schema| schema.map_type.as_deref() == Some("atomic"))
+}
+
+fn is_associative(schema: Option<&Schema>) -> bool {
+    schema.is_some_and(|schema| matches!(schema.list_type.as_deref(), Some("map" | "set")))
+}
+
+/// The fields of a value that is to be an object.
+fn fields_of(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut().expect("it was just made an object")
+}
+
+/// The items of a value that is to be an array.
+fn items_of(value: &mut Value) -> &mut Vec<Value> {
+    if !value.is_array() {
+        *value = Value::Array(Vec::new());
+    }
+    value.as_array_mut().expect("it was just made an array")
+}

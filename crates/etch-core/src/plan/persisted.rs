@@ -1,0 +1,107 @@
+//! What a CRD itself carries of an earlier pass over its objects: an annotation of `etch persist`, and Etch's own condition.
+//! It must not prove anything of what was written later.
+
+use k8s_openapi::ByteString;
+use serde::{Deserialize, Serialize};
+
+use super::{Exceptions, Record};
+use crate::bloom_filter::BloomFilter;
+use crate::condition::{Reason, present};
+use crate::crd::Crd;
+use crate::ownership::MANAGER;
+use kube_structural_schema::json::Json;
+
+/// The annotation of a CRD in which `etch persist` leaves what it has proved.
+pub const PERSISTED_ANNOTATION: &str = "etch-operator.io/persisted";
+
+/// What a pass over all objects of a CRD has proved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Persisted {
+    /// The CRD's uid: an annotation may be copied to another cluster.
+    crd_uid: String,
+    /// Its generation.
+    generation: i64,
+    storage_version: String,
+    /// The digest of its defaults.
+    digest: String,
+    /// The resource version up to which every object stores its defaults, except the next.
+    through: String,
+    /// The uids of objects that were held or rejected, as a Bloom filter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exceptions: Option<ByteString>,
+}
+
+impl Persisted {
+    /// What a pass has proved up to a resource version.
+    pub fn new(crd: &Crd, through: u64, exceptions: Option<ByteString>) -> Self {
+        Self {
+            crd_uid: crd.uid().to_owned(),
+            generation: crd.generation(),
+            storage_version: crd.storage().name.clone(),
+            digest: crd.compiled().digest().to_string(),
+            through: through.to_string(),
+            exceptions,
+        }
+    }
+
+    /// The value of the annotation.
+    pub fn annotation(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    fn of(document: &Json) -> Option<Self> {
+        let value = document.get("metadata")?.get("annotations")?.get(PERSISTED_ANNOTATION)?;
+        serde_json::from_str(value.as_str()?).ok()
+    }
+
+    fn record(self, crd: &Crd) -> Option<Record> {
+        let is_this = self.crd_uid == crd.uid()
+            && self.storage_version == crd.storage().name
+            && self.digest == crd.compiled().digest().to_string();
+        let exceptions =
+            self.exceptions.map(|filter| Exceptions::of_filter(BloomFilter::from_bytes(filter.0)));
+        let through = Some(self.through.parse().ok()?);
+        is_this.then(|| Record {
+            through,
+            exceptions: exceptions.unwrap_or_default(),
+            storage_changed: self.generation != crd.generation(),
+            ..unproved_since(crd)
+        })
+    }
+}
+
+/// What a CRD carries of an earlier pass; none where that does not hold for it as it is.
+pub fn record_on(document: &Json, crd: &Crd) -> Option<Record> {
+    Persisted::of(document)
+        .and_then(|persisted| persisted.record(crd))
+        .or_else(|| of_condition(document, crd))
+}
+
+/// By Etch's condition, where nothing has happened to the CRD since that was set: then everything up to the CRD's resource version
+/// was processed. What is written through another version may not have been, just before.
+fn of_condition(document: &Json, crd: &Crd) -> Option<Record> {
+    let condition = present(document).into_iter().find(|condition| {
+        (condition.status.as_str(), condition.reason.as_str()) == ("True", Reason::AllPersisted.as_str())
+    })?;
+    let is_of_now = condition.observed_generation.is_none_or(|generation| generation == crd.generation());
+    let metadata = document.get("metadata")?;
+    let entries = metadata.get("managedFields")?.as_array()?;
+    let time = |entry: &serde_json::Value| entry["time"].as_str().unwrap_or_default().to_owned();
+    let said =
+        entries.iter().find(|entry| entry["manager"] == MANAGER && entry["subresource"] == "status")?;
+    let is_last = entries.iter().all(|entry| time(entry) <= time(said));
+    let is_after_spec = entries
+        .iter()
+        .filter(|entry| entry["fieldsV1"].get("f:spec").is_some())
+        .all(|entry| time(entry) < time(said) || condition.observed_generation.is_some());
+    let may_lack = crd.versions_disagree() || crd.creates_drop_status();
+    let through = metadata.get("resourceVersion")?.as_str()?.parse().ok()?;
+    (is_of_now && is_last && is_after_spec && !may_lack)
+        .then(|| Record { through: Some(through), ..unproved_since(crd) })
+}
+
+/// A record that proves nothing of later writes: they may have been made through a server that did not serve the schema yet.
+fn unproved_since(crd: &Crd) -> Record {
+    Record { servers_lag: true, ..Record::empty(crd) }
+}

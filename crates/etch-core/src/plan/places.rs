@@ -1,0 +1,71 @@
+//! The places of an object whose default etcd lacks, or may lack, as far as a read shows them.
+
+use serde_json::Value;
+
+use super::Skip;
+use crate::crd::Crd;
+use crate::object::{IgnoreRequest, Object};
+use crate::ownership::{Claims, owners};
+use kube_structural_schema::path::{Path, Trail};
+
+/// Why an object is not to be written, whatever it lacks; none where it may be written.
+pub fn skip(object: &Object) -> Option<Skip> {
+    if object.is_terminating() {
+        return Some(Skip::Terminating);
+    }
+    Some(match object.ignore_request()? {
+        IgnoreRequest::Clear => Skip::Ignored,
+        IgnoreRequest::Unclear => Skip::IgnoredUnclear,
+    })
+}
+
+/// The places of a skipped object whose default etcd lacks, or may lack: what it shows of them proves nothing.
+pub fn unproved(object: &Object, crd: &Crd) -> Vec<Path> {
+    let mut missing = gaps(object, crd);
+    missing.extend(filled(object, crd, false));
+    missing.extend(filled_elsewhere(object, crd));
+    missing.sort();
+    missing.dedup_by(|next, place| place.contains(next));
+    if missing.is_empty() && crd.converts_defaults() {
+        missing.push(Path::root());
+    }
+    missing
+}
+
+/// The places that show what a default of another version gives, at which the object may be stored; what a webhook makes of such a
+/// default nothing shows (see [`Crd::converts_defaults`]).
+pub fn filled_elsewhere(object: &Object, crd: &Crd) -> Vec<Path> {
+    let mut paths = Vec::new();
+    for (_, compiled) in crd.defaults_elsewhere() {
+        compiled.filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| paths.push(trail.to_path()));
+    }
+    paths
+}
+
+/// Whether the read view lacks a default: the object is stored at a version without it (fact R2), or the answering server
+/// does not serve the schema yet (fact R6).
+pub fn has_gap(object: &Object, crd: &Crd) -> bool {
+    !gaps(object, crd).is_empty()
+}
+
+/// The defaults that even the read view lacks: the object is stored at a version without them (fact R2).
+pub(super) fn gaps(object: &Object, crd: &Crd) -> Vec<Path> {
+    let mut paths = Vec::new();
+    crd.compiled().gaps(object.json(), &mut |trail: &Trail<'_>, _: &Value| paths.push(trail.to_path()));
+    paths
+}
+
+/// The places that show what their default would give: only a write shows whether etcd has them.
+///
+/// With `trust_claims`, those that an owner names are left out.
+pub(super) fn filled(object: &Object, crd: &Crd, trust_claims: bool) -> Vec<Path> {
+    let schema = &crd.storage().schema;
+    let speaking = owners(object).filter(|owner| crd.names_fields_alike(owner.version()));
+    let (mut claims, mut paths) = (Claims::default(), Vec::new());
+    crd.compiled().filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| {
+        if !trust_claims || !claims.cover(speaking.clone(), object.json(), schema, trail) {
+            paths.push(trail.to_path());
+        }
+    });
+    paths
+}

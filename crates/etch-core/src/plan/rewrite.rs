@@ -1,0 +1,178 @@
+//! Rewriting the owners of an object: at the storage version, united where two become one, and without ourselves.
+//! It must not change what an owner owns, save by names that mean nothing at the storage version.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde_json::{Map, Value, json};
+
+use super::misfit::misfits;
+use super::{Ownership, Terms};
+use crate::crd::Crd;
+use crate::object::Object;
+use crate::ownership::{MANAGER, Owner, owners, unite};
+use kube_structural_schema::json::{Json, copy, level};
+use kube_structural_schema::path::Path;
+use kube_structural_schema::prune::{Field, Pruner};
+use kube_structural_schema::schema::Schema;
+
+/// Whether an owner speaks in the terms of a version that is gone, or that does not know one of the missing defaults: the
+/// server would not store it, and then refuse every apply (facts W6, W18). Or of one that has another type for a value that
+/// is there: the server cannot put the object into the owner's terms, and refuses every apply.
+///
+/// Where a webhook converts, an owner's version may know the default by another name, and need not know it at all: the
+/// server asks the webhook for an object in the owner's terms.
+pub(super) fn is_needed<'a>(
+    object: &Object,
+    crd: &Crd,
+    missing: impl Iterator<Item = &'a Path> + Clone,
+) -> bool {
+    let versions: BTreeSet<&str> = owners(object).map(|owner| owner.version()).collect();
+    versions.into_iter().filter(|version| *version != crd.storage().name).any(|version| {
+        let Some(version) = crd.version(version) else { return true };
+        crd.names_fields_alike(&version.name)
+            && (missing.clone().any(|path| !version.schema.knows(path.steps()))
+                || !misfits(object.json(), &version.schema).is_empty())
+    })
+}
+
+/// A merge patch that replaces the owners, on the very object that was read.
+pub(super) fn body(object: &Object, crd: &Crd, terms: &Terms) -> Json {
+    let storage = crd.api_version();
+    let mut entries: Vec<Value> = Vec::new();
+    let mut writers = HashMap::new();
+    for entry in managed_fields(object) {
+        let owner = Owner::from_entry(entry);
+        if owner.manager == MANAGER && terms.ownership == Ownership::None {
+            continue;
+        }
+        let index = *writers.entry(owner.writer()).or_insert(entries.len());
+        match entries.get_mut(index).and_then(Value::as_object_mut) {
+            Some(twin) => absorb(twin, entry),
+            None => {
+                let mut entry = copy(entry);
+                if !crd.names_fields_alike(owner.version()) {
+                    forget_unknown(&mut entry, &crd.storage().schema);
+                }
+                if let Value::Object(fields) = &mut entry {
+                    fields.insert("apiVersion".to_owned(), Value::from(storage.as_str()));
+                }
+                entries.push(entry);
+            }
+        }
+    }
+    if entries.is_empty() {
+        // This form means that nobody owns anything: an empty list would be taken for none given, and change nothing.
+        entries.push(json!({}));
+    }
+    Json::from(json!({
+        "metadata": {
+            "uid": object.uid(),
+            "resourceVersion": object.resource_version(),
+            "managedFields": entries,
+        },
+    }))
+}
+
+/// A JSON patch that removes our own entry from the object that a rewrite returned (fact W9); none where there is none.
+///
+/// It names the resource version that it was made for, and tests that the entry is still ours.
+pub fn release(object: &Object) -> Option<Json> {
+    let index = owners(object).position(|owner| owner.manager == MANAGER && owner.operation == "Update")?;
+    let entry = format!("/metadata/managedFields/{index}");
+    Some(Json::from(json!([
+        { "op": "test", "path": "/metadata/uid", "value": object.uid() },
+        { "op": "test", "path": "/metadata/resourceVersion", "value": object.resource_version() },
+        { "op": "test", "path": format!("{entry}/manager"), "value": MANAGER },
+        { "op": "test", "path": format!("{entry}/operation"), "value": "Update" },
+        { "op": "remove", "path": entry },
+    ])))
+}
+
+/// Leaves out of an entry what the storage version does not know: a webhook has given it another name, and under this one it would look like
+/// a hidden field. Who owns nothing else goes on owning that.
+fn forget_unknown(entry: &mut Value, schema: &Schema) {
+    let Some(fields) = entry.get_mut("fieldsV1") else { return };
+    let mut known = copy(fields);
+    retain_known(&mut known, Pruner::root(schema));
+    if known.as_object().is_some_and(|known| !known.is_empty()) {
+        *fields = known;
+    }
+}
+
+fn retain_known(fields: &mut Value, pruner: Pruner<'_>) {
+    let Value::Object(elements) = fields else { return };
+    level(|| {
+        elements.retain(|element, inner| {
+            let inside = match element.strip_prefix("f:").map(|name| pruner.field(name)) {
+                Some(Field::Removed) => return false,
+                Some(Field::Pruned(inside)) => Some(inside),
+                None if element != "." => pruner.item(),
+                Some(Field::Kept) | None => None,
+            };
+            let was_empty = is_empty(inner);
+            if let Some(inside) = inside {
+                retain_known(inner, inside);
+            }
+            // An empty set would own the whole.
+            was_empty || !is_empty(inner)
+        });
+    });
+}
+
+fn is_empty(fields: &Value) -> bool {
+    fields.as_object().is_none_or(Map::is_empty)
+}
+
+fn managed_fields(object: &Object) -> impl Iterator<Item = &Value> {
+    let entries = object.json().get("metadata").and_then(|metadata| metadata.get("managedFields"));
+    entries.and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Two entries of one writer become one: the union of their fields, at the later of their times.
+fn absorb(entry: &mut Map<String, Value>, other: &Value) {
+    let theirs = Owner::from_entry(other);
+    unite(entry.entry("fieldsV1").or_insert_with(|| json!({})), theirs.fields);
+    let time = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (mine, other_time) = (time(entry.get("time")), time(other.get("time")));
+    if other_time > mine {
+        entry.insert("time".to_owned(), Value::from(other_time));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::hidden;
+
+    #[test]
+    fn what_a_webhook_has_renamed_does_not_look_hidden_after_a_rewrite() {
+        let version = |name: &str, field: &str| {
+            let properties = json!({ "a": { "type": "string" }, field: { "type": "string" } });
+            let spec = json!({ "type": "object", "properties": properties });
+            json!({ "name": name, "served": true, "storage": name == "v1",
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } } })
+        };
+        let crd = json!({
+            "metadata": { "name": "tabs.example.com" },
+            "spec": {
+                "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" },
+                "conversion": { "strategy": "Webhook" }, "versions": [version("v1beta1", "old"), version("v1", "new")],
+            },
+        });
+        let crd = Crd::read(&crd.into()).expect("a CRD");
+        let entry = |manager: &str, owned: Value| json!({ "manager": manager, "operation": "Update", "apiVersion": "example.com/v1beta1", "fieldsV1": owned });
+        let both =
+            json!({ "f:metadata": { "f:labels": { "f:x": {} } }, "f:spec": { "f:a": {}, "f:old": {} } });
+        let alone = json!({ "f:spec": { "f:old": {} } });
+        let mut object = json!({ "apiVersion": "example.com/v1", "metadata": {
+            "name": "a", "uid": "u", "resourceVersion": "1",
+            "managedFields": [entry("one", both), entry("two", alone.clone())],
+        } });
+        let body = body(&Object::from(object.clone()), &crd, &Terms::default());
+        let entries = &body["metadata"]["managedFields"];
+        let known = json!({ "f:metadata": { "f:labels": { "f:x": {} } }, "f:spec": { "f:a": {} } });
+        assert_eq!((&entries[0]["fieldsV1"], &entries[1]["fieldsV1"]), (&known, &alone));
+        object["metadata"]["managedFields"] = json!([entries[0]]);
+        assert_eq!(hidden(&Object::from(object), &crd), []);
+    }
+}

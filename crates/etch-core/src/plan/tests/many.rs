@@ -1,0 +1,142 @@
+//! Objects with tens of thousands of places: what is decided about them takes steps that grow with them and no faster.
+//! It must not measure time: what grows with the square does not come to an end before the guard.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::crd::Crd;
+use crate::object::Object;
+use crate::plan::{
+    Ownership, Plan, Record, Since, Strategy, Terms, changes, decide, follow, likely, past_of,
+};
+use kube_structural_schema::json::Json;
+
+/// Its square is too much for any machine.
+const MANY: usize = 200_000;
+const GUARD: Duration = Duration::from_secs(60);
+
+/// Does this, which must come to an end.
+fn ends(work: fn()) {
+    let (done, ended) = channel();
+    let thread = thread::spawn(move || {
+        work();
+        let _ = done.send(());
+    });
+    match ended.recv_timeout(GUARD) {
+        Ok(()) => {}
+        Err(RecvTimeoutError::Timeout) => panic!("the steps grow faster than the object"),
+        Err(RecvTimeoutError::Disconnected) => {
+            std::panic::resume_unwind(thread.join().expect_err("it has panicked"));
+        }
+    }
+}
+
+#[test]
+fn gaps() {
+    ends(|| {
+        let crd = crd(5);
+        let items = (0..MANY).map(|number| json!({ "name": name(number) }));
+        let object = object(items.collect(), &["v1"]);
+        let Plan::Write(write) = decide(&object, &crd, &Terms::default(), &Record::default()) else {
+            panic!("nothing to write");
+        };
+        assert_eq!(write.missing.len(), MANY);
+        let likely = likely(&object, &crd, &Terms::default(), &write, &Since::new());
+        assert_eq!(likely.missing.len(), MANY);
+    });
+}
+
+#[test]
+fn items_of_which_we_own_some() {
+    ends(|| {
+        let crd = crd(5);
+        let items = (0..MANY)
+            .map(|number| json!({ "name": name(number), "keep": if number % 2 == 0 { 5 } else { 1 } }));
+        let object = object(items.collect(), &["v1"]);
+        let terms = Terms { ownership: Ownership::Own, ..Terms::default() };
+        let Plan::Write(write) = decide(&object, &crd, &terms, &Record::default()) else {
+            panic!("nothing to write")
+        };
+        assert_eq!(write.strategy, Strategy::Apply);
+        // Those that show the default, and those that are ours already.
+        assert_eq!(write.body["spec"]["items"].as_array().map(Vec::len), Some(MANY));
+        assert_eq!(likely(&object, &crd, &terms, &write, &Since::new()).missing.len(), MANY / 2);
+    });
+}
+
+#[test]
+fn items_that_follow_or_are_owned() {
+    ends(|| {
+        let (old, new) = (crd(3), crd(5));
+        let changes = changes(&past_of(&old), &new, &[".spec.items[].keep".parse().expect("a path")]);
+        let items = (0..MANY).map(|number| json!({ "name": name(number), "keep": 3 }));
+        let following = follow(&object(items.collect(), &["v1"]), &new, &Terms::default(), &changes);
+        assert_eq!(following.kept.len() + following.moved.len(), MANY);
+        assert!(following.moved.len() >= 5_000, "{}", following.moved.len());
+    });
+}
+
+#[test]
+fn owners_at_an_older_version() {
+    ends(|| {
+        let crd = crd(5);
+        let items = (0..MANY / 50).map(|number| json!({ "name": name(number), "keep": 5 }));
+        let object = object(items.collect(), &["v0"; 2_000]);
+        let Plan::Write(write) = decide(&object, &crd, &Terms::default(), &Record::default()) else {
+            panic!("nothing to write");
+        };
+        assert_eq!(write.strategy, Strategy::Rewrite);
+        assert_eq!(write.body["metadata"]["managedFields"].as_array().map(Vec::len), Some(2_000));
+    });
+}
+
+fn name(number: usize) -> String {
+    format!("item-{number}")
+}
+
+fn crd(keep: i64) -> Crd {
+    let schema = |keep: Value| {
+        json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": { "items": {
+            "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+            "items": { "type": "object", "properties": { "name": { "type": "string" }, "keep": keep } },
+        } } } } })
+    };
+    let newer = schema(json!({ "type": "integer", "default": keep }));
+    let older = schema(json!({ "type": "string" }));
+    Crd::read(&Json::from(json!({
+        "metadata": { "name": "things.example.com", "uid": "crd" },
+        "spec": { "group": "example.com", "names": { "kind": "Thing", "plural": "things" }, "versions": [
+            { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": newer } },
+            { "name": "v0", "served": true, "storage": false, "schema": { "openAPIV3Schema": older } } ] },
+    })))
+    .expect("a CRD")
+}
+
+/// An object whose items have their names from users, one for each version, and every other one its value from Etch.
+fn object(items: Vec<Value>, versions: &[&str]) -> Object {
+    let fields = |fields: &Value, step| {
+        let named = |number: usize| (format!("k:{{\"name\":\"{}\"}}", name(number)), fields.clone());
+        json!({ "f:spec": { "f:items": (1..items.len()).step_by(step).map(named).collect::<Map<_, _>>() } })
+    };
+    let named = fields(&json!({ ".": {}, "f:name": {} }), if versions.len() > 1 { 100 } else { 1 });
+    let mut owners: Vec<Value> = versions
+        .iter()
+        .enumerate()
+        .map(|(number, version)| entry(&format!("user-{number}"), version, &named))
+        .collect();
+    if versions.len() == 1 {
+        owners.push(entry("etch", "v1", &fields(&json!({ "f:keep": {} }), 2)));
+    }
+    Object::from(json!({
+        "apiVersion": "example.com/v1", "kind": "Thing", "spec": { "items": items },
+        "metadata": { "name": "a", "namespace": "ns", "uid": "u1", "resourceVersion": "10", "managedFields": owners },
+    }))
+}
+
+fn entry(manager: &str, version: &str, fields: &Value) -> Value {
+    json!({ "manager": manager, "operation": "Apply", "apiVersion": format!("example.com/{version}"),
+        "fieldsType": "FieldsV1", "fieldsV1": fields })
+}

@@ -1,0 +1,284 @@
+//! A planned write without I/O: requests come out, answers go in, and an outcome ends it.
+//! It must not decide again, and must not repeat but to prove: whoever decided decides again from a fresh read.
+//!
+//! | strategy | requests |
+//! |---|---|
+//! | Apply, Merge | the write, after a dry run where an apply could take fields from others; where it has to be proved, a repeat that must change nothing |
+//! | Rewrite | the identity alone, where that keeps the generation; the rewrite; the removal of our own entry; the proof |
+//! | Follow | the move; the removal of our own entry |
+//! | Embed | the write as a dry run, which must cost no owner a field; the write; the removal of our own entry |
+//! | of doubtful places ([`super::with_lag_check`]) | a dry run, which must show that they are stored; the same as without |
+//! | with values ([`super::pinned`]) | the write; the removal of our own entry, where the server did not have the values; the proof |
+//!
+//! A crash between any two of them leaves the object as readable as before, and the next decision goes on from there.
+
+use super::alteration::Alterations;
+use super::decide::apply_may_lose_fields;
+use super::dropped::{changed, dropped, unseen};
+use super::outcome::{Outcome, Rejection, classify};
+use super::{
+    Proof, Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, lag_check, release,
+    repeat, rewritten,
+};
+use crate::crd::Crd;
+use crate::object::Object;
+use crate::ownership::lost;
+use crate::refusal::Refusal;
+use kube_structural_schema::json::Json;
+use kube_structural_schema::path::Path;
+
+/// One request: a patch of the object that the write is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// How it is meant.
+    pub kind: PatchKind,
+    /// Its body.
+    pub body: Json,
+}
+
+/// How a patch is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PatchKind {
+    /// Server-side apply, never forced.
+    Apply,
+    /// JSON merge patch, RFC 7386.
+    Merge,
+    /// JSON patch, RFC 6902.
+    Json,
+    /// The same as a dry run.
+    DryRun,
+    /// Server-side apply as a dry run.
+    ApplyDryRun,
+}
+
+/// What follows an answer.
+#[derive(Debug)]
+pub enum Step {
+    /// Another request.
+    Send(Request),
+    /// Nothing: this came of it.
+    Done(Outcome),
+    /// Nothing: the server could not answer, and nothing is known.
+    Failed(Refusal),
+}
+
+/// A write under way.
+#[derive(Debug)]
+pub struct WriteMachine<'a> {
+    crd: &'a Crd,
+    object: &'a Object,
+    write: &'a Write,
+    terms: &'a Terms,
+    sent: Sent,
+    /// What else the requests have changed; none where there is one request.
+    alterations: Option<Alterations>,
+    /// See [`Self::unseen`].
+    unseen: Vec<Path>,
+}
+
+/// The request that waits for its answer.
+#[derive(Debug)]
+enum Sent {
+    /// The dry run that shows whether doubtful places are stored.
+    LagCheck,
+    /// The write as a dry run.
+    DryRun,
+    /// The write itself, or what it comes down to after [`Sent::Identity`].
+    Write,
+    /// The identity alone, ahead of a rewrite.
+    Identity,
+    /// The removal of our own entry.
+    Release,
+    /// A repeat that must leave this resource version alone.
+    Repeat(String),
+}
+
+impl<'a> WriteMachine<'a> {
+    /// Begins a write that was planned for `object` as it was read, with its first request.
+    pub fn begin(crd: &'a Crd, object: &'a Object, write: &'a Write, terms: &'a Terms) -> (Self, Request) {
+        let (sent, request) = match &write.doubtful[..] {
+            [] => first(crd, object, write, terms),
+            doubtful => {
+                let body = lag_check::dry_run(object, doubtful);
+                (Sent::LagCheck, Request { kind: PatchKind::DryRun, body })
+            }
+        };
+        let is_one = write.strategy == Strategy::Apply && !write.prove && !is_pinned(write);
+        let alterations = (!is_one).then(|| Alterations::none(object));
+        let unseen = Vec::new();
+        (Self { crd, object, write, terms, sent, alterations, unseen }, request)
+    }
+
+    /// Takes in the object as the last request left it.
+    pub fn answered(&mut self, answer: Object) -> Step {
+        if !matches!(self.sent, Sent::LagCheck | Sent::DryRun) {
+            if let Some(alterations) = &mut self.alterations {
+                alterations.note(&answer);
+            }
+            let paths = dropped(self.object, &answer, self.crd, &self.write.missing);
+            if !paths.is_empty() {
+                return Step::Done(Outcome::FieldsDropped { paths });
+            }
+            self.unseen = unseen(self.object, &answer, self.crd);
+        }
+        match (&self.sent, self.write.strategy) {
+            // Proof::DryRunShowsAnother.
+            (Sent::LagCheck, _) => match lag_check::are_stored(self.object, &answer, &self.write.doubtful) {
+                true => self.start(),
+                false => Step::Done(Outcome::Conflict),
+            },
+            (Sent::DryRun, Strategy::Apply) => {
+                let paths = changed(self.object, &answer);
+                let keeps_owners = lost(self.object, &answer, &self.crd.storage().schema).next().is_none();
+                match paths.is_empty() && keeps_owners {
+                    true => self.send(Sent::Write, request(self.write)),
+                    false => Step::Done(Outcome::Rejected(Rejection::lossy(&paths))),
+                }
+            }
+            (Sent::DryRun, _) => match harmed(self.object, &answer) {
+                managers if managers.is_empty() => self.send(Sent::Write, request(self.write)),
+                managers => Step::Done(Outcome::Harmful { managers }),
+            },
+            (Sent::Identity, _) => {
+                let write = rewritten(&answer, self.crd, self.terms, self.write);
+                self.send(Sent::Write, request(&write))
+            }
+            (Sent::Write, strategy) => {
+                let may_own =
+                    matches!(strategy, Strategy::Rewrite | Strategy::Follow) || is_pinned(self.write);
+                match release(&answer).filter(|_| may_own) {
+                    Some(body) => self.send(Sent::Release, Request { kind: PatchKind::Json, body }),
+                    None => self.written(answer),
+                }
+            }
+            (Sent::Release, _) => self.written(answer),
+            (Sent::Repeat(resource_version), _) if answer.resource_version() == resource_version => {
+                Step::Done(Outcome::Written {
+                    resource_version: resource_version.clone(),
+                    proof: Proof::RepeatChangedNothing,
+                })
+            }
+            (Sent::Repeat(_), _) if self.is_mutated() => {
+                Step::Done(Outcome::Mutated { resource_version: answer.resource_version().to_owned() })
+            }
+            (Sent::Repeat(_), _) => Step::Done(Outcome::Altered),
+        }
+    }
+
+    /// The fields that others own and that neither the object nor the last answer shows: the write may have dropped them.
+    pub fn unseen(&self) -> &[Path] {
+        &self.unseen
+    }
+
+    /// Takes in that the last request was refused.
+    pub fn refused(&mut self, refusal: Refusal) -> Step {
+        let refusal = refusal.without_keys(&self.crd.storage().schema);
+        match &self.sent {
+            // The test failed: this server shows something else.
+            Sent::LagCheck if is_failed_operation(&refusal) => Step::Done(Outcome::Conflict),
+            Sent::LagCheck => match classify(refusal) {
+                // Nobody may take the value away, and nothing is proved.
+                Ok(Outcome::Rejected(_) | Outcome::NeedsRewrite) => self.start(),
+                other => other.map_or_else(Step::Failed, Step::Done),
+            },
+            // Validated without the new default (422), or stored at S already in the owners' old terms (500): the rewrite
+            // alone does it too, at the price of a new generation.
+            Sent::Identity if matches!(refusal.code, 422 | 500) => {
+                self.send(Sent::Write, request(self.write))
+            }
+            // A place is not there on this server: it serves another schema than the one that showed it. Where the object is
+            // not valid, fields are named.
+            Sent::Write if is_pinned(self.write) && is_failed_operation(&refusal) => {
+                Step::Done(Outcome::Conflict)
+            }
+            // A test of the patch failed: the entry is no longer where it was.
+            Sent::Release if refusal.code == 422 => Step::Done(Outcome::Conflict),
+            _ => classify(refusal).map_or_else(Step::Failed, Step::Done),
+        }
+    }
+
+    /// Whether admission changes the object on each write, so that no repeat can prove anything.
+    fn is_mutated(&self) -> bool {
+        self.alterations.as_ref().is_some_and(Alterations::are_endless)
+    }
+
+    /// Goes on as where nothing is doubtful.
+    fn start(&mut self) -> Step {
+        let (sent, request) = first(self.crd, self.object, self.write, self.terms);
+        self.send(sent, request)
+    }
+
+    fn send(&mut self, sent: Sent, request: Request) -> Step {
+        self.sent = sent;
+        Step::Send(request)
+    }
+
+    /// What came of the write, as far as its last answer shows it; otherwise the proof.
+    fn written(&mut self, answer: Object) -> Step {
+        let lost = lost(self.object, &answer, &self.crd.storage().schema);
+        let managers: Vec<String> = lost.map(|owner| owner.manager.to_owned()).collect();
+        if !managers.is_empty() {
+            return Step::Done(Outcome::OwnersLost { managers });
+        }
+        if self.is_mutated() {
+            return Step::Done(Outcome::Mutated { resource_version: answer.resource_version().to_owned() });
+        }
+        if self.write.strategy == Strategy::Follow {
+            // A server that does not serve the schema yet has filled the old default in again.
+            return Step::Done(match has_followed(self.object, &answer, self.write) {
+                true => Outcome::Followed(Box::new(answer)),
+                false => Outcome::Unproved,
+            });
+        }
+        if has_gap(&answer, self.crd) {
+            return Step::Done(Outcome::Unproved);
+        }
+        let resource_version = answer.resource_version().to_owned();
+        if resource_version == self.object.resource_version() {
+            return Step::Done(Outcome::AlreadyStored(Proof::WriteChangedNothing));
+        }
+        if !self.write.prove {
+            return Step::Done(Outcome::Written { resource_version, proof: Proof::WriteAnswered });
+        }
+        let again = request(&repeat(&answer, self.crd, self.write));
+        self.send(Sent::Repeat(resource_version), again)
+    }
+}
+
+/// Whether an operation of a JSON patch could not be carried out. Where the object is not valid, fields are named.
+fn is_failed_operation(refusal: &Refusal) -> bool {
+    refusal.code == 422 && refusal.fields.is_empty() && refusal.refused_by().is_none()
+}
+
+/// The first request: the write, or its dry run.
+fn first(crd: &Crd, object: &Object, write: &Write, terms: &Terms) -> (Sent, Request) {
+    let ahead = match write.strategy {
+        Strategy::Apply if !is_pinned(write) && apply_may_lose_fields(object, crd, terms) => {
+            return (Sent::DryRun, Request { kind: PatchKind::ApplyDryRun, body: write.body.clone() });
+        }
+        Strategy::Embed => {
+            return (Sent::DryRun, Request { kind: PatchKind::DryRun, body: write.body.clone() });
+        }
+        Strategy::Rewrite if !is_pinned(write) => ahead_of_rewrite(object, crd),
+        Strategy::Rewrite | Strategy::Apply | Strategy::Merge | Strategy::Follow => None,
+    };
+    match ahead {
+        Some(body) => (Sent::Identity, Request { kind: PatchKind::Apply, body }),
+        None => (Sent::Write, request(write)),
+    }
+}
+
+fn request(write: &Write) -> Request {
+    let kind = match write.strategy {
+        Strategy::Apply => PatchKind::Apply,
+        Strategy::Merge | Strategy::Rewrite => PatchKind::Merge,
+        Strategy::Follow | Strategy::Embed => PatchKind::Json,
+    };
+    let kind = if is_pinned(write) { PatchKind::Json } else { kind };
+    Request { kind, body: write.body.clone() }
+}
+
+/// Whether a write is sent with values, as a list of operations.
+fn is_pinned(write: &Write) -> bool {
+    write.strategy != Strategy::Follow && write.body.is_array()
+}

@@ -1,0 +1,158 @@
+//! What was found in the objects, as lines for whoever upgrades: a count, a place and the first objects each.
+//! It must not name a value.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::NewViolations;
+use crate::crd::Crd;
+use crate::impact::{Counted, Effect, EffectKind, Kind, Place, Tally};
+use crate::object::Object;
+use crate::plan::Terms;
+
+/// How many objects, or places in a schema, a line names.
+const NAMED: usize = 3;
+/// How many lines there are at most: API servers cut warnings off that are longer than 4 KiB together.
+const LINES: usize = 10;
+
+/// The objects that were looked at.
+#[derive(Debug, Default)]
+pub struct FindingsBuilder {
+    tally: Tally,
+    /// The first objects at each place, in the order in which they came.
+    first: BTreeMap<Place, Vec<String>>,
+    does_harm: bool,
+}
+
+/// Whether the check has met all objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All of them.
+    Whole,
+    /// Not all of them, for this reason; as far as is known there are so many.
+    Part {
+        /// The reason, in some words.
+        why: String,
+        /// How many there are, about.
+        of: Option<u64>,
+    },
+}
+
+/// What is known of an upgrade.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// What it does, the worst first.
+    pub lines: Vec<String>,
+    /// Whether it changes, takes away or breaks anything, as far as was checked.
+    pub does_harm: bool,
+    /// What could not be found out.
+    pub unchecked: Option<String>,
+}
+
+impl FindingsBuilder {
+    /// No object yet, in a cluster in which writes may do this.
+    pub fn new(terms: Terms) -> Self {
+        Self { tally: Tally::new(terms), ..Self::default() }
+    }
+
+    /// Takes in what happens to an object, which comes as it is read before the upgrade.
+    pub fn add(&mut self, object: &Object, old: &Crd, mut effect: Effect) {
+        let Counted { places, .. } = self.tally.add(&mut effect, Some((object, old)));
+        self.does_harm |= does_harm(&effect);
+        for place in places.into_iter().filter(counts) {
+            let first = self.first.entry(place).or_default();
+            if first.len() < NAMED {
+                first.push(object.identity().to_string());
+            }
+        }
+    }
+
+    /// How many objects that were.
+    pub fn objects(&self) -> u64 {
+        self.tally.counts.total
+    }
+
+    /// What was found, in objects and in the schema.
+    pub fn findings(&self, violations: &NewViolations, extent: &Extent) -> Findings {
+        let all = match (self.objects(), extent) {
+            (1, Extent::Whole) => "1 object".to_owned(),
+            (total, Extent::Whole) => format!("{total} objects"),
+            (total, Extent::Part { .. }) => format!("the {total} that were checked"),
+        };
+        let mut places: Vec<_> = self.tally.summary.iter().filter(|(place, _)| counts(place)).collect();
+        places.sort_by_key(|(place, objects)| (Reverse(place.effect), Reverse(**objects), &place.text));
+        let mut lines = Vec::new();
+        for (what, found) in [
+            ("not structural", &violations.non_structural),
+            ("invalid defaults", &violations.invalid_defaults),
+        ] {
+            if !found.is_empty() {
+                lines.push(format!("{what}: {}", listed(found, found.len() as u64)));
+            }
+        }
+        lines.extend(places.into_iter().map(|(place, objects)| {
+            let named = self.first.get(place).map_or(&[][..], Vec::as_slice);
+            format!("{objects} of {all}: {}: {}", words(place), listed(named, *objects))
+        }));
+        if lines.len() > LINES {
+            let more = lines.split_off(LINES - 1).len();
+            lines.push(format!("and {more} more places; `etch impact -f FILE --live` lists all"));
+        }
+        Findings {
+            lines,
+            does_harm: self.does_harm || !violations.is_none(),
+            unchecked: self.unchecked(extent),
+        }
+    }
+
+    fn unchecked(&self, extent: &Extent) -> Option<String> {
+        let Extent::Part { why, of } = extent else { return None };
+        let checked = match of {
+            Some(of) => format!("{} of about {of} objects", self.objects()),
+            None => format!("{} objects", self.objects()),
+        };
+        Some(format!("not fully checked, {checked}: {why}; `etch impact -f FILE --live` checks all"))
+    }
+}
+
+/// Whether something happens there that is no mere addition, and was not there before.
+fn counts(place: &Place) -> bool {
+    matches!(place.kind, Kind::Change | Kind::Loss | Kind::Problem)
+}
+
+/// Whether it is known that something does. What could not be found out of an object is no harm.
+fn does_harm(effect: &Effect) -> bool {
+    let kinds = effect.kinds();
+    kinds.contains(&Kind::Change)
+        || kinds.contains(&Kind::Loss)
+        || effect.problems.iter().any(|problem| !problem.is_known() && !problem.is_open())
+}
+
+fn words(place: &Place) -> String {
+    let text = &place.text;
+    if place.is_open {
+        return match place.effect {
+            EffectKind::Problem => format!("perhaps {text}"),
+            effect => format!("{text} {}", effect.as_possibility()),
+        };
+    }
+    match place.effect {
+        EffectKind::Appears => format!("{text} appears"),
+        EffectKind::Changes => format!("{text} changes"),
+        EffectKind::Follows => format!("{text} follows its default (onChange: Follow)"),
+        EffectKind::Disappears => format!("{text} disappears"),
+        EffectKind::Hidden => format!("{text} becomes hidden, and the next write destroys it"),
+        EffectKind::Dropped => format!("{text} becomes hidden, and Etch destroys it"),
+        EffectKind::Problem => text.clone(),
+    }
+}
+
+/// The first names of so many.
+fn listed(names: &[String], all: u64) -> String {
+    let shown = &names[..names.len().min(NAMED)];
+    let more = match all.saturating_sub(shown.len() as u64) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", shown.join(", "))
+}

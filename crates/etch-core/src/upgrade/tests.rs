@@ -1,0 +1,204 @@
+//! Runs the cases of the guard, and asserts its laws on every one of them.
+//! It must not hold a case: those are data, in `src/upgrade/cases`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::crd::Crd;
+use crate::impact::{Kind, Upgrade};
+use crate::object::Object;
+use crate::plan::Terms;
+use kube_structural_schema::json::Json;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    /// The fields of `spec`, or versions by name.
+    old: Value,
+    new: Value,
+    #[serde(default)]
+    webhook: bool,
+    objects: Vec<InShort>,
+    /// Whether an object could be touched at all.
+    #[serde(default = "yes")]
+    matters: bool,
+    /// The check was cut short, and there are so many.
+    cut: Option<u64>,
+    #[serde(default)]
+    harm: bool,
+    #[serde(default)]
+    warnings: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InShort {
+    name: String,
+    spec: Value,
+    #[serde(default)]
+    owns: Value,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[test]
+fn effects_on_objects_are_warned_of() {
+    run(include_str!("cases/effects.yaml"));
+}
+
+#[test]
+fn versions_come_and_go() {
+    run(include_str!("cases/versions.yaml"));
+}
+
+fn run(file: &str) {
+    let cases: Vec<Case> = serde_yaml_ng::from_str(file).expect("cases");
+    for case in &cases {
+        check(case);
+    }
+}
+
+fn check(case: &Case) {
+    let name = &case.name;
+    let (old, new) = (document(&case.old, case.webhook), document(&case.new, case.webhook));
+    assert_eq!(matters(&old, &new), case.matters, "{name}");
+    let (before, after) = (Crd::read(&old).expect("the old CRD"), Crd::read(&new).expect("the new CRD"));
+    let upgrade = Upgrade::new(&before, &after);
+    let (mut builder, mut harmed) = (FindingsBuilder::new(Terms::default()), 0);
+    for object in case.objects.iter().map(object) {
+        let effect = upgrade.object(&object);
+        harmed += u64::from(effect.kinds().iter().any(|kind| matches!(kind, Kind::Change | Kind::Loss)));
+        builder.add(&object, &before, effect);
+    }
+    assert_eq!(builder.objects(), case.objects.len() as u64, "{name}");
+    let violations = new_violations((&old, Some(&before)), (&new, Some(&after)));
+    let extent = match case.cut {
+        Some(of) => Extent::Part { why: "cut short".to_owned(), of: Some(of) },
+        None => Extent::Whole,
+    };
+    let findings = builder.findings(&violations, &extent);
+    assert_eq!(findings.does_harm, case.harm, "{name}");
+    assert!(findings.does_harm || harmed == 0, "{name}: what impact finds is found");
+    laws(case, &findings, &digest(&new));
+}
+
+fn laws(case: &Case, findings: &Findings, digest: &str) {
+    let name = &case.name;
+    let decision = |guard_mode, allowed| decide("tabs.example.com", guard_mode, findings, digest, allowed);
+    let warned = decision(GuardMode::Warn, None);
+    assert_eq!((&warned.refusal, &warned.warnings), (&None, &case.warnings), "{name}");
+    assert!(
+        warned.warnings.iter().all(|warning| warning.len() <= 256 && !warning.contains("canary")),
+        "{name}"
+    );
+    assert!(case.matters || warned.warnings.is_empty(), "{name}: what does not matter is not warned of");
+    assert_eq!(decision(GuardMode::Off, None), GuardDecision::default(), "{name}");
+    assert_eq!(decision(GuardMode::Deny, Some(digest)), warned, "{name}: exactly this upgrade");
+    let refused = decision(GuardMode::Deny, None);
+    assert_eq!(refused.refusal.is_some(), case.harm, "{name}");
+    assert_eq!(decision(GuardMode::Deny, Some("another")), refused, "{name}");
+    let Some(refusal) = refused.refusal else {
+        assert_eq!(refused.warnings, warned.warnings, "{name}");
+        return;
+    };
+    assert!(refusal.contains(&format!("{ALLOW_ANNOTATION}: {digest}")), "{name}: {refusal}");
+    let mut lines = findings.lines.iter().chain(&findings.unchecked);
+    assert!(lines.all(|line| refusal.contains(line)), "{name}: {refusal}");
+}
+
+fn document(short: &Value, webhook: bool) -> Json {
+    let schema = |fields: &Value| {
+        json!({ "openAPIV3Schema": { "type": "object", "properties": {
+            "spec": { "type": "object", "properties": fields },
+        } } })
+    };
+    let of_versions = || serde_json::from_value::<BTreeMap<String, Value>>(short.clone()).ok();
+    let versions: Vec<Value> = match of_versions().filter(|versions| versions.contains_key("v1")) {
+        Some(versions) => versions
+            .iter()
+            .map(|(name, version)| {
+                json!({ "name": name, "served": version["served"], "storage": version["storage"] == true,
+                        "schema": schema(&version["schema"]) })
+            })
+            .collect(),
+        None => vec![json!({ "name": "v1", "served": true, "storage": true, "schema": schema(short) })],
+    };
+    let strategy = if webhook { "Webhook" } else { "None" };
+    json!({
+        "metadata": { "name": "tabs.example.com" },
+        "spec": {
+            "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" }, "versions": versions,
+            "conversion": { "strategy": strategy },
+        },
+    })
+    .into()
+}
+
+fn object(short: &InShort) -> Object {
+    let owns = if short.owns.is_null() { json!({}) } else { short.owns.clone() };
+    json!({
+        "apiVersion": "example.com/v1", "kind": "Tab",
+        "metadata": {
+            "name": short.name, "namespace": "ns", "uid": short.name,
+            "managedFields": [{
+                "manager": "user", "operation": "Apply", "apiVersion": "example.com/v1",
+                "fieldsV1": { "f:spec": owns },
+            }],
+        },
+        "spec": short.spec,
+    })
+    .into()
+}
+
+#[test]
+fn what_is_for_people_or_injectors_does_not_matter() {
+    let crd = document(&json!({ "a": { "type": "string" } }), true);
+    let mut other = crd.clone().into_inner();
+    other["metadata"]["labels"] = json!({ "a": "b" });
+    other["metadata"]["finalizers"] = json!(["a"]);
+    other["status"] = json!({ "storedVersions": ["v1"] });
+    other["spec"]["names"]["shortNames"] = json!(["t"]);
+    other["spec"]["conversion"]["webhook"] = json!({ "clientConfig": { "caBundle": "UEVN" } });
+    other["spec"]["versions"][0]["additionalPrinterColumns"] = json!([{ "name": "A" }]);
+    assert!(!matters(&crd, &other));
+    assert_eq!(digest(&crd), digest(&other));
+    other["spec"]["conversion"]["strategy"] = json!("None");
+    assert!(matters(&crd, &other));
+    assert_ne!(digest(&crd), digest(&other));
+    other["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert!(!matters(&crd, &other), "it is being deleted");
+}
+
+#[test]
+fn the_digest_is_that_of_the_new_schemas_alone() {
+    let of = |fields: Value| digest(&document(&fields, false));
+    let one = of(json!({ "a": { "type": "string", "maxLength": 3 } }));
+    assert_eq!(one, of(json!({ "a": { "maxLength": 3, "type": "string", "description": "words" } })));
+    assert_ne!(one, of(json!({ "a": { "type": "string", "maxLength": 4 } })));
+    assert_eq!(one.len(), 64);
+}
+
+#[test]
+fn many_places_are_counted_not_listed() {
+    let fields = |default: u64| -> Value {
+        (0..30)
+            .map(|n| (format!("f{n:02}"), json!({ "type": "integer", "default": default })))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    };
+    let (old, new) = (document(&fields(1), false), document(&fields(2), false));
+    let (before, after) = (Crd::read(&old).expect("a CRD"), Crd::read(&new).expect("a CRD"));
+    let spec: serde_json::Map<_, _> = (0..30).map(|n| (format!("f{n:02}"), json!(1))).collect();
+    let object = object(&InShort { name: "a".to_owned(), spec: spec.into(), owns: Value::Null });
+    let mut builder = FindingsBuilder::new(Terms::default());
+    builder.add(&object, &before, Upgrade::new(&before, &after).object(&object));
+    let lines = builder.findings(&NewViolations::default(), &Extent::Whole).lines;
+    assert_eq!(lines.len(), 10);
+    assert_eq!(lines[9], "and 21 more places; `etch impact -f FILE --live` lists all");
+}

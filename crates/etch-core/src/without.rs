@@ -1,0 +1,31 @@
+//! An object without some of its parts.
+//! It must not move what stays: an item of an array keeps its place.
+
+use serde_json::Value;
+
+use kube_structural_schema::json::{Json, level};
+use kube_structural_schema::path::Step;
+
+/// Removes what is at a place; an item of an array becomes null, for only a null is replaced by an item's default.
+pub(super) fn remove(value: &mut Value, path: &[Step]) {
+    let Some((step, rest)) = path.split_first() else { return };
+    match (value, step) {
+        (Value::Object(fields), Step::Field(name) | Step::Key(name)) => match rest {
+            [] => drop(fields.remove(name).map(Json::from)),
+            rest => {
+                if let Some(value) = fields.get_mut(name) {
+                    level(|| remove(value, rest));
+                }
+            }
+        },
+        (Value::Array(items), Step::Index(index)) => {
+            if let Some(item) = items.get_mut(*index) {
+                match rest {
+                    [] => drop(Json::from(std::mem::take(item))),
+                    rest => level(|| remove(item, rest)),
+                }
+            }
+        }
+        _ => {}
+    }
+}

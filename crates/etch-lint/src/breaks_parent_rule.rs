@@ -1,0 +1,251 @@
+//! ETCH013: defaults that together break a rule of the object they are in.
+
+use serde_json::{Map, Value};
+
+use super::rule::{Report, Rule, Severity};
+use super::site::{Site, each, is_default_of_core};
+use super::subject::Subject;
+use etch_core::field::place_in;
+use kube_crd_validation::validate;
+use kube_structural_schema::compile::Compiled;
+use kube_structural_schema::finding::Finding;
+use kube_structural_schema::json::{Json, level};
+use kube_structural_schema::schema::{self, Constraints, Schema, SchemaType};
+use kube_validation_rules::{Program, RUNTIME_BUDGET};
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH013",
+    name: "default-breaks-parent-rule",
+    severity: Severity::Warning,
+    summary: "defaults together break a rule of the object that contains them",
+    help: "\
+The server validates each default by itself, and never the object that they form together. If that object breaks a rule
+(x-kubernetes-validations, allOf, anyOf, oneOf, not, maxProperties), the server refuses an object that sets nothing. After an
+upgrade that adds such a default, it also refuses the next write to objects that were valid. A field with a default is always
+there: if it meets a clause of oneOf or takes the only place, users cannot choose another field.
+
+Choose defaults that satisfy the rule together, or write the rule about fields that users can change. Not reported are rules
+that require a field without a default or the name of a reference, unless the object itself is a default.",
+    check: Some(check),
+};
+
+fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
+    for version in subject.in_use() {
+        each(&version.schema, &mut |site| {
+            if site.schema.kind == SchemaType::Object {
+                // What the object's own default comes to is known for certain (ETCH004).
+                let is_known = |finding: &Finding| finding.default_site() == site.path();
+                if site.default().is_some() && version.default_findings().beyond_server.iter().any(is_known) {
+                    return;
+                }
+                for message in broken(site) {
+                    report.add(&version.name, site.path(), message);
+                }
+            }
+        });
+    }
+}
+
+/// What the emptiest object of a place breaks with its defaults and not without them.
+fn broken(site: &Site<'_>) -> Vec<String> {
+    let schema = site.schema;
+    if schema.rules.is_empty() && schema.constraints.is_none() {
+        return Vec::new();
+    }
+    let compiled = Compiled::new(schema);
+    if !compiled.has_defaults() {
+        return Vec::new();
+    }
+    let empty = Json::from(emptiest(schema, site.up.is_none()));
+    let mut filled = empty.clone();
+    compiled.fill(&mut filled);
+    let mut messages = Vec::new();
+    if let Some(constraints) = &schema.constraints {
+        match clauses(constraints, &filled, &empty) {
+            Some(message) => messages.push(message),
+            None => messages
+                .extend(unusable(schema, constraints, &filled).or_else(|| values(schema, &filled, &empty))),
+        }
+    }
+    let is_whole = site.up.is_none() || schema.embedded_resource;
+    if let Some(rules) = Program::compile(schema, is_whole).filter(|_| !schema.rules.is_empty()) {
+        let run = |value: &Value| {
+            let mut findings = Vec::new();
+            rules.validate(value, None, "", RUNTIME_BUDGET, &mut findings);
+            findings
+        };
+        let without = run(&empty);
+        // An evaluation that fails is about fields that are missing here and need not be elsewhere.
+        let is_decided = |finding: &Finding| !finding.detail.contains(" evaluating rule: ");
+        for finding in run(&filled).into_iter().filter(is_decided) {
+            let is_new = !without.iter().any(|known| known.detail == finding.detail);
+            if is_new
+                && schema.rules.iter().any(|rule| said(rule, &finding) && is_settled(rule, site, &filled))
+            {
+                messages.push(format!("its defaults break a rule: {}", finding.detail));
+            }
+        }
+    }
+    messages
+}
+
+/// Whether a finding may be a rule's. One with an expression for its message may have said anything.
+fn said(rule: &schema::Rule, finding: &Finding) -> bool {
+    let detail = finding.detail.trim();
+    match rule.message.trim() {
+        _ if !rule.message_expression.is_empty() => true,
+        "" => detail.strip_prefix("failed rule: ").is_some_and(|text| text == rule.rule.trim()),
+        message => detail == message,
+    }
+}
+
+/// Whether nobody is asked for more: all fields that the rule names have a default, or the object itself comes by default.
+/// Otherwise the rule may be the one that asks for the field that is missing. The empty name of a reference, which CRDs copy
+/// from Kubernetes, is as good as missing.
+fn is_settled(rule: &schema::Rule, site: &Site<'_>, filled: &Value) -> bool {
+    let is_chosen = |name: &str| filled.get(name).is_some_and(|value| !is_default_of_core(name, value));
+    site.default().is_some() || fields(&rule.rule).all(is_chosen)
+}
+
+/// The fields of `self` that a rule names.
+fn fields(rule: &str) -> impl Iterator<Item = &str> {
+    rule.match_indices("self.").map(|(start, found)| {
+        let below = &rule[start + found.len()..];
+        let end =
+            below.find(|next: char| !next.is_ascii_alphanumeric() && next != '_').unwrap_or(below.len());
+        &below[..end]
+    })
+}
+
+/// Clauses that ask only which fields are there.
+fn clauses(constraints: &Constraints, filled: &Value, empty: &Value) -> Option<String> {
+    let (Value::Object(filled), Value::Object(empty)) = (filled, empty) else { return None };
+    let met = |clause: &Schema| {
+        let names = clause.constraints.as_ref().map(|constraints| &*constraints.required);
+        names.is_some_and(|names| !names.is_empty() && names.iter().all(|name| filled.contains_key(name)))
+            && asks_only_for_fields(clause)
+    };
+    if let Some(max) = constraints.max_properties
+        && i64::try_from(filled.len()).is_ok_and(|count| count > max)
+        && i64::try_from(empty.len()).is_ok_and(|count| count <= max)
+    {
+        return Some(format!("its defaults are more fields than maxProperties: {max}"));
+    }
+    if constraints.one_of.iter().filter(|clause| met(clause)).count() > 1 {
+        return Some("its defaults meet more than one clause of oneOf".to_owned());
+    }
+    constraints
+        .not
+        .as_deref()
+        .filter(|clause| met(clause))
+        .map(|_| "its defaults meet the clause of not".to_owned())
+}
+
+/// What the defaults make impossible, whatever else is set: their fields cannot be left out.
+fn unusable(schema: &Schema, constraints: &Constraints, filled: &Value) -> Option<String> {
+    let Value::Object(filled) = filled else { return None };
+    let mut clauses = constraints.one_of.iter().filter_map(|clause| given(clause, filled));
+    if clauses.clone().any(|(by_default, names)| by_default == names.len())
+        && let Some((_, names)) = clauses.find(|(by_default, names)| *by_default < names.len())
+    {
+        return Some(format!(
+            "its defaults meet a clause of oneOf, so that an object with {} meets two",
+            names.join(" and ")
+        ));
+    }
+    if let Some((by_default, names)) = constraints.not.as_deref().and_then(|clause| given(clause, filled))
+        && (1..names.len()).contains(&by_default)
+    {
+        let others: Vec<_> = names.iter().filter(|name| !filled.contains_key(*name)).cloned().collect();
+        return Some(format!("its defaults and {} meet the clause of not", others.join(" and ")));
+    }
+    let other = schema.properties.iter().find(|(name, _)| !filled.contains_key(*name));
+    match (constraints.max_properties, other) {
+        (Some(max), Some((other, _))) if i64::try_from(filled.len()) == Ok(max) => {
+            Some(format!("its defaults leave no room for {other}: maxProperties: {max}"))
+        }
+        _ => None,
+    }
+}
+
+/// How many of the fields that a clause asks for are there, and all of them; none where it asks for more than fields.
+fn given<'c>(clause: &'c Schema, filled: &Map<String, Value>) -> Option<(usize, &'c [String])> {
+    let names = &*clause.constraints.as_deref()?.required;
+    let by_default = names.iter().filter(|name| filled.contains_key(*name)).count();
+    (asks_only_for_fields(clause) && !names.is_empty()).then_some((by_default, names))
+}
+
+/// What the clauses say of the values of defaults: the server holds each default against its own schema alone.
+fn values(schema: &Schema, filled: &Value, empty: &Value) -> Option<String> {
+    let Value::Object(fields) = filled else { return None };
+    let constraints = schema.constraints.as_deref()?;
+    let mut named = Vec::new();
+    let all = [&constraints.all_of, &constraints.any_of, &constraints.one_of];
+    all.into_iter().flatten().chain(constraints.not.as_deref()).for_each(|clause| names(clause, &mut named));
+    // The clauses may ask for a field that has no default.
+    if named.is_empty() || !named.iter().all(|name| fields.contains_key(*name)) {
+        return None;
+    }
+    let known = validate(schema, empty);
+    let of_fields: Vec<Finding> = fields
+        .iter()
+        .filter_map(|(name, field)| Some((name, validate(schema.properties.get(name)?, field))))
+        .flat_map(|(name, found)| found.into_iter().map(move |finding| inside(name, finding)))
+        .collect();
+    let same = |one: &Finding, other: &Finding| {
+        one.place() == other.place() && one.kind == other.kind && one.requirement() == other.requirement()
+    };
+    let is_new = |finding: &&Finding| {
+        !known.iter().chain(&of_fields).any(|other| same(finding, other))
+            && !schema.rules.iter().any(|rule| said(rule, finding))
+    };
+    let found = validate(schema, filled);
+    let first = found.iter().find(is_new)?;
+    let place = place_in(first.place(), schema, filled);
+    let at = if place.is_root() { String::new() } else { format!("{place}: ") };
+    Some(format!("its defaults break a clause of allOf, anyOf, oneOf or not: {at}{}", first.requirement()))
+}
+
+/// The fields that a clause names, here and below.
+fn names<'a>(clause: &'a Schema, found: &mut Vec<&'a str>) {
+    level(|| {
+        found.extend(clause.properties.iter().map(|(name, _)| name));
+        let Some(constraints) = clause.constraints.as_deref() else { return };
+        found.extend(constraints.required.iter().map(String::as_str));
+        let all = [&constraints.all_of, &constraints.any_of, &constraints.one_of];
+        all.into_iter().flatten().chain(constraints.not.as_deref()).for_each(|clause| names(clause, found));
+    });
+}
+
+/// A finding about a field as one about the object that it is in.
+fn inside(name: &str, finding: Finding) -> Finding {
+    let field = match finding.place() {
+        "<nil>" => name.to_owned(),
+        below if below.starts_with('[') => format!("{name}{below}"),
+        below => format!("{name}.{below}"),
+    };
+    Finding { field, unnamed: None, ..finding }
+}
+
+fn asks_only_for_fields(clause: &Schema) -> bool {
+    let Some(constraints) = &clause.constraints else { return false };
+    clause.properties.is_empty()
+        && constraints.not.is_none()
+        && [&constraints.all_of, &constraints.any_of, &constraints.one_of]
+            .iter()
+            .all(|clauses| clauses.is_empty())
+}
+
+/// An object with the required objects and nothing else; a whole one has a `spec` as well.
+fn emptiest(schema: &Schema, is_root: bool) -> Value {
+    level(|| {
+        let mut fields = Map::new();
+        for (name, property) in schema.properties.iter() {
+            let is_there = super::site::requires(schema, name) || is_root && name == "spec";
+            if is_there && property.default.is_none() && property.kind == SchemaType::Object {
+                fields.insert(name.to_owned(), emptiest(property, false));
+            }
+        }
+        Value::Object(fields)
+    })
+}

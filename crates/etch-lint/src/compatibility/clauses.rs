@@ -1,0 +1,150 @@
+//! ETCH314: allOf, anyOf, oneOf and not.
+
+use serde_json::Value;
+
+use super::pair::{Changes, LOOSENED, Pair, is_set, list, present};
+use crate::rule::{Rule, Severity};
+use kube_structural_schema::json::{copy, level};
+
+pub(super) const NARROWED: Rule = Rule {
+    code: "ETCH314",
+    name: "clause-narrowed",
+    severity: Severity::Error,
+    summary: "an upgrade adds or changes a clause of allOf, anyOf, oneOf or not",
+    help: "\
+An object that was valid may not satisfy the new clauses. The API server refuses to create it again, and every update that changes
+the object around them.
+
+What a clause of allOf says is compared keyword by keyword; other limits than an enum count as new when they move out of it. For anyOf, oneOf and not, every change counts that is not known to
+allow more: if yours allows all that was allowed before, record that with --exceptions.",
+    check: None,
+};
+
+pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
+    all_of(pair, changes);
+    any_of(pair, changes);
+    one_of(pair, changes);
+    not(pair, changes);
+}
+
+/// Each clause must hold. Those that stay where they are are compared in detail.
+fn all_of(pair: &Pair<'_>, changes: &mut Changes) {
+    let (old, new) = (list(pair.old, "allOf"), list(pair.new, "allOf"));
+    let gone = old.iter().filter(|clause| says_more(pair.old, clause) && !holds(new, clause));
+    let gone: Vec<_> = gone.collect();
+    let came = new.iter().enumerate();
+    let came: Vec<_> =
+        came.filter(|(_, clause)| says_more(pair.new, clause) && !holds(old, clause)).collect();
+    if gone.len() == came.len() {
+        for (old, (index, new)) in gone.into_iter().zip(came) {
+            pair.clause(old, new, index).walk(changes);
+        }
+        return;
+    }
+    // What a new clause says may be what the schema around it said already.
+    for (index, new) in came {
+        let mut found = Changes::checked_by(changes.checks);
+        pair.clause(pair.old, new, index).walk(&mut found);
+        changes.found.extend(found.found.into_iter().filter(|change| change.rule.can_refuse_objects()));
+    }
+    if !gone.is_empty() {
+        changes.add(&LOOSENED, pair.path.clone(), "allOf has fewer clauses");
+    }
+}
+
+/// One clause must hold, so each that is there still allows what it did.
+fn any_of(pair: &Pair<'_>, changes: &mut Changes) {
+    let clauses = |schema| if is_of_int_or_string(schema) { &[][..] } else { list(schema, "anyOf") };
+    let (old, new) = (clauses(pair.old), clauses(pair.new));
+    match (old, new) {
+        ([], []) => {}
+        ([], _) => changes.add(&NARROWED, pair.path.clone(), "anyOf is new"),
+        (_, []) => changes.add(&LOOSENED, pair.path.clone(), "there is no anyOf any more"),
+        _ if old.iter().any(|clause| !holds(new, clause)) => {
+            changes.add(&NARROWED, pair.path.clone(), "a clause of anyOf is gone or another one");
+        }
+        _ if new.iter().any(|clause| !holds(old, clause)) => {
+            changes.add(&LOOSENED, pair.path.clone(), "anyOf has a further clause");
+        }
+        _ => {}
+    }
+}
+
+/// Exactly one clause must hold, so a further one may refuse as well as one that is gone.
+fn one_of(pair: &Pair<'_>, changes: &mut Changes) {
+    let (old, new) = (list(pair.old, "oneOf"), list(pair.new, "oneOf"));
+    let is_same = old.len() == new.len() && old.iter().all(|clause| holds(new, clause));
+    match (old, new) {
+        _ if is_same => {}
+        ([], _) => changes.add(&NARROWED, pair.path.clone(), "oneOf is new"),
+        (_, []) => changes.add(&LOOSENED, pair.path.clone(), "there is no oneOf any more"),
+        _ => changes.add(&NARROWED, pair.path.clone(), "the clauses of oneOf are others"),
+    }
+}
+
+fn not(pair: &Pair<'_>, changes: &mut Changes) {
+    match (present(pair.old, "not"), present(pair.new, "not")) {
+        (None, Some(_)) => changes.add(&NARROWED, pair.path.clone(), "not is new"),
+        (Some(_), None) => changes.add(&LOOSENED, pair.path.clone(), "there is no not any more"),
+        (Some(old), Some(new)) if judging(old) != judging(new) => {
+            changes.add(&NARROWED, pair.path.clone(), "the clause of not is another one");
+        }
+        _ => {}
+    }
+}
+
+impl Pair<'_> {
+    /// A clause of allOf of the new schema, and what is compared with it.
+    fn clause<'b>(&self, old: &'b Value, new: &'b Value, index: usize) -> Pair<'b> {
+        let inside = match self.inside.as_str() {
+            "" => format!("allOf[{index}]"),
+            outer => format!("{outer}.allOf[{index}]"),
+        };
+        Pair { old, new, path: self.path.clone(), inside }
+    }
+}
+
+const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
+
+/// Whether anyOf is the one that the server lets stand beside `x-kubernetes-int-or-string`, and that adds nothing to it.
+fn is_of_int_or_string(schema: &Value) -> bool {
+    is_set(schema, INT_OR_STRING) && is_either(schema)
+}
+
+/// Whether a clause says more than the schema with it does.
+fn says_more(schema: &Value, clause: &Value) -> bool {
+    !(is_set(schema, INT_OR_STRING) && is_either(clause))
+}
+
+/// Whether anyOf has a clause for integers and one for texts. The server lets it stand in a clause of allOf as well.
+fn is_either(schema: &Value) -> bool {
+    let types: Vec<_> = list(schema, "anyOf").iter().map(|clause| &clause["type"]).collect();
+    types == ["integer", "string"]
+}
+
+fn holds(clauses: &[Value], clause: &Value) -> bool {
+    clauses.iter().any(|other| judging(other) == judging(clause))
+}
+
+/// The clause without what refuses nothing.
+fn judging(clause: &Value) -> Value {
+    let mut clause = copy(clause);
+    strip(&mut clause);
+    clause
+}
+
+fn strip(value: &mut Value) {
+    level(|| match value {
+        Value::Object(fields) => {
+            for keyword in ["description", "title", "example", "externalDocs"] {
+                // A property of that name is a schema.
+                if fields.get(keyword).is_some_and(|text| text.is_string()) {
+                    fields.remove(keyword);
+                }
+            }
+            fields.values_mut().for_each(strip);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        _ => {}
+    });
+}

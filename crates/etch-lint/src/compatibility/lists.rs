@@ -1,0 +1,85 @@
+//! ETCH309 and ETCH322: types of lists and maps, and the keys of lists.
+
+use serde_json::Value;
+
+use super::pair::{Changes, Pair, list, text};
+use crate::rule::{Rule, Severity};
+
+pub(super) const NARROWED: Rule = Rule {
+    code: "ETCH309",
+    name: "list-type-narrowed",
+    severity: Severity::Error,
+    summary: "an upgrade makes a list a set or a map, or changes its keys",
+    help: "\
+Items of a set, and keys of a list of type map, must be unique, and each item must have its keys. An object whose list was valid
+before may be invalid: the API server refuses to create it again, and every update that changes the list. Server-side apply cannot
+read such a list, and forgets who owns the fields of the object.",
+    check: None,
+};
+
+pub(super) const MERGE: Rule = Rule {
+    code: "ETCH322",
+    name: "merge-changed",
+    severity: Severity::Warning,
+    summary: "an upgrade changes how server-side apply merges a list or an object",
+    help: "\
+Objects that were valid stay valid. A list of type atomic, and an object of type atomic, belong to one manager as a whole: appliers
+who used to share them now replace each other's items or get conflicts. In the other direction, an applier who removes an item
+does not remove it from the object until it owns the item.",
+    check: None,
+};
+
+pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
+    let (old, new) = (list_type(pair.old), list_type(pair.new));
+    let keys = |schema| list(schema, "x-kubernetes-list-map-keys");
+    match (old, new) {
+        _ if text(pair.old, "type") != text(pair.new, "type") => {}
+        ("map", "map") if !same_keys(keys(pair.old), keys(pair.new)) => {
+            let names = |keys: &[Value]| keys.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
+            let (old, new) = (names(keys(pair.old)), names(keys(pair.new)));
+            changes.add(
+                &NARROWED,
+                pair.path.clone(),
+                format!("the keys of the list were {old} and are {new}"),
+            );
+        }
+        (old, new) if old == new => {}
+        (old, new @ ("set" | "map")) => {
+            changes.add(
+                &NARROWED,
+                pair.path.clone(),
+                format!("the list was of type {old} and is of type {new}"),
+            );
+        }
+        (old, new) => {
+            changes.add(
+                &MERGE,
+                pair.path.clone(),
+                format!("the list was of type {old} and is of type {new}"),
+            );
+        }
+    }
+    let (old, new) = (map_type(pair.old), map_type(pair.new));
+    if old != new {
+        changes.add(&MERGE, pair.path.clone(), format!("the object was {old} and is {new}"));
+    }
+}
+
+fn list_type(schema: &Value) -> &str {
+    match text(schema, "x-kubernetes-list-type") {
+        "" => "atomic",
+        kind => kind,
+    }
+}
+
+fn map_type(schema: &Value) -> &str {
+    match text(schema, "x-kubernetes-map-type") {
+        "" => "granular",
+        kind => kind,
+    }
+}
+
+/// The order of keys does not count.
+fn same_keys(old: &[Value], new: &[Value]) -> bool {
+    old.iter().all(|key| new.contains(key)) && new.iter().all(|key| old.contains(key))
+}

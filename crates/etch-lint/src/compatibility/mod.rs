@@ -1,0 +1,92 @@
+//! What an upgrade of a CRD does to objects that were valid, and to clients, as far as the two CRDs alone show it.
+//! It must not look at objects, nor judge one of the CRDs by itself.
+
+mod clauses;
+mod compare;
+mod defaults;
+mod enumeration;
+mod fields;
+mod formats;
+mod limits;
+mod lists;
+mod nulls;
+mod pair;
+mod patterns;
+mod required;
+mod served;
+mod types;
+mod validations;
+mod versions;
+
+use super::rule::{Finding, Rule, Severity};
+use compare::schemas;
+use kube_structural_schema::json::Json;
+use pair::finding;
+
+/// The rules about upgrades, in the order of their codes.
+pub const COMPATIBILITY_RULES: [&Rule; 26] = [
+    &types::CHANGED,
+    &required::ADDED,
+    &enumeration::NARROWED,
+    &limits::RANGE_NARROWED,
+    &limits::LENGTH_NARROWED,
+    &patterns::CHANGED,
+    &formats::CHANGED,
+    &validations::ADDED,
+    &lists::NARROWED,
+    &fields::REMOVED,
+    &versions::REMOVED,
+    &versions::RENAMED,
+    &nulls::REMOVED,
+    &clauses::NARROWED,
+    &defaults::INVALID,
+    &versions::STORAGE,
+    &served::DIVERGE,
+    &types::WIDENED,
+    &enumeration::WIDENED,
+    &required::REMOVED,
+    &nulls::ADDED,
+    &lists::MERGE,
+    &defaults::CHANGED,
+    &defaults::ADDED,
+    &pair::LOOSENED,
+    &versions::ENDPOINT,
+];
+
+/// Compares a CRD with the one that it replaces. Findings are in the order of the new CRD's versions, then of places, then of codes.
+pub fn compatibility(old: &Json, new: &Json) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    versions::check(&old["spec"], &new["spec"], &mut findings);
+    for (index, after) in versions::list(&new["spec"]).enumerate() {
+        let name = versions::name(after);
+        // Nobody writes a version that is neither served nor stored; that it has become so is a finding of its own.
+        let Some(before) = versions::get(&old["spec"], name).filter(|_| versions::is_in_use(after)) else {
+            continue;
+        };
+        let found = schemas(versions::schema(before), versions::schema(after));
+        findings.extend(found.into_iter().map(|change| finding(change, name, Some(index))));
+    }
+    findings.extend(served::check(&old["spec"], &new["spec"]));
+    findings.sort_by_cached_key(|finding| {
+        (finding.version_index, finding.path.to_string(), finding.rule.code, finding.message.clone())
+    });
+    findings.dedup_by(|a, b| {
+        a.rule.code == b.rule.code && a.version == b.version && a.path == b.path && a.message == b.message
+    });
+    findings
+}
+
+impl Rule {
+    /// Whether the rule is about an upgrade, and not about one CRD.
+    pub fn is_about_upgrades(&self) -> bool {
+        COMPATIBILITY_RULES.iter().any(|rule| rule.code == self.code)
+    }
+
+    /// Whether the rule finds what can refuse objects that were valid, or takes something away from them.
+    pub fn can_refuse_objects(&self) -> bool {
+        self.is_about_upgrades() && self.severity == Severity::Error
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! The schemas of one place before and after, and the walk over all places that both declare.
+//! It must not judge what it meets.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use crate::rule::{Finding, Rule, Severity};
+use crate::site::shown;
+use kube_structural_schema::json::level;
+use kube_structural_schema::path::{Path, Step};
+
+pub(super) const LOOSENED: Rule = Rule {
+    code: "ETCH325",
+    name: "loosened",
+    severity: Severity::Info,
+    summary: "an upgrade allows values that were refused before",
+    help: "\
+A limit, pattern, format, validation rule or clause is weaker than before, or no longer there. All objects that were valid stay
+valid. A client that relies on the old limit, such as a controller of the old release after a rollback, may meet values that it
+does not expect.",
+    check: None,
+};
+
+/// What was found between two schemas.
+pub(super) struct Changes {
+    pub(super) found: Vec<Change>,
+    pub(super) checks: &'static [Check],
+}
+
+/// Compares two schemas of the same place in one respect.
+pub(super) type Check = fn(&Pair<'_>, &mut Changes);
+
+/// A change at a place of a schema.
+pub(super) struct Change {
+    pub(super) rule: &'static Rule,
+    pub(super) path: Path,
+    pub(super) message: String,
+}
+
+impl Changes {
+    /// None yet; these checks find them.
+    pub(super) fn checked_by(checks: &'static [Check]) -> Self {
+        Self { found: Vec::new(), checks }
+    }
+
+    /// Adds one.
+    pub(super) fn add(&mut self, rule: &'static Rule, path: Path, message: impl Into<String>) {
+        self.found.push(Change { rule, path, message: message.into() });
+    }
+}
+
+/// A change as a finding about a version.
+pub(super) fn finding(
+    Change { rule, path, message }: Change,
+    version: &str,
+    version_index: Option<usize>,
+) -> Finding {
+    let version = version.to_owned();
+    Finding { rule, version, version_index, path, message, refusal: None, go: None }
+}
+
+/// Values of which nothing is declared and which are kept as they are.
+static ANYTHING: LazyLock<Value> = LazyLock::new(|| json!({ "x-kubernetes-preserve-unknown-fields": true }));
+/// The fields of a resource that need not be declared.
+pub(super) const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
+/// A clause that says nothing.
+static NOTHING: LazyLock<Value> = LazyLock::new(|| json!({}));
+
+/// The schemas of one place.
+pub(super) struct Pair<'a> {
+    pub(super) old: &'a Value,
+    pub(super) new: &'a Value,
+    /// The place, as values have it.
+    pub(super) path: Path,
+    /// The clause that both stand in, such as `allOf[0]`; empty outside of clauses.
+    pub(super) inside: String,
+}
+
+impl<'a> Pair<'a> {
+    pub(super) fn root(old: &'a Value, new: &'a Value) -> Self {
+        Self { old, new, path: Path::root(), inside: String::new() }
+    }
+
+    /// Runs all checks on this place and on those below that both schemas restrict.
+    pub(super) fn walk(&self, changes: &mut Changes) {
+        if self.old == self.new {
+            return;
+        }
+        let before = changes.found.len();
+        for check in changes.checks {
+            check(self, changes);
+        }
+        if !self.inside.is_empty() {
+            // What a clause inside of this one has found names its own place.
+            for change in
+                changes.found[before..].iter_mut().filter(|change| !change.message.starts_with("in "))
+            {
+                change.message = format!("in {}: {}", self.inside, change.message);
+            }
+        }
+        level(|| self.below(changes));
+    }
+
+    fn below(&self, changes: &mut Changes) {
+        for (name, new) in fields(self.new) {
+            if let Some(old) = property(self.old, name).or_else(|| self.undeclared()) {
+                self.child(old, new, Step::Field(name.clone())).walk(changes);
+            }
+        }
+        // What has become a key of a map: its value is held against the schema of the values.
+        for (name, old) in fields(self.old).filter(|(name, _)| property(self.new, name).is_none()) {
+            if let Some(new) = values(self.new) {
+                self.child(old, new, Step::Field(name.clone())).walk(changes);
+            }
+        }
+        if let Some(new) = present(self.new, "items")
+            && let Some(old) = present(self.old, "items").or_else(|| self.unknown())
+        {
+            self.child(old, new, Step::Items).walk(changes);
+        }
+        if let Some(new) = values(self.new)
+            && let Some(old) = values(self.old).or_else(|| self.unknown())
+        {
+            self.child(old, new, Step::Values).walk(changes);
+        }
+    }
+
+    fn child<'b>(&self, old: &'b Value, new: &'b Value, step: Step) -> Pair<'b> {
+        Pair { old, new, path: self.path.join(step), inside: self.inside.clone() }
+    }
+
+    /// What the old schema says of a field that it does not declare; none where it drops such fields, so that no object has them.
+    fn undeclared(&self) -> Option<&'a Value> {
+        values(self.old).or_else(|| self.unknown())
+    }
+
+    /// What the old schema says of what it does not declare, other than values of a map.
+    fn unknown(&self) -> Option<&'a Value> {
+        if self.is_in_clause() { Some(&*NOTHING) } else { keeps_unknown(self.old).then(|| &*ANYTHING) }
+    }
+
+    /// Whether the values are resources before and after: objects of the CRD, or embedded ones.
+    pub(super) fn is_resource(&self) -> bool {
+        const KEYWORD: &str = "x-kubernetes-embedded-resource";
+        self.path.is_root() || is_set(self.old, KEYWORD) && is_set(self.new, KEYWORD)
+    }
+
+    /// Whether both stand in a clause, which restricts values and declares none.
+    pub(super) fn is_in_clause(&self) -> bool {
+        !self.inside.is_empty()
+    }
+}
+
+/// A keyword that is there and not null; Go decodes a null as absent.
+pub(super) fn present<'a>(schema: &'a Value, keyword: &str) -> Option<&'a Value> {
+    schema.get(keyword).filter(|value| !value.is_null())
+}
+
+/// A keyword that is a text; empty where it is unset.
+pub(super) fn text<'a>(schema: &'a Value, keyword: &str) -> &'a str {
+    schema.get(keyword).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether a keyword is `true`.
+pub(super) fn is_set(schema: &Value, keyword: &str) -> bool {
+    schema.get(keyword) == Some(&Value::Bool(true))
+}
+
+/// The items of a keyword that is a list.
+pub(super) fn list<'a>(schema: &'a Value, keyword: &str) -> &'a [Value] {
+    schema.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// The declared properties.
+pub(super) fn fields(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+}
+
+/// A declared property.
+pub(super) fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+    schema.get("properties").and_then(|properties| properties.get(name))
+}
+
+/// The schema of values that are not declared by name.
+pub(super) fn values(schema: &Value) -> Option<&Value> {
+    match present(schema, "additionalProperties")? {
+        Value::Bool(_) => Some(&*ANYTHING),
+        values => Some(values),
+    }
+}
+
+/// Whether fields that are not declared are kept.
+pub(super) fn keeps_unknown(schema: &Value) -> bool {
+    is_set(schema, "x-kubernetes-preserve-unknown-fields")
+}
+
+/// What a keyword was, for a message about what it is now.
+pub(super) fn before(old: Option<&Value>) -> String {
+    match old {
+        Some(old) => format!("it was {}", shown(old)),
+        None => "there was none".to_owned(),
+    }
+}

@@ -1,0 +1,56 @@
+//! ETCH302 and ETCH320: fields that objects must have.
+
+use serde_json::Value;
+
+use super::pair::{Changes, META, Pair, list, present, property};
+use crate::rule::{Rule, Severity};
+use kube_structural_schema::path::Step;
+
+pub(super) const ADDED: Rule = Rule {
+    code: "ETCH302",
+    name: "required-added",
+    severity: Severity::Error,
+    summary: "an upgrade requires a field that was optional",
+    help: "\
+An object without the field is invalid under the new schema. The API server refuses to create it again, and every update that
+changes the object around the field.
+
+Give the field a default, which the API server fills in before it validates, or leave it optional. A required field with a
+default is not reported.",
+    check: None,
+};
+
+pub(super) const REMOVED: Rule = Rule {
+    code: "ETCH320",
+    name: "required-removed",
+    severity: Severity::Warning,
+    summary: "an upgrade makes a required field optional",
+    help: "\
+Objects that were valid stay valid, but a client of the old release may take the field for granted: a validation rule that uses it
+without has() fails, and a Go client reads the zero value.",
+    check: None,
+};
+
+pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
+    let names = |schema| list(schema, "required").iter().filter_map(Value::as_str);
+    let lacks = |schema, name: &str| !names(schema).any(|other| other == name);
+    let default = |name: &str| property(pair.new, name).and_then(|field| present(field, "default"));
+    for name in names(pair.new).filter(|name| lacks(pair.old, name)) {
+        // Every object has these; a resource inside of one need not have metadata.
+        let is_there = META.contains(&name) && (pair.path.is_root() || name != "metadata");
+        if pair.is_resource() && is_there {
+            continue;
+        }
+        if default(name).is_none() || pair.is_in_clause() {
+            let path = pair.path.join(Step::Field(name.to_owned()));
+            changes.add(&ADDED, path, "the field is required now, and has no default");
+        }
+    }
+    for name in names(pair.old).filter(|name| lacks(pair.new, name)) {
+        // Where the field itself goes, that is the finding.
+        if property(pair.new, name).is_some() && default(name).is_none() {
+            let path = pair.path.join(Step::Field(name.to_owned()));
+            changes.add(&REMOVED, path, "the field was required and is optional now");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! ETCH317: versions of one CRD that no longer agree on which objects are valid.
+
+use serde_json::Value;
+
+use super::compare::schemas;
+use super::pair::{Change, finding};
+use super::versions;
+use crate::rule::{Finding, Rule, Severity};
+use kube_structural_schema::path::Path;
+
+pub(super) const DIVERGE: Rule = Rule {
+    code: "ETCH317",
+    name: "versions-diverge",
+    severity: Severity::Warning,
+    summary: "after an upgrade, objects that are valid at one version may be invalid at another",
+    help: "\
+Without a conversion webhook the API server shows an object at every version as it is. An object that is written at one version and
+read at another may be invalid there: a client of the other version cannot change what it has read, and loses fields that its
+version does not have. Versions that differed in the same way before the upgrade are not reported, and nothing is with a conversion
+webhook.",
+    check: None,
+};
+
+/// Compares the versions in use with one another, in both directions; what the old CRD had as well does not count.
+pub(super) fn check(old: &Value, new: &Value) -> Vec<Finding> {
+    if new["conversion"]["strategy"] == "Webhook" {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (from, to, index) in pairs(new) {
+        let before = match (versions::get(old, from), versions::get(old, to)) {
+            (Some(before_from), Some(before_to))
+                if versions::is_in_use(before_from) && versions::is_in_use(before_to) =>
+            {
+                refusing(before_from, before_to)
+            }
+            _ => Vec::new(),
+        };
+        let (Some(after_from), Some(after_to)) = (versions::get(new, from), versions::get(new, to)) else {
+            continue;
+        };
+        for Change { rule, path, message } in refusing(after_from, after_to) {
+            if is_in(&before, rule, &path, &message) {
+                continue;
+            }
+            let message = format!("an object written at {from}: {message} ({})", rule.code);
+            found.push(finding(Change { rule: &DIVERGE, path, message }, to, Some(index)));
+        }
+    }
+    found
+}
+
+/// All pairs of versions in use, and the place of the second.
+fn pairs(spec: &Value) -> Vec<(&str, &str, usize)> {
+    let used = || versions::list(spec).enumerate().filter(|(_, version)| versions::is_in_use(version));
+    let mut pairs = Vec::new();
+    for (_, from) in used() {
+        for (index, to) in used() {
+            if versions::name(from) != versions::name(to) {
+                pairs.push((versions::name(from), versions::name(to), index));
+            }
+        }
+    }
+    pairs
+}
+
+/// What refuses an object of one version at another.
+fn refusing(from: &Value, to: &Value) -> Vec<Change> {
+    let mut changes = schemas(versions::schema(from), versions::schema(to));
+    changes.retain(|change| change.rule.can_refuse_objects());
+    changes
+}
+
+fn is_in(changes: &[Change], rule: &Rule, path: &Path, message: &str) -> bool {
+    changes
+        .iter()
+        .any(|change| change.rule.code == rule.code && change.path == *path && change.message == message)
+}

@@ -1,0 +1,81 @@
+//! ETCH201 and ETCH202: what keeps a declaration from being served.
+
+use serde_json::Value;
+
+use super::super::rule::{Finding, Rule, Severity};
+use super::at::at;
+use etch_admission::{Declaration, Problem, unknown_fields};
+use etch_core::mismatch::without_values;
+
+pub(super) const MALFORMED: Rule = Rule {
+    code: "ETCH201",
+    name: "embedded-malformed",
+    severity: Severity::Error,
+    summary: "an EmbeddedSchema cannot be served",
+    help: "\
+A field of the EmbeddedSchema is unknown or malformed: a path that cannot be parsed, a fact without a value, a schema
+that is not structural or has an invalid default, a resource that no target has. The operator goes on serving the last
+generation that it can serve, and reports Ready=False.
+
+Correct the field that the finding names.",
+    check: None,
+};
+
+pub(super) const EXPRESSION: Rule = Rule {
+    code: "ETCH202",
+    name: "embedded-expression",
+    severity: Severity::Error,
+    summary: "an expression of an EmbeddedSchema does not compile",
+    help: "\
+An expression uses a name that does not exist, mixes types, or is not CEL. The fields of `self` and `item` are those of the
+schema, and `facts` has only the declared facts, so this rule finds a mistyped name before any request.
+
+The functions are those of CRD validation rules in Kubernetes 1.37. Etch does not serve such a generation.",
+    check: None,
+};
+
+/// The fields that hold expressions.
+const EXPRESSIONS: [&str; 7] = [
+    ".rule",
+    ".value",
+    ".when",
+    ".messageExpression",
+    ".namespace",
+    ".expression",
+    ".x-kubernetes-validations",
+];
+
+/// What no generation of the operator can read.
+pub(super) fn unreadable(spec: &Value, found: &mut Vec<Finding>) {
+    if !spec.is_object() {
+        found.push(at(&MALFORMED, "spec", "must be an object"));
+        return;
+    }
+    // Field by field, since the first error of the whole has no place.
+    let known = serde_json::json!({ "targets": [] });
+    for (name, value) in spec.as_object().into_iter().flatten() {
+        let mut alone = known.clone();
+        alone[name] = kube_structural_schema::json::copy(value);
+        if let Err(error) = serde_json::from_value::<Declaration>(alone) {
+            found.push(at(&MALFORMED, format!("spec.{name}"), without_values(&error)));
+        }
+    }
+    if spec["targets"].is_null() {
+        found.push(at(&MALFORMED, "spec.targets", "names no resource"));
+    }
+}
+
+/// What keeps a declaration from being compiled is `broken`.
+pub(super) fn check(
+    spec: &Value,
+    declared: &Declaration,
+    broken: Option<&Vec<Problem>>,
+    found: &mut Vec<Finding>,
+) {
+    let unknown = unknown_fields(spec, declared);
+    for Problem { field, problem } in unknown.iter().chain(broken.into_iter().flatten()) {
+        let is_expression = EXPRESSIONS.iter().any(|end| field.ends_with(end));
+        let rule = if is_expression { &EXPRESSION } else { &MALFORMED };
+        found.push(at(rule, field, problem));
+    }
+}

@@ -1,0 +1,69 @@
+//! ETCH203 and ETCH204: targets that lead nowhere, or are there twice.
+
+use std::collections::BTreeMap;
+
+use super::super::rule::{Finding, Rule, Severity};
+use super::at::at;
+use super::paths::{Reached, reach, steps};
+use etch_admission::{Declaration, is_asked_about};
+use etch_core::crd::Crd;
+use kube_structural_schema::json::Json;
+
+pub(super) const UNKNOWN: Rule = Rule {
+    code: "ETCH203",
+    name: "embedded-target-unknown",
+    severity: Severity::Error,
+    summary: "a target does not exist in its CRD",
+    help: "\
+The CRD of the target, which is among the files, does not have the version or the path. The API server removes fields
+that a schema does not have, so there is never an extension at such a path, and Etch never judges anything.
+
+Targets whose CRD is not among the files are not checked. API servers never send requests about objects of Etch's own
+group and of admissionregistration.k8s.io.",
+    check: None,
+};
+
+pub(super) const TWICE: Rule = Rule {
+    code: "ETCH204",
+    name: "embedded-target-twice",
+    severity: Severity::Error,
+    summary: "two targets are the same version of the same resource",
+    help: "\
+Of two targets with the same group, version and resource Etch uses only the first: it never judges the extension at the path
+of the second.
+
+Write a path with [*] if the objects hold several extensions, or a second EmbeddedSchema.",
+    check: None,
+};
+
+pub(super) fn check(declared: &Declaration, crds: &[Json], found: &mut Vec<Finding>) {
+    let mut first = BTreeMap::new();
+    for (index, target) in declared.targets.iter().enumerate() {
+        let here = format!("spec.targets[{index}]");
+        let key = (&target.group, &target.version, &target.resource);
+        if let Some(before) = first.insert(key, index) {
+            first.insert(key, before);
+            let message = format!("spec.targets[{before}] is the same version of the same resource");
+            found.push(at(&TWICE, here.clone(), message));
+        }
+        if !is_asked_about(&target.group) {
+            let message = format!("API servers never ask about objects of the group {}", target.group);
+            found.push(at(&UNKNOWN, format!("{here}.group"), message));
+        }
+        let is_it = |crd: &&Json| {
+            crd["spec"]["group"] == *target.group && crd["spec"]["names"]["plural"] == *target.resource
+        };
+        let Some(Ok(crd)) = crds.iter().find(is_it).map(Crd::read) else { continue };
+        let Some(version) = crd.version(&target.version) else {
+            let message = format!("{} has no version {}", crd.name(), target.version);
+            found.push(at(&UNKNOWN, format!("{here}.version"), message));
+            continue;
+        };
+        let Some(steps) = steps(&target.path) else { continue };
+        let is_metadata = target.path.starts_with(".metadata");
+        if let (Reached::Nothing(known), false) = (reach(&version.schema, &steps), is_metadata) {
+            let message = format!("{} {} knows nothing below {known}", crd.name(), target.version);
+            found.push(at(&UNKNOWN, format!("{here}.path"), message));
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! ETCH101: defaults that a Go client never asks for.
+
+use super::site::{Report, Site};
+use crate::go_types::Unset;
+use crate::rule::{Rule, Severity};
+use crate::site::shown;
+
+pub(super) const RULE: Rule = Rule {
+    code: "ETCH101",
+    name: "go-unset-scalar",
+    severity: Severity::Warning,
+    summary: "a scalar field in Go has a default other than its zero value, and neither a pointer nor omitempty",
+    help: "\
+Go always writes such a field: an unset one as its zero value. A CRD's default does not replace a value that is present, so
+Go clients never get the default, and users of YAML do; for built-in types the default replaces a zero that somebody set on
+purpose. KEP-1929 (Non-pointer scalar fields) requires omitempty unless the default is the zero value.
+
+The same holds for structs that write their JSON themselves, such as metav1.Duration, resource.Quantity, intstr.IntOrString
+and those with a MarshalJSON of their own, with omitempty as well: that omits no struct. An unset metav1.Time is null, which
+the server replaces with the default.
+
+Add `omitempty` to the json tag; for such a struct make it `omitzero`, from Go 1.24 on. If users must be able to set the zero
+value as well, make the field a pointer.",
+    check: None,
+};
+
+pub(super) fn check(site: &Site<'_>, report: &mut Report) {
+    let what = match site.resolved.unset(site.field) {
+        Unset::Value(_) if !site.resolved.writes_itself() => "the zero value".to_owned(),
+        Unset::Value(sent) => shown(&sent),
+        Unset::Written => "what the method of its type writes".to_owned(),
+        Unset::Absent | Unset::Null | Unset::Object | Unset::Unknown => return,
+    };
+    let Some(default) = site.value().filter(|default| !site.resolved.is_zero(default)) else { return };
+    let why = if site.resolved.writes_itself() {
+        format!("{what} if they do not set the field: only omitzero or a pointer omits such a struct")
+    } else {
+        format!("{what} if they do not set the field: it has no omitempty")
+    };
+    report.field(&RULE, site, format!("the default is {}, but Go clients send {why}", shown(&default)));
+}

@@ -1,0 +1,67 @@
+//! A finding at a place of a CRD's document.
+
+use super::super::refusal::{Part, Refusal};
+use super::super::rule::{Finding, Rule};
+use kube_structural_schema::finding;
+use kube_structural_schema::json::Json;
+use kube_structural_schema::path::Path;
+
+/// A finding at a place of the document.
+pub(super) fn at(rule: &'static Rule, crd: &Json, place: Vec<Part>, message: String) -> Finding {
+    let version_index = match place.get(..3) {
+        Some([Part::Field(spec), Part::Field(versions), Part::Item(index)])
+            if spec == "spec" && versions == "versions" =>
+        {
+            Some(*index)
+        }
+        _ => None,
+    };
+    let version = version_index.and_then(|index| crd["spec"]["versions"][index]["name"].as_str());
+    let field = field(&place);
+    let refusal =
+        Refusal { field, kind: None, detail: message.clone(), releases: Vec::new(), place: place.clone() };
+    Finding {
+        rule,
+        version: version.unwrap_or_default().to_owned(),
+        version_index,
+        path: schema_path(&place),
+        message,
+        refusal: Some(refusal),
+        go: None,
+    }
+}
+
+/// The place in the document, as strict decoding spells it.
+fn field(place: &[Part]) -> String {
+    let mut text = String::new();
+    for part in place {
+        match part {
+            Part::Field(name) if text.is_empty() => text.push_str(name),
+            Part::Field(name) => text.push_str(&format!(".{name}")),
+            Part::Item(index) => text.push_str(&format!("[{index}]")),
+        }
+    }
+    text
+}
+
+/// The place of values that a place in a schema is about.
+fn schema_path(place: &[Part]) -> Path {
+    let below = place
+        .iter()
+        .position(|part| matches!(part, Part::Field(name) if name == "openAPIV3Schema"))
+        .map_or(&[][..], |index| &place[index..]);
+    let mut text = String::new();
+    let mut rest = below.iter();
+    while let Some(part) = rest.next() {
+        match part {
+            Part::Field(name) if name == "properties" => match rest.next() {
+                Some(Part::Field(name)) => text.push_str(&format!(".properties[{name}]")),
+                _ => break,
+            },
+            Part::Field(name) if text.is_empty() => text.push_str(name),
+            Part::Field(name) => text.push_str(&format!(".{name}")),
+            Part::Item(index) => text.push_str(&format!("[{index}]")),
+        }
+    }
+    finding::Finding::new(finding::Kind::Invalid, text, "").default_site()
+}

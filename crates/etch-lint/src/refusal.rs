@@ -1,0 +1,29 @@
+//! An error of the API server, and its place in the document.
+//! It must not know how it comes about.
+
+use kube_crd_validation::crd::Release;
+use kube_structural_schema::finding::Kind;
+
+/// An error of the API server, or of Etch where it is about an EmbeddedSchema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The place, in the server's spelling.
+    pub field: String,
+    /// The kind of error; none where the CRD cannot even be decoded, and for an EmbeddedSchema.
+    pub kind: Option<Kind>,
+    /// The server's words.
+    pub detail: String,
+    /// The releases that answer so, where others that were asked do not.
+    pub releases: Vec<Release>,
+    /// The way to the place in the document, as far as it is written there.
+    pub place: Vec<Part>,
+}
+
+/// A step into a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A field.
+    Field(String),
+    /// An item, counted from 0.
+    Item(usize),
+}

@@ -1,0 +1,123 @@
+//! What a rule is, and what it finds.
+//! It must not know any rule.
+
+use std::fmt;
+
+use super::refusal::Refusal;
+use super::subject::Subject;
+use crate::go_types::Spot;
+use kube_structural_schema::path::Path;
+
+/// One rule.
+#[derive(Debug)]
+pub struct Rule {
+    /// `ETCH001`
+    pub code: &'static str,
+    /// `non-structural`
+    pub name: &'static str,
+    /// How bad it is to break it.
+    pub severity: Severity,
+    /// What is wrong where it is broken, in one line.
+    pub summary: &'static str,
+    /// Why that matters and what to do, in some lines.
+    pub help: &'static str,
+    /// None of the rule that only the server holds a CRD against, nor of those about Go.
+    pub(super) check: Option<fn(&Subject<'_>, &mut Report<'_>)>,
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Nothing goes wrong; it could be said better.
+    Info,
+    /// It is accepted and does something that its author may not expect.
+    Warning,
+    /// The server refuses the CRD, or every object that the default reaches.
+    Error,
+}
+
+/// A rule that is broken somewhere.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// The version of the CRD; empty where it is about the CRD as a whole.
+    pub version: String,
+    /// The version's place in the CRD's list; none where it is about the CRD as a whole.
+    pub version_index: Option<usize>,
+    /// The place in the schema.
+    pub path: Path,
+    /// What is wrong there. It may quote what the schema says.
+    pub message: String,
+    /// The API server's error that it stands for, if it is one.
+    pub refusal: Option<Refusal>,
+    /// The place in Go that it is about, if it is about one.
+    pub go: Option<GoPlace>,
+}
+
+/// A field or a type in Go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoPlace {
+    /// The import path of the package.
+    pub package: String,
+    /// `Type` or `Type.Field`.
+    pub name: String,
+    /// Where it stands.
+    pub at: Spot,
+    /// The CRD that it is held against; empty where none is.
+    pub crd: String,
+}
+
+impl Finding {
+    /// Whether it is an error of the API server's validation, or of its decoding.
+    pub fn is_of_server(&self) -> bool {
+        !self.rule.code.starts_with("ETCH4")
+    }
+
+    /// The place as it is shown: in the schema or in Go, or as the server spells it.
+    pub fn place(&self) -> String {
+        match (&self.refusal, &self.go) {
+            (Some(refusal), _) => refusal.field.clone(),
+            (None, Some(go)) => go.name.clone(),
+            (None, None) => self.path.to_string(),
+        }
+    }
+}
+
+/// Collects the findings of one rule.
+pub(super) struct Report<'a> {
+    pub(super) rule: &'static Rule,
+    pub(super) findings: &'a mut Vec<Finding>,
+}
+
+impl Report<'_> {
+    pub(super) fn add(&mut self, version: &str, path: Path, message: impl Into<String>) {
+        let (rule, version, message) = (self.rule, version.to_owned(), message.into());
+        self.findings.push(Finding {
+            rule,
+            version,
+            version_index: None,
+            path,
+            message,
+            refusal: None,
+            go: None,
+        });
+    }
+}
+
+impl Severity {
+    /// `error`, `warning` or `info`
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
