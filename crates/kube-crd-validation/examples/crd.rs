@@ -1,6 +1,8 @@
 //! Validates a CRD as the newest server does when it is created, or replaces another:
 //! `cargo run --release --example crd -- CRD.json [OLD.json]`.
 
+#![allow(clippy::disallowed_methods, reason = "a program, not the library")]
+
 use std::error::Error;
 use std::io::Write as _;
 use std::time::Instant;

@@ -1,5 +1,7 @@
 //! Validates an object by a schema: `cargo run --example validate -- SCHEMA.json OBJECT.json`.
 
+#![allow(clippy::disallowed_methods, reason = "a program, not the library")]
+
 use std::error::Error;
 use std::io::Write as _;
 

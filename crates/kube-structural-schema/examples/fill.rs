@@ -1,5 +1,7 @@
 //! Fills the defaults of a schema into an object: `cargo run --example fill -- SCHEMA.json OBJECT.json`.
 
+#![allow(clippy::disallowed_methods, reason = "a program, not the library")]
+
 use std::error::Error;
 use std::io::Write as _;
 

@@ -241,7 +241,13 @@ pub(crate) fn kept(living: &Living, before: &Snapshot, after: &Snapshot, note: &
         };
         let owns = living.policy["ownership"] == "Own";
         if others(&had) != others(&has) && !(had.is_empty() && owns) {
-            note(format!("{name}: its owners were {had:?}, and are {has:?}"));
+            let entries = |object: &Value| object["metadata"]["managedFields"].clone();
+            note(format!(
+                "{name}: its owners were {had:?}, and are {has:?}: {}, then {}, of {}",
+                entries(was),
+                entries(now),
+                model::parts(was)
+            ));
         }
         let ours = |managers: &[String]| managers.iter().filter(|name| name.starts_with("etch ")).count();
         if !owns && ours(&has) > ours(&had) {

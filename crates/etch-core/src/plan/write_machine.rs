@@ -3,7 +3,7 @@
 //!
 //! | strategy | requests |
 //! |---|---|
-//! | Apply, Merge | the write, after a dry run where an apply could take fields from others; where it has to be proved, a repeat that must change nothing |
+//! | Apply, Merge | the write; where it has to be proved, a repeat that must change nothing; each after a dry run where it could take fields from others |
 //! | Rewrite | the identity alone, where that keeps the generation; the rewrite; the removal of our own entry; the proof |
 //! | Follow | the move; the removal of our own entry |
 //! | Embed | the write as a dry run, which must cost no owner a field; the write; the removal of our own entry |
@@ -89,6 +89,8 @@ enum Sent {
     Identity,
     /// The removal of our own entry.
     Release,
+    /// A repeat as a dry run, after a write with this resource version.
+    RepeatDryRun(String),
     /// A repeat that must leave this resource version alone.
     Repeat(String),
 }
@@ -111,7 +113,7 @@ impl<'a> WriteMachine<'a> {
 
     /// Takes in the object as the last request left it.
     pub fn answered(&mut self, answer: Object) -> Step {
-        if !matches!(self.sent, Sent::LagCheck | Sent::DryRun) {
+        if !matches!(self.sent, Sent::LagCheck | Sent::DryRun | Sent::RepeatDryRun(_)) {
             if let Some(alterations) = &mut self.alterations {
                 alterations.note(&answer);
             }
@@ -127,14 +129,10 @@ impl<'a> WriteMachine<'a> {
                 true => self.start(),
                 false => Step::Done(Outcome::Conflict),
             },
-            (Sent::DryRun, Strategy::Apply) => {
-                let paths = changed(self.object, &answer);
-                let keeps_owners = lost(self.object, &answer, &self.crd.storage().schema).next().is_none();
-                match paths.is_empty() && keeps_owners {
-                    true => self.send(Sent::Write, request(self.write)),
-                    false => Step::Done(Outcome::Rejected(Rejection::lossy(&paths))),
-                }
-            }
+            (Sent::DryRun, Strategy::Apply) => match self.rejection(&answer) {
+                None => self.send(Sent::Write, request(self.write)),
+                Some(rejection) => Step::Done(Outcome::Rejected(rejection)),
+            },
             (Sent::DryRun, _) => match harmed(self.object, &answer) {
                 managers if managers.is_empty() => self.send(Sent::Write, request(self.write)),
                 managers => Step::Done(Outcome::Harmful { managers }),
@@ -157,6 +155,16 @@ impl<'a> WriteMachine<'a> {
                     resource_version: resource_version.clone(),
                     proof: Proof::RepeatChangedNothing,
                 })
+            }
+            (Sent::RepeatDryRun(resource_version), _) => match self.rejection(&answer) {
+                None => {
+                    let again = request(&repeat(&answer, self.crd, self.write));
+                    self.send(Sent::Repeat(resource_version.clone()), again)
+                }
+                Some(rejection) => Step::Done(Outcome::Rejected(rejection)),
+            },
+            (Sent::Repeat(_), _) if !self.lost(&answer).is_empty() => {
+                Step::Done(Outcome::OwnersLost { managers: self.lost(&answer) })
             }
             (Sent::Repeat(_), _) if self.is_mutated() => {
                 Step::Done(Outcome::Mutated { resource_version: answer.resource_version().to_owned() })
@@ -213,10 +221,22 @@ impl<'a> WriteMachine<'a> {
         Step::Send(request)
     }
 
+    /// The owners that the object has no more.
+    fn lost(&self, answer: &Object) -> Vec<String> {
+        let lost = lost(self.object, answer, &self.crd.storage().schema);
+        lost.map(|owner| owner.manager.to_owned()).collect()
+    }
+
+    /// Why an apply is not sent whose dry run has this answer; none where it takes nothing from anybody.
+    fn rejection(&self, answer: &Object) -> Option<Rejection> {
+        let paths = changed(self.object, answer);
+        let is_harmless = paths.is_empty() && self.lost(answer).is_empty();
+        (!is_harmless).then(|| Rejection::lossy(&paths))
+    }
+
     /// What came of the write, as far as its last answer shows it; otherwise the proof.
     fn written(&mut self, answer: Object) -> Step {
-        let lost = lost(self.object, &answer, &self.crd.storage().schema);
-        let managers: Vec<String> = lost.map(|owner| owner.manager.to_owned()).collect();
+        let managers = self.lost(&answer);
         if !managers.is_empty() {
             return Step::Done(Outcome::OwnersLost { managers });
         }
@@ -241,7 +261,14 @@ impl<'a> WriteMachine<'a> {
             return Step::Done(Outcome::Written { resource_version, proof: Proof::WriteAnswered });
         }
         let again = request(&repeat(&answer, self.crd, self.write));
-        self.send(Sent::Repeat(resource_version), again)
+        // Since the write, Etch owns fields.
+        match again.kind == PatchKind::Apply && apply_may_lose_fields(&answer, self.crd, self.terms) {
+            true => {
+                let dry_run = Request { kind: PatchKind::ApplyDryRun, ..again };
+                self.send(Sent::RepeatDryRun(resource_version), dry_run)
+            }
+            false => self.send(Sent::Repeat(resource_version), again),
+        }
     }
 }
 

@@ -157,6 +157,40 @@ fn where_a_webhook_converts_for_other_owners_an_apply_over_our_own_fields_is_tri
 }
 
 #[test]
+fn the_repeat_of_an_apply_that_took_ownership_is_tried_first_as_well() {
+    let terms = Terms { ownership: Ownership::Own, ..Terms::default() };
+    let (object, crd) = (object(owner("Update", "v1beta1"), json!({})), crd("Webhook"));
+    let record = Record { versions_disagree: true, ..Record::default() };
+    let Plan::Write(write) = decide(&object, &crd, &terms, &record) else { panic!("a write") };
+    let mut answer = object.json().clone();
+    answer["metadata"]["resourceVersion"] = json!("12");
+    answer["metadata"]["managedFields"].as_array_mut().expect("owners").push(json!({ "manager": "etch",
+        "operation": "Apply", "apiVersion": "example.com/v1", "fieldsV1": { "f:spec": { "f:size": {} } } }));
+    let answer = || Object::from(answer.clone());
+    let without_others = || {
+        let mut answer = answer().json().clone();
+        answer["metadata"]["managedFields"].as_array_mut().expect("owners").remove(0);
+        Object::from(answer)
+    };
+    let written = || {
+        let (mut machine, request) = WriteMachine::begin(&crd, &object, &write, &terms);
+        assert_eq!(request.kind, PatchKind::Apply);
+        let next = machine.answered(answer());
+        assert!(matches!(next, Step::Send(Request { kind: PatchKind::ApplyDryRun, .. })), "{next:?}");
+        machine
+    };
+    let next = written().answered(without_others());
+    assert!(matches!(next, Step::Done(Outcome::Rejected(_))), "{next:?}");
+    let mut machine = written();
+    let next = machine.answered(answer());
+    assert!(matches!(next, Step::Send(Request { kind: PatchKind::Apply, .. })), "{next:?}");
+    let mut lossy = without_others().json().clone();
+    lossy["metadata"]["resourceVersion"] = json!("13");
+    let next = machine.answered(lossy.into());
+    assert!(matches!(next, Step::Done(Outcome::OwnersLost { .. })), "{next:?}");
+}
+
+#[test]
 fn an_object_without_a_place_to_fill_may_be_stored_where_the_storage_version_was_meanwhile() {
     let default = json!({ "type": "integer", "default": 1 });
     let (crd, elsewhere) = (crd("None"), stored_at("None", default, &["v1beta1", "v1"]));
