@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Cluster;
-use crate::domain::crd::Resource;
-use crate::domain::object::Object;
+use etch_core::crd::Resource;
+use etch_core::object::Object;
 
-/// For all objects together, in KiB. With the pages of lists that is 72 MiB.
-const ROOM: usize = 56 << 10;
+/// For all objects together, in KiB. With the pages of lists that is 44 MiB.
+const ROOM: usize = 28 << 10;
 /// For those of one resource: what hangs there holds up no other.
-const OWN: usize = ROOM / 4;
+const OWN: usize = ROOM / 2;
 /// How many times its JSON an object takes: parsed, as what is decided about it, and with the answer to its write.
 const FACTOR: usize = 12;
 /// An object of so many bytes takes no room that others wait for: how many there are is bounded elsewhere.
@@ -167,7 +167,7 @@ mod tests {
     fn objects_of_any_number_of_resources_share_the_room() {
         let budget = ObjectBudget::default();
         let held = fill(&budget, 10, MIB);
-        assert_eq!(held.len(), 4, "one of each: it takes 12 MiB of 14, and 56 MiB are there");
+        assert_eq!(held.len(), 2, "one of each: it takes 12 MiB of 14, and 28 MiB are there");
     }
 
     #[test]
