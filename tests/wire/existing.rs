@@ -365,7 +365,7 @@ async fn what_is_held_names_the_rule_also_where_a_target_is_not_served() {
     world.fails(move |request| missing(request).then(|| Answer::status(404, "NotFound", "canary")));
     let _replica = Replica::start(&world, signed());
     sleep(MINUTE).await;
-    let rule = "with its defaults the object would break a rule that it does not break without them: spec.rules[1] at spec.note";
+    let rule = "with its defaults the object would break a rule that it does not break without them: spec.rules[1] at .spec.note";
     assert_eq!(
         (persisted(&world).as_str(), message(&world)),
         (
