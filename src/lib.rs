@@ -30,6 +30,7 @@ pub mod metrics;
 pub mod report;
 pub mod server;
 pub mod source;
+pub mod tasks;
 
 /// The oldest and the newest release of Kubernetes that Etch is tested on.
 pub const SUPPORTED_KUBERNETES: (&str, &str) = ("1.34", "1.37");

@@ -105,7 +105,8 @@ impl Operator {
             let mut policies = cluster.watch_policies(health[1].1.clone()).boxed();
             let mut checks = tokio::time::interval(CHECK);
             checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            tokio::spawn(async move {
+            let tasks = ready.tasks().clone();
+            tasks.spawn("watches CRDs and policies", async move {
                 loop {
                     let change = tokio::select! {
                         _ = checks.tick() => {

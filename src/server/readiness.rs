@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::tasks::Tasks;
+
 /// What a replica knows of its cluster and of its place in it. It is ready once it knows both.
 #[derive(Debug, Default)]
 pub struct Readiness {
@@ -14,9 +16,15 @@ pub struct Readiness {
     keys: AtomicBool,
     certificate: AtomicBool,
     ending: AtomicBool,
+    tasks: Tasks,
 }
 
 impl Readiness {
+    /// The tasks without which this replica is good for nothing.
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
     /// Says that it is known who leads, this process or another.
     pub fn knows_the_leader(&self) {
         self.lease.store(true, Ordering::Relaxed);

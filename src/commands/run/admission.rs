@@ -143,9 +143,11 @@ impl AdmissionFlags {
                 tokio::time::sleep(LINGER).await;
             }
         };
-        let server = tokio::spawn(serve(listener, tls, handler.router(), keys, over));
+        let tasks = ready.tasks().clone();
+        let server = serve(listener, tls, handler.router(), keys, over);
+        let server = tasks.spawn("serves admission", server);
         let (ready, folder) = (ready.clone(), self.admission_certificates.clone());
-        let certificates = tokio::spawn(async move {
+        let certificates = tasks.spawn("watches certificates", async move {
             let ready = || ready.has_a_certificate();
             match presented {
                 Some((secret, presented)) => certificates.follow_secret(&secret, presented, ready).await,

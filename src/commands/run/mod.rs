@@ -7,11 +7,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
 use etch::cluster::{Cluster, Lease, MAX_IN_FLIGHT, Target};
 use etch::controller::{Clock, Operator, Options};
 use etch::server::Readiness;
+use etch::tasks::Tasks;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -80,6 +81,7 @@ impl Run {
         let ready = Arc::new(Readiness::default());
         dedicated.serve(listener, cluster.metrics().clone(), ready.clone())?;
         info!(version = env!("CARGO_PKG_VERSION"), %listening, "etch started");
+        let gone = tokio::spawn(first_gone(ready.tasks().clone(), ended.clone()));
         let operator = Operator::start(cluster.clone(), options, ready.clone());
         let policies = operator.policy_lookup();
         let rate = self.max_writes_per_second;
@@ -89,18 +91,24 @@ impl Run {
         if let Some(lease) = lease {
             let (leads, working) = (watch::Sender::new(false), watch::Sender::new(false));
             let led = leads.subscribe();
-            let held = dedicated.spawn(hold(lease, ready, leads, working.subscribe(), ended));
+            let held = dedicated.spawn(hold(lease, ready, leads, working.subscribe(), ended.clone()));
             lead(&cluster, &work, led, &working).await;
             held.await?;
         } else {
             ready.knows_the_leader();
             cluster.metrics().leader.set(1);
-            work.lead(ended.cancelled_owned()).await;
+            work.lead(ended.clone().cancelled_owned()).await;
         }
+        ended.cancel();
         if let Some(admission) = work.admission {
             admission.end().await;
         }
         signals.abort();
+        if let Some(task) = gone.await? {
+            bail!(
+                "the task that {task} has ended, so Etch would not notice changes; a panic is reported above"
+            );
+        }
         Ok(Outcome::Clean)
     }
 }
@@ -148,6 +156,17 @@ async fn lead(
     }
 }
 
+/// The first of the tasks that has ended before the process is to end; then that is to end, too.
+async fn first_gone(tasks: Tasks, ended: CancellationToken) -> Option<&'static str> {
+    tokio::select! {
+        task = tasks.ended() => {
+            ended.cancel();
+            Some(task)
+        }
+        () = ended.cancelled() => None,
+    }
+}
+
 /// A name that no other process has: the pod's, and a part that changes with every start.
 fn identity() -> String {
     format!("{}_{}-{}", host(), std::process::id(), jiff::Timestamp::now().as_nanosecond())
@@ -167,4 +186,21 @@ fn ended_by_signal(ended: CancellationToken) -> std::io::Result<impl Future<Outp
         }
         ended.cancel();
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_a_task_ends_the_process() {
+        let (tasks, ended) = (Tasks::default(), CancellationToken::new());
+        let gone = tokio::spawn(first_gone(tasks.clone(), ended.clone()));
+        tasks.spawn("counts", async {});
+        assert_eq!(gone.await.expect("no panic"), Some("counts"));
+        assert!(ended.is_cancelled());
+        let ended = CancellationToken::new();
+        ended.cancel();
+        assert_eq!(first_gone(Tasks::default(), ended).await, None);
+    }
 }

@@ -23,6 +23,7 @@ use super::issue::{Issued, presented};
 use crate::cluster::{Backoff, CallError, Cluster, SecretData};
 use crate::controller::options::Clock;
 use crate::server::admission::Presented;
+use crate::tasks::Tasks;
 use etch_admission::renewal::{Lifetimes, Step, decide};
 
 /// The waits after a write that failed.
@@ -80,6 +81,7 @@ impl SelfManagedCertificates {
         options: SelfManaged,
         trusted: watch::Receiver<Option<Trusted>>,
         clock: Clock,
+        tasks: &Tasks,
     ) -> Self {
         let (found, seen) = watch::channel(Found::default());
         let (present, presented) = watch::channel(None);
@@ -88,7 +90,9 @@ impl SelfManagedCertificates {
         let renewer =
             CertificateRenewer { cluster, options, clock, found: seen, trusted, leads: leads.subscribe() };
         let renew = async move { match renewer.run().await {} };
-        Self { presented, leads, tasks: [tokio::spawn(follow), tokio::spawn(renew)] }
+        let follow = tasks.spawn("watches the Secret of the certificates", follow);
+        let renew = tasks.spawn("renews the certificates", renew);
+        Self { presented, leads, tasks: [follow, renew] }
     }
 
     /// What is to be presented, as it changes.

@@ -35,6 +35,7 @@ use super::status::writer::now;
 use crate::cluster::{Backoff, CallError, Cluster};
 use crate::server::Readiness;
 use crate::server::admission::{AcceptedKeys, Authority, Presented, ServedSchemas};
+use crate::tasks::Tasks;
 use certificates::{SelfManagedCertificates, Trusted};
 use etch_admission::{Endpoint, FactObject};
 use existing::ExistingChecker;
@@ -65,6 +66,7 @@ pub struct Admission {
     accepted: AcceptedKeys,
     clock: Clock,
     following: [JoinHandle<()>; 2],
+    tasks: Tasks,
     trusted: watch::Sender<Option<Trusted>>,
     certificates: Option<SelfManagedCertificates>,
 }
@@ -86,8 +88,11 @@ impl Admission {
     ) -> Self {
         let shared = Shared::default();
         let (changed, changes) = watch::channel(());
-        let keys = tokio::spawn(keys::follow(cluster.clone(), accepted.clone(), ready.clone()));
-        let schemas = tokio::spawn(follow(cluster.clone(), shared.clone(), serving, ready, changed));
+        let tasks = ready.tasks().clone();
+        let keys = keys::follow(cluster.clone(), accepted.clone(), ready.clone());
+        let keys = tasks.spawn("watches the keys of webhooks", keys);
+        let schemas = follow(cluster.clone(), shared.clone(), serving, ready, changed);
+        let schemas = tasks.spawn("watches EmbeddedSchemas", schemas);
         let trusted = watch::Sender::new(None);
         Self {
             cluster,
@@ -100,6 +105,7 @@ impl Admission {
             accepted,
             clock: Clock::default(),
             following: [keys, schemas],
+            tasks,
             trusted,
             certificates: None,
         }
@@ -120,7 +126,8 @@ impl Admission {
         clock: Clock,
     ) -> (Self, watch::Receiver<Option<Presented>>) {
         let trusted = self.trusted.subscribe();
-        let certificates = SelfManagedCertificates::start(self.cluster.clone(), options, trusted, clock);
+        let certificates =
+            SelfManagedCertificates::start(self.cluster.clone(), options, trusted, clock, &self.tasks);
         let presented = certificates.presented();
         self.certificates = Some(certificates);
         (self, presented)
