@@ -1,5 +1,7 @@
 //! Shows who owns what an object holds: `kubectl get KIND NAME -o json --show-managed-fields | cargo run --example owners`.
 
+#![allow(clippy::disallowed_methods, reason = "a program, not the library")]
+
 use std::error::Error;
 use std::io::{Read as _, Write as _};
 

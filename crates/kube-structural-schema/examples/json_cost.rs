@@ -1,6 +1,8 @@
 //! What parsing, copying and dropping a document of any depth costs beside serde_json's own, in one run:
 //! `cargo run --release --package kube-structural-schema --example json_cost -- DOCUMENT.json`.
 
+#![allow(clippy::disallowed_methods, reason = "a program, not the library")]
+
 use std::error::Error;
 use std::hint::black_box;
 use std::io::Write as _;

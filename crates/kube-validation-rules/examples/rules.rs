@@ -1,5 +1,7 @@
 //! Runs the rules of a schema over an object: `cargo run --example rules -- SCHEMA.json OBJECT.json`.
 
+#![allow(clippy::disallowed_methods, reason = "a program, not the library")]
+
 use std::error::Error;
 use std::io::Write as _;
 

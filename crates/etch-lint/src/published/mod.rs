@@ -6,9 +6,9 @@
 //! defaults that the server's own answer has; it never has others.
 
 mod changes;
+mod default;
 mod installed;
 mod named;
-mod published;
 mod publishing;
 mod read;
 mod structural;
@@ -22,9 +22,9 @@ use serde_json::{Map, Value};
 use kube_structural_schema::json::Json;
 
 pub use changes::{Changes, DefaultChange, changes, changes_without};
+pub use default::{AppliesWhen, PublishedDefault};
 pub use installed::installed;
 pub use named::{NameError, Named, named};
-pub use published::{AppliesWhen, PublishedDefault};
 pub use publishing::{Unpublished, Why, unpublished};
 
 /// One published document: the types of a group and version, and all that these refer to.

@@ -19,6 +19,7 @@ const MANY: usize = 200_000;
 const GUARD: Duration = Duration::from_secs(60);
 
 /// Does this, which must come to an end.
+#[allow(clippy::disallowed_methods, reason = "a test that must end")]
 fn ends(work: fn()) {
     let (done, ended) = channel();
     let thread = thread::spawn(move || {
