@@ -7,9 +7,9 @@
 //!                                                             watch ─> queue ─┘
 //! ```
 //!
-//! [`Operator`] runs on every replica and keeps the [`index`]. Only the leader reconciles ([`Operator::lead`]): kube-runtime's
-//! `applier` calls [`crd::reconcile`] for one CRD at a time, which starts a task of its own for each CRD whose objects need work.
-//! What a reconciliation keeps for the next stands in the CRD's slot ([`crd::slot`]); what is to outlive the process, in its report.
+//! [`Operator`] runs on every replica and keeps the `index`. Only the leader reconciles ([`Operator::lead`]): kube-runtime's
+//! `applier` calls `crd::reconcile` for one CRD at a time, which starts a task of its own for each CRD whose objects need work.
+//! What a reconciliation keeps for the next stands in the CRD's slot (`crd::slot`); what is to outlive the process, in its report.
 //!
 //! It must not talk to an API server but through `cluster`, nor decide about objects but through `etch_core::plan`.
 

@@ -2,7 +2,7 @@
 //! It must not know how requests come in, where facts come from, or who enforces an answer.
 //!
 //! [`Compiled`] is a [`Declaration`] made ready once; [`Compiled::set_defaults`] and [`Compiled::judge`] answer the two
-//! questions that an API server asks, and [`review`] asks both in its order, as it does for one request.
+//! questions that an API server asks, and [`review()`] asks both in its order, as it does for one request.
 //!
 //! # Laws
 //! 1. A value that is present is never changed, but for an empty one where a default asks for that, and unknown fields go only

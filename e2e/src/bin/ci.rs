@@ -19,7 +19,11 @@ const STEPS: &[(&str, &str)] = &[
     ("format", "cargo fmt --all --check"),
     ("lint", "cargo clippy --workspace --all-targets -- --deny warnings"),
     ("lint of otlp", "cargo clippy --package etch --features otlp --bins -- --deny warnings"),
-    ("documentation", "cargo test --workspace --doc --no-fail-fast"),
+    (
+        "documentation",
+        "cargo doc --workspace --no-deps --document-private-items --config build.rustdocflags=[\"-Dwarnings\"]",
+    ),
+    ("examples in it", "cargo test --workspace --doc --no-fail-fast"),
     ("unit tests", "cargo test --workspace --lib --bins --no-fail-fast"),
     // Minutes when go's build cache is cold, which no test should have to wait for.
     (

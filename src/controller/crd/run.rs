@@ -28,7 +28,7 @@ use etch_core::crd::Unserved;
 use etch_core::plan::record_on;
 use etch_core::rbac::Verb;
 
-/// The same where none is missing: what is taken away later is noticed by [`Permissions`] as long as anything goes on.
+/// The same where none is missing: what is taken away later is noticed by `Permissions` as long as anything goes on.
 const ASK_WHILE_IDLE: Duration = Duration::from_secs(6 * 3600);
 /// The longest wait for a conversion webhook: it is asked through a server that is well.
 const CONVERT_AGAIN: Duration = Duration::from_secs(30);

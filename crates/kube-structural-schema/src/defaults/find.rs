@@ -7,7 +7,7 @@ use super::Node;
 use crate::json::{level, same};
 use crate::path::{Trail, TrailStep};
 
-/// Reports the topmost places that [`super::fill`] would fill, each with its own default. What stands below an absent value
+/// Reports the topmost places that [`super::fill()`] would fill, each with its own default. What stands below an absent value
 /// is not reported.
 pub(crate) fn gaps(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>, &Value)) {
     match value {
@@ -107,7 +107,7 @@ fn filled_present(
     }
 }
 
-/// Whether a value is what [`super::fill`] makes of a default.
+/// Whether a value is what [`super::fill()`] makes of a default.
 fn is_filled(value: &Value, default: &Value, node: &Node) -> bool {
     match (value, default) {
         (Value::Object(value), Value::Object(default)) => level(|| {

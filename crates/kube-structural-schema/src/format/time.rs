@@ -24,7 +24,7 @@ pub(super) fn date(text: &str) -> bool {
     Time::parse_date(text).is_some()
 }
 
-/// `strfmt.ParseDateTime`, which takes more and less than the format [`date_time`]: the layouts that upstream tries, one after
+/// `strfmt.ParseDateTime`, which takes more and less than the format `date-time`: the layouts that upstream tries, one after
 /// the other; nothing at all is 1970. None where upstream has an error.
 pub fn parse_date_time(text: &str) -> Option<Time> {
     if text.is_empty() {

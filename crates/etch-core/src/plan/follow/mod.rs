@@ -36,7 +36,7 @@ pub struct Following {
 
 /// Decides about one object of a CRD whose defaults have changed. An object that is not ours to touch is left out.
 ///
-/// To be asked where [`super::decide`] plans no rewrite of owners: a write of a value that an owner's version cannot express
+/// To be asked where [`super::decide()`] plans no rewrite of owners: a write of a value that an owner's version cannot express
 /// would cost the object all its owners (fact W8).
 pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> Following {
     if skip(object).is_some() {
