@@ -16,7 +16,7 @@ use crate::stage::{Stage, Widgets, defaulted, plain};
 cases![alone: five_broken_and_twenty_healthy];
 
 const HEALTHY: usize = 20;
-const OBJECTS: usize = 25;
+const OBJECTS: usize = 10;
 const LIMIT: Duration = Duration::from_secs(60);
 
 async fn five_broken_and_twenty_healthy(stage: &Stage, _: &'static str) -> Result<()> {
