@@ -31,14 +31,14 @@ fn declaration(more: Value) -> Declaration {
     serde_json::from_value(declared).expect("a declaration")
 }
 
-fn holder(extension: Value) -> Value {
+pub(super) fn holder(extension: Value) -> Value {
     json!({
         "apiVersion": "example.com/v1", "kind": "Holder", "metadata": { "name": "h", "namespace": "ns" },
         "spec": { "ext": extension },
     })
 }
 
-fn asked(schema: &Compiled, object: &Value, old: Option<&Value>, facts: &Value) -> Review {
+pub(super) fn asked(schema: &Compiled, object: &Value, old: Option<&Value>, facts: &Value) -> Review {
     let exists = |lookup: &Lookup<'_>| Some(lookup.name == "there" && lookup.namespace == "ns");
     let operation = if old.is_some() { Operation::Update } else { Operation::Create };
     let request = Request {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::tests::holder;
 use super::*;
 
 fn compile(more: Value) -> Compiled {
@@ -30,23 +31,8 @@ fn compile(more: Value) -> Compiled {
     Compiled::new(&declared).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-fn holder(extension: Value) -> Value {
-    json!({ "apiVersion": "example.com/v1", "kind": "Holder", "metadata": { "name": "h", "namespace": "ns" },
-            "spec": { "ext": extension } })
-}
-
 fn asked(schema: &Compiled, object: &Value, old: Option<&Value>) -> Review {
-    let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-    let exists = |lookup: &Lookup<'_>| Some(lookup.name == "there");
-    let request = Request {
-        named: Named::Kind,
-        operation,
-        object,
-        old_object: old,
-        facts: &Value::Null,
-        exists: &exists,
-    };
-    review(&[(schema, &json!({ "id": "demo" }))], &request)
+    super::tests::asked(schema, object, old, &json!({ "id": "demo" }))
 }
 
 /// What refuses an update, as `field: detail`, without the beginning that all fields share.

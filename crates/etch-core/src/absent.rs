@@ -34,7 +34,7 @@ fn walk(
             for (name, value) in fields {
                 let property = schema.and_then(|schema| schema.properties.get(name));
                 let step = if property.is_some() { TrailStep::Field(name) } else { TrailStep::Key(name) };
-                let schema = property.or_else(|| schema.and_then(Schema::additional_schema));
+                let schema = schema.and_then(|schema| schema.child(name));
                 walk(value, others.get(name), schema, &at.join(step), found);
             }
         }

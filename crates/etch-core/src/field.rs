@@ -38,6 +38,11 @@ pub fn place_in(field: &str, schema: &Schema, object: &Value) -> Path {
     read(field, At { schema: Declared::Root(schema), value: Some(object) })
 }
 
+/// The place of a field of this object, as the author of an EmbeddedSchema has written it: names behind dots are not data of users there.
+pub fn written_place_in(field: &str, object: &Value) -> Path {
+    read(field, At { schema: Declared::AsWritten, value: Some(object) })
+}
+
 fn read(field: &str, mut at: At<'_>) -> Path {
     let mut path = Path::root();
     let is_whole = field == "<nil>" && !at.declares(field);
@@ -71,6 +76,8 @@ enum Declared<'a> {
     Metadata,
     /// A place that the schema describes.
     Described(&'a Schema),
+    /// A place that no schema describes, with whatever name is written behind a dot.
+    AsWritten,
     /// A place of which nothing is declared.
     Unknown,
 }
@@ -83,7 +90,12 @@ impl<'a> At<'a> {
         if let Some(end) = longest(&|name| self.declares(name)) {
             return (Step::Field(field[..end].to_owned()), &field[end..]);
         }
-        let end = longest(&|name| self.has(name)).unwrap_or(field.len());
+        let known = longest(&|name| self.has(name));
+        if let Declared::AsWritten = self.schema {
+            let end = known.or_else(|| ends().next()).unwrap_or(field.len());
+            return (Step::Field(field[..end].to_owned()), &field[end..]);
+        }
+        let end = known.unwrap_or(field.len());
         (Step::Key(field[..end].to_owned()), &field[end..])
     }
 
@@ -112,7 +124,7 @@ impl<'a> At<'a> {
                 schema.properties.contains(name) || required.into_iter().any(|required| required == name)
             }
             Declared::Metadata => METADATA.contains(&name),
-            Declared::Unknown => false,
+            Declared::AsWritten | Declared::Unknown => false,
         }
     }
 
@@ -128,6 +140,7 @@ impl<'a> At<'a> {
             (None, Declared::Described(schema)) => {
                 schema.items.is_some() || schema.additional_schema().is_none()
             }
+            (None, Declared::AsWritten) => false,
             (None, Declared::Root(_) | Declared::Metadata | Declared::Unknown) => true,
         }
     }
@@ -154,6 +167,7 @@ impl<'a> At<'a> {
             (Declared::Root(schema) | Declared::Described(schema), Step::Index(_)) => {
                 described(schema.items.as_deref())
             }
+            (Declared::AsWritten, _) => Declared::AsWritten,
             (_, Step::Items | Step::Values) | (Declared::Unknown, _) => Declared::Unknown,
         };
         let value = self.value.and_then(|value| match step {
@@ -184,6 +198,21 @@ mod tests {
             },
         }}}});
         Schema::parse(&schema).expect("a schema")
+    }
+
+    #[test]
+    fn no_key_of_a_map_is_named_where_the_author_wrote_the_place() {
+        let object = json!({ "spec": { "ext": { "a.b]c": [{ "12": { "x": 1 } }] } } });
+        for (field, place) in [
+            ("", "."),
+            ("spec.ext", ".spec.ext"),
+            ("spec.ext[a.b]c][0][12].x", r#".spec.ext["*"][0]["*"].x"#),
+            ("spec.ext[other].y", r#".spec.ext["*"].y"#),
+            ("spec.gone[3]", r#".spec.gone["*"]"#),
+            ("spec.ext[open", r#".spec.ext["*"]"#),
+        ] {
+            assert_eq!(written_place_in(field, &object).without_keys().to_string(), place, "{field}");
+        }
     }
 
     #[test]

@@ -8,9 +8,7 @@ use std::ops::{Deref, DerefMut};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// Stack that must be left before another level is entered, and how much is added when it is not: 64 KiB and 1 MiB.
-const RED_ZONE: usize = 64 * 1024;
-const STACK_STEP: usize = 1024 * 1024;
+pub use go_text::level;
 
 /// An owned JSON value that may be nested deeper than the thread's stack would bear.
 #[derive(Debug, Default)]
@@ -41,11 +39,6 @@ impl Json {
     pub fn into_inner(mut self) -> Value {
         std::mem::take(&mut self.0)
     }
-}
-
-/// Runs one level of a recursion over a document or a schema, on a new piece of stack when this one is nearly used up.
-pub fn level<R>(step: impl FnOnce() -> R) -> R {
-    stacker::maybe_grow(RED_ZONE, STACK_STEP, step)
 }
 
 /// Whether two values mean the same: as JSON, with numbers equal by value (`1.0` and `1`).

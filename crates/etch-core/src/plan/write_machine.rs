@@ -89,8 +89,8 @@ enum Sent {
     Identity,
     /// The removal of our own entry.
     Release,
-    /// A repeat as a dry run, after a write with this resource version.
-    RepeatDryRun(String),
+    /// This repeat as a dry run, after a write with this resource version.
+    RepeatDryRun(String, Request),
     /// A repeat that must leave this resource version alone.
     Repeat(String),
 }
@@ -113,7 +113,7 @@ impl<'a> WriteMachine<'a> {
 
     /// Takes in the object as the last request left it.
     pub fn answered(&mut self, answer: Object) -> Step {
-        if !matches!(self.sent, Sent::LagCheck | Sent::DryRun | Sent::RepeatDryRun(_)) {
+        if !matches!(self.sent, Sent::LagCheck | Sent::DryRun | Sent::RepeatDryRun(..)) {
             if let Some(alterations) = &mut self.alterations {
                 alterations.note(&answer);
             }
@@ -156,20 +156,11 @@ impl<'a> WriteMachine<'a> {
                     proof: Proof::RepeatChangedNothing,
                 })
             }
-            (Sent::RepeatDryRun(resource_version), _) => match self.rejection(&answer) {
-                None => {
-                    let again = request(&repeat(&answer, self.crd, self.write));
-                    self.send(Sent::Repeat(resource_version.clone()), again)
-                }
+            (Sent::RepeatDryRun(resource_version, again), _) => match self.rejection(&answer) {
+                None => self.send(Sent::Repeat(resource_version.clone()), again.clone()),
                 Some(rejection) => Step::Done(Outcome::Rejected(rejection)),
             },
-            (Sent::Repeat(_), _) if !self.lost(&answer).is_empty() => {
-                Step::Done(Outcome::OwnersLost { managers: self.lost(&answer) })
-            }
-            (Sent::Repeat(_), _) if self.is_mutated() => {
-                Step::Done(Outcome::Mutated { resource_version: answer.resource_version().to_owned() })
-            }
-            (Sent::Repeat(_), _) => Step::Done(Outcome::Altered),
+            (Sent::Repeat(_), _) => Step::Done(self.harm(&answer).unwrap_or(Outcome::Altered)),
         }
     }
 
@@ -227,6 +218,15 @@ impl<'a> WriteMachine<'a> {
         lost.map(|owner| owner.manager.to_owned()).collect()
     }
 
+    /// What ends a write for which no proof is worth asking: owners are lost, or admission changes the object on each write.
+    fn harm(&self, answer: &Object) -> Option<Outcome> {
+        let managers = self.lost(answer);
+        if !managers.is_empty() {
+            return Some(Outcome::OwnersLost { managers });
+        }
+        self.is_mutated().then(|| Outcome::Mutated { resource_version: answer.resource_version().to_owned() })
+    }
+
     /// Why an apply is not sent whose dry run has this answer; none where it takes nothing from anybody.
     fn rejection(&self, answer: &Object) -> Option<Rejection> {
         let paths = changed(self.object, answer);
@@ -236,12 +236,8 @@ impl<'a> WriteMachine<'a> {
 
     /// What came of the write, as far as its last answer shows it; otherwise the proof.
     fn written(&mut self, answer: Object) -> Step {
-        let managers = self.lost(&answer);
-        if !managers.is_empty() {
-            return Step::Done(Outcome::OwnersLost { managers });
-        }
-        if self.is_mutated() {
-            return Step::Done(Outcome::Mutated { resource_version: answer.resource_version().to_owned() });
+        if let Some(harm) = self.harm(&answer) {
+            return Step::Done(harm);
         }
         if self.write.strategy == Strategy::Follow {
             // A server that does not serve the schema yet has filled the old default in again.
@@ -264,8 +260,8 @@ impl<'a> WriteMachine<'a> {
         // Since the write, Etch owns fields.
         match again.kind == PatchKind::Apply && apply_may_lose_fields(&answer, self.crd, self.terms) {
             true => {
-                let dry_run = Request { kind: PatchKind::ApplyDryRun, ..again };
-                self.send(Sent::RepeatDryRun(resource_version), dry_run)
+                let dry_run = Request { kind: PatchKind::ApplyDryRun, body: again.body.clone() };
+                self.send(Sent::RepeatDryRun(resource_version, again), dry_run)
             }
             false => self.send(Sent::Repeat(resource_version), again),
         }
