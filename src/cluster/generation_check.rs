@@ -103,16 +103,22 @@ impl GenerationCheck {
 }
 
 impl Cluster {
-    /// Whether a write may begin: the CRD was at its generation within the last second, or is so now.
+    /// Whether a write may begin: the CRD was at its generation within the last second and since `read`, or is so now.
+    ///
+    /// What was read since the CRD changed may lack what its schema no longer has, and a write cannot tell that from the object.
     ///
     /// # Errors
     /// See [`CallError`]; then nothing may be written.
-    pub(super) async fn is_confirmed(&self, check: &GenerationCheck) -> Result<bool, CallError> {
+    pub(super) async fn is_confirmed(
+        &self,
+        check: &GenerationCheck,
+        read: Instant,
+    ) -> Result<bool, CallError> {
         let mut asked = check.asked.lock().await;
         if check.is_over() {
             return Ok(false);
         }
-        if asked.is_some_and(|asked| asked.elapsed() < COUNTS) {
+        if asked.is_some_and(|asked| asked >= read && asked.elapsed() < COUNTS) {
             return Ok(true);
         }
         let now = Instant::now();

@@ -1,6 +1,8 @@
 //! Sending the requests of a planned write.
 //! It must not decide, and must not repeat: the write itself decides which request follows which answer.
 
+use tokio::time::Instant;
+
 use super::call::patch;
 use super::read::named;
 use super::{CallError, Cluster, GenerationCheck};
@@ -10,7 +12,8 @@ use etch_core::plan::{Outcome, Request, Step, Terms, Write, WriteMachine};
 use kube_structural_schema::json::Json;
 
 impl Cluster {
-    /// Performs a write that was planned for `object` as it was read, as long as the CRD is the one that it was planned for.
+    /// Performs a write that was planned for `object` as it had been read by `read`, as long as the CRD is the one that it was planned
+    /// for. A request that does not check the object's fields is sent only after a look at the CRD.
     ///
     /// # Errors
     /// Where the server could not answer: then nothing is known of the write.
@@ -18,6 +21,7 @@ impl Cluster {
         &self,
         crd: &Crd,
         object: &Object,
+        read: Instant,
         write: &Write,
         terms: &Terms,
         check: &GenerationCheck,
@@ -25,7 +29,8 @@ impl Cluster {
         let path = named(&crd.resource(), object.namespace(), object.name());
         let (mut machine, mut request) = WriteMachine::begin(crd, object, write, terms);
         let outcome = loop {
-            if !self.is_confirmed(check).await? {
+            let since = if request.keeps_fields { read } else { Instant::now() };
+            if !self.is_confirmed(check, since).await? {
                 break Ok(Outcome::CrdChanged);
             }
             let step = match self.patched(&path, object.uid(), &request).await {

@@ -94,7 +94,7 @@ async fn events_about_a_crd_name_no_object() {
     world.fails(move |request| {
         is_down |= request.path.ends_with("secret-b");
         let refused = is_write(request) && request.path.ends_with("/secret-b");
-        refused.then(|| Answer::status(422, "Invalid", "no")).or_else(|| {
+        refused.then(|| Answer::invalid("no")).or_else(|| {
             (is_down && request.is_watch() && request.path.ends_with("/things"))
                 .then(|| Answer::status(500, "", "no"))
         })

@@ -310,7 +310,7 @@ async fn a_write_that_is_forbidden_or_rejected_is_in_the_status() {
     let replica = Replica::start(&world, signed());
     sleep(MINUTE).await;
     assert_eq!(persisted(&world), "Forbidden");
-    world.fails(|request| is_write(request).then(|| Answer::status(422, "Invalid", "canary")));
+    world.fails(|request| is_write(request).then(|| Answer::invalid("canary")));
     sleep(10 * MINUTE).await;
     assert_eq!(persisted(&world), "ObjectsRejected");
     let status = world.stored(SCHEMAS, "one").expect("it is there").to_string();

@@ -28,7 +28,7 @@ fn is_move(name: &'static str) -> impl Fn(&Request) -> bool {
         is_of_it
             && request.asked("dryRun").is_empty()
             && !is_rewrite(request)
-            && operations.any(|op| op["path"] == "/spec/size")
+            && operations.any(|op| op["path"] == "/spec/size" && op["op"] != "move")
     }
 }
 

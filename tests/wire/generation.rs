@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::pass_status::set_policy;
 use super::server::{Answer, Request};
-use super::world::{CRDS, THINGS, World, is_write, operate, thing};
+use super::world::{CRDS, THINGS, World, is_about_objects, is_write, operate, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const CRD: &str = "things.example.com";
@@ -75,6 +75,45 @@ async fn the_generation_is_asked_for_once_a_second_while_objects_are_written_and
         log.of(is_about_generation).into_iter().filter(|asked| asked.at > writes[99].at + MINUTE).count();
     assert_eq!(after, 0);
     operator.abort();
+}
+
+/// Has every server forget `spec.name` as soon as a list is answered, with or without it in the answer.
+fn forgets_name_while_listing(world: &World, is_shown: bool) {
+    let mut is_done = false;
+    world.loses(move |world, request| {
+        if !request.is_list() || !is_about_objects(request) || std::mem::replace(&mut is_done, true) {
+            return None;
+        }
+        forget_name(world);
+        for index in 0..50 {
+            let mut object = world.stored(THINGS, &format!("o{index:03}")).expect("it is there");
+            object["spec"].as_object_mut().expect("fields").remove("name");
+            world.set_back(THINGS, object);
+        }
+        (!is_shown).then(|| world.answer(request).after(Duration::from_millis(10)))
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_no_longer_has_a_field_refuses_the_write() {
+    let world = slow(50, 10, json!({ "name": "n" }));
+    forgets_name_while_listing(&world, true);
+    let log = world.operate(5 * MINUTE).await;
+    assert!((1..=16).contains(&log.count(is_write)), "{} writes", log.count(is_write));
+    assert!((0..50).all(|index| !world.is_persisted(&format!("o{index:03}"))), "nothing was stored");
+    assert_eq!(dropped(&world), json!([]));
+    let said = world.persisted();
+    assert!(said.contains("held: a write would destroy fields") && said.contains(".spec.name"), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_since_the_crd_changed_is_not_written() {
+    let world = slow(50, 10, json!({ "name": "n" }));
+    forgets_name_while_listing(&world, false);
+    let log = world.operate(5 * MINUTE).await;
+    assert_eq!(log.count(is_write), 0);
+    let said = world.persisted();
+    assert!(said.contains("held: a write would destroy fields") && said.contains(".spec.name"), "{said}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -188,7 +188,7 @@ async fn a_pass_over_many_objects_is_a_few_lines_of_the_log() {
 async fn of_many_objects_that_are_refused_the_first_are_logged() {
     let names: Vec<String> = (0..100).map(|index| format!("o{index:03}")).collect();
     let world = World::with(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    world.fails(|request| is_write(request).then(|| Answer::status(422, "Invalid", "no")));
+    world.fails(|request| is_write(request).then(|| Answer::invalid("no")));
     let log = info_log(&world).await;
     assert_eq!(log.matches("write rejected").count(), 10, "{log}");
     assert!(log.contains("more objects were refused"), "{log}");

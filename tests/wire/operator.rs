@@ -118,7 +118,7 @@ async fn one_refused_object_stops_only_itself_and_is_tried_ever_more_seldom() {
 async fn an_object_that_is_refused_by_a_later_change_is_counted_once() {
     let world = World::with(&[]);
     let (cluster, log) = world.serve();
-    world.fails(|request| is_write(request).then(|| Answer::status(422, "Invalid", "no")));
+    world.fails(|request| is_write(request).then(|| Answer::invalid("no")));
     let operator = tokio::spawn(super::world::operate(cluster, 10 * MINUTE));
     tokio::time::sleep(MINUTE).await;
     world.put_unfilled(THINGS, "late");
@@ -293,9 +293,7 @@ async fn a_permission_that_is_taken_away_is_noticed_although_the_watch_stays_ope
 async fn a_retry_that_cannot_be_made_is_no_success() {
     let world = World::with(&["a", "bad"]);
     let (cluster, _) = world.serve();
-    world.fails(|request| {
-        (is_write(request) && is_of("bad")(request)).then(|| Answer::status(422, "Invalid", "no"))
-    });
+    world.fails(|request| (is_write(request) && is_of("bad")(request)).then(|| Answer::invalid("no")));
     let operator = tokio::spawn(super::world::operate(cluster, HOUR));
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert!(world.persisted().starts_with("False ObjectsRejected"), "{}", world.persisted());

@@ -13,6 +13,9 @@ pub(crate) fn json_patched(before: &Value, request: &Request) -> Result<Value, B
         match operation["op"].as_str().expect("an operation") {
             "test" if after.pointer(path) != Some(&operation["value"]) => return refuse(422, "Invalid"),
             "test" => {}
+            "move" if operation["from"] != path => panic!("a field is moved onto itself alone"),
+            "move" if after.pointer(path).is_none() => return refuse(422, "Invalid"),
+            "move" => {}
             "replace" => match after.pointer_mut(path) {
                 Some(place) => *place = operation["value"].clone(),
                 None => return refuse(422, "Invalid"),

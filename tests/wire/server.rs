@@ -92,6 +92,13 @@ impl Request {
         }
     }
 
+    /// The value that a JSON patch puts at a place; null where it puts none.
+    pub(crate) fn put(&self, path: &str) -> Value {
+        let mut operations = self.body.as_array().into_iter().flatten();
+        let put = operations.find(|operation| operation["op"] == "replace" && operation["path"] == path);
+        put.map_or(Value::Null, |operation| operation["value"].clone())
+    }
+
     pub(crate) fn asked(&self, parameter: &str) -> &str {
         self.query.get(parameter).map_or("", String::as_str)
     }
@@ -129,6 +136,13 @@ impl Answer {
     /// A `Status` with this code, reason and message.
     pub(crate) fn status(code: u16, reason: &str, message: &str) -> Self {
         Self::text(code, status(code, reason, message).to_string())
+    }
+
+    /// The refusal of an object that is not valid at one field.
+    pub(crate) fn invalid(message: &str) -> Self {
+        let mut status = status(422, "Invalid", message);
+        status["details"] = json!({ "causes": [{ "reason": "FieldValueInvalid", "field": "spec.size" }] });
+        Self::text(422, status.to_string())
     }
 
     pub(crate) fn with_header(self, name: &'static str, value: &str) -> Self {

@@ -259,7 +259,8 @@ impl World {
         self.state.lock().expect("no test panics here")
     }
 
-    fn answer(&self, request: &Request) -> Answer {
+    /// What the world answers to a request.
+    pub(crate) fn answer(&self, request: &Request) -> Answer {
         if let Some(answer) = self.lock().fault.as_mut().and_then(|fault| fault(request)) {
             return answer;
         }
@@ -393,8 +394,12 @@ impl World {
             let patched = json_patched(&filled_with(&before, default), request);
             match patched.map(|after| filled_with(&after, default)) {
                 Ok(after) if request.asked("dryRun") == "All" => return Answer::json(after),
-                Ok(after) if after != before => self.put(plural, after),
-                Ok(_) => {}
+                Ok(after) => {
+                    self.lock().unfilled.remove(name);
+                    if after != before {
+                        self.put(plural, after);
+                    }
+                }
                 Err(refusal) => return *refusal,
             }
         } else if request.method == "PATCH" {

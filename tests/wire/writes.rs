@@ -70,8 +70,9 @@ async fn perform(object: Value, record: Record, answers: impl IntoIterator<Item 
 async fn perform_on(cluster: &Cluster, object: Value, record: Record) -> Result<Outcome, CallError> {
     let (crd, object, terms) = (crd(), Object::from(object), Terms::default());
     let Plan::Write(write) = decide(&object, &crd, &terms, &record) else { panic!("a write is due") };
-    let check = GenerationCheck::new(&crd, Some(tokio::time::Instant::now()));
-    cluster.perform(&crd, &object, &write, &terms, &check).await
+    let read = tokio::time::Instant::now();
+    let check = GenerationCheck::new(&crd, Some(read));
+    cluster.perform(&crd, &object, read, &write, &terms, &check).await
 }
 
 fn verbs(log: &Log) -> Vec<String> {
@@ -103,7 +104,7 @@ async fn the_same_resource_version_means_that_nothing_was_missing() {
     }
     let (_, log) = perform(shown(), Record::default(), [answer(10)]).await;
     let request = &log.all()[0];
-    assert_eq!(request.verb(), "PATCH apply");
+    assert_eq!((request.verb().as_str(), request.put("/metadata/uid")), ("PATCH json", json!("uid-a")));
     assert_eq!(request.path, "/apis/example.com/v1/namespaces/ns/things/a");
     assert_eq!((request.asked("fieldManager"), request.asked("force")), ("etch", ""));
 }
@@ -115,7 +116,7 @@ async fn another_resource_version_proves_it_only_where_versions_agree() {
     assert_eq!(log.all().len(), 1);
     let (outcome, log) = perform(shown(), disagreeing(), [answer(11), answer(11)]).await;
     assert_eq!(outcome, r#"Written { resource_version: "11", proof: RepeatChangedNothing }"#);
-    assert_eq!(log.all()[1].body["metadata"]["resourceVersion"], "11", "the proof wins no race either");
+    assert_eq!(log.all()[1].put("/metadata/resourceVersion"), "11", "the proof wins no race either");
     let (outcome, _) = perform(shown(), disagreeing(), [answer(11), answer(12)]).await;
     assert_eq!(outcome, "Altered", "the repeat has stored something");
 }
@@ -152,16 +153,20 @@ async fn a_rewrite_names_the_owners_anew_and_takes_our_own_name_out() {
     let (outcome, log) =
         perform(foreign(json!({ "color": "red" })), disagreeing(), [ours(11), answer(12), answer(12)]).await;
     assert_eq!(outcome, r#"Written { resource_version: "12", proof: RepeatChangedNothing }"#);
-    assert_eq!(verbs(&log), ["PATCH merge", "PATCH json", "PATCH apply"]);
-    let bodies: Vec<Value> = log.all().into_iter().map(|request| request.body).collect();
-    let metadata = json!({
-        "uid": "uid-a", "resourceVersion": "10", "managedFields": [owner("user", "Apply", "v1", "f:name")],
-    });
-    assert_eq!(bodies[0], json!({ "metadata": metadata }));
-    let tested: Vec<_> = bodies[1].as_array().expect("operations").iter().map(|op| &op["path"]).collect();
+    assert_eq!(verbs(&log), ["PATCH json", "PATCH json", "PATCH json"]);
+    let requests = log.all();
+    let owners = json!([owner("user", "Apply", "v1", "f:name")]);
+    for (place, value) in
+        [("uid", json!("uid-a")), ("resourceVersion", json!("10")), ("managedFields", owners)]
+    {
+        assert_eq!(requests[0].put(&format!("/metadata/{place}")), value);
+    }
+    let operations = requests[1].body.as_array().expect("operations");
+    let paths: Vec<_> = operations.iter().map(|operation| &operation["path"]).collect();
     assert_eq!(
-        tested,
+        paths,
         [
+            "/spec/color",
             "/metadata/uid",
             "/metadata/resourceVersion",
             "/metadata/managedFields/1/manager",
@@ -169,8 +174,8 @@ async fn a_rewrite_names_the_owners_anew_and_takes_our_own_name_out() {
             "/metadata/managedFields/1",
         ]
     );
-    assert_eq!((&bodies[1][0]["value"], &bodies[1][1]["value"]), (&json!("uid-a"), &json!("11")));
-    assert_eq!(bodies[2]["metadata"]["uid"], "uid-a");
+    assert_eq!((&operations[1]["value"], &operations[2]["value"]), (&json!("uid-a"), &json!("11")));
+    assert_eq!(requests[2].put("/metadata/uid"), "uid-a");
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,7 +183,7 @@ async fn a_rewrite_that_leaves_no_entry_of_ours_needs_no_release() {
     let (outcome, log) =
         perform(foreign(json!({ "color": "red" })), disagreeing(), [answer(11), answer(11)]).await;
     assert_eq!(outcome, r#"Written { resource_version: "11", proof: RepeatChangedNothing }"#);
-    assert_eq!(verbs(&log), ["PATCH merge", "PATCH apply"]);
+    assert_eq!(verbs(&log), ["PATCH json", "PATCH json"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,7 +191,7 @@ async fn an_object_stored_at_another_version_is_stored_at_s_first() {
     let answers = [Answer::json(foreign(json!({ "color": "red" }))), ours(12), answer(13), answer(13)];
     let (outcome, log) = perform(foreign(json!({})), disagreeing(), answers).await;
     assert_eq!(outcome, r#"Written { resource_version: "13", proof: RepeatChangedNothing }"#);
-    assert_eq!(verbs(&log), ["PATCH apply", "PATCH merge", "PATCH json", "PATCH apply"]);
+    assert_eq!(verbs(&log), ["PATCH apply", "PATCH json", "PATCH json", "PATCH json"]);
     assert!(log.all()[0].body.get("spec").is_none(), "the identity alone");
 }
 
@@ -199,7 +204,7 @@ async fn where_it_cannot_be_stored_first_the_rewrite_alone_does_it() {
             outcome, r#"Written { resource_version: "13", proof: RepeatChangedNothing }"#,
             "after {code}"
         );
-        assert_eq!(log.all()[1].body["metadata"]["resourceVersion"], "10");
+        assert_eq!(log.all()[1].put("/metadata/resourceVersion"), "10");
     }
     for (code, expected) in [(409, "Conflict"), (503, "failed: the API server answered 503")] {
         let (outcome, log) =
@@ -256,7 +261,7 @@ async fn every_refusal_has_its_outcome() {
         (Answer::text(422, another_uid.to_string()), "Conflict"),
         (forbidden("create"), "Gone"),
         (forbidden("patch"), "Forbidden { verb: Patch }"),
-        (Answer::status(422, "Invalid", quoting), "Invalid: the object is invalid with its defaults"),
+        (Answer::invalid(quoting), "Invalid: the object is invalid with its defaults"),
         (Answer::status(500, "InternalError", quoting), "failed: the API server answered 500 InternalError"),
         (
             Answer::status(

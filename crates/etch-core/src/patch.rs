@@ -63,7 +63,8 @@ fn compare(before: &Value, after: &Value, path: &mut String, changes: &mut Vec<C
     }
 }
 
-fn within(path: &mut String, name: &str, step: impl FnOnce(&mut String)) {
+/// Does something at the place below `path`, a JSON pointer, that `name` leads to.
+pub(crate) fn within(path: &mut String, name: &str, step: impl FnOnce(&mut String)) {
     let length = path.len();
     path.push('/');
     path.push_str(&name.replace('~', "~0").replace('/', "~1"));

@@ -1,4 +1,4 @@
-//! Writes that change nothing a reader would see (W1 to W5, W11, W13, W15, W21, W23, W24), on CRDs with one version.
+//! Writes that change nothing a reader would see (W1 to W5, W11, W13, W15, W21, W23, W24, W30), on CRDs with one version.
 //!
 //! What several versions add to it is in `versions`.
 
@@ -25,6 +25,7 @@ rows! {
     w15: "without create, no apply brings an object back",
     w21: "a JSON patch with values stores them; what the server shows already leaves no trace, another value an entry of ours",
     w23: "a dry run that tests a value and removes it shows what this server fills in",
+    w30: "a JSON patch that moves fields onto themselves stores the phantom defaults, unless the schema lacks one of the fields",
     w24: "a delete that only marks, and one more of what is marked, store the phantom defaults",
 }
 
@@ -292,6 +293,65 @@ async fn w23(cluster: &Cluster) -> Result<()> {
             false => answer.refused(422, "Invalid", "")?,
         }
         assert_eq!((tabs.revision(name).await?, tabs.stored(name).await?), before, "{name}");
+    }
+    Ok(())
+}
+
+async fn w30(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "w30");
+    let kept = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let both = json!({"a": text(), "b": text()});
+    let schema = |rows: &Value, mut others: Value| {
+        others["rows"] = json!({"type": "array", "items": {"type": "object", "properties": rows}});
+        others["kept"] = kept.clone();
+        v1(others)
+    };
+    tabs.define(schema(&both, json!({"a": text()}))).await?;
+    let values = json!({
+        "a/b": "<&>", "c~d": 1e21, "": 9_007_199_254_740_993_i64, "\u{fc}\u{2028}": [[{"x": null}]], "none": null, "empty": {},
+    });
+    let body = json!({"a": "x", "rows": [{"a": "1"}, {}, {"b": "2"}], "kept": values});
+    tabs.create("v1", "a", "owner", json!({"spec": body.clone()})).await?;
+    tabs.define(schema(&both, json!({"a": text(), "color": defaulted("red")}))).await?;
+    let before = tabs.stored("a").await?;
+    assert_eq!(before.spec.get("color"), None);
+    let places = [
+        "a",
+        "rows/0/a",
+        "rows/2/b",
+        "kept/a~1b",
+        "kept/c~0d",
+        "kept/",
+        "kept/\u{fc}\u{2028}/0/0/x",
+        "kept/none",
+        "kept/empty",
+    ];
+    let moves = |places: &[&str]| {
+        let onto_itself = |place: &&str| {
+            let path = format!("/spec/{place}");
+            json!({"op": "move", "from": path, "path": path})
+        };
+        places.iter().map(onto_itself).collect::<Value>()
+    };
+    tabs.json_patch("v1", "a", moves(&places)).await?.ok()?;
+    let mut spec = before.spec.clone();
+    spec["color"] = json!("red");
+    let stored = Stored { spec, ..before };
+    assert_eq!(tabs.stored("a").await?, stored, "the default, and nothing else");
+    let revision = tabs.revision("a").await?;
+    tabs.json_patch("v1", "a", moves(&places)).await?.ok()?;
+    assert_eq!(tabs.revision("a").await?, revision);
+
+    // The schema no longer has `a`, nor `b` in an item.
+    tabs.create("v1", "b", "owner", json!({"spec": body})).await?;
+    let fewer = json!({"color": defaulted("red"), "size": defaulted("big")});
+    tabs.define(schema(&json!({"a": text()}), fewer)).await?;
+    let before = (tabs.revision("b").await?, tabs.stored("b").await?);
+    for missing in ["a", "rows/2/b"] {
+        let failed = tabs.json_patch("v1", "b", moves(&[missing])).await?;
+        failed.refused(422, "Invalid", "the server rejected our request due to an error in our request")?;
+        assert_eq!(failed.fields(), [""; 0]);
+        assert_eq!((tabs.revision("b").await?, tabs.stored("b").await?), before, "{missing}");
     }
     Ok(())
 }

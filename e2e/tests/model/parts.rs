@@ -15,7 +15,7 @@ use etch_core::refusal::Refusal;
 use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 
-use crate::sabotage::Sabotage;
+use crate::sabotage::{Sabotage, is_release};
 use crate::server::{self, Content, Effect, Refused, Request, Tag, Verb, document, uid};
 use crate::tables::{Id, Memo, Table};
 use crate::worlds::World;
@@ -377,9 +377,7 @@ impl Parts {
             machine.answers.push(answer);
             let write = &self.writes.get(machine.write).0;
             match self.run(&machine, write) {
-                Step::Send(request)
-                    if self.is(Sabotage::LeavesItsEntry) && request.kind == PatchKind::Json =>
-                {
+                Step::Send(request) if self.is(Sabotage::LeavesItsEntry) && is_release(&request.body) => {
                     let last = machine.answers.iter().rev().find_map(|answer| match answer {
                         Answer::Object(seen) => Some(seen.tag.revision),
                         Answer::Refused(_) => None,

@@ -2,7 +2,7 @@
 //! It must not be known to the product.
 
 use etch_core::object::Object;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::laws::Law;
 use crate::parts::without;
@@ -14,7 +14,7 @@ use crate::state::Bounds;
 pub(crate) enum Sabotage {
     /// Requests name no resource version: a race is won.
     NamesNoRevision,
-    /// Requests name neither a uid nor a resource version: what is gone comes back.
+    /// Applies that name neither a uid nor a resource version are sent: what is gone comes back.
     NamesNobody,
     /// What is gone is created again.
     CreatesWhatIsGone,
@@ -97,25 +97,52 @@ impl Sabotage {
     /// The request that is sent in place of another.
     pub(crate) fn change(self, request: Request, object: &dyn Fn() -> Object) -> Request {
         let Request { version, manager, verb, body } = request;
-        let is_identity = verb == Verb::Apply && body.get("spec").is_none();
-        let with_values = |mut body: serde_json::Value| {
-            body["spec"] = payload(object().json())["spec"].clone();
-            body
+        let changes: Vec<&str> = operations(&body).filter(|op| op["op"] != "move").filter_map(path).collect();
+        let moves_owners = changes.contains(&"/metadata/managedFields");
+        let changes_nothing = match verb {
+            Verb::Apply => body.get("spec").is_none(),
+            Verb::Json => {
+                changes.iter().all(|path| matches!(*path, "/metadata/uid" | "/metadata/resourceVersion"))
+            }
+            _ => false,
         };
+        let metadata = || {
+            let object = object();
+            json!({ "name": object.name(), "uid": object.uid(), "resourceVersion": object.resource_version() })
+        };
+        let spec = || payload(object().json())["spec"].clone();
+        let with_values = |metadata| json!({ "metadata": metadata, "spec": spec() });
         let (verb, body) = match self {
             Self::NamesNoRevision => (verb, without(body, "resourceVersion")),
-            Self::NamesNobody => (verb, without(without(body, "resourceVersion"), "uid")),
-            Self::AppliesValues if is_identity => (verb, with_values(body)),
-            Self::ForcesValues if is_identity => (Verb::Force, with_values(without(body, "resourceVersion"))),
-            Self::PutsBackWhatWasRead if verb != Verb::Json => {
-                (Verb::Merge, json!({ "spec": payload(object().json())["spec"] }))
+            Self::NamesNobody if changes_nothing => {
+                (Verb::Apply, json!({ "metadata": { "name": object().name() } }))
             }
-            Self::MarksWhatItWrites if verb == Verb::Merge => {
-                (verb, json!({ "spec": { "note": object().resource_version() } }))
+            Self::AppliesValues if changes_nothing => (Verb::Apply, with_values(metadata())),
+            Self::ForcesValues if changes_nothing => {
+                (Verb::Force, without(with_values(metadata()), "resourceVersion"))
             }
-            Self::LeavesOwnersBehind if verb == Verb::Merge => (verb, without(body, "managedFields")),
+            Self::PutsBackWhatWasRead if changes_nothing || moves_owners => {
+                (Verb::Merge, json!({ "spec": spec() }))
+            }
+            Self::MarksWhatItWrites if changes_nothing || moves_owners => {
+                (Verb::Merge, json!({ "spec": { "note": object().resource_version() } }))
+            }
+            Self::LeavesOwnersBehind if moves_owners => (Verb::Merge, json!({ "metadata": metadata() })),
             _ => (verb, body),
         };
         Request { version, manager, verb, body }
     }
+}
+
+fn operations(body: &Value) -> impl Iterator<Item = &Value> {
+    body.as_array().into_iter().flatten()
+}
+
+fn path(operation: &Value) -> Option<&str> {
+    operation["path"].as_str()
+}
+
+/// Whether a request takes an entry out of the owners.
+pub(crate) fn is_release(body: &Value) -> bool {
+    operations(body).any(|operation| operation["op"] == "remove" && operation["path"] != "/spec/size")
 }

@@ -352,6 +352,12 @@ fn operate(mut document: Value, operations: &Value) -> Result<Value, Refused> {
                     return failed();
                 }
             }
+            // Onto itself, which no schema without the field allows (fact W30).
+            (Some("move"), Value::Object(fields)) => {
+                if operation["from"] != operation["path"] || !fields.contains_key(name) {
+                    return failed();
+                }
+            }
             (Some("remove"), Value::Object(fields)) => {
                 if fields.remove(name).is_none() {
                     return failed();

@@ -181,7 +181,7 @@ impl Writer<'_> {
 
     async fn perform(&self, object: &Object, write: &Write) -> Result<Outcome, CallError> {
         let Self { store, crd, generation_check, .. } = self;
-        store.cluster.perform(crd, object, write, &Terms::default(), generation_check).await
+        store.cluster.perform(crd, object, Instant::now(), write, &Terms::default(), generation_check).await
     }
 
     /// What an object lacks by a schema; none where that failed. Rules may cost some time.

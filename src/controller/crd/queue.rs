@@ -139,11 +139,11 @@ impl<'a> ObjectQueue<'a> {
             let is_new = self.new.contains(object.uid());
             let record = if is_new { &self.record } else { &self.of_known };
             let (reconciler, record) = (self.reconciler, record.clone());
-            let identity = object.identity();
+            let (identity, read) = (object.identity(), Instant::now());
             self.active.insert(identity.uid.clone(), LatestEvent::Nothing);
             self.under_way.push(Box::pin(async move {
                 let (object, _held) = object.into_parts();
-                (identity, reconciler.reconcile(object, &record, false, None).await)
+                (identity, reconciler.reconcile(object, read, &record, false, None).await)
             }));
         } else {
             self.requeue_after(object.identity(), delay);
@@ -282,8 +282,9 @@ async fn read_and_reconcile(
     let without_need = |state| Ok(Reconciled::of(state, Vec::new()));
     let reconciled = match reconciler.cluster.object_with_room(&reconciler.crd.resource(), &identity).await {
         Ok(Some(object)) => {
+            let read = Instant::now();
             let (object, _held) = object.into_parts();
-            reconciler.reconcile(object, &record, false, None).await
+            reconciler.reconcile(object, read, &record, false, None).await
         }
         Ok(None) => without_need(ObjectState::Gone),
         Err(_) => without_need(ObjectState::Unknown),

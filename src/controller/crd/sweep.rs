@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tracing::{Id, Instrument as _, Span};
 
 use crate::cluster::{CallError, Form, PrefetchedPage, RawPage};
@@ -237,6 +238,7 @@ impl Sweep {
             stop = reconciler.stopped() => return Err(stop.into()),
             page = asked.page() => page?,
         };
+        let read = Instant::now();
         let keys = page.names().map(|name| name.map(|(namespace, name)| key(&namespace, &name)));
         let mut keys: Vec<ListKey> = keys.collect::<Result<_, _>>()?;
         span.record("objects", keys.len());
@@ -266,7 +268,7 @@ impl Sweep {
                 known.into_iter().for_each(|object| self.count(object, input));
                 Ok(())
             }
-            None => process_objects(reconciler, input, &page, self, &mut proved, &mut finished).await,
+            None => process_objects(reconciler, input, &page, read, self, &mut proved, &mut finished).await,
         };
         if let Err(interruption) = ended {
             // The page is not done, so no record covers what was written of it.
@@ -312,6 +314,7 @@ async fn process_objects(
     reconciler: ObjectReconciler<'_>,
     input: SweepInput<'_>,
     page: &RawPage,
+    read: Instant,
     sweep: &mut Sweep,
     proved: &mut ObjectVersions,
     finished: &mut [bool],
@@ -357,7 +360,7 @@ async fn process_objects(
                         // It was read with an old default before, and nothing was written for that.
                         let is_suspect = reconciler.changes.is_suspect(&object);
                         let record = if is_suspect { input.beyond } else { input.record_of(&object, reconciler.crd) };
-                        (index, identity, resource_version, reconciler.reconcile(object, record, is_proved, Some(turn)).await)
+                        (index, identity, resource_version, reconciler.reconcile(object, read, record, is_proved, Some(turn)).await)
                     });
                 }
                 continue;

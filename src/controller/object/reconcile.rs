@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use tokio::sync::SemaphorePermit;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
@@ -134,20 +135,21 @@ impl StopReason {
 }
 
 impl ObjectReconciler<'_> {
-    /// Reconciles one object as it was read; of one that `is_proved` to store its defaults, only what may follow a changed one.
+    /// Reconciles one object as it had been read by `read`; of one that `is_proved` to store its defaults, only what may follow a changed one.
     ///
     /// # Errors
     /// [`StopReason`], if no further object may be processed. Any other failure is the object's state.
     pub(in crate::controller) async fn reconcile(
         self,
         object: Object,
+        read: Instant,
         record: &Record,
         is_proved: bool,
         turn: Turn<'_>,
     ) -> Result<Reconciled, StopReason> {
         let mut following = FollowChanges::new(self.changes, &object, record);
         let stored = is_proved.then(|| (object.resource_version().to_owned(), ObjectState::Stored));
-        match self.reconcile_and_follow(object, record, stored, &mut following, turn).await {
+        match self.reconcile_and_follow(object, read, record, stored, &mut following, turn).await {
             Ok(reconciled) => Ok(Reconciled { state: following.finish(reconciled.state), ..reconciled }),
             Err(stop) => {
                 following.count_interrupted();
@@ -159,6 +161,7 @@ impl ObjectReconciler<'_> {
     async fn reconcile_and_follow(
         self,
         mut object: Object,
+        mut read: Instant,
         record: &Record,
         // The version in which its defaults are stored, and what is said of it: what follows a changed default comes after that.
         mut stored: Option<(String, ObjectState)>,
@@ -218,7 +221,7 @@ impl ObjectReconciler<'_> {
                 }
             };
             let at_risk = self.at_risk(&object);
-            let outcome = self.perform(&object, &write, attempt, &mut turn).await?;
+            let outcome = self.perform(&object, read, &write, attempt, &mut turn).await?;
             if let Ok(outcome) = &outcome {
                 self.record_dropped(&object, &at_risk, outcome);
             }
@@ -249,7 +252,7 @@ impl ObjectReconciler<'_> {
                 Ok(Outcome::Followed(after)) => {
                     debug!(object = %after.identity(), values = write.missing.len(), "followed changed defaults");
                     following.moved(&after, write);
-                    object = *after;
+                    (object, read) = (*after, Instant::now());
                     continue;
                 }
                 Ok(Outcome::Mutated { resource_version }) => {
@@ -312,7 +315,7 @@ impl ObjectReconciler<'_> {
                         stop = self.stopped() => return Err(stop),
                         () = tokio::time::sleep(backoff.failed(asked)) => {}
                     }
-                    if !self.read_again(&mut object).await {
+                    if !self.read_again(&mut object, &mut read).await {
                         return Ok(Reconciled::of(ObjectState::Gone, missing));
                     }
                     if matches!(again, Ok(Outcome::Unproved)) && suspicion.is_stripped(&object, self.crd) {
@@ -328,7 +331,7 @@ impl ObjectReconciler<'_> {
                     _ => object.resource_version(),
                 };
                 stored = Some((version.to_owned(), state));
-                if !self.read_again(&mut object).await {
+                if !self.read_again(&mut object, &mut read).await {
                     return Ok(Reconciled::of(ObjectState::Gone, missing));
                 }
                 continue;
@@ -341,10 +344,10 @@ impl ObjectReconciler<'_> {
         Ok(Reconciled::of(ObjectState::Unknown, missing))
     }
 
-    /// Reads an object again, if the server answers; whether it is there.
-    async fn read_again(&self, object: &mut Object) -> bool {
+    /// Reads an object again, if the server answers, and notes when; whether it is there.
+    async fn read_again(&self, object: &mut Object, read: &mut Instant) -> bool {
         match self.cluster.object(&self.crd.resource(), &object.identity()).await {
-            Ok(Some(fresh)) => *object = fresh,
+            Ok(Some(fresh)) => (*object, *read) = (fresh, Instant::now()),
             Ok(None) => return false,
             Err(error) => debug!(object = %object.identity(), %error, "cannot read again"),
         }

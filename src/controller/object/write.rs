@@ -6,6 +6,7 @@ use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::cluster::{CallError, Permit, Pressure};
@@ -27,6 +28,7 @@ impl ObjectReconciler<'_> {
     pub(super) async fn perform(
         &self,
         object: &Object,
+        read: Instant,
         write: &Write,
         attempt: u32,
         turn: &mut Turn<'_>,
@@ -47,7 +49,7 @@ impl ObjectReconciler<'_> {
         own.as_mut().map(Permit::begin);
         let under_way = UnderWay::new(self.cluster.metrics());
         let span = spans::write(self.crd, object, write, attempt);
-        let work = self.cluster.perform(self.crd, object, write, &self.terms, self.generation_check);
+        let work = self.cluster.perform(self.crd, object, read, write, &self.terms, self.generation_check);
         let outcome = {
             let work = pin!(work.instrument(span.clone()));
             let making_room = async {

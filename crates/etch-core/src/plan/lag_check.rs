@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn what_no_default_gave_is_written_at_once() {
         for size in [json!(5), json!(9)] {
-            begun(json!({ "size": size, "note": "n" }), |_, first| assert_eq!(first.kind, PatchKind::Merge));
+            begun(json!({ "size": size, "note": "n" }), |_, first| assert_eq!(first.kind, PatchKind::Json));
         }
     }
 
@@ -115,7 +115,7 @@ mod tests {
             ]);
             assert_eq!(first.body, Json::from(asked));
             let next = machine.answered(object(json!({ "size": 5, "note": "n" })));
-            assert!(matches!(next, Next::Send(Request { kind: PatchKind::Merge, .. })), "{next:?}");
+            assert!(matches!(next, Next::Send(Request { kind: PatchKind::Json, .. })), "{next:?}");
         });
     }
 
@@ -141,7 +141,7 @@ mod tests {
             br#"{ "reason": "Invalid", "details": { "name": "a", "causes": [{ "field": "spec.size" }] } }"#;
         begun(json!({ "size": 1, "note": "n" }), |mut machine, _| {
             let next = machine.refused(Refusal::read(422, None, invalid));
-            assert!(matches!(next, Next::Send(Request { kind: PatchKind::Merge, .. })), "{next:?}");
+            assert!(matches!(next, Next::Send(Request { kind: PatchKind::Json, .. })), "{next:?}");
         });
     }
 }

@@ -21,6 +21,7 @@ mod persisted;
 mod pin;
 mod places;
 mod prediction;
+mod presence;
 mod proof;
 mod record;
 mod repeat;

@@ -10,6 +10,8 @@
 //! | of doubtful places ([`super::with_lag_check`]) | a dry run, which must show that they are stored; the same as without |
 //! | with values ([`super::pinned`]) | the write; the removal of our own entry, where the server did not have the values; the proof |
 //!
+//! Apply, Merge and Rewrite are sent as a patch that checks each field of the object, wherever that does no harm: see [`presence`].
+//!
 //! A crash between any two of them leaves the object as readable as before, and the next decision goes on from there.
 
 use super::alteration::Alterations;
@@ -17,14 +19,14 @@ use super::decide::apply_may_lose_fields;
 use super::dropped::{changed, dropped, unseen};
 use super::outcome::{Outcome, Rejection, classify};
 use super::{
-    Proof, Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, lag_check, release,
-    repeat, rewritten,
+    Proof, Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, lag_check, presence,
+    release, repeat, rewritten,
 };
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::lost;
 use crate::refusal::Refusal;
-use kube_structural_schema::json::Json;
+use kube_structural_schema::json::{Json, copy};
 use kube_structural_schema::path::Path;
 
 /// One request: a patch of the object that the write is for.
@@ -34,6 +36,24 @@ pub struct Request {
     pub kind: PatchKind,
     /// Its body.
     pub body: Json,
+    /// Whether a server stores nothing by it whose schema lacks a field that the object shows: it checks them, or is a dry run.
+    pub keeps_fields: bool,
+}
+
+impl Request {
+    /// One that is sent as it stands.
+    fn plain(kind: PatchKind, body: Json) -> Self {
+        Self { kind, body, keeps_fields: matches!(kind, PatchKind::DryRun | PatchKind::ApplyDryRun) }
+    }
+
+    /// A patch of operations, with a check of each field of the object that it is for.
+    fn operations(body: &Json, object: &Object) -> Self {
+        let operations = body.as_array().into_iter().flatten().map(copy).collect();
+        match presence::with_checks(operations, object) {
+            Some(body) => Self { kind: PatchKind::Json, body, keeps_fields: true },
+            None => Self::plain(PatchKind::Json, body.clone()),
+        }
+    }
 }
 
 /// How a patch is meant.
@@ -70,6 +90,8 @@ pub struct WriteMachine<'a> {
     write: &'a Write,
     terms: &'a Terms,
     sent: Sent,
+    /// See [`Request::keeps_fields`], of the last one.
+    keeps_fields: bool,
     /// What else the requests have changed; none where there is one request.
     alterations: Option<Alterations>,
     /// See [`Self::unseen`].
@@ -102,13 +124,14 @@ impl<'a> WriteMachine<'a> {
             [] => first(crd, object, write, terms),
             doubtful => {
                 let body = lag_check::dry_run(object, doubtful);
-                (Sent::LagCheck, Request { kind: PatchKind::DryRun, body })
+                (Sent::LagCheck, Request::plain(PatchKind::DryRun, body))
             }
         };
         let is_one = write.strategy == Strategy::Apply && !write.prove && !is_pinned(write);
         let alterations = (!is_one).then(|| Alterations::none(object));
         let unseen = Vec::new();
-        (Self { crd, object, write, terms, sent, alterations, unseen }, request)
+        let keeps_fields = request.keeps_fields;
+        (Self { crd, object, write, terms, sent, keeps_fields, alterations, unseen }, request)
     }
 
     /// Takes in the object as the last request left it.
@@ -130,22 +153,24 @@ impl<'a> WriteMachine<'a> {
                 false => Step::Done(Outcome::Conflict),
             },
             (Sent::DryRun, Strategy::Apply) => match self.rejection(&answer) {
-                None => self.send(Sent::Write, request(self.write)),
+                None => self.send(Sent::Write, self.request(self.write, self.object)),
                 Some(rejection) => Step::Done(Outcome::Rejected(rejection)),
             },
             (Sent::DryRun, _) => match harmed(self.object, &answer) {
-                managers if managers.is_empty() => self.send(Sent::Write, request(self.write)),
+                managers if managers.is_empty() => {
+                    self.send(Sent::Write, self.request(self.write, self.object))
+                }
                 managers => Step::Done(Outcome::Harmful { managers }),
             },
             (Sent::Identity, _) => {
                 let write = rewritten(&answer, self.crd, self.terms, self.write);
-                self.send(Sent::Write, request(&write))
+                self.send(Sent::Write, self.request(&write, &answer))
             }
             (Sent::Write, strategy) => {
                 let may_own =
                     matches!(strategy, Strategy::Rewrite | Strategy::Follow) || is_pinned(self.write);
                 match release(&answer).filter(|_| may_own) {
-                    Some(body) => self.send(Sent::Release, Request { kind: PatchKind::Json, body }),
+                    Some(body) => self.send(Sent::Release, Request::operations(&body, &answer)),
                     None => self.written(answer),
                 }
             }
@@ -183,11 +208,11 @@ impl<'a> WriteMachine<'a> {
             // Validated without the new default (422), or stored at S already in the owners' old terms (500): the rewrite
             // alone does it too, at the price of a new generation.
             Sent::Identity if matches!(refusal.code, 422 | 500) => {
-                self.send(Sent::Write, request(self.write))
+                self.send(Sent::Write, self.request(self.write, self.object))
             }
             // A place is not there on this server: it serves another schema than the one that showed it. Where the object is
             // not valid, fields are named.
-            Sent::Write if is_pinned(self.write) && is_failed_operation(&refusal) => {
+            Sent::Write | Sent::Repeat(_) if self.keeps_fields && is_failed_operation(&refusal) => {
                 Step::Done(Outcome::Conflict)
             }
             // A test of the patch failed: the entry is no longer where it was.
@@ -207,8 +232,13 @@ impl<'a> WriteMachine<'a> {
         self.send(sent, request)
     }
 
+    fn request(&self, write: &Write, object: &Object) -> Request {
+        request(self.crd, object, write, self.terms)
+    }
+
     fn send(&mut self, sent: Sent, request: Request) -> Step {
         self.sent = sent;
+        self.keeps_fields = request.keeps_fields;
         Step::Send(request)
     }
 
@@ -256,11 +286,11 @@ impl<'a> WriteMachine<'a> {
         if !self.write.prove {
             return Step::Done(Outcome::Written { resource_version, proof: Proof::WriteAnswered });
         }
-        let again = request(&repeat(&answer, self.crd, self.write));
+        let again = self.request(&repeat(&answer, self.crd, self.write), &answer);
         // Since the write, Etch owns fields.
         match again.kind == PatchKind::Apply && apply_may_lose_fields(&answer, self.crd, self.terms) {
             true => {
-                let dry_run = Request { kind: PatchKind::ApplyDryRun, body: again.body.clone() };
+                let dry_run = Request::plain(PatchKind::ApplyDryRun, again.body.clone());
                 self.send(Sent::RepeatDryRun(resource_version, again), dry_run)
             }
             false => self.send(Sent::Repeat(resource_version), again),
@@ -277,28 +307,31 @@ fn is_failed_operation(refusal: &Refusal) -> bool {
 fn first(crd: &Crd, object: &Object, write: &Write, terms: &Terms) -> (Sent, Request) {
     let ahead = match write.strategy {
         Strategy::Apply if !is_pinned(write) && apply_may_lose_fields(object, crd, terms) => {
-            return (Sent::DryRun, Request { kind: PatchKind::ApplyDryRun, body: write.body.clone() });
+            return (Sent::DryRun, Request::plain(PatchKind::ApplyDryRun, write.body.clone()));
         }
         Strategy::Embed => {
-            return (Sent::DryRun, Request { kind: PatchKind::DryRun, body: write.body.clone() });
+            return (Sent::DryRun, Request::plain(PatchKind::DryRun, write.body.clone()));
         }
         Strategy::Rewrite if !is_pinned(write) => ahead_of_rewrite(object, crd),
         Strategy::Rewrite | Strategy::Apply | Strategy::Merge | Strategy::Follow => None,
     };
     match ahead {
-        Some(body) => (Sent::Identity, Request { kind: PatchKind::Apply, body }),
-        None => (Sent::Write, request(write)),
+        Some(body) => (Sent::Identity, Request::plain(PatchKind::Apply, body)),
+        None => (Sent::Write, request(crd, object, write, terms)),
     }
 }
 
-fn request(write: &Write) -> Request {
-    let kind = match write.strategy {
-        Strategy::Apply => PatchKind::Apply,
-        Strategy::Merge | Strategy::Rewrite => PatchKind::Merge,
-        Strategy::Follow | Strategy::Embed => PatchKind::Json,
-    };
-    let kind = if is_pinned(write) { PatchKind::Json } else { kind };
-    Request { kind, body: write.body.clone() }
+fn request(crd: &Crd, object: &Object, write: &Write, terms: &Terms) -> Request {
+    if write.body.is_array() {
+        return Request::operations(&write.body, object);
+    }
+    match presence::checked(write, object, crd, terms) {
+        Some(body) => Request { kind: PatchKind::Json, body, keeps_fields: true },
+        None => {
+            let kind = if write.strategy == Strategy::Apply { PatchKind::Apply } else { PatchKind::Merge };
+            Request::plain(kind, write.body.clone())
+        }
+    }
 }
 
 /// Whether a write is sent with values, as a list of operations.

@@ -1,0 +1,163 @@
+//! JSON patches that change nothing, and that a server refuses whose schema lacks a field that the object shows.
+//!
+//! A write stores what the server decodes by its own schema, and a field that a newer schema no longer has is lost by that (fact W12).
+//! Moving a field onto itself fails where there is none (fact W30), so such a server stores nothing.
+
+use serde_json::{Value, json};
+
+use super::{Ownership, Strategy, Terms, Write};
+use crate::crd::Crd;
+use crate::object::Object;
+use crate::ownership::owners;
+use crate::patch::within;
+use kube_structural_schema::json::{Json, copy, level};
+
+/// How many operations a patch may have. A server takes 10,000, and a few are about the metadata.
+const OPERATIONS: usize = 9_900;
+/// Above so many managers that own fields by `Update`, the server gathers the oldest with every write that is no apply (fact W20).
+const UPDATERS: usize = 10;
+
+/// The patch that is sent in place of `write`, which is planned for `object`; none where only the write itself does what it should:
+///
+/// - an apply that makes fields ours, or that changes an object whose owners speak in the terms of another version: as an update it
+///   could cost them their fields on a server that lags behind (fact W8);
+/// - an apply to an object of more than [`UPDATERS`] managers;
+/// - an object of more fields than a server takes operations.
+pub(super) fn checked(write: &Write, object: &Object, crd: &Crd, terms: &Terms) -> Option<Json> {
+    let mut owners = owners(object);
+    let is_update = match write.strategy {
+        Strategy::Apply => {
+            terms.ownership == Ownership::None
+                && owners.clone().all(|owner| owner.version() == crd.storage().name)
+                && owners.by_ref().filter(|owner| owner.operation == "Update").count() <= UPDATERS
+        }
+        Strategy::Merge | Strategy::Rewrite => true,
+        // Patches of operations already.
+        Strategy::Follow | Strategy::Embed => false,
+    };
+    let metadata = write.body.pointer("/metadata").and_then(Value::as_object).filter(|_| is_update)?;
+    let put = |name: &str| {
+        let value = metadata.get(name)?;
+        Some(json!({ "op": "replace", "path": format!("/metadata/{name}"), "value": copy(value) }))
+    };
+    let operations: Vec<Value> =
+        ["uid", "resourceVersion", "managedFields"].into_iter().filter_map(put).collect();
+    with_checks(operations, object)
+}
+
+/// Operations, and ahead of them one for each field of the object; none where these are too many.
+pub(super) fn with_checks(changes: Vec<Value>, object: &Object) -> Option<Json> {
+    let fields = object.json().as_object()?;
+    let (mut path, mut operations) = (String::new(), Vec::new());
+    for (name, value) in fields {
+        if !matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+            within(&mut path, name, |path| check(value, path, &mut operations));
+        }
+    }
+    operations.extend(changes);
+    (operations.len() <= OPERATIONS).then(|| Value::from(operations).into())
+}
+
+/// Adds an operation for each field at or below a place which holds no other: one that holds others is there if they are.
+fn check(value: &Value, path: &mut String, operations: &mut Vec<Value>) {
+    let before = operations.len();
+    below(value, path, operations);
+    if operations.len() == before {
+        operations.push(json!({ "op": "move", "from": &*path, "path": &*path }));
+    }
+}
+
+/// The same for what is below it. Items of a list are no fields: no schema removes one.
+fn below(value: &Value, path: &mut String, operations: &mut Vec<Value>) {
+    level(|| match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                within(path, name, |path| check(value, path, operations));
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                within(path, &index.to_string(), |path| below(item, path, operations));
+            }
+        }
+        _ => {}
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crd::sample::{things, with_spec};
+
+    fn object(spec: Value, managed_fields: Value) -> Object {
+        Object::from(json!({
+            "apiVersion": "example.com/v1", "kind": "Thing",
+            "metadata": { "name": "a", "uid": "u", "resourceVersion": "7", "managedFields": managed_fields },
+            "spec": spec,
+        }))
+    }
+
+    fn paths(strategy: Strategy, object: &Object, terms: &Terms) -> Option<Vec<String>> {
+        let body = json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "7" } }).into();
+        let write = Write { strategy, body, prove: false, missing: Vec::new(), doubtful: Vec::new() };
+        let crd = things(with_spec(json!({ "size": { "type": "integer", "default": 5 } })));
+        let patch = checked(&write, object, &crd, terms)?;
+        let operations = patch.as_array().expect("operations").iter();
+        Some(operations.map(|operation| operation["path"].as_str().unwrap_or_default().to_owned()).collect())
+    }
+
+    fn owned_by(count: usize, version: &str) -> Value {
+        let entry = |index| {
+            json!({
+                "manager": format!("user-{index}"), "operation": "Update", "apiVersion": format!("example.com/{version}"),
+                "fieldsV1": { "f:spec": { "f:size": {} } },
+            })
+        };
+        (0..count).map(entry).collect()
+    }
+
+    #[test]
+    fn each_field_that_holds_no_other_is_moved_onto_itself() {
+        let spec = json!({
+            "size": 1, "none": null, "empty": {}, "list": [1, 2], "rows": [{ "a/b": 1 }, {}, { "c~d": [[{ "e": 1 }]] }],
+        });
+        let paths = paths(Strategy::Merge, &object(spec, json!([])), &Terms::default()).expect("a patch");
+        let expected = [
+            "/spec/empty",
+            "/spec/list",
+            "/spec/none",
+            "/spec/rows/0/a~1b",
+            "/spec/rows/2/c~0d/0/0/e",
+            "/spec/size",
+            "/metadata/uid",
+            "/metadata/resourceVersion",
+        ];
+        assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn an_apply_is_sent_as_it_is_where_an_update_could_do_harm() {
+        let own = Terms { ownership: Ownership::Own, ..Terms::default() };
+        for (owners, version, terms, is_patch) in [
+            (1, "v1", Terms::default(), true),
+            (10, "v1", Terms::default(), true),
+            (11, "v1", Terms::default(), false),
+            (1, "v0", Terms::default(), false),
+            (1, "v1", own, false),
+        ] {
+            let object = object(json!({ "size": 1 }), owned_by(owners, version));
+            let sent = paths(Strategy::Apply, &object, &terms);
+            assert_eq!(sent.is_some(), is_patch, "{owners} owners at {version}, {terms:?}");
+        }
+    }
+
+    #[test]
+    fn an_object_of_more_fields_than_operations_is_written_without() {
+        for (fields, is_patch) in [(OPERATIONS - 2, true), (OPERATIONS - 1, false)] {
+            let spec: serde_json::Map<_, _> =
+                (0..fields).map(|field| (field.to_string(), json!(1))).collect();
+            let sent = paths(Strategy::Merge, &object(spec.into(), json!([])), &Terms::default());
+            assert_eq!(sent.is_some(), is_patch, "{fields} fields");
+        }
+    }
+}
