@@ -15,6 +15,7 @@ use etch_core::ownership::MANAGER;
 use etch_core::plan::{OldDefault, Outcome, Plan, Terms, changes, follow};
 use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 const SOON: Duration = GUARD;
 const CERTIFICATES: &str = "certificates.cert-manager.io";
@@ -301,8 +302,8 @@ async fn whoever_writes_meanwhile_wins() -> Result<()> {
         }
         let stored = async || cluster.etcd().raw_object(GROUP, "widgets", Some("default"), &name).await;
         let before = stored().await?;
-        let outcome =
-            etch.perform(&crd, &read, &write, &Terms::default(), &GenerationCheck::new(&crd, None)).await;
+        let (terms, check) = (Terms::default(), GenerationCheck::new(&crd, None));
+        let outcome = etch.perform(&crd, &read, Instant::now(), &write, &terms, &check).await;
         ensure!(matches!(outcome, Ok(Outcome::Conflict | Outcome::Gone)), "{what:?}: {outcome:?}");
         assert_eq!(stored().await?, before, "{what:?}");
     }

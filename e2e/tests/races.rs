@@ -11,6 +11,7 @@ use etch_core::object::Object;
 use etch_core::plan::{Outcome, Plan, Record, Strategy, Terms, Write, decide};
 use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 const GROUP: &str = "races.example.com";
 const OBJECTS: &str = "/apis/races.example.com/v1/namespaces/default/widgets";
@@ -57,8 +58,8 @@ async fn a_write_between_our_read_and_ours_stands() -> Result<()> {
         assert_eq!(write.strategy, way, "{}", context());
         meanwhile_happens(cluster, &name, what).await?;
         let before = cluster.etcd().raw_object(GROUP, "widgets", Some("default"), &name).await?;
-        let outcome =
-            etch.perform(&crd, &read, &write, &Terms::default(), &GenerationCheck::new(&crd, None)).await;
+        let (terms, check) = (Terms::default(), GenerationCheck::new(&crd, None));
+        let outcome = etch.perform(&crd, &read, Instant::now(), &write, &terms, &check).await;
         ensure!(matches!(outcome, Ok(Outcome::Conflict | Outcome::Gone)), "{}: {outcome:?}", context());
         let after = cluster.etcd().raw_object(GROUP, "widgets", Some("default"), &name).await?;
         assert_eq!(before, after, "{}", context());
