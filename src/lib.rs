@@ -23,9 +23,9 @@
 //! 9. Values of objects appear in no log, event, condition or metric; paths do, with `*` for the keys of maps.
 //! 10. An unchanged cluster costs no writes, and after a restart no needless requests either.
 
-pub mod api;
 pub mod cluster;
 pub mod controller;
+pub mod installed_crds;
 pub mod metrics;
 pub mod report;
 pub mod server;

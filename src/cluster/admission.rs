@@ -8,7 +8,8 @@ use serde_json::json;
 use super::call::{encoded, get, send};
 use super::crds::{METADATA, accepting};
 use super::{CallError, Cluster};
-use crate::api::{EmbeddedSchema, EmbeddedSchemaStatus, GROUP};
+use etch_core::api::{GROUP};
+use etch_admission::api::{EmbeddedSchema, EmbeddedSchemaStatus};
 use etch_admission::{CONFIGURATION, Lookup};
 use kube_structural_schema::json::Json;
 

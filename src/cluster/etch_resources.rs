@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::call::{forced, get, send};
 use super::crds::{METADATA, answered_with};
 use super::{CallError, Cluster};
-use crate::api::{DefaultsPolicy, DefaultsPolicyStatus, DefaultsReport, DefaultsReportStatus, GROUP};
+use etch_core::api::{DefaultsPolicy, DefaultsPolicyStatus, DefaultsReport, DefaultsReportStatus, GROUP};
 use etch_core::condition::Condition;
 use etch_core::crd::Resource;
 use etch_core::object::Object;

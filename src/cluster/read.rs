@@ -10,7 +10,7 @@ use super::call::{encoded, get};
 use super::crds::{METADATA_LIST, accepting};
 use super::page_budget::Reservation;
 use super::{CallError, Cluster, Received};
-use crate::api::GROUP;
+use etch_core::api::GROUP;
 use etch_core::crd::Resource;
 use etch_core::object::{Identity, Object};
 use kube_structural_schema::json::Json;

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use anyhow::bail;
 use clap::Args;
-use etch::api::DefaultsReportStatus;
+use etch_core::api::DefaultsReportStatus;
 use etch::cluster::etcd::{Etcd, Snapshot, decode, definition, identity_of, prefix_of};
 use etch::cluster::{Cluster, Scan, Scope, Witnesses, crds};
 use etch::controller::record_of;

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use etch::api;
+use etch::installed_crds;
 use etch::report::write_yaml;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ pub(crate) struct Crds {
 
 impl Crds {
     pub(crate) fn run(&self, out: &mut dyn Write) -> anyhow::Result<Outcome> {
-        let crds = api::crds();
+        let crds = installed_crds::crds();
         match self.output {
             Format::Yaml => {
                 for crd in crds {

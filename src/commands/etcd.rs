@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::api::DefaultsReportStatus;
+use etch_core::api::DefaultsReportStatus;
 use etch::cluster::etcd::{
     After, Endpoint, Etcd, EtcdTarget, REGISTRY, RawValue, Snapshot, decode, definition, identity_of,
     prefix_of,

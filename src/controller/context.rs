@@ -23,7 +23,7 @@ use super::options::Options;
 use super::state::open_report::OpenReport;
 use super::status::events::ObjectKind;
 use super::status::writer::{StatusWriter, Subject};
-use crate::api::Settings;
+use etch_core::api::Settings;
 use crate::cluster::{Backoff, Cluster, Events, GenerationCheck, Pace, Permissions};
 use etch_core::crd::Crd;
 use kube_structural_schema::schema::Pool;

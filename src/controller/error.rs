@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::api::LostOwners;
+use etch_core::api::LostOwners;
 use crate::cluster::{CallError, MissingPermissions, ServedElsewhere};
 use crate::controller::crd::check::SchemaFindings;
 use crate::controller::crd::sweep::SweepError;

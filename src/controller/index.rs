@@ -15,9 +15,7 @@ use serde::Deserialize;
 use tracing::warn;
 
 use super::policy::{Policy, PolicyStatus, Scope, readable, statuses};
-use crate::api::{
-    Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Pause, Policies, Settings, assign, pause,
-};
+use etch_core::api::{Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Pause, Policies, Settings, assign, pause};
 use crate::cluster::CrdMeta;
 use etch_core::crd::Crd;
 use etch_core::mismatch::without_values;
@@ -288,7 +286,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api::DefaultsPolicy;
+    use etch_core::api::DefaultsPolicy;
 
     const NAME: &str = "things.example.com";
 

@@ -41,7 +41,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 use tracing::{debug, info};
 
-use crate::api::{Mode, Settings};
+use etch_core::api::{Mode, Settings};
 use crate::cluster::{Cluster, CrdMeta, Events, WatchHealth};
 use crate::server::Readiness;
 use context::{Context, SharedIndex};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
+use etch_core::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
 use crate::cluster::{Cluster, GenerationCheck, Pace, Scope};
 use crate::controller::crd::sweep::{Sweep, SweepError, lock};
 use crate::controller::crd::verify::{Moment, Observer, Stage, Sweeps};

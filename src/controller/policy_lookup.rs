@@ -10,7 +10,7 @@ use tokio::sync::broadcast;
 
 use super::context::SharedIndex;
 use super::index::{Change, Index};
-use crate::api::{Mode, Settings};
+use etch_core::api::{Mode, Settings};
 use etch_core::upgrade::GuardMode;
 
 /// The operator's index of policies; cheap to clone.

@@ -1,7 +1,7 @@
 //! What the report on a CRD holds, for whoever predicts what the operator does: commands, and the guard on upgrades.
 //! It must not count anything: nothing has been done.
 
-use crate::api::{DefaultsReportStatus, Settings};
+use etch_core::api::{DefaultsReportStatus, Settings};
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::checkpoint::on_record;
 use crate::controller::state::report::ReportState;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tracing::{Id, Span, debug_span, field::Empty};
 
-use crate::api::Counts;
+use etch_core::api::Counts;
 use crate::cluster::CallError;
 use crate::metrics::WriteOutcome;
 use etch_core::condition::Reason;

@@ -12,6 +12,7 @@
 //! 4. Nothing here fails: what cannot be evaluated is an error of the request, with the reason.
 
 mod answer;
+pub mod api;
 mod broken;
 mod compile;
 mod empty;

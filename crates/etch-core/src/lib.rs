@@ -8,9 +8,10 @@
 //! | [`audit`] | which defaults of an object etcd holds, by its bytes or by its view |
 //! | [`plan`] | what to do about one object, and how its write goes on |
 //! | [`impact`], [`upgrade`] | what an upgrade of a CRD does to its objects, and whether the guard admits it |
-//! | [`condition`], [`object_state`], [`refusal`], [`rbac`] | what users read |
+//! | [`api`], [`condition`], [`object_state`], [`refusal`], [`rbac`] | what users read |
 
 mod absent;
+pub mod api;
 pub mod audit;
 pub mod bloom_filter;
 pub mod breakable;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use etch::api::Mode;
+use etch_core::api::Mode;
 use etch_core::plan::{Ownership, Terms};
 
 use crate::commands::policy::{Rules, first};
@@ -53,7 +53,7 @@ pub(super) fn warnings<'a>(all: impl IntoIterator<Item = (&'a str, &'a [String])
 mod tests {
     use std::time::Duration;
 
-    use etch::api::{Policies, assign};
+    use etch_core::api::{Policies, assign};
     use serde_json::{Value, json};
 
     use super::*;

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use etch::api::Counts;
+use etch_core::api::Counts;
 use etch::cluster::Scope;
 use etch::report::{Align, Cell, Style, Table, Tone, counted};
 use kube_structural_schema::path::Path;

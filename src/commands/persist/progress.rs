@@ -51,7 +51,7 @@ fn text(progress: &Progress) -> String {
 
 #[cfg(test)]
 mod tests {
-    use etch::api::Counts;
+    use etch_core::api::Counts;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Policies from a file, and the words and documents that they come to.
 
-use etch::api::Settings;
+use etch_core::api::Settings;
 use etch_core::plan::HiddenFields;
 use serde_json::json;
 

@@ -27,7 +27,7 @@ use super::persist::{Kept, Store};
 use super::state::{GATHER, Shared, lock};
 use super::tally::{FORBIDDEN, INCOMPLETE, OWNERS_LOST, Tally, WITHHELD};
 use super::upgrades::unreadable;
-use crate::api::{ExistingObjects, ObjectName, SETTLING};
+use etch_admission::api::{ExistingObjects, ObjectName, SETTLING};
 use crate::cluster::{Backoff, CallError, Cluster, Page, Scan, Scope};
 use crate::controller::policy_lookup::{PolicyLookup, changed};
 use etch_admission::{Compiled, Endpoint, Existing, existing};

@@ -10,7 +10,7 @@ use kube::runtime::watcher::Event;
 use serde_json::{Map, Value};
 
 use super::checked_schema::{CheckedSchema, Inputs};
-use crate::api::{EmbeddedSchemaStatus, ExistingObjects};
+use etch_admission::api::{EmbeddedSchemaStatus, ExistingObjects};
 use crate::server::admission::{Schemas, Served};
 use etch_admission::{Compiled, Declaration, FactObject, OnExisting, Problem, Webhooks};
 

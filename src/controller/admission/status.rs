@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::state::{Schema, State};
 use super::tally::{ALL_PERSISTED, INCOMPLETE};
-use crate::api::{EmbeddedSchemaStatus, PersistedDefaults, SETTLING};
+use etch_admission::api::{EmbeddedSchemaStatus, PersistedDefaults, SETTLING};
 use etch_admission::Problem;
 
 /// How many problems a message names, and its length at most.

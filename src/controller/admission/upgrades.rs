@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-use crate::api::{DefaultsReportStatus, Settings};
+use etch_core::api::{DefaultsReportStatus, Settings};
 use crate::cluster::{CallError, Cluster, Scan, Scope};
 use crate::controller::policy_lookup::{GoverningPolicy, PolicyLookup};
 use crate::controller::prediction::{record_of, upgrade_under_policy};

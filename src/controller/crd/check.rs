@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::api::{Mode, Settings};
+use etch_core::api::{Mode, Settings};
 use etch_core::condition::{self, Condition};
 use etch_core::crd::Crd;
 use kube_structural_schema::json::Json;

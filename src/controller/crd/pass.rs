@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::info;
 
-use crate::api::{Counts, DefaultsReportStatus, Mode, Settings};
+use etch_core::api::{Counts, DefaultsReportStatus, Mode, Settings};
 use crate::controller::crd::sweep::{ObjectVersions, lock};
 use crate::controller::crd::task::{CrdTask, UPDATES, Verification};
 use crate::controller::crd::verify::{Moment, Observer, Stage, Sweeps, Verified};

@@ -11,7 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tracing::{Instrument as _, debug, info, warn};
 
-use crate::api::{DefaultsReportStatus, Mode};
+use etch_core::api::{DefaultsReportStatus, Mode};
 use crate::controller::crd::check::READ_PATIENCE;
 use crate::controller::crd::pass::PassState;
 use crate::controller::crd::sweep::SweepError;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::run::Next;
 use super::task::CrdTask;
-use crate::api::{Pause, Settings};
+use etch_core::api::{Pause, Settings};
 use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck};
 use crate::controller::error::Error;
 use crate::controller::state::open_report::OpenReport;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
-use crate::api::{Mode, Pause, Settings};
+use etch_core::api::{Mode, Pause, Settings};
 use crate::cluster::{
     Backoff, Cluster, Dropped, GenerationCheck, MissingPermissions, Pace, Permissions, Scope,
 };

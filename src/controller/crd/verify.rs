@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tracing::Instrument as _;
 
-use crate::api::Mode;
+use etch_core::api::Mode;
 use crate::cluster::CallError;
 use crate::controller::crd::sweep::{ListKey, Sweep, SweepError, SweepInput, lock};
 use crate::controller::object::reconcile::ObjectReconciler;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-use crate::api::Counts;
+use etch_core::api::Counts;
 use crate::cluster::{CallError, Received, ResumingWatch, WatchUpdate};
 use crate::controller::crd::pass::PassState;
 use crate::controller::crd::queue::{Completed, InTally, ObjectQueue};

@@ -137,7 +137,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::{DefaultValue, DefaultsPolicySpec, Policies, PreviousDefaults, assign};
+    use etch_core::api::{DefaultValue, DefaultsPolicySpec, Policies, PreviousDefaults, assign};
     use etch_core::crd::sample::{things, with_spec};
     use etch_core::plan::Proof;
 

@@ -3,7 +3,7 @@
 
 use tokio::sync::watch;
 
-use crate::api::Pause;
+use etch_core::api::Pause;
 
 /// The pause as it was when some work began, and as it is now.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
-use crate::api::Mode;
+use etch_core::api::Mode;
 use crate::cluster::{Backoff, CallError, Cluster, GenerationCheck, MissingPermissions, Pace, Scope};
 use crate::controller::object::follow::FollowChanges;
 use crate::controller::object::outcome::counted;

@@ -6,9 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::api::{
-    Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Policies, PolicyConflict, only_pauses, pause,
-};
+use etch_core::api::{Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Policies, PolicyConflict, only_pauses, pause};
 use etch_core::condition::list;
 use etch_core::crd::Crd;
 use kube_structural_schema::path::Path;
@@ -203,7 +201,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::api::assign;
+    use etch_core::api::assign;
 
     fn policy(spec: &str) -> Policy {
         let pause_all = spec.contains(r#""pauseAll": true"#);

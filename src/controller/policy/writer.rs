@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::api::DefaultsPolicyStatus;
+use etch_core::api::DefaultsPolicyStatus;
 use crate::cluster::{Backoff, Cluster};
 use crate::controller::status::reapply_backoff::ReapplyBackoff;
 

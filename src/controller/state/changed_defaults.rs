@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::api::{ChangeAction, ChangedDefault, DefaultsReportStatus, PreviousDefaults, Settings};
+use etch_core::api::{ChangeAction, ChangedDefault, DefaultsReportStatus, PreviousDefaults, Settings};
 use crate::controller::state::report::is_on_record;
 use etch_core::crd::Crd;
 use etch_core::object::Object;
@@ -241,7 +241,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::{Counts, DefaultValue};
+    use etch_core::api::{Counts, DefaultValue};
     use etch_core::crd::sample::{things, with_spec};
 
     fn crd(default: Value) -> Crd {
@@ -257,11 +257,11 @@ mod tests {
     }
 
     fn settings() -> Settings {
-        let spec: crate::api::DefaultsPolicySpec =
+        let spec: etch_core::api::DefaultsPolicySpec =
             serde_json::from_value(json!({ "onChange": [{ "path": ".spec.a", "action": "Follow" }] }))
                 .expect("a policy");
-        let policies = crate::api::Policies::from([("default".to_owned(), spec)]);
-        let assigned = crate::api::assign(
+        let policies = etch_core::api::Policies::from([("default".to_owned(), spec)]);
+        let assigned = etch_core::api::assign(
             &policies,
             "things.example.com",
             "example.com",

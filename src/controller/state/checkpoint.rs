@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::api::DefaultsReportStatus;
+use etch_core::api::DefaultsReportStatus;
 use crate::controller::crd::sweep::{ListKey, ObjectVersions, Sweep};
 use crate::controller::state::dropped_fields::DroppedFields;
 use crate::controller::state::rejected::Rejected;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::api::{ClearedObject, DefaultsReportStatus, DroppedField};
+use etch_core::api::{ClearedObject, DefaultsReportStatus, DroppedField};
 use etch_core::condition::list;
 use etch_core::crd::Crd;
 use etch_core::object::Identity;

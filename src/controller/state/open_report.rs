@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{DefaultsReportStatus, Settings};
+use etch_core::api::{DefaultsReportStatus, Settings};
 use crate::controller::state::changed_defaults::ChangedDefaults;
 use crate::controller::state::report::{ReportState, Times};
 use crate::controller::state::tally::Tally;

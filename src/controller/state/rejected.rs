@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::api::{DefaultsReportStatus, ObjectProblem};
+use etch_core::api::{DefaultsReportStatus, ObjectProblem};
 use crate::controller::state::tally::version_hash;
 use etch_core::bloom_filter::BloomFilter;
 use etch_core::object::Object;

@@ -8,9 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::{
-    DefaultPath, DefaultValue, DefaultsReportStatus, ObjectProblem, PreviousDefaults, ServedVersion, Settings,
-};
+use etch_core::api::{DefaultPath, DefaultValue, DefaultsReportStatus, ObjectProblem, PreviousDefaults, ServedVersion, Settings};
 use crate::controller::state::dropped_fields::DroppedFields;
 use crate::controller::state::served::{may_drop_defaults, served, served_since};
 use crate::controller::state::size;

@@ -1,6 +1,6 @@
 //! What the API server served since the resource version of a report's record: a write is judged by what was served when it was made.
 
-use crate::api::{DefaultsReportStatus, ServedVersion};
+use etch_core::api::{DefaultsReportStatus, ServedVersion};
 use etch_core::crd::Crd;
 
 /// Stands for whatever was served at generations that Etch did not see.

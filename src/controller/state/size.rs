@@ -1,7 +1,7 @@
 //! Keeps a report small, whatever is wrong with how many objects: etcd refuses one that is too large, and then none is kept.
 //! It must not change a number, other than those of what is left out.
 
-use crate::api::{DefaultsReportStatus, ObjectProblem};
+use etch_core::api::{DefaultsReportStatus, ObjectProblem};
 
 /// The size of a status, in bytes of JSON: with the metadata, a report stays below 64 KiB.
 const LIMIT: usize = 60 * 1024;
@@ -109,7 +109,7 @@ fn cut(text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{ClearedObject, Counts, DefaultPath, DefaultValue, PreviousDefaults};
+    use etch_core::api::{ClearedObject, Counts, DefaultPath, DefaultValue, PreviousDefaults};
 
     fn problem(index: usize, paths: usize) -> ObjectProblem {
         ObjectProblem {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use k8s_openapi::ByteString;
 
-use crate::api::{self, Counts, DefaultsReportStatus};
+use etch_core::api::{self, Counts, DefaultsReportStatus};
 use crate::controller::state::skipped::{REMEMBERED, SkippedObjects};
 use etch_core::bloom_filter::{BloomFilter, hash};
 use etch_core::object::Identity;

@@ -4,7 +4,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition as PolicyCondition;
 use kube::Resource as _;
 
-use crate::api::{DefaultsPolicy, DefaultsReportStatus, ObjectProblem};
+use etch_core::api::{DefaultsPolicy, DefaultsReportStatus, ObjectProblem};
 use crate::cluster::{Event, Regarding};
 use crate::controller::policy::UNKNOWN_PATHS;
 use crate::controller::status::message::MISSING_PERMISSION;
@@ -164,7 +164,7 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
-    use crate::api::DroppedField;
+    use etch_core::api::DroppedField;
     use etch_core::crd::sample::things;
 
     fn condition(name: &str, status: &str, reason: &str) -> Condition {

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::api::DefaultsReportStatus;
+use etch_core::api::DefaultsReportStatus;
 use crate::cluster::{Backoff, CallError, Cluster, Events, Regarding};
 use crate::controller::state::size;
 use crate::controller::status::events::{self, ObjectKind};

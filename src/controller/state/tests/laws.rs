@@ -1,6 +1,6 @@
 //! What holds of every state, tally, condition and report, whatever became of the objects.
 
-use crate::api::{Counts, DefaultsReportStatus, ObjectProblem};
+use etch_core::api::{Counts, DefaultsReportStatus, ObjectProblem};
 use crate::controller::state::tally::Tally;
 use etch_core::condition::{Condition, MAX_MESSAGE, Reason};
 use etch_core::object_state::ObjectState;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::checkpoint::{Checkpoint, record_of};
 use super::report::{ReportState, Times, object_problem, past};
 use super::tally::Tally;
-use crate::api::{Counts, DefaultsReportStatus, Mode, Pause, Settings};
+use etch_core::api::{Counts, DefaultsReportStatus, Mode, Pause, Settings};
 use crate::controller::crd::check::SchemaFindings;
 use crate::controller::status::message;
 use etch_core::crd::Crd;

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Times, Timestamp, laws, settings};
-use crate::api::{DefaultsReportStatus, Mode};
+use etch_core::api::{DefaultsReportStatus, Mode};
 use crate::cluster::Regarding;
 use crate::controller::crd::check::{Checked, check};
 use crate::controller::state::report::ReportState;

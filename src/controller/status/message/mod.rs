@@ -5,7 +5,7 @@ mod problems;
 
 use jiff::Timestamp;
 
-use crate::api::{Mode, Pause, Settings};
+use etch_core::api::{Mode, Pause, Settings};
 use crate::cluster::MissingPermissions;
 use crate::controller::crd::check::SchemaFindings;
 use crate::controller::state::tally::Tally;

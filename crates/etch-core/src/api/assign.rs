@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::policy::{DefaultsPolicySpec, Settings};
 use super::selector::CrdSelector;
-use etch_core::upgrade::GuardMode;
+use crate::upgrade::GuardMode;
 
 /// The policies of the cluster, by name.
 pub type Policies = BTreeMap<String, DefaultsPolicySpec>;

@@ -1,12 +1,4 @@
-//! The three resources of Etch's own API group, `etch-operator.io/v1alpha1`.
-//! They must not hold logic but the one question of which policy governs a CRD: they are what users write and read.
-
-mod assign;
-mod change;
-mod embedded_schema;
-mod policy;
-mod report;
-mod selector;
+//! The CRDs of Etch's own resources, as they are installed.
 
 use std::collections::BTreeMap;
 
@@ -15,23 +7,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
-pub use assign::{Assignment, Pause, Policies, assign, counting, only_pauses, pause};
-pub use change::{ChangeAction, ChangeRule};
-pub(crate) use embedded_schema::SETTLING;
-pub use embedded_schema::{
-    EmbeddedSchema, EmbeddedSchemaSpec, EmbeddedSchemaStatus, ExistingObjects, ObjectName, ObjectTrouble,
-    PersistedDefaults,
-};
-pub use policy::{DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, PolicyConflict, Settings};
-pub use report::{
-    ChangedDefault, ClearedObject, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
-    DefaultsReportStatus, DroppedField, Exceptions, LostOwners, ObjectProblem, PreviousDefaults,
-    ServedVersion,
-};
-pub use selector::CrdSelector;
-
-/// The API group of Etch's own resources.
-pub const GROUP: &str = "etch-operator.io";
+use etch_admission::api::EmbeddedSchema;
+use etch_core::api::{DefaultsPolicy, DefaultsReport};
 
 /// The CRDs that Etch brings, as they are installed.
 pub fn crds() -> Vec<CustomResourceDefinition> {
@@ -85,7 +62,9 @@ fn parts(schema: &mut JSONSchemaProps) -> impl Iterator<Item = &mut JSONSchemaPr
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{DefaultsPolicyStatus, DefaultsReportStatus, EmbeddedSchemaStatus, crds};
+    use super::crds;
+    use etch_admission::api::EmbeddedSchemaStatus;
+    use etch_core::api::{DefaultsPolicyStatus, DefaultsReportStatus};
     use etch_core::duration;
 
     /// Every value of a key, at any depth.

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::assign::Pause;
 use super::change::{ChangeRule, followed};
 use super::selector::CrdSelector;
-use etch_core::plan::{HiddenFields, Ownership, Terms};
-use etch_core::upgrade::GuardMode;
-use etch_core::{described, duration};
+use crate::plan::{HiddenFields, Ownership, Terms};
+use crate::upgrade::GuardMode;
+use crate::{described, duration};
 use kube_structural_schema::path::Path;
 
 /// Selects CRDs, and sets how Etch processes their objects. Etch ignores a CRD that no policy selects.
@@ -187,7 +187,7 @@ impl Settings {
     }
 
     /// Whether other settings are the same, apart from a pause.
-    pub(crate) fn same_apart_from_pause(&self, other: &Self) -> bool {
+    pub fn same_apart_from_pause(&self, other: &Self) -> bool {
         *self == Self { pause: self.pause.clone(), ..other.clone() }
     }
 }

@@ -9,13 +9,13 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use etch_admission::Declaration;
+use crate::Declaration;
 
 /// How long the time of a look may stay behind that of a later one which found the same.
 const RENEWED: SignedDuration = SignedDuration::from_hours(1);
 
 /// The reason of `DefaultsPersisted` while defaults are about to be stored.
-pub(crate) const SETTLING: &str = "Settling";
+pub const SETTLING: &str = "Settling";
 
 /// Declares an API that other resources embed as a raw extension: its types, defaults and rules, which the API server neither
 /// knows nor validates.

@@ -1,0 +1,22 @@
+//! `DefaultsPolicy` and `DefaultsReport` of Etch's own API group, `etch-operator.io/v1alpha1`: what users write and read.
+//!
+//! `EmbeddedSchema`, the third resource, stands beside what it declares, in `etch_admission::api`.
+
+mod assign;
+mod change;
+mod policy;
+mod report;
+mod selector;
+
+pub use assign::{Assignment, Pause, Policies, assign, counting, only_pauses, pause};
+pub use change::{ChangeAction, ChangeRule};
+pub use policy::{DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, PolicyConflict, Settings};
+pub use report::{
+    ChangedDefault, ClearedObject, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
+    DefaultsReportStatus, DroppedField, Exceptions, LostOwners, ObjectProblem, PreviousDefaults,
+    ServedVersion,
+};
+pub use selector::CrdSelector;
+
+/// The API group of Etch's own resources.
+pub const GROUP: &str = "etch-operator.io";
