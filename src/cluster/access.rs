@@ -1,7 +1,6 @@
 //! Asking the server what we may do, before trying it.
 //! It must not treat an answer as lasting: permissions come and go.
 
-use std::fmt;
 use std::time::Duration;
 
 use http::Method;
@@ -11,7 +10,7 @@ use tokio::time::Instant;
 use super::call::send;
 use super::{CallError, Cluster, Scope};
 use etch_core::crd::Resource;
-use etch_core::rbac::Verb;
+use etch_core::rbac::{MissingPermissions, Verb};
 use kube_structural_schema::json::Json;
 
 /// How long a permission counts as granted.
@@ -19,24 +18,6 @@ const PERMITTED: Duration = Duration::from_secs(10);
 
 /// A permission that was granted, and when.
 pub(super) type Permitted = Vec<((Resource, Scope, Verb), Instant)>;
-
-/// Permissions that are missing for one resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingPermissions {
-    /// The API group.
-    pub group: String,
-    /// The resource's plural.
-    pub plural: String,
-    /// The verbs.
-    pub verbs: Vec<Verb>,
-}
-
-impl MissingPermissions {
-    /// These verbs on all objects of a resource.
-    pub fn of(resource: &Resource, verbs: Vec<Verb>) -> Self {
-        Self { group: resource.group.clone(), plural: resource.plural.clone(), verbs }
-    }
-}
 
 impl Cluster {
     /// Which of these verbs we may not use on all objects of a resource; none if all are allowed.
@@ -113,19 +94,5 @@ impl Cluster {
         let path = format!("/apis/authorization.k8s.io/v1/{plural}");
         let answer = self.call(send(Method::POST, &path, Json::from(review).to_vec())).await?;
         Json::parse(&answer).map_err(CallError::malformed)
-    }
-}
-
-impl fmt::Display for MissingPermissions {
-    /// The rule to add, as it stands in a Role or ClusterRole.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verbs: Vec<String> = self.verbs.iter().map(|verb| format!("{:?}", verb.as_str())).collect();
-        write!(
-            f,
-            "{{apiGroups: [{:?}], resources: [{:?}], verbs: [{}]}}",
-            self.group,
-            self.plural,
-            verbs.join(", ")
-        )
     }
 }

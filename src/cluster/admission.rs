@@ -8,9 +8,9 @@ use serde_json::json;
 use super::call::{encoded, get, send};
 use super::crds::{METADATA, accepting};
 use super::{CallError, Cluster};
-use etch_core::api::{GROUP};
 use etch_admission::api::{EmbeddedSchema, EmbeddedSchemaStatus};
 use etch_admission::{CONFIGURATION, Lookup};
+use etch_core::api::GROUP;
 use kube_structural_schema::json::Json;
 
 /// One of the two webhook configurations.

@@ -7,8 +7,9 @@ use serde::Deserialize;
 
 use super::call::get;
 use super::read::named;
-use super::{CallError, Cluster, MissingPermissions};
+use super::{CallError, Cluster};
 use etch_core::crd::{Crd, Resource};
+use etch_core::rbac::MissingPermissions;
 use etch_core::rbac::Verb;
 
 /// What a label says of the groups and versions that the API server serves itself; for those of CRDs it is `true`.

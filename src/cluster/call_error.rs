@@ -6,8 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ServedElsewhere;
 use super::credentials::authentication;
-use super::{MissingPermissions, ServedElsewhere};
+use etch_core::rbac::MissingPermissions;
 use etch_core::refusal::Refusal;
 
 /// Why a request has no usable answer.

@@ -14,6 +14,7 @@ use tracing::{debug, warn};
 
 use super::call::{encoded, patch, send};
 use super::{CallError, Cluster};
+use etch_core::event::Event;
 use etch_core::plan::PatchKind;
 use kube_structural_schema::json::Json;
 
@@ -29,36 +30,6 @@ const GAP: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How many events are remembered to be counted up rather than published again.
 const REMEMBERED: usize = 4096;
-
-/// What happened to whom.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// To whom.
-    pub regarding: Regarding,
-    /// Whether somebody should look at it.
-    pub warning: bool,
-    /// Why, in one word.
-    pub reason: String,
-    /// What was being done, in one word.
-    pub action: &'static str,
-    /// What happened, in a sentence without values.
-    pub note: String,
-}
-
-/// The object that an event is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Regarding {
-    /// `stable.example.com/v1`
-    pub api_version: String,
-    /// `CronTab`
-    pub kind: String,
-    /// None for cluster-scoped objects, whose events are in `default`.
-    pub namespace: Option<String>,
-    /// Its name.
-    pub name: String,
-    /// Its uid.
-    pub uid: String,
-}
 
 /// Where events are published.
 #[derive(Clone, Debug)]
@@ -121,14 +92,14 @@ impl Dispatch {
 
     /// Creates the event, or counts it up where it is there already: its name is made of all that it holds.
     async fn send(&mut self, event: &Event) -> Result<(), CallError> {
-        let name = event.name();
+        let name = name_of(event);
         let namespace = event.regarding.namespace.as_deref().unwrap_or("default");
         let collection = format!("/apis/events.k8s.io/v1/namespaces/{}/events", encoded(namespace));
         let now = format!("{:.6}", Timestamp::now());
         let count = self.counts.get(&name).copied().unwrap_or_default();
         let created = match count {
             0 => {
-                let body = event.body(&name, namespace, &self.instance, &now);
+                let body = body_of(event, &name, namespace, &self.instance, &now);
                 self.cluster.call(send(Method::POST, &collection, Json::from(body).to_vec())).await
             }
             _ => self.count_up(&collection, &name, count + 1, &now).await,
@@ -176,45 +147,43 @@ impl Dispatch {
     }
 }
 
-impl Event {
-    /// `NAME.HASH`, the same for the same event whichever process publishes it.
-    fn name(&self) -> String {
-        let Self { regarding, warning, reason, action, note } = self;
-        let mut hash = Sha256::new();
-        for part in [regarding.uid.as_str(), &regarding.api_version, reason, action, note] {
-            hash.update(part.as_bytes());
-            hash.update([0]);
-        }
-        hash.update([u8::from(*warning)]);
-        let hash: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        format!("{}.{hash}", cut(&regarding.name, 200).trim_end_matches(['.', '-']))
+/// `NAME.HASH`, the same for the same event whichever process publishes it.
+fn name_of(event: &Event) -> String {
+    let Event { regarding, warning, reason, action, note } = event;
+    let mut hash = Sha256::new();
+    for part in [regarding.uid.as_str(), &regarding.api_version, reason, action, note] {
+        hash.update(part.as_bytes());
+        hash.update([0]);
     }
+    hash.update([u8::from(*warning)]);
+    let hash: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}.{hash}", cut(&regarding.name, 200).trim_end_matches(['.', '-']))
+}
 
-    fn body(&self, name: &str, namespace: &str, instance: &str, now: &str) -> Value {
-        let Self { regarding, warning, reason, action, note } = self;
-        let mut object = json!({
-            "apiVersion": regarding.api_version,
-            "kind": regarding.kind,
-            "name": regarding.name,
-            "uid": regarding.uid,
-        });
-        if let Some(namespace) = &regarding.namespace {
-            object["namespace"] = Value::from(namespace.as_str());
-        }
-        json!({
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": { "name": name, "namespace": namespace },
-            "type": if *warning { "Warning" } else { "Normal" },
-            "reason": reason,
-            "action": action,
-            "note": cut(note, LONGEST_NOTE),
-            "regarding": object,
-            "eventTime": now,
-            "reportingController": CONTROLLER,
-            "reportingInstance": instance,
-        })
+fn body_of(event: &Event, name: &str, namespace: &str, instance: &str, now: &str) -> Value {
+    let Event { regarding, warning, reason, action, note } = event;
+    let mut object = json!({
+        "apiVersion": regarding.api_version,
+        "kind": regarding.kind,
+        "name": regarding.name,
+        "uid": regarding.uid,
+    });
+    if let Some(namespace) = &regarding.namespace {
+        object["namespace"] = Value::from(namespace.as_str());
     }
+    json!({
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": { "name": name, "namespace": namespace },
+        "type": if *warning { "Warning" } else { "Normal" },
+        "reason": reason,
+        "action": action,
+        "note": cut(note, LONGEST_NOTE),
+        "regarding": object,
+        "eventTime": now,
+        "reportingController": CONTROLLER,
+        "reportingInstance": instance,
+    })
 }
 
 /// As much of a text as fits.
@@ -226,6 +195,7 @@ fn cut(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use etch_core::event::Regarding;
 
     fn event(name: &str, note: &str) -> Event {
         Event {
@@ -245,18 +215,18 @@ mod tests {
 
     #[test]
     fn a_name_is_the_same_for_the_same_event_and_fits() {
-        assert_eq!(event("a", "x").name(), event("a", "x").name());
-        assert_ne!(event("a", "x").name(), event("a", "y").name());
-        assert_ne!(event("a", "x").name(), Event { warning: false, ..event("a", "x") }.name());
-        let long = event(&format!("{}.{}", "a".repeat(199), "b".repeat(53)), "x").name();
+        assert_eq!(name_of(&event("a", "x")), name_of(&event("a", "x")));
+        assert_ne!(name_of(&event("a", "x")), name_of(&event("a", "y")));
+        assert_ne!(name_of(&event("a", "x")), name_of(&Event { warning: false, ..event("a", "x") }));
+        let long = name_of(&event(&format!("{}.{}", "a".repeat(199), "b".repeat(53)), "x"));
         assert!(long.len() <= 253 && !long.contains(".."), "{long}");
     }
 
     #[test]
     fn a_note_is_cut_where_a_character_ends() {
-        let body = event("a", &"ü".repeat(600)).body("n", "ns", "i", "now");
+        let body = body_of(&event("a", &"ü".repeat(600)), "n", "ns", "i", "now");
         assert_eq!(body["note"].as_str().map(str::len), Some(1024));
-        let body = event("a", &format!("x{}", "ü".repeat(600))).body("n", "ns", "i", "now");
+        let body = body_of(&event("a", &format!("x{}", "ü".repeat(600))), "n", "ns", "i", "now");
         assert_eq!(body["note"].as_str().map(str::len), Some(1023));
     }
 }

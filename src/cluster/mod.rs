@@ -51,14 +51,13 @@ use page_budget::PageBudget;
 
 use crate::metrics::Metrics;
 
-pub use access::MissingPermissions;
 pub use admission::WebhookConfiguration;
 pub use api_services::{ServedElsewhere, ServedVersions, api_services};
 pub use backoff::Backoff;
 pub use call_error::{CallError, Server};
 pub use connect::{ConnectError, Target};
 pub use etch_resources::{crds, embedded_schemas, policies, reports};
-pub use events::{Dispatch, Event, Events, Regarding};
+pub use events::{Dispatch, Events};
 pub use generation_check::{Dropped, GenerationCheck};
 pub use leader::Leader;
 pub use lease::Lease;

@@ -30,10 +30,10 @@ use super::call_error::cause;
 use super::multiplex::Clients;
 use super::watch_health::AT_ONCE;
 use super::{Backoff, CallError, Cluster, Server, WatchHealth};
-use etch_core::api::{DefaultsPolicy};
-use etch_admission::api::{EmbeddedSchema};
 use crate::metrics::{Metrics, RequestVerb};
+use etch_admission::api::EmbeddedSchema;
 use etch_admission::{CONFIGURATION, FactObject};
+use etch_core::api::DefaultsPolicy;
 use etch_core::refusal::Refusal;
 
 /// A CRD of which only the metadata was read.

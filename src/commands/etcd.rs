@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch_core::api::DefaultsReportStatus;
 use etch::cluster::etcd::{
     After, Endpoint, Etcd, EtcdTarget, REGISTRY, RawValue, Snapshot, decode, definition, identity_of,
     prefix_of,
 };
 use etch::cluster::{Cluster, Scope, Witnesses, crds};
 use etch::controller::record_of;
+use etch_core::api::DefaultsReportStatus;
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Identity;
 use etch_core::plan::Record;

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use etch_core::api::{DefaultsPolicySpec, DefaultsReportStatus, GROUP, Policies, assign, counting};
 use etch::cluster::Cluster;
 use etch::controller::{PendingChanges, pending_changes};
 use etch::{report, source};
+use etch_core::api::{DefaultsPolicySpec, DefaultsReportStatus, GROUP, Policies, assign, counting};
 use etch_core::crd::Crd;
 use etch_core::duration;
 use etch_core::mismatch::without_values;

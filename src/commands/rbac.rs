@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode};
 use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
 use etch::{report, source};
 use etch_admission::{Declaration, OnExisting, is_asked_about};
+use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode};
 use etch_core::mismatch::without_values;
 use etch_core::object::Object;
 use etch_core::rbac::{Access, Grant, role};

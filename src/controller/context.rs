@@ -20,12 +20,12 @@ use super::crd::task::{CrdTask, Verification, permission_backoff};
 use super::error::Error;
 use super::index::Index;
 use super::options::Options;
-use super::state::open_report::OpenReport;
-use super::status::events::ObjectKind;
 use super::status::writer::{StatusWriter, Subject};
-use etch_core::api::Settings;
 use crate::cluster::{Backoff, Cluster, Events, GenerationCheck, Pace, Permissions};
+use etch_core::api::Settings;
 use etch_core::crd::Crd;
+use etch_core::event::ObjectKind;
+use etch_core::report::open_report::OpenReport;
 use kube_structural_schema::schema::Pool;
 
 /// The index, as it is shared.

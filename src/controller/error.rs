@@ -3,14 +3,15 @@
 
 use std::time::Duration;
 
-use etch_core::api::LostOwners;
-use crate::cluster::{CallError, MissingPermissions, ServedElsewhere};
-use crate::controller::crd::check::SchemaFindings;
+use crate::cluster::{CallError, ServedElsewhere};
 use crate::controller::crd::sweep::SweepError;
 use crate::controller::object::reconcile::StopReason;
-use crate::controller::status::message::{crd_status, forbidden};
+use etch_core::api::LostOwners;
 use etch_core::condition::{CrdStatus, Reason};
 use etch_core::crd::Unserved;
+use etch_core::findings::SchemaFindings;
+use etch_core::message::{crd_status, forbidden};
+use etch_core::rbac::MissingPermissions;
 
 /// How many field managers a report names whose entries are gone.
 const MANAGERS: usize = 10;

@@ -14,12 +14,15 @@ use kube::runtime::watcher::Event;
 use serde::Deserialize;
 use tracing::warn;
 
-use super::policy::{Policy, PolicyStatus, Scope, readable, statuses};
-use etch_core::api::{Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Pause, Policies, Settings, assign, pause};
+use super::policy_writer::PolicyStatus;
 use crate::cluster::CrdMeta;
+use etch_core::api::{
+    Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Pause, Policies, Settings, assign, pause,
+};
 use etch_core::crd::Crd;
 use etch_core::mismatch::without_values;
 use etch_core::ownership::MANAGER;
+use etch_core::policy::{Policy, Scope, readable, statuses};
 use etch_core::upgrade::GuardMode;
 
 /// What is known of all CRDs and policies.

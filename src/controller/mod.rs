@@ -21,11 +21,10 @@ mod index;
 mod object;
 mod options;
 mod persist;
-mod policy;
 mod policy_lookup;
+mod policy_writer;
 mod prediction;
 mod spans;
-mod state;
 mod status;
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -41,14 +40,14 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 use tracing::{debug, info};
 
-use etch_core::api::{Mode, Settings};
 use crate::cluster::{Cluster, CrdMeta, Events, WatchHealth};
 use crate::server::Readiness;
 use context::{Context, SharedIndex};
 use crd::reconcile::{reconcile, retry};
+use etch_core::api::{Mode, Settings};
+use etch_core::event;
 use index::Change;
-use policy::PolicyStatus;
-use status::events;
+use policy_writer::PolicyStatus;
 use status::writer::now;
 
 pub use admission::{Admission, SelfManaged, UpgradeGuard};
@@ -168,7 +167,7 @@ impl Operator {
             () = over => info!("stopped reconciling"),
             () = controller => {}
             () = dispatch.run() => {}
-            () = policy::write_statuses(cluster.clone(), statuses) => {}
+            () = policy_writer::write_statuses(cluster.clone(), statuses) => {}
             () = policy_statuses(&context, self.changes.subscribe(), settle, wanted) => {}
             never = cluster.follow_permissions(&context.permissions) => match never {},
         }
@@ -248,7 +247,7 @@ async fn policy_statuses(
     context: &Context,
     mut changes: broadcast::Receiver<Change>,
     settle: Duration,
-    wanted: watch::Sender<Vec<policy::PolicyStatus>>,
+    wanted: watch::Sender<Vec<PolicyStatus>>,
 ) {
     let mut due = Some(Instant::now() + GATHER);
     loop {
@@ -270,11 +269,7 @@ async fn policy_statuses(
     }
 }
 
-fn renew_policy_statuses(
-    context: &Context,
-    settle: Duration,
-    wanted: &watch::Sender<Vec<policy::PolicyStatus>>,
-) {
+fn renew_policy_statuses(context: &Context, settle: Duration, wanted: &watch::Sender<Vec<PolicyStatus>>) {
     let index = context.index();
     if !index.is_complete() {
         return;
@@ -291,7 +286,7 @@ fn renew_policy_statuses(
     for PolicyStatus { name, uid, status } in &statuses {
         let sent = wanted.borrow().iter().find(|sent| sent.name == *name).map(|sent| sent.status.clone());
         let before = sent.or_else(|| index.policy_status(name).cloned()).unwrap_or_default();
-        let news = events::about_policy(name, uid, &before.conditions, &status.conditions);
+        let news = event::about_policy(name, uid, &before.conditions, &status.conditions);
         news.into_iter().for_each(|event| context.events.publish(event));
     }
     wanted.send_if_modified(|before| {

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use etch_core::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
 use crate::cluster::{Cluster, GenerationCheck, Pace, Scope};
 use crate::controller::crd::sweep::{Sweep, SweepError, lock};
 use crate::controller::crd::verify::{Moment, Observer, Stage, Sweeps};
 use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
 use crate::controller::object::refusal_log::RefusalLog;
-use crate::controller::state::changed_defaults::ChangedDefaults;
-use crate::controller::state::checkpoint::Checkpoint;
-use crate::controller::state::dropped_fields::DroppedFields;
-use crate::controller::state::report::object_problem;
-use crate::controller::state::tally::Tally;
+use etch_core::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
 use etch_core::crd::Crd;
 use etch_core::plan::{Persisted, Record, Since, Skip, Terms};
+use etch_core::report::changed_defaults::ChangedDefaults;
+use etch_core::report::checkpoint::Checkpoint;
+use etch_core::report::dropped_fields::DroppedFields;
+use etch_core::report::state::object_problem;
+use etch_core::report::tally::Tally;
 
 /// What is to be done.
 #[derive(Clone, Debug)]

@@ -1,15 +1,15 @@
 //! What the report on a CRD holds, for whoever predicts what the operator does: commands, and the guard on upgrades.
 //! It must not count anything: nothing has been done.
 
-use etch_core::api::{DefaultsReportStatus, Settings};
-use crate::controller::state::changed_defaults::ChangedDefaults;
-use crate::controller::state::checkpoint::on_record;
-use crate::controller::state::report::ReportState;
 use crate::controller::status::writer::now;
+use etch_core::api::{DefaultsReportStatus, Settings};
 use etch_core::crd::Crd;
 use etch_core::impact::Upgrade;
 use etch_core::object::Object;
 use etch_core::plan::{Change, Clock, Record, changes, past_of, record_on};
+use etch_core::report::changed_defaults::ChangedDefaults;
+use etch_core::report::checkpoint::on_record;
+use etch_core::report::state::ReportState;
 use kube_structural_schema::json::Json;
 
 /// The changed defaults of a CRD whose old values the operator has still to look for.

@@ -8,7 +8,8 @@
 //! | [`audit`] | which defaults of an object etcd holds, by its bytes or by its view |
 //! | [`plan`] | what to do about one object, and how its write goes on |
 //! | [`impact`], [`upgrade`] | what an upgrade of a CRD does to its objects, and whether the guard admits it |
-//! | [`api`], [`condition`], [`object_state`], [`refusal`], [`rbac`] | what users read |
+//! | [`report`] | what is known of a CRD's objects, and its DefaultsReport |
+//! | [`api`], [`condition`], [`message`], [`event`], [`findings`], [`policy`], [`object_state`], [`refusal`], [`rbac`] | what users read |
 
 mod absent;
 pub mod api;
@@ -20,16 +21,21 @@ pub mod crd;
 pub mod decode;
 pub mod described;
 pub mod duration;
+pub mod event;
 pub mod field;
+pub mod findings;
 pub mod impact;
+pub mod message;
 pub mod mismatch;
 pub mod object;
 pub mod object_state;
 pub mod ownership;
 pub mod patch;
 pub mod plan;
+pub mod policy;
 pub mod rbac;
 pub mod refusal;
+pub mod report;
 pub mod upgrade;
 pub mod warning;
 mod without;

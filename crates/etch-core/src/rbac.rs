@@ -2,9 +2,12 @@
 //! It must not find out which rules there are already: the API server knows that.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::crd::Resource;
 
 /// Carries the rules of a role into `etch-custom-resources`, which is bound to Etch's service account.
 pub const AGGREGATION_LABEL: (&str, &str) = ("etch-operator.io/aggregate-to-etch", "true");
@@ -114,6 +117,38 @@ pub fn role(name: &str, grants: impl IntoIterator<Item = Grant>) -> ClusterRole 
         },
         rules: Some(rules.collect()),
         ..ClusterRole::default()
+    }
+}
+
+/// Permissions that are missing for one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingPermissions {
+    /// The API group.
+    pub group: String,
+    /// The resource's plural.
+    pub plural: String,
+    /// The verbs.
+    pub verbs: Vec<Verb>,
+}
+
+impl MissingPermissions {
+    /// These verbs on all objects of a resource.
+    pub fn of(resource: &Resource, verbs: Vec<Verb>) -> Self {
+        Self { group: resource.group.clone(), plural: resource.plural.clone(), verbs }
+    }
+}
+
+impl fmt::Display for MissingPermissions {
+    /// The rule to add, as it stands in a Role or ClusterRole.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verbs: Vec<String> = self.verbs.iter().map(|verb| format!("{:?}", verb.as_str())).collect();
+        write!(
+            f,
+            "{{apiGroups: [{:?}], resources: [{:?}], verbs: [{}]}}",
+            self.group,
+            self.plural,
+            verbs.join(", ")
+        )
     }
 }
 

@@ -3,9 +3,9 @@
 
 use std::io::{self, Write};
 
-use etch_core::api::Counts;
 use etch::cluster::Scope;
 use etch::report::{Align, Cell, Style, Table, Tone, counted};
+use etch_core::api::Counts;
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use etch_core::api::{Mode, Settings};
 use etch::report;
+use etch_core::api::{Mode, Settings};
 use etch_core::plan::{HiddenFields, Ownership, Terms};
 use serde_json::{Value, json};
 

@@ -10,8 +10,8 @@ use kube::runtime::watcher::Event;
 use serde_json::{Map, Value};
 
 use super::checked_schema::{CheckedSchema, Inputs};
-use etch_admission::api::{EmbeddedSchemaStatus, ExistingObjects};
 use crate::server::admission::{Schemas, Served};
+use etch_admission::api::{EmbeddedSchemaStatus, ExistingObjects};
 use etch_admission::{Compiled, Declaration, FactObject, OnExisting, Problem, Webhooks};
 
 /// Changes are gathered for this long before the leader acts on them.

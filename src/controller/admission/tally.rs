@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::persist::{Kept, Stop};
-use etch_admission::api::{ExistingObjects, ObjectName, ObjectTrouble, PersistedDefaults, SETTLING};
 use crate::controller::status::writer::now;
 use etch_admission::Existing;
+use etch_admission::api::{ExistingObjects, ObjectName, ObjectTrouble, PersistedDefaults, SETTLING};
 use etch_core::crd::Resource;
 use etch_core::plan::Withheld;
 

@@ -14,11 +14,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-use etch_core::api::{DefaultsReportStatus, Settings};
 use crate::cluster::{CallError, Cluster, Scan, Scope};
 use crate::controller::policy_lookup::{GoverningPolicy, PolicyLookup};
 use crate::controller::prediction::{record_of, upgrade_under_policy};
 use crate::server::admission::Update;
+use etch_core::api::{DefaultsReportStatus, Settings};
 use etch_core::crd::{Crd, Version};
 use etch_core::impact::Upgrade;
 use etch_core::object::Object;

@@ -6,36 +6,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use etch_core::api::{Mode, Settings};
 use etch_core::condition::{self, Condition};
 use etch_core::crd::Crd;
+use etch_core::findings::{SchemaFindings, judge};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::Pool;
-use kube_structural_schema::schema::rules::crd::{self, Verdict};
 
 /// How long the read of a CRD may take before others are read beside it.
 pub(in crate::controller) const READ_PATIENCE: Duration = Duration::from_secs(5);
-
-/// What is wrong with a CRD.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::controller) struct SchemaFindings {
-    /// Violations of the structural schema rules, in the server's words.
-    pub(in crate::controller) non_structural: Vec<String>,
-    /// Places of defaults that are themselves invalid.
-    pub(in crate::controller) invalid_defaults: Vec<String>,
-}
-
-impl SchemaFindings {
-    /// The settings under which objects are reconciled: those of a CRD whose schema is not structural are counted and not written. The
-    /// server fills in its defaults all the same, but keeps owners by another schema than its own (fact D12).
-    pub(in crate::controller) fn permitted(&self, settings: Settings) -> Settings {
-        let mode = match settings.mode {
-            Mode::Persist if !self.non_structural.is_empty() => Mode::Audit,
-            mode => mode,
-        };
-        Settings { mode, ..settings }
-    }
-}
 
 /// A CRD as it was read.
 #[derive(Debug)]
@@ -63,29 +41,5 @@ pub(in crate::controller) fn check(document: &Json, asked: Instant, pool: &Pool)
         revision: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
         conditions: condition::present(document),
         asked,
-    }
-}
-
-fn judge(document: &Json, pool: &Pool) -> (Option<Crd>, SchemaFindings) {
-    let verdict = crd::judge(&document["spec"]);
-    let non_structural = match &verdict {
-        Verdict::Structural => Vec::new(),
-        Verdict::Violations(violations) => {
-            violations.iter().map(|violation| violation.text.clone()).collect()
-        }
-        Verdict::Unreadable { .. } => verdict.message().into_iter().collect(),
-    };
-    match Crd::read_sharing(document, pool) {
-        Ok(crd) => {
-            let invalid_defaults = crd.invalid_defaults().iter().map(ToString::to_string).collect();
-            (Some(crd), SchemaFindings { non_structural, invalid_defaults })
-        }
-        Err(error) => {
-            let non_structural = match non_structural.is_empty() {
-                true => vec![error.to_string()],
-                false => non_structural,
-            };
-            (None, SchemaFindings { non_structural, ..SchemaFindings::default() })
-        }
     }
 }

@@ -7,18 +7,19 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::info;
 
-use etch_core::api::{Counts, DefaultsReportStatus, Mode, Settings};
-use crate::controller::crd::sweep::{ObjectVersions, lock};
+use crate::controller::crd::sweep::lock;
 use crate::controller::crd::task::{CrdTask, UPDATES, Verification};
 use crate::controller::crd::verify::{Moment, Observer, Stage, Sweeps, Verified};
 use crate::controller::error::{Sign, TaskError};
-use crate::controller::state::checkpoint::Checkpoint;
-use crate::controller::state::open_report::OpenReport;
-use crate::controller::state::report::{Times, is_finished};
-use crate::controller::state::tally::Tally;
-use crate::controller::status::message;
+use etch_core::api::{Counts, DefaultsReportStatus, Mode, Settings};
 use etch_core::condition::{CrdStatus, Reason};
+use etch_core::message;
 use etch_core::plan::Record;
+use etch_core::report::checkpoint::Checkpoint;
+use etch_core::report::open_report::OpenReport;
+use etch_core::report::state::{Times, is_finished};
+use etch_core::report::tally::Tally;
+use etch_core::report::versions::ObjectVersions;
 
 /// How often the log says how far a pass has come.
 const LOG_EVERY: Duration = Duration::from_secs(30);
@@ -241,7 +242,10 @@ impl CrdTask {
         let stage = Stage { checkpoint, earlier: None };
         let (mut first, ended) = sweeps.sweep(stage, &mut progress).await;
         if let Err(interruption) = ended {
-            checkpoint.add_interrupted(first, &crd, writes);
+            if writes {
+                let place = (first.through, first.upto);
+                checkpoint.add_interrupted(&first.tally, first.proved, place, &crd);
+            }
             return Err(interruption.into());
         }
         if first.through.is_some() && first.through < checkpoint.record.through {

@@ -22,8 +22,8 @@ use crate::cluster::CrdMeta;
 use crate::controller::context::Context;
 use crate::controller::error::Error;
 use crate::controller::spans::seconds;
-use crate::controller::status::message;
 use crate::controller::status::writer::StatusWriter;
+use etch_core::message;
 
 /// The state of the report on a CRD that no policy selects any more.
 const NOT_SELECTED: &str = "NotSelected";

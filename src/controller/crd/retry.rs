@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::cluster::Backoff;
-use crate::controller::state::tally::Tally;
 use etch_core::object::Identity;
+use etch_core::report::tally::Tally;
 
 /// Waits before objects that were rejected are retried, from the first to the last.
 const RETRY_FIRST: Duration = Duration::from_secs(20);

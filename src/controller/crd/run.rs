@@ -11,7 +11,6 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tracing::{Instrument as _, debug, info, warn};
 
-use etch_core::api::{DefaultsReportStatus, Mode};
 use crate::controller::crd::check::READ_PATIENCE;
 use crate::controller::crd::pass::PassState;
 use crate::controller::crd::sweep::SweepError;
@@ -19,14 +18,15 @@ use crate::controller::crd::task::{CrdTask, Verification};
 use crate::controller::error::{Sign, TaskError};
 use crate::controller::object::reconcile::StopReason;
 use crate::controller::spans;
-use crate::controller::state::checkpoint::Checkpoint;
-use crate::controller::state::open_report::OpenReport;
-use crate::controller::state::rejected::Rejected;
-use crate::controller::status::message;
+use etch_core::api::{DefaultsReportStatus, Mode};
 use etch_core::condition::{CrdStatus, Reason};
 use etch_core::crd::Unserved;
+use etch_core::message;
 use etch_core::plan::record_on;
 use etch_core::rbac::Verb;
+use etch_core::report::checkpoint::Checkpoint;
+use etch_core::report::open_report::OpenReport;
+use etch_core::report::rejected::Rejected;
 
 /// The same where none is missing: what is taken away later is noticed by `Permissions` as long as anything goes on.
 const ASK_WHILE_IDLE: Duration = Duration::from_secs(6 * 3600);

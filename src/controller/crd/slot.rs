@@ -13,13 +13,13 @@ use tokio::time::Instant;
 
 use super::run::Next;
 use super::task::CrdTask;
-use etch_core::api::{Pause, Settings};
 use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck};
 use crate::controller::error::Error;
-use crate::controller::state::open_report::OpenReport;
 use crate::controller::status::writer::StatusWriter;
+use etch_core::api::{Pause, Settings};
 use etch_core::crd::Crd;
 use etch_core::rbac::Verb;
+use etch_core::report::open_report::OpenReport;
 
 /// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(30);

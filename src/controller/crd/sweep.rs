@@ -3,8 +3,6 @@
 
 mod known;
 
-use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt;
@@ -17,12 +15,13 @@ use crate::cluster::{CallError, Form, PrefetchedPage, RawPage};
 use crate::controller::object::pause::PauseWatch;
 use crate::controller::object::reconcile::{ObjectReconciler, StopReason};
 use crate::controller::spans;
-use crate::controller::state::rejected::Rejected;
-use crate::controller::state::tally::{Place, Tally};
 use etch_core::crd::Crd;
 use etch_core::object::Object;
 use etch_core::object_state::ObjectState;
 use etch_core::plan::Record;
+use etch_core::report::rejected::Rejected;
+use etch_core::report::tally::{Place, Tally};
+use etch_core::report::versions::{ListKey, ObjectVersions, key, list_key};
 
 /// Objects processed at once in one pass; the shared pace limits how many of them are written at once.
 const AT_ONCE: usize = 64;
@@ -74,9 +73,6 @@ struct NextPage {
     asked: PrefetchedPage,
 }
 
-/// Where an object stands in a list: namespace, a slash, and name, as etcd orders them.
-pub(in crate::controller) type ListKey = String;
-
 /// Which versions of which objects were held or rejected.
 #[derive(Debug, Default)]
 pub(in crate::controller) struct ProblemVersions {
@@ -97,10 +93,6 @@ pub enum SweepError {
     #[error("stopped after {0} rejected objects (stopAfterRejected)")]
     TooManyRejected(u64),
 }
-
-/// Which states of which objects are known to be stored, apart from any record.
-#[derive(Debug, Default)]
-pub(in crate::controller) struct ObjectVersions(HashSet<u64>);
 
 /// The inputs of a sweep.
 #[derive(Clone, Copy, Debug)]
@@ -123,34 +115,6 @@ pub(in crate::controller) struct SweepInput<'a> {
     pub(in crate::controller) tally: &'a Mutex<Tally>,
     /// Rejections after which the sweep stops.
     pub(in crate::controller) stop_after_rejected: Option<u32>,
-}
-
-impl ObjectVersions {
-    /// Remembers an object's state.
-    pub(in crate::controller) fn insert(&mut self, uid: &str, resource_version: &str) {
-        self.0.insert(Self::hash(uid, resource_version));
-    }
-
-    /// Whether an object's state is known.
-    pub(in crate::controller) fn contains(&self, object: &Object) -> bool {
-        self.0.contains(&Self::hash(object.uid(), object.resource_version()))
-    }
-
-    /// Takes an object's state out; whether it was known.
-    pub(in crate::controller) fn take(&mut self, object: &Object) -> bool {
-        self.0.remove(&Self::hash(object.uid(), object.resource_version()))
-    }
-
-    /// Adds what another sweep proved.
-    pub(in crate::controller) fn extend(&mut self, other: Self) {
-        self.0.extend(other.0);
-    }
-
-    fn hash(uid: &str, resource_version: &str) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (uid, resource_version).hash(&mut hasher);
-        hasher.finish()
-    }
 }
 
 impl ProblemVersions {
@@ -291,15 +255,6 @@ impl Sweep {
 pub(in crate::controller) fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
     // Counting does not panic half way; and numbers that may be off by one are better than none.
     tally.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Where an object stands.
-pub(in crate::controller) fn list_key(object: &Object) -> ListKey {
-    key(object.namespace().unwrap_or_default(), object.name())
-}
-
-fn key(namespace: &str, name: &str) -> ListKey {
-    format!("{namespace}/{name}")
 }
 
 /// Whether an object is left out of a pass that resumes after `after`.

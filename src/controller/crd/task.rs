@@ -10,11 +10,7 @@ use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
-use etch_core::api::{Mode, Pause, Settings};
-use crate::cluster::{
-    Backoff, Cluster, Dropped, GenerationCheck, MissingPermissions, Pace, Permissions, Scope,
-};
-use crate::controller::crd::check::SchemaFindings;
+use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck, Pace, Permissions, Scope};
 use crate::controller::crd::restore_check::RestoreCheck;
 use crate::controller::crd::retry::Retries;
 use crate::controller::error::TaskError;
@@ -22,16 +18,18 @@ use crate::controller::object::pause::PauseWatch;
 use crate::controller::object::reconcile::ObjectReconciler;
 use crate::controller::object::refusal_log::RefusalLog;
 use crate::controller::options::Clock;
-use crate::controller::state::changed_defaults::ChangedDefaults;
-use crate::controller::state::checkpoint::Checkpoint;
-use crate::controller::state::dropped_fields::DroppedFields;
-use crate::controller::state::open_report::OpenReport;
-use crate::controller::state::report::LAG;
-use crate::controller::state::tally::Tally;
 use crate::controller::status::writer::StatusWriter;
+use etch_core::api::{Mode, Pause, Settings};
 use etch_core::crd::Crd;
+use etch_core::findings::SchemaFindings;
 use etch_core::plan::{Since, Terms};
-use etch_core::rbac::Verb;
+use etch_core::rbac::{MissingPermissions, Verb};
+use etch_core::report::changed_defaults::ChangedDefaults;
+use etch_core::report::checkpoint::Checkpoint;
+use etch_core::report::dropped_fields::DroppedFields;
+use etch_core::report::open_report::OpenReport;
+use etch_core::report::state::LAG;
+use etch_core::report::tally::Tally;
 
 /// How often a missing permission is asked for again, at first and at most, while objects are not to be written yet.
 const ASK_FIRST: Duration = Duration::from_secs(30);

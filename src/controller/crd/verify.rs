@@ -8,14 +8,16 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tracing::Instrument as _;
 
-use etch_core::api::Mode;
 use crate::cluster::CallError;
-use crate::controller::crd::sweep::{ListKey, Sweep, SweepError, SweepInput, lock};
+use crate::controller::crd::sweep::{Sweep, SweepError, SweepInput, lock};
 use crate::controller::object::reconcile::ObjectReconciler;
 use crate::controller::spans;
-use crate::controller::state::checkpoint::Checkpoint;
-use crate::controller::state::tally::Tally;
+use etch_core::api::Mode;
+use etch_core::crd::Crd;
 use etch_core::plan::Record;
+use etch_core::report::checkpoint::Checkpoint;
+use etch_core::report::tally::Tally;
+use etch_core::report::versions::ListKey;
 
 /// How often a sweep that wrote something is verified by another, at most.
 const VERIFICATIONS: u32 = 3;
@@ -113,7 +115,7 @@ impl Sweeps<'_> {
         let (crd, mut last) = (self.reconciler.crd, first);
         let (mut through, mut requests) = (last.through, last.requests);
         let mut is_verified = last.tally.counts().written == 0;
-        let mut checkpoint = checkpoint.after_sweep(&mut last, through, crd);
+        let mut checkpoint = after_sweep(checkpoint, &mut last, through, crd);
         for _ in 0..VERIFICATIONS {
             if is_verified {
                 break;
@@ -133,7 +135,7 @@ impl Sweeps<'_> {
             if self.moves_record {
                 through = again.through;
             }
-            checkpoint = checkpoint.after_sweep(&mut again, through, crd);
+            checkpoint = after_sweep(&mut checkpoint, &mut again, through, crd);
             last = again;
         }
         Ok(Verified { last, checkpoint, through, requests, is_verified })
@@ -203,4 +205,9 @@ impl Sweeps<'_> {
         sweep.tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
         (sweep, ended)
     }
+}
+
+/// What is known after a sweep to the end.
+fn after_sweep(before: &mut Checkpoint, sweep: &mut Sweep, through: Option<u64>, crd: &Crd) -> Checkpoint {
+    before.after_sweep(&mut sweep.tally, std::mem::take(&mut sweep.proved), through, crd)
 }

@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-use etch_core::api::Counts;
 use crate::cluster::{CallError, Received, ResumingWatch, WatchUpdate};
 use crate::controller::crd::pass::PassState;
 use crate::controller::crd::queue::{Completed, InTally, ObjectQueue};
@@ -17,10 +16,11 @@ use crate::controller::crd::task::{CrdTask, UPDATES};
 use crate::controller::error::{Sign, TaskError};
 use crate::controller::object::reconcile::StopReason;
 use crate::controller::spans::seconds;
-use crate::controller::state::checkpoint::record_of;
-use crate::controller::state::open_report::OpenReport;
 use crate::controller::status::writer::now;
+use etch_core::api::Counts;
 use etch_core::object_state::ObjectState;
+use etch_core::report::checkpoint::record_of;
+use etch_core::report::open_report::OpenReport;
 
 /// Changes of the totals alone, by objects that are created or deleted with their defaults stored, are gathered for this long.
 const TOTALS: Duration = Duration::from_secs(240);

@@ -1,11 +1,11 @@
 //! Follows changed defaults in one object, before its missing defaults are stored.
 //! It must not prevent missing defaults from being stored where a move is rejected.
 
-use crate::controller::state::changed_defaults::ChangedDefaults;
 use etch_core::crd::Crd;
 use etch_core::object::Object;
 use etch_core::object_state::{ObjectState, StateKind};
 use etch_core::plan::{Change, Held, Hold, Plan, Record, Rejection, Strategy, Terms, Write, follow};
+use etch_core::report::changed_defaults::ChangedDefaults;
 use kube_structural_schema::path::Path;
 
 /// What became of the changed defaults in one object so far.

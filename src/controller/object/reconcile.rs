@@ -8,15 +8,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
-use etch_core::api::Mode;
-use crate::cluster::{Backoff, CallError, Cluster, GenerationCheck, MissingPermissions, Pace, Scope};
+use crate::cluster::{Backoff, CallError, Cluster, GenerationCheck, Pace, Scope};
 use crate::controller::object::follow::FollowChanges;
 use crate::controller::object::outcome::counted;
 use crate::controller::object::pause::PauseWatch;
 use crate::controller::object::refusal_log::RefusalLog;
 use crate::controller::spans::in_words;
-use crate::controller::state::changed_defaults::ChangedDefaults;
-use crate::controller::state::dropped_fields::DroppedFields;
+use etch_core::api::Mode;
 use etch_core::crd::Crd;
 use etch_core::object::Object;
 use etch_core::object_state::{ObjectState, Skipped};
@@ -24,7 +22,9 @@ use etch_core::plan::{
     HiddenFields, Outcome, Plan, Proof, Record, Rejection, Since, Strategy, Terms, Write, decide, has_gap,
     hidden, likely, pinned, rewritten, unproved, with_lag_check,
 };
-use etch_core::rbac::Verb;
+use etch_core::rbac::{MissingPermissions, Verb};
+use etch_core::report::changed_defaults::ChangedDefaults;
+use etch_core::report::dropped_fields::DroppedFields;
 use kube_structural_schema::path::Path;
 
 /// How often an object is decided about again, or a write repeated that the server could not answer.

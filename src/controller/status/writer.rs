@@ -9,12 +9,12 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use etch_core::api::DefaultsReportStatus;
-use crate::cluster::{Backoff, CallError, Cluster, Events, Regarding};
-use crate::controller::state::size;
-use crate::controller::status::events::{self, ObjectKind};
+use crate::cluster::{Backoff, CallError, Cluster, Events};
 use crate::controller::status::reapply_backoff::ReapplyBackoff;
+use etch_core::api::DefaultsReportStatus;
 use etch_core::condition::{self, Condition, CrdStatus, Reason, same};
+use etch_core::event::{self, ObjectKind, Regarding};
+use etch_core::report::size;
 
 /// How soon what could not be written is written again, at first and at last.
 const WRITE_AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(300)];
@@ -177,7 +177,7 @@ impl StatusWriter {
             crd_status.conditions(self.subject.generation, &present, &now().to_string()).into();
         let before = self.last.replace(conditions.clone()).unwrap_or_else(|| present.clone());
         let news =
-            events::about_crd(&self.subject.regarding(), &before, &conditions, crd_status.without_names());
+            event::about_crd(&self.subject.regarding(), &before, &conditions, crd_status.without_names());
         self.conditions = Desired::Status(crd_status);
         match same(&conditions, &present) {
             true => self.last = Some(present),
@@ -312,10 +312,10 @@ impl StatusWriter {
 
     /// Publishes events about the objects that a new report names, and about what was dropped.
     fn emit_events(&self, status: &DefaultsReportStatus) {
-        let dropped = events::about_drops(&self.subject.regarding(), self.report.as_ref(), status);
+        let dropped = event::about_drops(&self.subject.regarding(), self.report.as_ref(), status);
         dropped.into_iter().for_each(|event| self.events.publish(event));
         let Some(objects) = &self.subject.objects else { return };
-        let news = events::about_objects(objects, self.report.as_ref(), status);
+        let news = event::about_objects(objects, self.report.as_ref(), status);
         news.into_iter().for_each(|event| self.events.publish(event));
     }
 

@@ -4,10 +4,10 @@
 use super::{Sweep, SweepInput, is_left_out, lock};
 use crate::cluster::{CallError, Form, RawPage};
 use crate::controller::object::reconcile::ObjectReconciler;
-use crate::controller::state::tally::Tally;
 use etch_core::object::{Identity, Object};
 use etch_core::object_state::ObjectState;
 use etch_core::plan::Rejection;
+use etch_core::report::tally::Tally;
 
 /// An object, and what becomes of it.
 pub(super) struct KnownObject<'a> {

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::controller::state::tally::Tally;
-use etch_core::condition::{first, first_of};
-use etch_core::object::Identity;
-use etch_core::object_state::{ObjectState, StateKind};
-use etch_core::plan::{Held, Hold, RejectionKind, Skip};
+use crate::condition::{first, first_of};
+use crate::object::Identity;
+use crate::object_state::{ObjectState, StateKind};
+use crate::plan::{Held, Hold, RejectionKind, Skip};
+use crate::report::tally::Tally;
 
 /// Whether a sentence names the first few objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,16 +8,18 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use etch_core::api::{DefaultPath, DefaultValue, DefaultsReportStatus, ObjectProblem, PreviousDefaults, ServedVersion, Settings};
-use crate::controller::state::dropped_fields::DroppedFields;
-use crate::controller::state::served::{may_drop_defaults, served, served_since};
-use crate::controller::state::size;
-use crate::controller::state::tally::Tally;
-use etch_core::condition::Reason;
-use etch_core::crd::Crd;
-use etch_core::object::Identity;
-use etch_core::object_state::{Problem, StateKind};
-use etch_core::plan::{Since, Skip};
+use crate::api::{
+    DefaultPath, DefaultValue, DefaultsReportStatus, ObjectProblem, PreviousDefaults, ServedVersion, Settings,
+};
+use crate::condition::Reason;
+use crate::crd::Crd;
+use crate::object::Identity;
+use crate::object_state::{Problem, StateKind};
+use crate::plan::{Since, Skip};
+use crate::report::dropped_fields::DroppedFields;
+use crate::report::served::{may_drop_defaults, served, served_since};
+use crate::report::size;
+use crate::report::tally::Tally;
 use kube_structural_schema::json::Json;
 
 /// How many objects the report names of those that are held, rejected, ignored or being deleted.
@@ -35,11 +37,11 @@ const PREVIOUS: usize = 3;
 /// A server whose watch of CRDs hangs lags behind until it opens another one. It does so after 10 minutes at the latest, for no
 /// watch of client-go's reflector lasts longer (`minWatchTimeout` is 5 minutes, and up to as much again by chance); one more for
 /// the list after it, and for clocks that differ.
-pub(in crate::controller) const LAG: Duration = Duration::from_secs(11 * 60);
+pub const LAG: Duration = Duration::from_secs(11 * 60);
 
 /// The part of a report that does not depend on the objects.
 #[derive(Clone, Debug, Default)]
-pub(in crate::controller) struct ReportState {
+pub struct ReportState {
     policy: String,
     generation: i64,
     /// What is served now, and what was since the resource version of the last record.
@@ -57,16 +59,18 @@ pub(in crate::controller) struct ReportState {
 
 /// The times of a pass.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::controller) struct Times {
-    pub(in crate::controller) started: Option<Timestamp>,
-    pub(in crate::controller) finished: Option<Timestamp>,
+pub struct Times {
+    /// When the pass began.
+    pub started: Option<Timestamp>,
+    /// When it ended.
+    pub finished: Option<Timestamp>,
     /// When it is to be verified once more; none once that is done.
-    pub(in crate::controller) verify_at: Option<Timestamp>,
+    pub verify_at: Option<Timestamp>,
 }
 
 impl ReportState {
     /// Continues the last report, if there is one. `revision` is the resource version of the CRD as it was read.
-    pub(in crate::controller) fn open(
+    pub fn open(
         report: Option<&DefaultsReportStatus>,
         crd: &Crd,
         settings: &Settings,
@@ -117,43 +121,43 @@ impl ReportState {
     }
 
     /// Keeps what was dropped since the report was read first.
-    pub(in crate::controller) fn keep_dropped(&mut self, dropped: Arc<DroppedFields>) {
+    pub fn keep_dropped(&mut self, dropped: Arc<DroppedFields>) {
         self.dropped = dropped;
     }
 
     /// What writes have dropped.
-    pub(in crate::controller) fn dropped(&self) -> Arc<DroppedFields> {
+    pub fn dropped(&self) -> Arc<DroppedFields> {
         self.dropped.clone()
     }
 
     /// When these defaults were first seen.
-    pub(in crate::controller) fn first_seen(&self) -> Timestamp {
+    pub fn first_seen(&self) -> Timestamp {
         self.first_seen
     }
 
     /// When what was written since the pass is verified once more; none once that is done.
-    pub(in crate::controller) fn verify_at(&self) -> Option<Timestamp> {
+    pub fn verify_at(&self) -> Option<Timestamp> {
         self.verify_at
     }
 
     /// Sets when it is verified: the task may know better than the report.
-    pub(in crate::controller) fn set_verify_at(&mut self, verify_at: Option<Timestamp>) {
+    pub fn set_verify_at(&mut self, verify_at: Option<Timestamp>) {
         self.verify_at = verify_at;
     }
 
     /// What earlier schemas gave, newest first.
-    pub(in crate::controller) fn previous(&self) -> &[PreviousDefaults] {
+    pub fn previous(&self) -> &[PreviousDefaults] {
         &self.previous
     }
 
     /// The CRD's resource version at which each default was first seen, by its place in the schema.
-    pub(in crate::controller) fn since(&self) -> Since {
+    pub fn since(&self) -> Since {
         let dated = self.defaults.iter();
         dated.filter_map(|known| Some((known.path.clone(), known.since.as_ref()?.parse().ok()?))).collect()
     }
 
     /// Has a report whose record stays name the current generation, and what was served since the record.
-    pub(in crate::controller) fn add_generation(&self, status: &mut DefaultsReportStatus) {
+    pub fn add_generation(&self, status: &mut DefaultsReportStatus) {
         let through = status.through.as_ref().and_then(|through| through.parse().ok());
         status.generation = self.generation;
         status.served = self.served_since(through).to_vec();
@@ -170,7 +174,7 @@ impl ReportState {
     }
 
     /// The report while these defaults are given time.
-    pub(in crate::controller) fn settling(&self, until: Timestamp) -> DefaultsReportStatus {
+    pub fn settling(&self, until: Timestamp) -> DefaultsReportStatus {
         let settles_at = Some(Time(until));
         DefaultsReportStatus {
             settles_at,
@@ -179,7 +183,7 @@ impl ReportState {
     }
 
     /// The report where no object is read, whatever the state is.
-    pub(in crate::controller) fn idle(&self, state: &str) -> DefaultsReportStatus {
+    pub fn idle(&self, state: &str) -> DefaultsReportStatus {
         self.status(state, None, None, self.times())
     }
 
@@ -189,17 +193,13 @@ impl ReportState {
     }
 
     /// Whether a report is about these very defaults.
-    pub(in crate::controller) fn is_about(&self, report: &DefaultsReportStatus) -> bool {
+    pub fn is_about(&self, report: &DefaultsReportStatus) -> bool {
         (&report.digest, &report.storage_version) == (&self.digest, &self.storage_version)
     }
 
     /// A report on these very defaults with another state: the part about the objects stays, with the generation that it is
     /// about. Of those in between nobody knows whether they had these defaults.
-    pub(in crate::controller) fn with_state(
-        &self,
-        report: &DefaultsReportStatus,
-        state: &str,
-    ) -> DefaultsReportStatus {
+    pub fn with_state(&self, report: &DefaultsReportStatus, state: &str) -> DefaultsReportStatus {
         let mut status = DefaultsReportStatus {
             state: state.to_owned(),
             policy: self.policy.clone(),
@@ -211,7 +211,7 @@ impl ReportState {
     }
 
     /// The report about objects that were processed up to a resource version.
-    pub(in crate::controller) fn status<'a>(
+    pub fn status<'a>(
         &self,
         state: &str,
         tally: impl Into<Option<&'a Tally>>,
@@ -275,7 +275,7 @@ impl ReportState {
 }
 
 /// One object and what prevents its defaults from being stored, as the report has it.
-pub(in crate::controller) fn object_problem(identity: &Identity, problem: Problem) -> ObjectProblem {
+pub fn object_problem(identity: &Identity, problem: Problem) -> ObjectProblem {
     let Problem { reason, message, paths } = problem;
     ObjectProblem {
         namespace: identity.namespace.clone(),
@@ -344,14 +344,14 @@ pub(super) fn past(report: &DefaultsReportStatus) -> PreviousDefaults {
 }
 
 /// Whether a report is about a finished pass for these very defaults.
-pub(in crate::controller) fn is_finished(report: &DefaultsReportStatus, crd: &Crd) -> bool {
+pub fn is_finished(report: &DefaultsReportStatus, crd: &Crd) -> bool {
     report.finished.is_some()
         && report.digest == crd.compiled().digest().to_string()
         && report.storage_version == crd.storage().name
 }
 
 /// Whether a report names every object that was not processed.
-pub(in crate::controller) fn is_complete(report: &DefaultsReportStatus) -> bool {
+pub fn is_complete(report: &DefaultsReportStatus) -> bool {
     let listed = report.held.len() + report.rejected.len();
     report.finished.is_some()
         && report.counts.unknown + report.counts.due + report.counts.unproved == 0
@@ -359,7 +359,7 @@ pub(in crate::controller) fn is_complete(report: &DefaultsReportStatus) -> bool 
 }
 
 /// Whether a report knows every object that was not processed: by name, or as members of a set.
-pub(in crate::controller) fn is_on_record(report: &DefaultsReportStatus) -> bool {
+pub fn is_on_record(report: &DefaultsReportStatus) -> bool {
     let counted = report.finished.is_some()
         && report.counts.due + report.counts.unproved == 0
         && report.exceptions.is_some();

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::*;
-use etch_core::object::Identity;
-use etch_core::object_state::{ObjectState, Skipped};
-use etch_core::plan::{Held, Terms};
+use crate::object::Identity;
+use crate::object_state::{ObjectState, Skipped};
+use crate::plan::{Held, Terms};
 
 fn status(states: Vec<(&str, ObjectState)>) -> (Option<bool>, String) {
     let mut tally = Tally::default();
@@ -58,9 +58,8 @@ fn a_schema_that_is_not_structural_matters_where_there_are_defaults() {
         non_structural: vec!["spec.preserveUnknownFields: Invalid value: true: must be false".to_owned()],
         ..SchemaFindings::default()
     };
-    let crd = |properties: serde_json::Value| {
-        etch_core::crd::sample::things(etch_core::crd::sample::with_spec(properties))
-    };
+    let crd =
+        |properties: serde_json::Value| crate::crd::sample::things(crate::crd::sample::with_spec(properties));
     let without = crd(serde_json::json!({ "a": {} }));
     let status = without_objects(&without, &settings(), &findings).expect("a status");
     assert_eq!((status.persisted, status.reason), (Some(true), Reason::NoDefaults));

@@ -10,9 +10,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use etch_core::api::DefaultsPolicyStatus;
 use crate::cluster::{Backoff, Cluster};
 use crate::controller::status::reapply_backoff::ReapplyBackoff;
+use etch_core::api::DefaultsPolicyStatus;
 
 /// The least time between two rounds, whoever else writes there.
 const ROUND: Duration = Duration::from_secs(2);

@@ -1,9 +1,9 @@
 //! What holds of every state, tally, condition and report, whatever became of the objects.
 
-use etch_core::api::{Counts, DefaultsReportStatus, ObjectProblem};
-use crate::controller::state::tally::Tally;
-use etch_core::condition::{Condition, MAX_MESSAGE, Reason};
-use etch_core::object_state::ObjectState;
+use crate::api::{Counts, DefaultsReportStatus, ObjectProblem};
+use crate::condition::{Condition, MAX_MESSAGE, Reason};
+use crate::object_state::ObjectState;
+use crate::report::tally::Tally;
 
 /// etcd stores no more than 1.5 MiB, and keeps every version for minutes; a report stays far below that.
 const REPORT: usize = 64 * 1024;

@@ -5,27 +5,23 @@ mod problems;
 
 use jiff::Timestamp;
 
-use etch_core::api::{Mode, Pause, Settings};
-use crate::cluster::MissingPermissions;
-use crate::controller::crd::check::SchemaFindings;
-use crate::controller::state::tally::Tally;
-use etch_core::condition::{CrdStatus, Reason};
-use etch_core::crd::Crd;
-use etch_core::plan::{Hold, Skip};
+use crate::api::{Mode, Pause, Settings};
+use crate::condition::{CrdStatus, Reason};
+use crate::crd::Crd;
+use crate::findings::SchemaFindings;
+use crate::plan::{Hold, Skip};
+use crate::rbac::MissingPermissions;
+use crate::report::tally::Tally;
 use problems::{Naming, held, places, skipped, unknown, with_fields};
 
 /// How a sentence about missing permissions begins.
-pub(in crate::controller) const MISSING_PERMISSION: &str = "a permission is missing";
+pub const MISSING_PERMISSION: &str = "a permission is missing";
 
 /// Why objects of a CRD whose schema is not structural are only counted, and what is to be done.
 const NON_STRUCTURAL: &str = "Etch does not write them, because the schema is not structural: make it structural (condition NonStructural)";
 
 /// The status where no object needs to be read; none where some do.
-pub(in crate::controller) fn without_objects(
-    crd: &Crd,
-    settings: &Settings,
-    findings: &SchemaFindings,
-) -> Option<CrdStatus> {
+pub fn without_objects(crd: &Crd, settings: &Settings, findings: &SchemaFindings) -> Option<CrdStatus> {
     if !crd.compiled().has_defaults() {
         let message = format!("the storage version {} has no defaults", crd.storage().name);
         return Some(crd_status(findings, Some(true), Reason::NoDefaults, message));
@@ -46,14 +42,14 @@ pub(in crate::controller) fn without_objects(
 }
 
 /// The status of a CRD whose schema cannot be read at all.
-pub(in crate::controller) fn unreadable(findings: &SchemaFindings) -> CrdStatus {
+pub fn unreadable(findings: &SchemaFindings) -> CrdStatus {
     let message =
         "the API server serves no objects of a CRD whose schema it cannot read; make the schema structural";
     crd_status(findings, Some(false), Reason::NonStructural, message.to_owned())
 }
 
 /// The status while the schema settles.
-pub(in crate::controller) fn settling(
+pub fn settling(
     findings: &SchemaFindings,
     pause: Option<&Pause>,
     missing: Option<&MissingPermissions>,
@@ -72,7 +68,7 @@ pub(in crate::controller) fn settling(
 }
 
 /// The status while a pass is under way, or has just been paused. `verified` is the number of objects that were re-checked.
-pub(in crate::controller) fn in_progress(
+pub fn in_progress(
     findings: &SchemaFindings,
     pause: Option<&Pause>,
     tally: &Tally,
@@ -97,7 +93,7 @@ pub(in crate::controller) fn in_progress(
 }
 
 /// What is to be done about permissions that are missing.
-pub(in crate::controller) fn forbidden(missing: &MissingPermissions) -> String {
+pub fn forbidden(missing: &MissingPermissions) -> String {
     format!("{MISSING_PERMISSION}; add this rule to Etch's ClusterRole: {missing}")
 }
 
@@ -107,7 +103,7 @@ fn paused(pause: &Pause) -> String {
 }
 
 /// The status after every object was processed.
-pub(in crate::controller) fn of(findings: &SchemaFindings, settings: &Settings, tally: &Tally) -> CrdStatus {
+pub fn of(findings: &SchemaFindings, settings: &Settings, tally: &Tally) -> CrdStatus {
     let counts = tally.counts();
     // An audit writes nothing in any case.
     let is_paused = settings.pause.is_some() && settings.mode == Mode::Persist;
@@ -176,7 +172,7 @@ fn sentences(findings: &SchemaFindings, settings: &Settings, tally: &Tally, nami
 }
 
 /// The status while changes of the objects are not noticed, by what is known of them from before.
-pub(in crate::controller) fn watch_failing(known: CrdStatus, failure: &str) -> CrdStatus {
+pub fn watch_failing(known: CrdStatus, failure: &str) -> CrdStatus {
     let after = |known: &str| format!("{failure}; before that: {known}");
     let (message, nameless) = (after(&known.message), known.nameless.as_deref().map(after));
     CrdStatus { persisted: None, reason: Reason::WatchFailing, message, nameless, ..known }
@@ -213,7 +209,7 @@ fn objects(count: u64) -> String {
 }
 
 /// What is wrong with the CRD itself, and this about its objects.
-pub(in crate::controller) fn crd_status(
+pub fn crd_status(
     findings: &SchemaFindings,
     persisted: Option<bool>,
     reason: Reason,

@@ -12,16 +12,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::checkpoint::{Checkpoint, record_of};
-use super::report::{ReportState, Times, object_problem, past};
+use super::state::{ReportState, Times, object_problem, past};
 use super::tally::Tally;
-use etch_core::api::{Counts, DefaultsReportStatus, Mode, Pause, Settings};
-use crate::controller::crd::check::SchemaFindings;
-use crate::controller::status::message;
-use etch_core::crd::Crd;
-use etch_core::crd::sample::{things, with_spec};
-use etch_core::object::Identity;
-use etch_core::object_state::{ObjectState, Skipped, StateKind};
-use etch_core::plan::{Broken, Held, Hold, Record, Rejection, RejectionKind, Skip, Terms};
+use crate::api::{Counts, DefaultsReportStatus, Mode, Pause, Settings};
+use crate::crd::Crd;
+use crate::crd::sample::{things, with_spec};
+use crate::findings::SchemaFindings;
+use crate::message;
+use crate::object::Identity;
+use crate::object_state::{ObjectState, Skipped, StateKind};
+use crate::plan::{Broken, Held, Hold, Record, Rejection, RejectionKind, Skip, Terms};
 use kube_structural_schema::path::Path;
 
 /// One object of a case.
@@ -123,7 +123,7 @@ fn crd() -> Crd {
 
 /// The report after a pass up to a resource version, as it comes back from the API server.
 fn reported(tally: &Tally, through: u64) -> DefaultsReportStatus {
-    let state = ReportState::open(None, &crd(), &settings(Mode::Persist, None), "5", Timestamp::now());
+    let state = ReportState::open(None, &crd(), &settings(Mode::Persist, None), "5", Timestamp::UNIX_EPOCH);
     let times = Times {
         started: Some(Timestamp::UNIX_EPOCH),
         finished: Some(Timestamp::UNIX_EPOCH),

@@ -4,19 +4,19 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Times, Timestamp, laws, settings};
-use etch_core::api::{DefaultsReportStatus, Mode};
-use crate::cluster::Regarding;
-use crate::controller::crd::check::{Checked, check};
-use crate::controller::state::report::ReportState;
-use crate::controller::state::tally::Tally;
-use crate::controller::status::{events, message};
-use etch_core::condition::Condition;
-use etch_core::crd::Crd;
-use etch_core::crd::sample::{things_document, with_spec};
-use etch_core::object::{IGNORE_ANNOTATION, Object};
-use etch_core::object_state::{ObjectState, Skipped};
-use etch_core::plan::{Outcome, Plan, Record, Step, Terms, WriteMachine, decide, unproved};
-use etch_core::refusal::Refusal;
+use crate::api::{DefaultsReportStatus, Mode};
+use crate::condition::Condition;
+use crate::crd::Crd;
+use crate::crd::sample::{things_document, with_spec};
+use crate::event::Regarding;
+use crate::findings::judge;
+use crate::object::{IGNORE_ANNOTATION, Object};
+use crate::object_state::{ObjectState, Skipped};
+use crate::plan::{Outcome, Plan, Record, Step, Terms, WriteMachine, decide, unproved};
+use crate::refusal::Refusal;
+use crate::report::state::ReportState;
+use crate::report::tally::Tally;
+use crate::{event, message};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 use kube_structural_schema::schema::Pool;
@@ -109,8 +109,7 @@ struct Published {
 
 impl Published {
     fn of(case: &ValueCase) -> Self {
-        let Checked { crd, findings, .. } =
-            check(&case.crd().into(), tokio::time::Instant::now(), &Pool::default());
+        let (crd, findings) = judge(&case.crd().into(), &Pool::default());
         let settings = findings.permitted(settings(Mode::Persist, None));
         let crd = crd.unwrap_or_else(|| panic!("{}: {findings:?}", case.name));
         let mut tally = Tally::default();
@@ -130,7 +129,7 @@ impl Published {
             finished: Some(Timestamp::UNIX_EPOCH),
             ..Times::default()
         };
-        let report = ReportState::open(None, &crd, &settings, "5", Timestamp::now());
+        let report = ReportState::open(None, &crd, &settings, "5", Timestamp::UNIX_EPOCH);
         let report = report.status(status.reason.as_str(), &tally, Some(77), times);
         let regarding = Regarding {
             api_version: "apiextensions.k8s.io/v1".to_owned(),
@@ -139,8 +138,8 @@ impl Published {
             name: crd.name().to_owned(),
             uid: crd.uid().to_owned(),
         };
-        let mut published = events::about_crd(&regarding, &[], &conditions, status.without_names());
-        published.extend(events::about_objects(&events::ObjectKind::from(&*crd), None, &report));
+        let mut published = event::about_crd(&regarding, &[], &conditions, status.without_names());
+        published.extend(event::about_objects(&event::ObjectKind::from(&crd), None, &report));
         let events = published.into_iter().map(|event| format!("{}: {}", event.reason, event.note));
         Self { conditions, report, events: events.collect() }
     }

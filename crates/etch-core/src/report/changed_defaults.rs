@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use etch_core::api::{ChangeAction, ChangedDefault, DefaultsReportStatus, PreviousDefaults, Settings};
-use crate::controller::state::report::is_on_record;
-use etch_core::crd::Crd;
-use etch_core::object::Object;
-use etch_core::plan::{Change, OldDefault, Record, changes, past, shows_past};
+use crate::api::{ChangeAction, ChangedDefault, DefaultsReportStatus, PreviousDefaults, Settings};
+use crate::crd::Crd;
+use crate::object::Object;
+use crate::plan::{Change, OldDefault, Record, changes, past, shows_past};
+use crate::report::state::is_on_record;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 
@@ -18,7 +18,7 @@ const LISTED: usize = 500;
 
 /// What has changed since the pass before, and what became of it so far.
 #[derive(Debug, Default)]
-pub(in crate::controller) struct ChangedDefaults {
+pub struct ChangedDefaults {
     list: Vec<Change>,
     totals: Mutex<Totals>,
     /// None where no server lags behind, or nothing has changed.
@@ -52,7 +52,7 @@ impl ChangedDefaults {
     ///
     /// A change is due until a pass has ended, and again when a policy begins to follow it. What followed stays counted then;
     /// what is kept is counted again.
-    pub(in crate::controller) fn open(
+    pub fn open(
         report: Option<&DefaultsReportStatus>,
         previous: &[PreviousDefaults],
         crd: &Crd,
@@ -75,12 +75,12 @@ impl ChangedDefaults {
     }
 
     /// Whether objects have to be processed for a default that has changed.
-    pub(in crate::controller) fn are_pending(&self) -> bool {
+    pub fn are_pending(&self) -> bool {
         !self.list.is_empty() && !self.totals().over
     }
 
     /// Notes that every object has been processed, apart from those that the record excepts.
-    pub(in crate::controller) fn set_processed(&self) {
+    pub fn set_processed(&self) {
         let mut totals = self.totals();
         totals.over = true;
         totals.counted = HashSet::new();
@@ -88,13 +88,13 @@ impl ChangedDefaults {
 
     /// The changes that concern an object: all of them until every object was processed, and later for those that were not.
     /// Whoever sets the old value after that means it.
-    pub(in crate::controller) fn for_object(&self, object: &Object, record: &Record) -> &[Change] {
+    pub fn for_object(&self, object: &Object, record: &Record) -> &[Change] {
         let concerned = !self.totals().over || record.exceptions.contains(object.uid());
         if concerned { &self.list } else { &[] }
     }
 
     /// Counts what became of one object, once; `written` is whether it was written, or only would be.
-    pub(in crate::controller) fn count(&self, uid: &str, moved: &[Path], kept: &[Path], written: bool) {
+    pub fn count(&self, uid: &str, moved: &[Path], kept: &[Path], written: bool) {
         if moved.is_empty() && kept.is_empty() {
             return;
         }
@@ -122,24 +122,24 @@ impl ChangedDefaults {
     }
 
     /// What has changed.
-    pub(in crate::controller) fn list(&self) -> &[Change] {
+    pub fn list(&self) -> &[Change] {
         &self.list
     }
 
     /// From now on servers may lag behind: notes which objects are read with an old default.
-    pub(in crate::controller) fn watch_suspects(&self) {
+    pub fn watch_suspects(&self) {
         if !self.list.is_empty() {
             self.suspects().get_or_insert_default().is_over = false;
         }
     }
 
     /// Whether an old default that an object shows may not be stored.
-    pub(in crate::controller) fn servers_may_lag(&self) -> bool {
+    pub fn servers_may_lag(&self) -> bool {
         self.suspects().as_ref().is_some_and(|suspects| !suspects.is_over)
     }
 
     /// No server lags behind any more; which objects were noted is still known.
-    pub(in crate::controller) fn servers_have_caught_up(&self) {
+    pub fn servers_have_caught_up(&self) {
         if let Some(suspects) = self.suspects().as_mut() {
             suspects.is_over = true;
         }
@@ -147,7 +147,7 @@ impl ChangedDefaults {
 
     /// Notes an object that shows an old default. It holds that value; or a server that lags behind has filled it in, and the
     /// object changes with the server.
-    pub(in crate::controller) fn note_suspect(&self, object: &Object) {
+    pub fn note_suspect(&self, object: &Object) {
         if let Some(suspects) = self.suspects().as_mut()
             && !suspects.is_over
             && shows_past(object, &self.list)
@@ -157,12 +157,12 @@ impl ChangedDefaults {
     }
 
     /// Whether an object, as it is, was read with an old default.
-    pub(in crate::controller) fn is_suspect(&self, object: &Object) -> bool {
+    pub fn is_suspect(&self, object: &Object) -> bool {
         self.suspects().as_ref().is_some_and(|suspects| suspects.versions.contains(&version_of(object)))
     }
 
     /// Forgets which objects were read with an old default, and notes no others.
-    pub(in crate::controller) fn forget_suspects(&self) {
+    pub fn forget_suspects(&self) {
         *self.suspects() = None;
     }
 
@@ -171,7 +171,7 @@ impl ChangedDefaults {
     }
 
     /// Puts the numbers into a report.
-    pub(in crate::controller) fn add_to_report(&self, status: &mut DefaultsReportStatus) {
+    pub fn add_to_report(&self, status: &mut DefaultsReportStatus) {
         let totals = self.totals();
         (status.counts.followed, status.counts.kept) = (totals.followed, totals.kept);
         let counted = |change: &Change| {
@@ -183,7 +183,7 @@ impl ChangedDefaults {
     }
 
     /// The numbers in a sentence; empty where there are none.
-    pub(in crate::controller) fn summary(&self) -> String {
+    pub fn summary(&self) -> String {
         let totals = self.totals();
         let mut sentences = Vec::new();
         if totals.followed > 0 {
@@ -241,8 +241,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use etch_core::api::{Counts, DefaultValue};
-    use etch_core::crd::sample::{things, with_spec};
+    use crate::api::{Counts, DefaultValue};
+    use crate::crd::sample::{things, with_spec};
 
     fn crd(default: Value) -> Crd {
         things(with_spec(json!({ "a": { "type": "integer", "default": default } })))
@@ -257,11 +257,11 @@ mod tests {
     }
 
     fn settings() -> Settings {
-        let spec: etch_core::api::DefaultsPolicySpec =
+        let spec: crate::api::DefaultsPolicySpec =
             serde_json::from_value(json!({ "onChange": [{ "path": ".spec.a", "action": "Follow" }] }))
                 .expect("a policy");
-        let policies = etch_core::api::Policies::from([("default".to_owned(), spec)]);
-        let assigned = etch_core::api::assign(
+        let policies = crate::api::Policies::from([("default".to_owned(), spec)]);
+        let assigned = crate::api::assign(
             &policies,
             "things.example.com",
             "example.com",

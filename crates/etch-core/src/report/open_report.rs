@@ -6,26 +6,26 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use etch_core::api::{DefaultsReportStatus, Settings};
-use crate::controller::state::changed_defaults::ChangedDefaults;
-use crate::controller::state::report::{ReportState, Times};
-use crate::controller::state::tally::Tally;
-use etch_core::condition::Reason;
-use etch_core::crd::Crd;
+use crate::api::{DefaultsReportStatus, Settings};
+use crate::condition::Reason;
+use crate::crd::Crd;
+use crate::report::changed_defaults::ChangedDefaults;
+use crate::report::state::{ReportState, Times};
+use crate::report::tally::Tally;
 
 /// A report that was read.
 #[derive(Debug)]
-pub(in crate::controller) struct OpenReport {
+pub struct OpenReport {
     /// The part of the report that does not depend on what becomes of the objects.
-    pub(in crate::controller) state: ReportState,
+    pub state: ReportState,
     /// The defaults that have changed.
-    pub(in crate::controller) changes: Arc<ChangedDefaults>,
+    pub changes: Arc<ChangedDefaults>,
 }
 
 impl OpenReport {
     /// Continues the last report, if there is one. `revision` is the resource version of the CRD as it was read; `before` is
     /// the report as this run has opened it before: it knows more than the report lists yet.
-    pub(in crate::controller) fn new(
+    pub fn new(
         report: Option<&DefaultsReportStatus>,
         crd: &Crd,
         settings: &Settings,
@@ -48,7 +48,7 @@ impl OpenReport {
     }
 
     /// The report about objects that were processed up to a resource version.
-    pub(in crate::controller) fn status(
+    pub fn status(
         &self,
         reason: Reason,
         tally: &Tally,
@@ -61,7 +61,7 @@ impl OpenReport {
     }
 
     /// A finished report with another state, and what became of changed defaults since.
-    pub(in crate::controller) fn confirmed(
+    pub fn confirmed(
         &self,
         report: &DefaultsReportStatus,
         reason: Reason,

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use etch_core::api::{ClearedObject, DefaultsReportStatus, DroppedField};
-use etch_core::condition::list;
-use etch_core::crd::Crd;
-use etch_core::object::Identity;
-use etch_core::plan::Cleared;
+use crate::api::{ClearedObject, DefaultsReportStatus, DroppedField};
+use crate::condition::list;
+use crate::crd::Crd;
+use crate::object::Identity;
+use crate::plan::Cleared;
 use kube_structural_schema::path::Path;
 
 /// How many objects are remembered that hold none of these fields any more.
@@ -19,7 +19,7 @@ const LISTED: usize = 50;
 
 /// What was dropped so far, and which objects are known to be without it.
 #[derive(Debug, Default)]
-pub(in crate::controller) struct DroppedFields(Mutex<Totals>);
+pub struct DroppedFields(Mutex<Totals>);
 
 #[derive(Clone, Debug, Default)]
 struct Totals {
@@ -40,7 +40,7 @@ impl DroppedFields {
     ///
     /// A field that was dropped cannot come back while no version of the CRD knows it. Of a generation that nobody has seen,
     /// nobody knows whether it did.
-    pub(in crate::controller) fn open(report: Option<&DefaultsReportStatus>, crd: &Crd) -> Self {
+    pub fn open(report: Option<&DefaultsReportStatus>, crd: &Crd) -> Self {
         let Some(report) = report else { return Self::default() };
         let is_gapless = crd.generation() <= report.generation + 1;
         let still_unknown =
@@ -62,7 +62,7 @@ impl DroppedFields {
     }
 
     /// Which objects are known to be without which of these fields.
-    pub(in crate::controller) fn cleared(&self) -> Arc<Cleared> {
+    pub fn cleared(&self) -> Arc<Cleared> {
         let totals = self.totals();
         Arc::new(
             totals.cleared.iter().map(|(identity, paths)| (identity.uid.clone(), paths.clone())).collect(),
@@ -70,7 +70,7 @@ impl DroppedFields {
     }
 
     /// Those of the fields of an object that are not known to be gone.
-    pub(in crate::controller) fn at_risk(&self, identity: &Identity, mut paths: Vec<Path>) -> Vec<Path> {
+    pub fn at_risk(&self, identity: &Identity, mut paths: Vec<Path>) -> Vec<Path> {
         if let Some(cleared) = self.totals().cleared.get(identity) {
             paths.retain(|path| !cleared.contains(&path.to_schema()));
         }
@@ -79,7 +79,7 @@ impl DroppedFields {
 
     /// Records that a write has left an object without these fields. `dropped` is whether the object was changed: then
     /// etcd may have held them until then.
-    pub(in crate::controller) fn clear(&self, identity: &Identity, paths: &[Path], dropped: bool) {
+    pub fn clear(&self, identity: &Identity, paths: &[Path], dropped: bool) {
         if paths.is_empty() {
             return;
         }
@@ -96,7 +96,7 @@ impl DroppedFields {
 
     /// Records that a write has dropped these fields of an object, which the policy does not allow. Whether etcd holds them is not
     /// concluded from it: another server may know them still.
-    pub(in crate::controller) fn lose(&self, identity: &Identity, paths: &[Path]) {
+    pub fn lose(&self, identity: &Identity, paths: &[Path]) {
         let mut totals = self.totals();
         totals.is_unreported = true;
         let totals = &mut *totals;
@@ -108,7 +108,7 @@ impl DroppedFields {
     }
 
     /// What was dropped against the policy, as a sentence; none where nothing was.
-    pub(in crate::controller) fn lost(&self) -> Option<String> {
+    pub fn lost(&self) -> Option<String> {
         let totals = self.totals();
         let places = totals.lost.iter().map(|(place, objects)| {
             format!("{place} ({objects} {})", if *objects == 1 { "object" } else { "objects" })
@@ -118,12 +118,12 @@ impl DroppedFields {
     }
 
     /// Whether there is something that no report has been made of yet.
-    pub(in crate::controller) fn has_unreported(&self) -> bool {
+    pub fn has_unreported(&self) -> bool {
         self.totals().is_unreported
     }
 
     /// Puts it all into a report.
-    pub(in crate::controller) fn add_to_report(&self, status: &mut DefaultsReportStatus) {
+    pub fn add_to_report(&self, status: &mut DefaultsReportStatus) {
         let mut totals = self.totals();
         totals.is_unreported = false;
         status.counts.dropped = totals.objects;
@@ -166,7 +166,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use etch_core::crd::sample::{things_document, with_spec};
+    use crate::crd::sample::{things_document, with_spec};
     use kube_structural_schema::path::Step;
 
     fn crd(generation: i64, fields: &[&str]) -> Crd {

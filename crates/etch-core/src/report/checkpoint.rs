@@ -3,30 +3,30 @@
 
 use std::sync::Arc;
 
-use etch_core::api::DefaultsReportStatus;
-use crate::controller::crd::sweep::{ListKey, ObjectVersions, Sweep};
-use crate::controller::state::dropped_fields::DroppedFields;
-use crate::controller::state::rejected::Rejected;
-use crate::controller::state::report::is_on_record;
-use crate::controller::state::served::{creates_drop_status, has_unknown, may_drop_defaults, served_since};
-use crate::controller::state::tally::{Tally, WriteCounts};
-use etch_core::bloom_filter::BloomFilter;
-use etch_core::crd::Crd;
-use etch_core::plan::{Cleared, Exceptions, Record};
+use crate::api::DefaultsReportStatus;
+use crate::bloom_filter::BloomFilter;
+use crate::crd::Crd;
+use crate::plan::{Cleared, Exceptions, Record};
+use crate::report::dropped_fields::DroppedFields;
+use crate::report::rejected::Rejected;
+use crate::report::served::{creates_drop_status, has_unknown, may_drop_defaults, served_since};
+use crate::report::state::is_on_record;
+use crate::report::tally::{Tally, WriteCounts};
+use crate::report::versions::{ListKey, ObjectVersions};
 
 /// What a task keeps from one pass to the next.
 #[derive(Debug, Default)]
-pub(in crate::controller) struct Checkpoint {
+pub struct Checkpoint {
     /// Which objects need no look.
-    pub(in crate::controller) record: Record,
+    pub record: Record,
     /// Up to which object that is known; none if of all of them.
-    pub(in crate::controller) upto: Option<ListKey>,
+    pub upto: Option<ListKey>,
     /// States of objects that were proved since.
-    pub(in crate::controller) proved: ObjectVersions,
+    pub proved: ObjectVersions,
     /// What was written in the course of this pass.
-    pub(in crate::controller) writes: WriteCounts,
+    pub writes: WriteCounts,
     /// What an earlier run was refused.
-    pub(in crate::controller) rejected: Rejected,
+    pub rejected: Rejected,
 }
 
 /// The objects that a report's record does not cover.
@@ -43,7 +43,7 @@ fn exceptions(status: &DefaultsReportStatus) -> Exceptions {
 
 impl Checkpoint {
     /// What a report keeps for the next run, if it is about these very defaults and complete.
-    pub(in crate::controller) fn from_report(status: &DefaultsReportStatus, crd: &Crd) -> Option<Self> {
+    pub fn from_report(status: &DefaultsReportStatus, crd: &Crd) -> Option<Self> {
         let digest = crd.compiled().digest().to_string();
         let is_this = |other: &str, version: &str| (other, version) == (&digest, &crd.storage().name);
         if is_this(&status.digest, &status.storage_version) {
@@ -81,59 +81,59 @@ impl Checkpoint {
     }
 
     /// What is known before anything is.
-    pub(in crate::controller) fn empty(crd: &Crd) -> Self {
+    pub fn empty(crd: &Crd) -> Self {
         Self { record: Record::empty(crd), ..Self::default() }
     }
 
     /// What is known after a sweep to the end, whose numbers come to be those of the whole pass.
-    pub(in crate::controller) fn after_sweep(
+    pub fn after_sweep(
         &mut self,
-        sweep: &mut Sweep,
+        tally: &mut Tally,
+        proved: ObjectVersions,
         through: Option<u64>,
         crd: &Crd,
     ) -> Self {
-        sweep.tally.add_earlier_writes(&self.writes);
-        let mut proved = std::mem::take(&mut self.proved);
-        proved.extend(std::mem::take(&mut sweep.proved));
+        tally.add_earlier_writes(&self.writes);
+        let mut all = std::mem::take(&mut self.proved);
+        all.extend(proved);
         let record = Record {
             servers_lag: self.record.servers_lag,
-            ..record_of(&sweep.tally, through, crd, &self.record.cleared)
+            ..record_of(tally, through, crd, &self.record.cleared)
         };
-        Self { record, upto: None, proved, writes: sweep.tally.writes(), rejected: Rejected::default() }
+        Self { record, upto: None, proved: all, writes: tally.writes(), rejected: Rejected::default() }
     }
 
-    /// Adds what a sweep has done that did not come to its end; one that did not write has done nothing.
-    pub(in crate::controller) fn add_interrupted(&mut self, sweep: Sweep, crd: &Crd, writes: bool) {
-        if !writes {
-            return;
-        }
-        self.proved.extend(sweep.proved);
-        self.writes.add(&sweep.tally.writes());
+    /// Adds what a sweep that wrote has done and that did not come to its end: it began at the first of `place`, and came to the second.
+    pub fn add_interrupted(
+        &mut self,
+        tally: &Tally,
+        proved: ObjectVersions,
+        place: (Option<u64>, Option<ListKey>),
+        crd: &Crd,
+    ) {
+        let (through, upto) = place;
+        self.proved.extend(proved);
+        self.writes.add(&tally.writes());
         let is_further = match &self.upto {
-            Some(upto) => sweep.upto.as_ref() > Some(upto),
-            None => self.record.through.is_none() && sweep.upto.is_some(),
+            Some(before) => upto.as_ref() > Some(before),
+            None => self.record.through.is_none() && upto.is_some(),
         };
-        let record = record_of(&sweep.tally, sweep.through, crd, &self.record.cleared);
+        let record = record_of(tally, through, crd, &self.record.cleared);
         if is_further && record.through.is_some() {
-            (self.record, self.upto) = (record, sweep.upto);
+            (self.record, self.upto) = (record, upto);
         }
     }
 }
 
 /// What a report records about the objects of a CRD, for those who only read; nothing of which objects hold their defaults if it
 /// is about other defaults, or not complete.
-pub(in crate::controller) fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Record {
+pub fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Record {
     let of_all = Checkpoint::from_report(status, crd).filter(|checkpoint| checkpoint.upto.is_none());
     let checkpoint = of_all.unwrap_or_else(|| Checkpoint::empty(crd));
     Record { cleared: DroppedFields::open(Some(status), crd).cleared(), ..checkpoint.record }
 }
 
 /// The record after a sweep that processed every object, or every one of those that it is used for.
-pub(in crate::controller) fn record_of(
-    tally: &Tally,
-    through: Option<u64>,
-    crd: &Crd,
-    cleared: &Arc<Cleared>,
-) -> Record {
+pub fn record_of(tally: &Tally, through: Option<u64>, crd: &Crd, cleared: &Arc<Cleared>) -> Record {
     Record { through, exceptions: tally.exceptions(), cleared: cleared.clone(), ..Record::empty(crd) }
 }

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use k8s_openapi::ByteString;
 
-use etch_core::api::{self, Counts, DefaultsReportStatus};
-use crate::controller::state::skipped::{REMEMBERED, SkippedObjects};
-use etch_core::bloom_filter::{BloomFilter, hash};
-use etch_core::object::Identity;
-use etch_core::object_state::{ObjectState, StateKind};
-use etch_core::plan;
+use crate::api::{self, Counts, DefaultsReportStatus};
+use crate::bloom_filter::{BloomFilter, hash};
+use crate::object::Identity;
+use crate::object_state::{ObjectState, StateKind};
+use crate::plan;
+use crate::report::skipped::{REMEMBERED, SkippedObjects};
 use kube_structural_schema::path::Path;
 
 /// The room in a report for the objects that its record does not cover, and for those that were rejected, in bytes.
@@ -19,7 +19,7 @@ const REJECTED: usize = 6 * 1024;
 
 /// What became of all objects.
 #[derive(Clone, Debug, Default)]
-pub(in crate::controller) struct Tally {
+pub struct Tally {
     counts: Counts,
     missing: BTreeMap<String, u64>,
     /// The objects that are held, rejected or unknown.
@@ -44,11 +44,11 @@ pub(in crate::controller) struct Tally {
 
 /// How far a sweep has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::controller) struct Place {
+pub struct Place {
     /// The resource version at which it began.
-    pub(in crate::controller) through: u64,
+    pub through: u64,
     /// The object up to which every one was processed, as it stands in the list; empty before the first page has ended.
-    pub(in crate::controller) upto: String,
+    pub upto: String,
 }
 
 /// What is known of an object that may not be remembered by name.
@@ -62,14 +62,14 @@ struct Troubled {
 
 /// How many objects were written, and how many lacked each default, by its place in the schema.
 #[derive(Clone, Debug, Default)]
-pub(in crate::controller) struct WriteCounts {
+pub struct WriteCounts {
     written: u64,
     missing: BTreeMap<String, u64>,
 }
 
 impl WriteCounts {
     /// Those of a report.
-    pub(in crate::controller) fn from_report(status: &DefaultsReportStatus) -> Self {
+    pub fn from_report(status: &DefaultsReportStatus) -> Self {
         let missing = status.defaults.iter().filter(|default| default.objects > 0);
         Self {
             written: status.counts.written,
@@ -78,7 +78,7 @@ impl WriteCounts {
     }
 
     /// This, and what was written besides.
-    pub(in crate::controller) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.written += other.written;
         for (place, objects) in &other.missing {
             *self.missing.entry(place.clone()).or_default() += objects;
@@ -89,7 +89,7 @@ impl WriteCounts {
 impl Tally {
     /// Counts one object, and the places that were missing in it; those of an object of which nothing is known yet are
     /// counted when something is. One that went away does not count.
-    pub(in crate::controller) fn add(&mut self, identity: Identity, state: ObjectState, missing: &[Path]) {
+    pub fn add(&mut self, identity: Identity, state: ObjectState, missing: &[Path]) {
         let kind = state.kind();
         let Some(count) = count(&mut self.counts, kind) else { return };
         *count += 1;
@@ -121,37 +121,37 @@ impl Tally {
     }
 
     /// Sets how far the sweep has come.
-    pub(in crate::controller) fn set_place(&mut self, place: Option<Place>) {
+    pub fn set_place(&mut self, place: Option<Place>) {
         self.place = place;
     }
 
     /// How far the sweep has come; none before it has begun.
-    pub(in crate::controller) fn place(&self) -> Option<&Place> {
+    pub fn place(&self) -> Option<&Place> {
         self.place.as_ref()
     }
 
     /// Sets how many objects the list has, as the server counts them.
-    pub(in crate::controller) fn set_expected(&mut self, objects: Option<u64>) {
+    pub fn set_expected(&mut self, objects: Option<u64>) {
         self.expected = objects;
     }
 
     /// How many objects the list has, as the server counts them, those included that are left out.
-    pub(in crate::controller) fn expected(&self) -> Option<u64> {
+    pub fn expected(&self) -> Option<u64> {
         self.expected
     }
 
     /// Counts one object that is left out.
-    pub(in crate::controller) fn count_left_out(&mut self) {
+    pub fn count_left_out(&mut self) {
         self.left_out += 1;
     }
 
     /// How many objects were left out.
-    pub(in crate::controller) fn left_out(&self) -> u64 {
+    pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
     /// Counts one object that is held or rejected as an earlier sweep has found it, and has not changed since.
-    pub(in crate::controller) fn add_unchanged(&mut self, identity: Identity, earlier: &Self, is_held: bool) {
+    pub fn add_unchanged(&mut self, identity: Identity, earlier: &Self, is_held: bool) {
         match earlier.problems.get(&identity) {
             Some(state) => self.add(identity, state.clone(), &[]),
             None => {
@@ -170,7 +170,7 @@ impl Tally {
 
     /// Notes in which version an object was rejected that is counted already. Where nobody has answered, the next answer may be
     /// another.
-    pub(in crate::controller) fn set_rejected_at(&mut self, identity: &Identity, resource_version: &str) {
+    pub fn set_rejected_at(&mut self, identity: &Identity, resource_version: &str) {
         let troubled = self.troubled.get_mut(&hash(&identity.uid));
         if let Some(troubled) = troubled.filter(|troubled| !troubled.is_unanswered) {
             troubled.rejected = Some(version_hash(&identity.uid, resource_version));
@@ -178,12 +178,12 @@ impl Tally {
     }
 
     /// The objects that are held, rejected or unknown, all of them, for a record.
-    pub(in crate::controller) fn exceptions(&self) -> plan::Exceptions {
+    pub fn exceptions(&self) -> plan::Exceptions {
         plan::Exceptions::of_hashes(self.troubled.keys().copied().collect())
     }
 
     /// The same for a report.
-    pub(in crate::controller) fn reported_exceptions(&self) -> Option<api::Exceptions> {
+    pub fn reported_exceptions(&self) -> Option<api::Exceptions> {
         let rejected: Vec<u64> = self.troubled.values().filter_map(|troubled| troubled.rejected).collect();
         let uids = BloomFilter::of(self.troubled.keys().copied(), UIDS);
         let rejected = BloomFilter::of(rejected.into_iter(), REJECTED);
@@ -194,7 +194,7 @@ impl Tally {
     }
 
     /// Counts as written what was written before this sweep began, which found it stored.
-    pub(in crate::controller) fn add_earlier_writes(&mut self, before: &WriteCounts) {
+    pub fn add_earlier_writes(&mut self, before: &WriteCounts) {
         let written = before.written.min(self.counts.already_stored);
         self.counts.already_stored -= written;
         self.counts.written += written;
@@ -204,7 +204,7 @@ impl Tally {
     }
 
     /// What was written.
-    pub(in crate::controller) fn writes(&self) -> WriteCounts {
+    pub fn writes(&self) -> WriteCounts {
         WriteCounts { written: self.counts.written, missing: self.missing.clone() }
     }
 
@@ -212,12 +212,7 @@ impl Tally {
     /// something else then.
     ///
     /// The watch reports objects that went away.
-    pub(in crate::controller) fn update(
-        &mut self,
-        identity: &Identity,
-        state: ObjectState,
-        missing: &[Path],
-    ) -> bool {
+    pub fn update(&mut self, identity: &Identity, state: ObjectState, missing: &[Path]) -> bool {
         let (was_due, before) = (self.waits_as(identity), self.problems.get(identity));
         let was_skipped = self.skipped.get(identity);
         let (is_due, problem, is_skipped) = match &state {
@@ -257,19 +252,14 @@ impl Tally {
     }
 
     /// Counts an object that was created after the others were counted; whether it has a problem or is due.
-    pub(in crate::controller) fn created(
-        &mut self,
-        identity: &Identity,
-        state: ObjectState,
-        missing: &[Path],
-    ) -> bool {
+    pub fn created(&mut self, identity: &Identity, state: ObjectState, missing: &[Path]) -> bool {
         let is_fine = state.is_stored() || state.kind() == StateKind::Gone;
         self.add(identity.clone(), state, missing);
         !is_fine
     }
 
     /// Takes an object that was deleted out of the numbers; whether it had a problem, was skipped or due.
-    pub(in crate::controller) fn deleted(&mut self, identity: &Identity) -> bool {
+    pub fn deleted(&mut self, identity: &Identity) -> bool {
         let is_known = self.remove(identity);
         if !is_known {
             self.remove_stored();
@@ -313,29 +303,29 @@ impl Tally {
     }
 
     /// The objects that were rejected, and may be accepted if they are tried again.
-    pub(in crate::controller) fn rejected(&self) -> Vec<Identity> {
+    pub fn rejected(&self) -> Vec<Identity> {
         self.identities(|state| {
             state.kind() == StateKind::Rejected && !state.is_unanswered() && !state.is_mutated()
         })
     }
 
     /// The objects that admission changes on each write.
-    pub(in crate::controller) fn mutated(&self) -> Vec<Identity> {
+    pub fn mutated(&self) -> Vec<Identity> {
         self.identities(ObjectState::is_mutated)
     }
 
     /// The objects about which nobody has answered, and that can be stored as soon as somebody does.
-    pub(in crate::controller) fn unanswered(&self) -> Vec<Identity> {
+    pub fn unanswered(&self) -> Vec<Identity> {
         self.identities(ObjectState::is_unanswered)
     }
 
     /// Whether nobody has answered about this object.
-    pub(in crate::controller) fn is_unanswered(&self, identity: &Identity) -> bool {
+    pub fn is_unanswered(&self, identity: &Identity) -> bool {
         self.problems.get(identity).is_some_and(ObjectState::is_unanswered)
     }
 
     /// Whether it is a webhook that did not answer about some of them.
-    pub(in crate::controller) fn waits_for_webhook(&self) -> bool {
+    pub fn waits_for_webhook(&self) -> bool {
         self.problems.values().any(|state| state.kind() == StateKind::Rejected && state.is_unanswered())
     }
 
@@ -345,27 +335,27 @@ impl Tally {
     }
 
     /// The numbers.
-    pub(in crate::controller) fn counts(&self) -> Counts {
+    pub fn counts(&self) -> Counts {
         self.counts
     }
 
     /// In how many objects a default, by its place in the schema, was missing.
-    pub(in crate::controller) fn missing(&self, place: &str) -> u64 {
+    pub fn missing(&self, place: &str) -> u64 {
         self.missing.get(place).copied().unwrap_or_default()
     }
 
     /// The objects that are held, rejected or unknown, as far as they are remembered, in order.
-    pub(in crate::controller) fn problems(&self) -> impl Iterator<Item = (&Identity, &ObjectState)> {
+    pub fn problems(&self) -> impl Iterator<Item = (&Identity, &ObjectState)> {
         self.problems.iter()
     }
 
     /// The objects that are not written, whatever they lack.
-    pub(in crate::controller) fn skipped(&self) -> &SkippedObjects {
+    pub fn skipped(&self) -> &SkippedObjects {
         &self.skipped
     }
 
     /// How many objects do not hold their defaults in etcd, or probably not.
-    pub(in crate::controller) fn phantoms(&self) -> u64 {
+    pub fn phantoms(&self) -> u64 {
         let Counts { held, rejected, unknown, due, .. } = self.counts;
         held + rejected + unknown + due + self.skipped.lacking()
     }
@@ -381,18 +371,18 @@ impl Tally {
     }
 
     /// The first objects that are due, in order.
-    pub(in crate::controller) fn due(&self) -> impl Iterator<Item = &Identity> {
+    pub fn due(&self) -> impl Iterator<Item = &Identity> {
         self.due.iter()
     }
 
     /// Whether more objects are held, rejected or unknown than are remembered.
-    pub(in crate::controller) fn overflows(&self) -> bool {
+    pub fn overflows(&self) -> bool {
         self.counts.held + self.counts.rejected + self.counts.unknown > self.problems.len() as u64
     }
 }
 
 /// The hash of an object in one version.
-pub(in crate::controller) fn version_hash(uid: &str, resource_version: &str) -> u64 {
+pub fn version_hash(uid: &str, resource_version: &str) -> u64 {
     hash(&format!("{uid}/{resource_version}"))
 }
 

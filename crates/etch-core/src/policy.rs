@@ -6,9 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use etch_core::api::{Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Policies, PolicyConflict, only_pauses, pause};
-use etch_core::condition::list;
-use etch_core::crd::Crd;
+use crate::api::{
+    Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Policies, PolicyConflict, only_pauses, pause,
+};
+use crate::condition::list;
+use crate::crd::Crd;
 use kube_structural_schema::path::Path;
 
 /// How many CRDs a status names, and how many a conflict does.
@@ -17,18 +19,21 @@ const NAMED_IN_CONFLICT: usize = 3;
 /// How many conflicts a status lists.
 const CONFLICTS: usize = 10;
 /// The condition of a policy whose `onChange` names fields that are not there.
-pub(in crate::controller) const UNKNOWN_PATHS: &str = "UnknownPaths";
+pub const UNKNOWN_PATHS: &str = "UnknownPaths";
 
 /// A policy as it was read.
 #[derive(Clone, Debug)]
-pub(in crate::controller) struct Policy {
-    pub(in crate::controller) uid: String,
-    pub(in crate::controller) generation: i64,
+pub struct Policy {
+    /// Its uid.
+    pub uid: String,
+    /// Its generation.
+    pub generation: i64,
     /// None where this version of Etch cannot read it.
-    pub(in crate::controller) spec: Option<DefaultsPolicySpec>,
+    pub spec: Option<DefaultsPolicySpec>,
     /// Whether it has `pauseAll`, which counts even where the rest cannot be read.
-    pub(in crate::controller) pause_all: bool,
-    pub(in crate::controller) status: DefaultsPolicyStatus,
+    pub pause_all: bool,
+    /// Its status, as it was read.
+    pub status: DefaultsPolicyStatus,
 }
 
 /// What a policy has to do with the CRDs there are.
@@ -45,17 +50,17 @@ struct Part<'a> {
 
 /// What there is in the cluster.
 #[derive(Clone, Copy)]
-pub(in crate::controller) struct Scope<'a> {
+pub struct Scope<'a> {
     /// All policies.
-    pub(in crate::controller) policies: &'a BTreeMap<String, Policy>,
+    pub policies: &'a BTreeMap<String, Policy>,
     /// Those that can be read; see [`readable`].
-    pub(in crate::controller) readable: &'a Policies,
+    pub readable: &'a Policies,
     /// A CRD by its name; none where it cannot be read.
-    pub(in crate::controller) crd: &'a dyn Fn(&str) -> Option<&'a Crd>,
+    pub crd: &'a dyn Fn(&str) -> Option<&'a Crd>,
 }
 
 /// The policies that take effect: those that can be read, and those with `pauseAll`.
-pub(in crate::controller) fn readable(policies: &BTreeMap<String, Policy>) -> Policies {
+pub fn readable(policies: &BTreeMap<String, Policy>) -> Policies {
     let counting = policies.iter().filter_map(|(name, policy)| {
         let pauses = || policy.pause_all.then(only_pauses);
         Some((name.clone(), policy.spec.clone().or_else(pauses)?))
@@ -64,7 +69,7 @@ pub(in crate::controller) fn readable(policies: &BTreeMap<String, Policy>) -> Po
 }
 
 /// The status that each policy should have, where it has another.
-pub(in crate::controller) fn statuses<'a>(
+pub fn statuses<'a>(
     scope: Scope<'a>,
     assignments: impl Iterator<Item = (&'a str, &'a Assignment)>,
     now: Timestamp,
@@ -201,7 +206,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use etch_core::api::assign;
+    use crate::api::assign;
 
     fn policy(spec: &str) -> Policy {
         let pause_all = spec.contains(r#""pauseAll": true"#);

@@ -4,17 +4,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use etch_core::object::Identity;
-use etch_core::object_state::Skipped;
-use etch_core::plan::Skip;
+use crate::object::Identity;
+use crate::object_state::Skipped;
+use crate::plan::Skip;
 
 /// How many objects are remembered by name: of those that are skipped, of those that are due, and of those that have a problem
 /// and are tried again.
-pub(in crate::controller) const REMEMBERED: usize = 1000;
+pub const REMEMBERED: usize = 1000;
 
 /// All objects that are not written whatever they lack.
 #[derive(Clone, Debug, Default)]
-pub(in crate::controller) struct SkippedObjects {
+pub struct SkippedObjects {
     all: HashMap<u64, Skipped>,
     /// The first of them.
     named: BTreeMap<Identity, Skipped>,
@@ -24,7 +24,7 @@ pub(in crate::controller) struct SkippedObjects {
 
 impl SkippedObjects {
     /// Adds one that was not known before.
-    pub(in crate::controller) fn insert(&mut self, identity: Identity, skipped: Skipped) {
+    pub fn insert(&mut self, identity: Identity, skipped: Skipped) {
         self.lacking += u64::from(skipped.lacks);
         self.all.insert(hash(&identity), skipped);
         // One that asks in other words is rare, and somebody has to know of it.
@@ -36,12 +36,12 @@ impl SkippedObjects {
     }
 
     /// What is known of one; none if it is not skipped.
-    pub(in crate::controller) fn get(&self, identity: &Identity) -> Option<Skipped> {
+    pub fn get(&self, identity: &Identity) -> Option<Skipped> {
         self.all.get(&hash(identity)).copied()
     }
 
     /// Takes one out; what was known of it, if it was there.
-    pub(in crate::controller) fn remove(&mut self, identity: &Identity) -> Option<Skipped> {
+    pub fn remove(&mut self, identity: &Identity) -> Option<Skipped> {
         let skipped = self.all.remove(&hash(identity))?;
         self.lacking -= u64::from(skipped.lacks);
         self.named.remove(identity);
@@ -49,23 +49,23 @@ impl SkippedObjects {
     }
 
     /// How many may lack a default in etcd.
-    pub(in crate::controller) fn lacking(&self) -> u64 {
+    pub fn lacking(&self) -> u64 {
         self.lacking
     }
 
     /// The first that are skipped for this reason, in order, and whether each may lack a default.
-    pub(in crate::controller) fn named(&self, why: Skip) -> impl Iterator<Item = (&Identity, Skipped)> {
+    pub fn named(&self, why: Skip) -> impl Iterator<Item = (&Identity, Skipped)> {
         let named = self.named.iter().filter(move |(_, skipped)| skipped.why == why);
         named.map(|(identity, skipped)| (identity, *skipped))
     }
 
     /// How many are skipped for this reason.
-    pub(in crate::controller) fn count(&self, why: Skip) -> u64 {
+    pub fn count(&self, why: Skip) -> u64 {
         self.all.values().filter(|skipped| skipped.why == why).count() as u64
     }
 
     /// How many are skipped for this reason and may lack a default.
-    pub(in crate::controller) fn lacking_for(&self, why: Skip) -> u64 {
+    pub fn lacking_for(&self, why: Skip) -> u64 {
         let lacking = self.all.values().filter(|skipped| skipped.why == why && skipped.lacks);
         lacking.count() as u64
     }
@@ -80,9 +80,9 @@ fn hash(identity: &Identity) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::state::tally::Tally;
-    use etch_core::object_state::ObjectState;
-    use etch_core::plan::{Held, Hold};
+    use crate::object_state::ObjectState;
+    use crate::plan::{Held, Hold};
+    use crate::report::tally::Tally;
     use kube_structural_schema::path::Path;
 
     fn of(name: &str) -> Identity {

@@ -1,13 +1,13 @@
 //! What the API server served since the resource version of a report's record: a write is judged by what was served when it was made.
 
-use etch_core::api::{DefaultsReportStatus, ServedVersion};
-use etch_core::crd::Crd;
+use crate::api::{DefaultsReportStatus, ServedVersion};
+use crate::crd::Crd;
 
 /// Stands for whatever was served at generations that Etch did not see.
 const UNKNOWN: &str = "*";
 
 /// The versions that are served now, as a report records them.
-pub(in crate::controller) fn served(crd: &Crd) -> Vec<ServedVersion> {
+pub fn served(crd: &Crd) -> Vec<ServedVersion> {
     let versions = crd.versions().iter().filter(|version| version.served);
     let served = versions.map(|version| ServedVersion {
         name: version.name.clone(),
@@ -21,7 +21,7 @@ pub(in crate::controller) fn served(crd: &Crd) -> Vec<ServedVersion> {
 ///
 /// Between its generation and the current one there may have been others. Reports of releases of Etch that did not record what was served
 /// count as of a generation that Etch did not see, unless it is the current one.
-pub(in crate::controller) fn served_since(report: &DefaultsReportStatus, crd: &Crd) -> Vec<ServedVersion> {
+pub fn served_since(report: &DefaultsReportStatus, crd: &Crd) -> Vec<ServedVersion> {
     let is_unknown = match crd.generation() - report.generation {
         0 => false,
         1 => report.served.is_empty(),
@@ -43,17 +43,17 @@ pub(in crate::controller) fn served_since(report: &DefaultsReportStatus, crd: &C
 }
 
 /// Whether a write through one of these versions may have dropped defaults.
-pub(in crate::controller) fn may_drop_defaults(served: &[ServedVersion]) -> bool {
+pub fn may_drop_defaults(served: &[ServedVersion]) -> bool {
     served.iter().any(|version| version.may_drop_defaults)
 }
 
 /// Whether a generation is among these that Etch did not see.
-pub(in crate::controller) fn has_unknown(served: &[ServedVersion]) -> bool {
+pub fn has_unknown(served: &[ServedVersion]) -> bool {
     served.iter().any(|version| version.name == UNKNOWN)
 }
 
 /// Whether a create through one of these versions may have dropped defaults at or below `status`.
-pub(in crate::controller) fn creates_drop_status(served: &[ServedVersion], crd: &Crd) -> bool {
+pub fn creates_drop_status(served: &[ServedVersion], crd: &Crd) -> bool {
     crd.has_status_default() && served.iter().any(|version| version.status_subresource)
 }
 

@@ -4,22 +4,46 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition as PolicyCondition;
 use kube::Resource as _;
 
-use etch_core::api::{DefaultsPolicy, DefaultsReportStatus, ObjectProblem};
-use crate::cluster::{Event, Regarding};
-use crate::controller::policy::UNKNOWN_PATHS;
-use crate::controller::status::message::MISSING_PERMISSION;
-use etch_core::condition::{Condition, EventType, Reason, first, list};
-use etch_core::crd::Crd;
-use etch_core::plan::Skip;
+use crate::api::{DefaultsPolicy, DefaultsReportStatus, ObjectProblem};
+use crate::condition::{Condition, EventType, Reason, first, list};
+use crate::crd::Crd;
+use crate::message::MISSING_PERMISSION;
+use crate::plan::Skip;
+use crate::policy::UNKNOWN_PATHS;
+
+/// What happened to whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// To whom.
+    pub regarding: Regarding,
+    /// Whether somebody should look at it.
+    pub warning: bool,
+    /// Why, in one word.
+    pub reason: String,
+    /// What was being done, in one word.
+    pub action: &'static str,
+    /// What happened, in a sentence without values.
+    pub note: String,
+}
+
+/// The object that an event is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Regarding {
+    /// `stable.example.com/v1`
+    pub api_version: String,
+    /// `CronTab`
+    pub kind: String,
+    /// None for cluster-scoped objects, whose events are in `default`.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+}
 
 /// The events about a CRD when its conditions change from `before` to `now`. They are in the namespace `default`, whose readers may not
 /// see the objects: `nameless` is what `DefaultsPersisted` says without their names.
-pub(in crate::controller) fn about_crd(
-    crd: &Regarding,
-    before: &[Condition],
-    now: &[Condition],
-    nameless: &str,
-) -> Vec<Event> {
+pub fn about_crd(crd: &Regarding, before: &[Condition], now: &[Condition], nameless: &str) -> Vec<Event> {
     // A permission may be missing long before it is needed.
     let settling = Reason::Settling.as_str();
     let lacking = Reason::Forbidden.as_str();
@@ -53,7 +77,7 @@ fn about(crd: &Regarding, reason: &str, warning: bool, action: &'static str, not
 }
 
 /// The events about a policy when its conditions change from `before` to `now`.
-pub(in crate::controller) fn about_policy(
+pub fn about_policy(
     name: &str,
     uid: &str,
     before: &[PolicyCondition],
@@ -83,7 +107,7 @@ pub(in crate::controller) fn about_policy(
 
 /// What the objects of a CRD are called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::controller) struct ObjectKind {
+pub struct ObjectKind {
     /// `stable.example.com/v1`, at the storage version.
     api_version: String,
     kind: String,
@@ -96,7 +120,7 @@ impl From<&Crd> for ObjectKind {
 }
 
 /// The events about objects that a report names for a reason for which the report before it did not.
-pub(in crate::controller) fn about_objects(
+pub fn about_objects(
     objects: &ObjectKind,
     before: Option<&DefaultsReportStatus>,
     now: &DefaultsReportStatus,
@@ -113,7 +137,7 @@ pub(in crate::controller) fn about_objects(
 }
 
 /// The event about fields that were dropped since the report before; none if there were none.
-pub(in crate::controller) fn about_drops(
+pub fn about_drops(
     crd: &Regarding,
     before: Option<&DefaultsReportStatus>,
     now: &DefaultsReportStatus,
@@ -164,8 +188,8 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
-    use etch_core::api::DroppedField;
-    use etch_core::crd::sample::things;
+    use crate::api::DroppedField;
+    use crate::crd::sample::things;
 
     fn condition(name: &str, status: &str, reason: &str) -> Condition {
         Condition {

@@ -3,16 +3,16 @@
 
 use std::collections::HashMap;
 
-use etch_core::api::{DefaultsReportStatus, ObjectProblem};
-use crate::controller::state::tally::version_hash;
-use etch_core::bloom_filter::BloomFilter;
-use etch_core::object::Object;
-use etch_core::object_state;
-use etch_core::plan::{Rejection, RejectionKind};
+use crate::api::{DefaultsReportStatus, ObjectProblem};
+use crate::bloom_filter::BloomFilter;
+use crate::object::Object;
+use crate::object_state;
+use crate::plan::{Rejection, RejectionKind};
+use crate::report::tally::version_hash;
 
 /// The objects whose writes an earlier run was refused: as they are, they would be refused again.
 #[derive(Debug, Default)]
-pub(in crate::controller) struct Rejected {
+pub struct Rejected {
     /// In which version.
     versions: BloomFilter,
     /// Why, by uid, as far as the report names them.
@@ -21,7 +21,7 @@ pub(in crate::controller) struct Rejected {
 
 impl Rejected {
     /// What a report keeps of them.
-    pub(in crate::controller) fn from_report(status: &DefaultsReportStatus) -> Self {
+    pub fn from_report(status: &DefaultsReportStatus) -> Self {
         let versions = status.exceptions.as_ref().map(|exceptions| exceptions.rejected.0.clone());
         let known = status.rejected.iter().filter_map(|problem| {
             let ObjectProblem { uid, reason, message, paths, .. } = problem.clone();
@@ -31,7 +31,7 @@ impl Rejected {
     }
 
     /// Why an object as it is was rejected by an earlier run; none where that is not known.
-    pub(in crate::controller) fn of(&self, object: &Object) -> Option<Rejection> {
+    pub fn of(&self, object: &Object) -> Option<Rejection> {
         if !self.versions.contains(version_hash(object.uid(), object.resource_version())) {
             return None;
         }

@@ -1,7 +1,7 @@
 //! Keeps a report small, whatever is wrong with how many objects: etcd refuses one that is too large, and then none is kept.
 //! It must not change a number, other than those of what is left out.
 
-use etch_core::api::{DefaultsReportStatus, ObjectProblem};
+use crate::api::{DefaultsReportStatus, ObjectProblem};
 
 /// The size of a status, in bytes of JSON: with the metadata, a report stays below 64 KiB.
 const LIMIT: usize = 60 * 1024;
@@ -16,7 +16,7 @@ const FEWER: [[usize; 2]; 5] = [[10, 50], [3, 50], [3, 20], [1, 10], [1, 3]];
 /// Leaves out as much of a status as it takes.
 ///
 /// First what only people read, then what the earlier defaults were, then what a restart can find out again.
-pub(in crate::controller) fn fit(status: &mut DefaultsReportStatus) {
+pub fn fit(status: &mut DefaultsReportStatus) {
     for problem in problems(status) {
         let all = problem.paths.len();
         problem.paths.truncate(PATHS);
@@ -109,7 +109,7 @@ fn cut(text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etch_core::api::{ClearedObject, Counts, DefaultPath, DefaultValue, PreviousDefaults};
+    use crate::api::{ClearedObject, Counts, DefaultPath, DefaultValue, PreviousDefaults};
 
     fn problem(index: usize, paths: usize) -> ObjectProblem {
         ObjectProblem {

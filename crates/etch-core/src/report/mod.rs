@@ -1,0 +1,16 @@
+//! What is known of the objects of a CRD: numbers, problems, and what the report keeps for the next run.
+
+pub mod changed_defaults;
+pub mod checkpoint;
+pub mod dropped_fields;
+pub mod open_report;
+pub mod rejected;
+pub mod served;
+pub mod size;
+pub mod skipped;
+pub mod state;
+pub mod tally;
+pub mod versions;
+
+#[cfg(test)]
+mod tests;
