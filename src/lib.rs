@@ -4,7 +4,7 @@
 //! object, such a value is visible in every read and present in no etcd value. Etch finds these values and has the API
 //! server store them, without taking a field from anyone.
 //!
-//! Data flows one way: [`cluster`] reads, [`etch_core`] decides, [`cluster`] performs, [`controller`] orders the steps and
+//! Data flows one way: [`cluster`] reads, [`etch_core`] decides, [`cluster`] performs, [`operator`] orders the steps and
 //! records. For the commands, [`source`] reads files instead, and [`report`] prints. This package does I/O, and [`cluster`] is the only
 //! part of it that talks to an API server. Everything under `crates/` is pure: [`etch_core`] decides about objects and CRDs,
 //! [`etch_admission`] about requests, and [`etch_lint`] about documents, on libraries that answer as the API server does.
@@ -24,9 +24,9 @@
 //! 10. An unchanged cluster costs no writes, and after a restart no needless requests either.
 
 pub mod cluster;
-pub mod controller;
 pub mod installed_crds;
 pub mod metrics;
+pub mod operator;
 pub mod report;
 pub mod server;
 pub mod source;

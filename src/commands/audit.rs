@@ -10,7 +10,7 @@ use anyhow::bail;
 use clap::Args;
 use etch::cluster::etcd::{Etcd, Snapshot, decode, definition, identity_of, prefix_of};
 use etch::cluster::{Cluster, Scan, Scope, Witnesses, crds};
-use etch::controller::record_of;
+use etch::operator::record_of;
 use etch::report;
 use etch_core::api::DefaultsReportStatus;
 use etch_core::audit::{Totals, by_view};

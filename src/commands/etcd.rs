@@ -12,7 +12,7 @@ use etch::cluster::etcd::{
     prefix_of,
 };
 use etch::cluster::{Cluster, Scope, Witnesses, crds};
-use etch::controller::record_of;
+use etch::operator::record_of;
 use etch_core::api::DefaultsReportStatus;
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Identity;

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::etcd::decode;
 use etch::cluster::{Cluster, Scope, Witnesses};
-use etch::controller::record_of;
+use etch::operator::record_of;
 use etch::report::{self, Align, Cell, Table, Tone};
 use etch_core::audit::{self, DefaultExplanation, State, by_bytes, by_view, explain};
 use etch_core::crd::Crd;

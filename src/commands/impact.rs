@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, Scan, Scope, Witnesses};
-use etch::controller::{record_of, upgrade_under_policy};
+use etch::operator::{record_of, upgrade_under_policy};
 use etch::{report, source};
 use etch_core::crd::{Crd, Version};
 use etch_core::impact::{Kind, Upgrade};

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use etch::cluster::Cluster;
-use etch::controller::{PendingChanges, pending_changes};
+use etch::operator::{PendingChanges, pending_changes};
 use etch::{report, source};
 use etch_core::api::{DefaultsPolicySpec, DefaultsReportStatus, GROUP, Policies, assign, counting};
 use etch_core::crd::Crd;

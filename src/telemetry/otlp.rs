@@ -102,7 +102,7 @@ pub(super) fn from_environment() -> anyhow::Result<Option<(Boxed<Registry>, Trac
         .with_threads(false)
         .with_tracked_inactivity(false)
         .with_filter(filter_fn(|metadata| {
-            metadata.target() == etch::controller::TRACED
+            metadata.target() == etch::operator::TRACED
                 || (metadata.is_event() && metadata.target().starts_with("etch::"))
         }));
     Ok(Some((layer.boxed(), Traces { provider, runtime })))

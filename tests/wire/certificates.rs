@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use etch::controller::{Admission, Clock, SelfManaged};
 use etch::metrics::Metrics;
+use etch::operator::{Admission, Clock, SelfManaged};
 use etch::server::Readiness;
 use etch::server::admission::{AcceptedKeys, Certificates, Presented, ServedSchemas, trusted};
 use etch_admission::renewal::Lifetimes;

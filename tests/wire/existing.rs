@@ -102,7 +102,7 @@ async fn another_generation_another_fact_and_whoever_asks_have_them_looked_at_ag
     assert_eq!(denied(&world), 2);
     world.put(THINGS, thing("later"));
     let mut asking = world.stored(SCHEMAS, "one").expect("it is there");
-    asking["metadata"]["annotations"] = json!({ "etch-operator.io/look-again": "now" });
+    asking["metadata"]["annotations"] = json!({ "etch-operator.io/recheck": "now" });
     world.put(SCHEMAS, asking);
     sleep(LOOK).await;
     assert_eq!(denied(&world), 3);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use etch::controller::Options;
+use etch::operator::Options;
 use serde_json::json;
 use tokio::sync::watch;
 

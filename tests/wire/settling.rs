@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use etch::controller::Clock;
+use etch::operator::Clock;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::time::Instant;

@@ -22,7 +22,7 @@ struct Ended {
 /// Runs the operator for a minute; what was traced under a name by then.
 async fn trace(world: &World, later: impl FnOnce()) -> impl Fn(&str) -> Vec<Ended> {
     let logs = Captured::default();
-    let filter = format!("{}=debug", etch::controller::TRACED);
+    let filter = format!("{}=debug", etch::operator::TRACED);
     let subscriber = tracing_subscriber::fmt()
         .json()
         .with_span_events(FmtSpan::CLOSE)

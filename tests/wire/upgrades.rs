@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use etch::controller::{Operator, UpgradeGuard};
 use etch::metrics::Metrics;
+use etch::operator::{Operator, UpgradeGuard};
 use etch::server::admission::{AdmissionHandler, References, ServedSchemas, Upgrades};
 use etch_core::upgrade::{ALLOW_ANNOTATION, digest};
 use futures::FutureExt;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use etch::controller::{Admission, Clock, Operator};
+use etch::operator::{Admission, Clock, Operator};
 use etch::server::Readiness;
 use etch::server::admission::{AcceptedKeys, Authority, ServedSchemas};
 use etch_admission::{Endpoint, GUARD, Injection};

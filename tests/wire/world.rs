@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use etch::cluster::{Cluster, PaceMode};
-use etch::controller::{self, Clock, Options};
+use etch::operator::{self, Clock, Options};
 use etch_core::crd::Crd;
 use futures::StreamExt;
 use kube_structural_schema::json::Json;
@@ -509,7 +509,7 @@ pub(crate) async fn operate_by(clock: Clock, cluster: Cluster, time: Duration) {
 
 /// The same with other options.
 pub(crate) async fn operate_with(options: Options, cluster: Cluster, time: Duration) {
-    controller::run(cluster, options, Arc::default(), tokio::time::sleep(time)).await;
+    operator::run(cluster, options, Arc::default(), tokio::time::sleep(time)).await;
 }
 
 /// What the operator is started with.

@@ -57,7 +57,11 @@ pub(super) fn read<'v>(json: &'v Json, node: &'v Node) -> Outcome<Value<'v>> {
         (Shape::Bool, json) => Err(misfit("bool", json)),
         (Shape::Dynamic, json) => Ok(dynamic(json, node)),
         (Shape::Unknown, json) => Ok(Value::Untyped(json)),
-        (Shape::Invalid, _) => Err(Fault::new("invalid type")),
+        // It ends with the type, which is not there.
+        (Shape::Invalid, _) => Err(Fault::new(
+            "invalid type, expected object, array, number, integer, boolean or string, or no type with \
+             x-kubernetes-int-or-string or x-kubernetes-preserve-unknown-fields is true, got ",
+        )),
     }
 }
 

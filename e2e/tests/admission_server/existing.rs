@@ -130,7 +130,7 @@ async fn machines_from_before_a_schema_are_counted_before_anybody_is_refused() -
     // Who mends one asks for another look.
     let mend = json!({ "spec": { "providerSpec": { "value": { "count": 1 } } } });
     cluster.patch(&format!("{MACHINES}/wrong"), Patch::Merge, "author", &mend).await?.ok()?;
-    let ask = json!({ "metadata": { "annotations": { "etch-operator.io/look-again": "1" } } });
+    let ask = json!({ "metadata": { "annotations": { "etch-operator.io/recheck": "1" } } });
     cluster.patch(SCHEMA, Patch::Merge, "author", &ask).await?.ok()?;
     existing(cluster, "nothing is denied", |found| found["denied"] == 0).await?;
     let writes = stage
@@ -218,7 +218,7 @@ async fn defaults_of_existing_machines_are_stored_and_nobody_loses_or_gains_a_fi
     let operator = stage.operator()?;
     eventually(GUARD, "a look after the restart", async || Ok((lists()?.len() > listed).then_some(())))
         .await?;
-    let ask = json!({ "metadata": { "annotations": { "etch-operator.io/look-again": "1" } } });
+    let ask = json!({ "metadata": { "annotations": { "etch-operator.io/recheck": "1" } } });
     let before = existing(cluster, "a look", |_| true).await?["lastLooked"].take();
     cluster.patch(SCHEMA, Patch::Merge, "author", &ask).await?.ok()?;
     existing(cluster, "another look", |found| {
@@ -231,7 +231,7 @@ async fn defaults_of_existing_machines_are_stored_and_nobody_loses_or_gains_a_fi
     let disks =
         json!({ "spec": { "providerSpec": { "value": { "disks": [{ "name": "a", "type": "hdd" }] } } } });
     cluster.patch(&format!("{MACHINES}/listed"), Patch::Merge, "author", &disks).await?.ok()?;
-    let ask = json!({ "metadata": { "annotations": { "etch-operator.io/look-again": "2" } } });
+    let ask = json!({ "metadata": { "annotations": { "etch-operator.io/recheck": "2" } } });
     cluster.patch(SCHEMA, Patch::Merge, "author", &ask).await?.ok()?;
     existing(cluster, "nothing is held", |found| found["persisted"]["held"] == 0 && found["defaulted"] == 1)
         .await?;

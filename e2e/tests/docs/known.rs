@@ -99,7 +99,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch rbac provider.yaml | kubectl apply -f -", Left("there is no such file")),
     ("kubectl get embeddedschemas", Left(SERVED_ELSEWHERE)),
     (
-        "kubectl annotate embeddedschema example-provider etch-operator.io/look-again=\"$(date)\" --overwrite",
+        "kubectl annotate embeddedschema example-provider etch-operator.io/recheck=\"$(date)\" --overwrite",
         Left(SERVED_ELSEWHERE),
     ),
     (

@@ -19,12 +19,12 @@ const PLACES: [(&str, Proof); 15] = [
     ("crates/etch-core/src/plan/write_machine.rs", Proof::RepeatChangedNothing),
     ("crates/etch-core/src/plan/write_machine.rs", Proof::WriteAnswered),
     ("crates/etch-core/src/plan/write_machine.rs", Proof::WriteChangedNothing),
-    ("src/controller/crd/sweep.rs", Proof::UnchangedSincePass),
-    ("src/controller/crd/sweep/known.rs", Proof::UnchangedSincePass),
-    ("src/controller/crd/watch.rs", Proof::UnchangedSincePass),
-    ("src/controller/object/reconcile.rs", Proof::RepeatChangedNothing),
-    ("src/controller/object/reconcile.rs", Proof::UnchangedSincePass),
-    ("src/controller/object/reconcile.rs", Proof::WriteChangedNothing),
+    ("src/operator/crd/sweep.rs", Proof::UnchangedSincePass),
+    ("src/operator/crd/sweep/known.rs", Proof::UnchangedSincePass),
+    ("src/operator/crd/watch.rs", Proof::UnchangedSincePass),
+    ("src/operator/object/reconcile.rs", Proof::RepeatChangedNothing),
+    ("src/operator/object/reconcile.rs", Proof::UnchangedSincePass),
+    ("src/operator/object/reconcile.rs", Proof::WriteChangedNothing),
 ];
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the operator remembers between two requests, and what it does next: the smallest form of `controller::{object, crd, state}`
+//! What the operator remembers between two requests, and what it does next: the smallest form of `operator::{object, crd}`
 //! that has their laws.
 //!
 //! Real, and called here: the decision, what follows a changed default, the values that are pinned, the write machine with its proofs

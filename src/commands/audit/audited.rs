@@ -1,7 +1,7 @@
 //! What an audit counts and lists of one CRD.
 //! It must not read anything from a server or from etcd.
 
-use etch::controller::PendingChanges;
+use etch::operator::PendingChanges;
 use etch_core::audit::{Exact, Lacking, Missing, State, Totals, overall};
 use etch_core::crd::Crd;
 use etch_core::object::{Identity, Object};

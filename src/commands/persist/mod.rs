@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::{CallError, Cluster, MAX_IN_FLIGHT, Pace, Scope, Witnesses};
-use etch::controller::{self, Pass, Passed};
+use etch::operator::{self, Pass, Passed};
 use etch::report;
 use etch_core::crd::Crd;
 use etch_core::plan::{HiddenFields, Ownership, Terms};
@@ -252,7 +252,7 @@ impl Persist {
             ended: &work.signals.ended,
         };
         let ended = tokio::select! {
-            ended = controller::persist(work.cluster, pass, &mut progress) => Some(ended),
+            ended = operator::persist(work.cluster, pass, &mut progress) => Some(ended),
             () = work.signals.at_once.cancelled() => None,
         };
         drop(progress);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use etch::cluster::Scan;
-use etch::controller::{Passed, is_left_out};
+use etch::operator::{Passed, is_left_out};
 use etch_core::crd::Crd;
 use etch_core::object::Identity;
 use etch_core::plan::{Broken, Plan, Record, Skip, Strategy, decide};

@@ -251,7 +251,7 @@ impl CrdPass {
 
 #[cfg(test)]
 mod tests {
-    use etch::controller::Passed;
+    use etch::operator::Passed;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use etch::controller::Progress;
+use etch::operator::Progress;
 use etch::report::{self, counted};
 
 /// One line on a terminal that is written over; nothing elsewhere.

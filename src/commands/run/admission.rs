@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::Cluster;
-use etch::controller::{Admission, Clock, PolicyLookup, SelfManaged, UpgradeGuard};
+use etch::operator::{Admission, Clock, PolicyLookup, SelfManaged, UpgradeGuard};
 use etch::server::Readiness;
 use etch::server::admission::{
     AcceptedKeys, AdmissionHandler, Certificates, Reference, References, ServedSchemas, Upgrades, serve,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
 use etch::cluster::{Cluster, Lease, MAX_IN_FLIGHT, Target};
-use etch::controller::{Clock, Operator, Options};
+use etch::operator::{Clock, Operator, Options};
 use etch::server::Readiness;
 use etch::tasks::Tasks;
 use tokio::net::TcpListener;

@@ -2,13 +2,13 @@
 //! It must not start or stop anything, nor read the cluster: the policies are given.
 
 use std::collections::BTreeMap;
-use std::fmt;
+
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::policy::{DefaultsPolicySpec, Settings};
+use super::policy::{DefaultsPolicySpec, Pause, Settings};
 use super::selector::CrdSelector;
 use crate::upgrade::GuardMode;
 
@@ -24,15 +24,6 @@ pub struct Assignment {
     pub ties: Vec<String>,
     /// Policies that select it less specifically.
     pub outranked: Vec<String>,
-}
-
-/// Which policies have paused the writes to the objects of a CRD; at least one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pause {
-    /// The policy that governs the CRD, if it has `paused`.
-    pub paused: Option<String>,
-    /// The policies with `pauseAll`, by name, whichever CRDs they select.
-    pub pause_all: Vec<String>,
 }
 
 /// What the policies say for a CRD; none if no policy selects it. `settle` is the operator's own.
@@ -81,19 +72,6 @@ pub fn pause(policies: &Policies, governing: &str) -> Option<Pause> {
         pause_all: pause_all.map(|(policy, _)| policy.clone()).collect(),
     };
     Some(pause).filter(|pause| pause.paused.is_some() || !pause.pause_all.is_empty())
-}
-
-impl fmt::Display for Pause {
-    /// Each policy with the field that has to be taken back: `DefaultsPolicy default (paused)`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = self.pause_all.iter().map(|policy| (policy, "pauseAll"));
-        let own = self.paused.iter().map(|policy| (policy, "paused"));
-        for (index, (policy, field)) in all.chain(own).enumerate() {
-            let and = if index > 0 { " and " } else { "" };
-            write!(f, "{and}DefaultsPolicy {policy} ({field})")?;
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -8,9 +8,11 @@ mod policy;
 mod report;
 mod selector;
 
-pub use assign::{Assignment, Pause, Policies, assign, counting, only_pauses, pause};
+pub use assign::{Assignment, Policies, assign, counting, only_pauses, pause};
 pub use change::{ChangeAction, ChangeRule};
-pub use policy::{DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, PolicyConflict, Settings};
+pub use policy::{
+    DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, Pause, PolicyConflict, Settings,
+};
 pub use report::{
     ChangedDefault, ClearedObject, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
     DefaultsReportStatus, DroppedField, Exceptions, LostOwners, ObjectProblem, PreviousDefaults,

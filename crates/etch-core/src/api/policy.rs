@@ -3,6 +3,7 @@
 
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type and a path of its own")]
 
+use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -10,13 +11,34 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::assign::Pause;
 use super::change::{ChangeRule, followed};
 use super::selector::CrdSelector;
 use crate::plan::{HiddenFields, Ownership, Terms};
 use crate::upgrade::GuardMode;
 use crate::{described, duration};
 use kube_structural_schema::path::Path;
+
+/// Which policies have paused the writes to the objects of a CRD; at least one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pause {
+    /// The policy that governs the CRD, if it has `paused`.
+    pub paused: Option<String>,
+    /// The policies with `pauseAll`, by name, whichever CRDs they select.
+    pub pause_all: Vec<String>,
+}
+
+impl fmt::Display for Pause {
+    /// Each policy with the field that has to be taken back: `DefaultsPolicy default (paused)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.pause_all.iter().map(|policy| (policy, "pauseAll"));
+        let own = self.paused.iter().map(|policy| (policy, "paused"));
+        for (index, (policy, field)) in all.chain(own).enumerate() {
+            let and = if index > 0 { " and " } else { "" };
+            write!(f, "{and}DefaultsPolicy {policy} ({field})")?;
+        }
+        Ok(())
+    }
+}
 
 /// Selects CRDs, and sets how Etch processes their objects. Etch ignores a CRD that no policy selects.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,0 +1,274 @@
+//! The checks of existing objects: the leader judges them by each schema before anybody is refused for it, and has their defaults
+//! stored where the schema asks for that.
+//! It must not decide which write stores them, nor hold more than a page of objects.
+//!
+//! ```text
+//! schema, facts or annotation changed, or a check failed ─> due ─> list each resource once, page by page
+//!                                                                 ─> judge by all schemas of the resource ─> status
+//!                                                                 ─> `existing: Persist`, settled: persist
+//! ```
+//!
+//! There is no check where nothing has changed: what a schema means is to be known before it is enforced, not followed for ever. But
+//! defaults that are to be stored are looked for once an hour: an object may have been created while no replica answered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::debug;
+
+use super::checked_schema::{CheckedSchema, Inputs};
+use super::persist::{Kept, Store};
+use super::state::{GATHER, Shared, lock};
+use super::tally::{FORBIDDEN, INCOMPLETE, OWNERS_LOST, Tally, WITHHELD};
+use super::upgrades::unreadable;
+use crate::cluster::{Backoff, CallError, Cluster, Page, Scan, Scope};
+use crate::operator::policy_lookup::{PolicyLookup, changed};
+use etch_admission::api::{ExistingObjects, ObjectName, SETTLING};
+use etch_admission::{Compiled, Endpoint, Existing, existing};
+use etch_core::crd::Resource;
+use etch_core::object::Object;
+
+/// How long a schema and its facts have to stay as they are before defaults are stored by them.
+const SETTLE: Duration = Duration::from_secs(10);
+/// How often objects are looked for that lack defaults which are to be stored.
+const PERSIST_AGAIN: Duration = Duration::from_secs(3_600);
+/// How long after one check the next follows at the earliest, where only facts have changed: some change all the time.
+const FACTS_SETTLE: Duration = Duration::from_secs(30);
+/// The waits after a check that could not see everything.
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+const LAST_WAIT: Duration = Duration::from_secs(300);
+
+/// Checks existing objects.
+pub(super) struct ExistingChecker {
+    cluster: Cluster,
+    shared: Shared,
+    endpoint: Endpoint,
+    store: Arc<Store>,
+}
+
+/// A check that is over.
+struct LastCheck {
+    inputs: Inputs,
+    at: Instant,
+    /// When to check again by the same inputs.
+    again: Option<Instant>,
+    /// Whether a policy has kept defaults from being stored.
+    is_withheld: bool,
+    backoff: Backoff,
+}
+
+impl LastCheck {
+    /// When to check again by these inputs; none where nothing asks for it.
+    fn due(&self, inputs: &Inputs) -> Option<Instant> {
+        let Inputs { uid, generation, asked, facts } = inputs;
+        let last = &self.inputs;
+        if (uid, generation, asked) != (&last.uid, &last.generation, &last.asked) {
+            Some(self.at)
+        } else if *facts != last.facts {
+            Some(self.at + FACTS_SETTLE)
+        } else {
+            self.again
+        }
+    }
+}
+
+impl ExistingChecker {
+    pub(super) fn new(cluster: Cluster, shared: Shared, endpoint: Endpoint, store: Arc<Store>) -> Self {
+        Self { cluster, shared, endpoint, store }
+    }
+
+    /// Checks whenever something asks for it, for as long as it is polled. `checked` is notified of each check.
+    pub(super) async fn run(
+        &self,
+        mut changes: watch::Receiver<()>,
+        checked: watch::Sender<()>,
+    ) -> Infallible {
+        let mut policies = self.store.policies.as_ref().map(PolicyLookup::changes);
+        let mut last: BTreeMap<String, LastCheck> = BTreeMap::new();
+        loop {
+            changes.mark_unchanged();
+            let known = lock(&self.shared).checked_schemas();
+            last.retain(|name, _| known.iter().any(|schema| schema.name == *name));
+            let begun = Instant::now();
+            let at = |schema: &CheckedSchema| match last.get(&schema.name) {
+                Some(last) => last.due(&schema.inputs),
+                None => Some(begun),
+            };
+            let times: Vec<Option<Instant>> = known.iter().map(at).collect();
+            let is_due = |at: &Option<Instant>| at.is_some_and(|at| at <= begun);
+            let due: Vec<&CheckedSchema> =
+                known.iter().zip(&times).filter(|(_, at)| is_due(at)).map(|(schema, _)| schema).collect();
+            if due.is_empty() {
+                let next = times.into_iter().flatten().min();
+                tokio::select! {
+                    () = sleep_until(next.unwrap_or(begun)), if next.is_some() => {}
+                    Ok(()) = changes.changed() => {}
+                    () = changed(&mut policies) => {
+                        let withheld = last.values_mut().filter(|last| last.is_withheld);
+                        withheld.for_each(|last| last.again = Some(Instant::now()));
+                    }
+                }
+                sleep(GATHER).await;
+                continue;
+            }
+            // Defaults are stored by what was checked before, and has not changed since.
+            let is_settled = |schema: &&&CheckedSchema| {
+                schema.persist && last.get(&schema.name).is_some_and(|last| last.inputs == schema.inputs)
+            };
+            let storing: BTreeSet<&str> = due.iter().filter(is_settled).map(|schema| &*schema.name).collect();
+            for (schema, found) in self.check(&known, &due, &storing).await {
+                let before = last.remove(&schema.name);
+                self.conclude(schema, before, found, &mut last);
+            }
+            checked.send_replace(());
+        }
+    }
+
+    /// Takes in what was found, and sets when to check again.
+    fn conclude(
+        &self,
+        schema: &CheckedSchema,
+        before: Option<LastCheck>,
+        found: ExistingObjects,
+        last: &mut BTreeMap<String, LastCheck>,
+    ) {
+        let is_asked = before.as_ref().is_some_and(|last| last.inputs.asked != schema.inputs.asked);
+        let mut backoff = before.map_or(Backoff::new(FIRST_WAIT, LAST_WAIT), |last| last.backoff);
+        let (at, inputs) = (Instant::now(), schema.inputs.clone());
+        let reason = found.persisted.as_ref().map_or("", |persisted| &*persisted.reason);
+        let wait = match reason {
+            _ if !found.complete => Some(backoff.failed(None)),
+            INCOMPLETE | FORBIDDEN => Some(backoff.failed(None)),
+            SETTLING => Some(SETTLE),
+            OWNERS_LOST => None,
+            _ => schema.persist.then_some(PERSIST_AGAIN),
+        };
+        if found.complete && ![INCOMPLETE, FORBIDDEN].contains(&reason) {
+            backoff.succeeded();
+        }
+        let is_withheld = WITHHELD.contains(&reason);
+        lock(&self.shared).checked(&schema.name, &inputs, found, is_asked);
+        let again = wait.map(|wait| at + wait);
+        last.insert(schema.name.clone(), LastCheck { inputs, at, again, is_withheld, backoff });
+    }
+
+    /// Judges the objects of all resources of the schemas that are due: one resource at a time, each once. For those that are
+    /// `storing` defaults are stored on the way.
+    async fn check<'k>(
+        &self,
+        known: &'k [CheckedSchema],
+        due: &[&'k CheckedSchema],
+        storing: &BTreeSet<&str>,
+    ) -> Vec<(&'k CheckedSchema, ExistingObjects)> {
+        let of = |schema: &CheckedSchema| schema.schema.resources();
+        let resources: BTreeSet<Resource> = due.iter().flat_map(|schema| of(schema)).collect();
+        let tally = |schema: &&'k CheckedSchema| {
+            let is_storing = storing.contains(&*schema.name);
+            (&*schema.name, Tally::new(schema.persist, is_storing, schema.restricted))
+        };
+        let mut tallies: BTreeMap<&str, Tally> = due.iter().map(tally).collect();
+        for resource in resources {
+            // What other schemas set counts as well, before the verdict.
+            let judges: Vec<CheckedSchema> =
+                known.iter().filter(|schema| of(schema).contains(&resource)).cloned().collect();
+            let judges = Arc::new(judges);
+            if let Err(why) = self.check_resource(&resource, &judges, &mut tallies).await {
+                debug!(%resource, why, "cannot check existing objects");
+                for schema in judges.iter() {
+                    if let Some(tally) = tallies.get_mut(&*schema.name) {
+                        tally.unseen(&why);
+                    }
+                }
+            }
+        }
+        let found = due.iter().map(|schema| {
+            let tally = tallies.remove(&*schema.name).unwrap_or_default();
+            (*schema, tally.found(schema.inputs.generation))
+        });
+        found.collect()
+    }
+
+    async fn check_resource(
+        &self,
+        resource: &Resource,
+        judges: &Arc<Vec<CheckedSchema>>,
+        tallies: &mut BTreeMap<&str, Tally>,
+    ) -> Result<(), String> {
+        let stores = |schema: &CheckedSchema, tallies: &BTreeMap<&str, Tally>| {
+            tallies.get(&*schema.name).is_some_and(|tally| tally.stores(resource))
+        };
+        let mut writer = None;
+        let mut scan = Scan::new(self.cluster.clone(), resource.clone(), Scope::All);
+        while let Some(page) = scan.next().await.map_err(|error| unlisted(&error, resource))? {
+            let judged = {
+                let (judges, resource, endpoint) = (judges.clone(), resource.clone(), self.endpoint.clone());
+                // Rules may cost some time: nothing else waits for that. It fails only by a panic, which was logged.
+                spawn_blocking(move || judge(page, &resource, &judges, &endpoint)).await
+            };
+            for Judged { object, name, found } in judged.map_err(|_| "the check failed".to_owned())? {
+                for (schema, found) in judges.iter().zip(found) {
+                    let Some(found) = found else { continue };
+                    let kept = match found.gains_defaults && stores(schema, tallies) {
+                        false => None,
+                        true => {
+                            if writer.is_none() {
+                                writer = Some(self.store.writer(resource).await);
+                            }
+                            Some(match &writer {
+                                Some(Ok(writer)) => writer.store(schema, &object).await,
+                                Some(Err(stop)) => Err(stop.clone()),
+                                None => Ok(Kept::Unknown),
+                            })
+                        }
+                    };
+                    if let Some(tally) = tallies.get_mut(&*schema.name) {
+                        tally.add(resource, &name, found, kept);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An object that counts, and what each schema means for it.
+struct Judged {
+    object: Object,
+    name: ObjectName,
+    found: Vec<Option<Existing>>,
+}
+
+fn judge(page: Page, resource: &Resource, judges: &[CheckedSchema], endpoint: &Endpoint) -> Vec<Judged> {
+    let schemas: Vec<(&Compiled, &Value)> =
+        judges.iter().map(|judge| (&*judge.schema, &judge.inputs.facts)).collect();
+    let objects = page.objects.into_iter().filter(|object| !object.is_terminating());
+    let objects = objects.filter(|object| endpoint.is_asked_about(object.namespace()));
+    let judged = objects.map(|object| {
+        let (name, found) = (named(&object, resource), existing(&schemas, resource, object.json()));
+        Judged { object, name, found }
+    });
+    judged.collect()
+}
+
+fn named(object: &Object, resource: &Resource) -> ObjectName {
+    let Resource { group, plural, .. } = resource;
+    ObjectName {
+        resource: if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") },
+        namespace: object.namespace().map(str::to_owned),
+        name: object.name().to_owned(),
+    }
+}
+
+/// Why objects were not listed. The server's own words may quote values.
+fn unlisted(error: &CallError, resource: &Resource) -> String {
+    match error.code() {
+        Some(404) => format!("{resource} is not served"),
+        _ => unreadable(error, &resource.to_string()),
+    }
+}

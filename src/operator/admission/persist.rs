@@ -1,0 +1,277 @@
+//! Storing the defaults of embedded extensions in objects that exist, where a schema asks for it.
+//! It must not decide what is missing, nor which write stores it: `etch_core` does.
+//!
+//! ```text
+//! lacking ─> embed ─> dry run, write, release (`WriteMachine`) ─> read again: are they there, and are the owners as they were?
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
+use tracing::{debug, error, info, warn};
+
+use super::checked_schema::CheckedSchema;
+use crate::cluster::{Backoff, CallError, Cluster, GenerationCheck, Pace, PaceMode};
+use crate::operator::object::outcome::{counted, pressure};
+use crate::operator::policy_lookup::PolicyLookup;
+use crate::operator::spans::in_words;
+use etch_admission::Lacking;
+use etch_core::crd::{Crd, Resource};
+use etch_core::object::Object;
+use etch_core::plan::{Embedding, Outcome, Terms, Withheld, Write, embed, harmed};
+use kube_structural_schema::json::copy;
+
+/// How often an object is decided about again.
+const ATTEMPTS: u32 = 6;
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+const LAST_WAIT: Duration = Duration::from_secs(10);
+
+/// What writes need, whichever the resource.
+pub(super) struct Store {
+    pub(super) cluster: Cluster,
+    pub(super) policies: Option<PolicyLookup>,
+    pub(super) pace: Pace,
+}
+
+/// What became of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// It holds its defaults.
+    Stored,
+    /// It is gone, being deleted, or ignored.
+    Skipped,
+    /// A write would do harm.
+    Held(Withheld),
+    /// With its defaults it would break this rule of the schema.
+    Breaks(String),
+    /// It was refused, for this reason.
+    Rejected(String),
+    /// It could not be found out.
+    Unknown,
+}
+
+/// Why nothing more is written to the objects of a resource: one word, and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stop {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+/// The objects of one resource, as they may be written now.
+pub(super) struct Writer<'s> {
+    store: &'s Store,
+    resource: Resource,
+    crd: Crd,
+    generation_check: GenerationCheck,
+    /// Name and labels of the CRD: policies select by them.
+    about: Value,
+}
+
+impl Store {
+    /// Finds out whether the objects of a resource may be written, and how.
+    pub(super) async fn writer(&self, resource: &Resource) -> Result<Writer<'_>, Stop> {
+        let unsupported = |why: String| Stop { reason: "NotSupported", message: why };
+        let name = format!("{}.{}", resource.plural, resource.group);
+        let asked = Instant::now();
+        let read = self.cluster.crd(&name).await.map_err(|error| Stop {
+            reason: "Incomplete",
+            message: format!("cannot read the CRD {name}: {error}"),
+        })?;
+        let Some(document) = read else {
+            return Err(unsupported(format!(
+                "{name} is not a custom resource, so Etch stores nothing in its objects"
+            )));
+        };
+        let metadata = &document["metadata"];
+        let about = json!({ "metadata": { "name": name, "labels": copy(&metadata["labels"]) } });
+        let read = spawn_blocking(move || Crd::read(&document)).await;
+        let Ok(Ok(crd)) = read else { return Err(unsupported(format!("cannot read the CRD {name}"))) };
+        if crd.is_shadowed() || crd.storage().name != resource.version || !crd.storage().served {
+            let version = &crd.storage().name;
+            return Err(unsupported(format!(
+                "{resource} is not at the storage version of {name}: {version}"
+            )));
+        }
+        let generation_check = GenerationCheck::new(&crd, Some(asked));
+        let writer = Writer { store: self, resource: resource.clone(), crd, generation_check, about };
+        match writer.withheld() {
+            Some(stop) => Err(stop),
+            None => Ok(writer),
+        }
+    }
+}
+
+impl Writer<'_> {
+    /// Why no write may begin now.
+    fn withheld(&self) -> Option<Stop> {
+        let (reason, message) = self.store.policies.as_ref()?.withheld(&self.about)?;
+        Some(Stop { reason, message })
+    }
+
+    /// Stores the defaults that a schema gives an object.
+    ///
+    /// # Errors
+    /// Why no further object of the resource may be written.
+    pub(super) async fn store(&self, schema: &CheckedSchema, read: &Object) -> Result<Kept, Stop> {
+        let mut object = read.clone();
+        let mut backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
+        for _ in 0..ATTEMPTS {
+            if let Some(stop) = self.withheld() {
+                return Err(stop);
+            }
+            let Some(lacking) = self.lacking(schema, &object).await else { return Ok(Kept::Unknown) };
+            let write = match embed(&object, &self.crd, &lacking.changes) {
+                Embedding::Skip(_) => return Ok(Kept::Skipped),
+                Embedding::Stored => return Ok(Kept::Stored),
+                Embedding::Hold(why) => return Ok(Kept::Held(why)),
+                Embedding::Write(write) => match lacking.breaks {
+                    Some(rule) => return Ok(Kept::Breaks(rule)),
+                    None => write,
+                },
+            };
+            let permit = self.store.pace.admit().await;
+            let outcome = self.perform(&object, &write).await;
+            self.store.cluster.metrics().write(counted(&outcome));
+            permit.finish(pressure(&outcome), None);
+            let asked = match outcome {
+                Ok(Outcome::Written { resource_version, .. }) => {
+                    match self.proved(schema, &object, &resource_version).await? {
+                        Some(kept) => return Ok(kept),
+                        None => None,
+                    }
+                }
+                Ok(Outcome::Gone) => return Ok(Kept::Skipped),
+                Ok(Outcome::Harmful { managers }) => {
+                    debug!(object = %object.identity(), managers = managers.join(", "), "held");
+                    return Ok(Kept::Held(Withheld::Owned));
+                }
+                Ok(Outcome::NeedsRewrite) => return Ok(Kept::Held(Withheld::Owned)),
+                Ok(Outcome::Rejected(rejection)) => {
+                    warn!(object = %object.identity(), reason = %rejection.message, "write rejected");
+                    return Ok(Kept::Rejected(rejection.message));
+                }
+                Ok(Outcome::Forbidden { verb }) => return Err(self.forbidden(verb.as_str())),
+                Ok(Outcome::OwnersLost { managers }) => return Err(owners_lost(&object, &managers)),
+                Ok(Outcome::FieldsDropped { paths }) => {
+                    return Err(fields_dropped(&object, &in_words(&paths)));
+                }
+                Ok(Outcome::CrdChanged) => return Err(crd_changed()),
+                Ok(
+                    Outcome::Followed(_)
+                    | Outcome::AlreadyStored(_)
+                    | Outcome::Conflict
+                    | Outcome::Unproved
+                    | Outcome::Altered
+                    | Outcome::Mutated { .. },
+                ) => None,
+                Err(error) => error.retry_after(),
+            };
+            sleep(backoff.failed(asked)).await;
+            match self.read(&object).await? {
+                Ok(Some(fresh)) => object = fresh,
+                Ok(None) => return Ok(Kept::Skipped),
+                Err(error) => debug!(object = %object.identity(), %error, "cannot read again"),
+            }
+        }
+        Ok(Kept::Unknown)
+    }
+
+    async fn perform(&self, object: &Object, write: &Write) -> Result<Outcome, CallError> {
+        let Self { store, crd, generation_check, .. } = self;
+        store.cluster.perform(crd, object, Instant::now(), write, &Terms::default(), generation_check).await
+    }
+
+    /// What an object lacks by a schema; none where that failed. Rules may cost some time.
+    async fn lacking(&self, schema: &CheckedSchema, object: &Object) -> Option<Lacking> {
+        let (schema, resource, object) = (schema.clone(), self.resource.clone(), object.clone());
+        let found =
+            spawn_blocking(move || schema.schema.lacking(&resource, object.json(), &schema.inputs.facts));
+        // It fails only by a panic, which was logged.
+        found.await.ok()
+    }
+
+    /// Reads an object that was written once more, from etcd; what has become of it, or none where somebody else has written
+    /// it meanwhile.
+    async fn proved(
+        &self,
+        schema: &CheckedSchema,
+        before: &Object,
+        revision: &str,
+    ) -> Result<Option<Kept>, Stop> {
+        let fresh = match self.read(before).await? {
+            Ok(Some(fresh)) => fresh,
+            Ok(None) => return Ok(Some(Kept::Skipped)),
+            Err(_) => return Ok(None),
+        };
+        let is_ours = fresh.resource_version() == revision;
+        let managers = if is_ours { harmed(before, &fresh) } else { Vec::new() };
+        if !managers.is_empty() {
+            return Err(owners_lost(before, &managers));
+        }
+        match self.lacking(schema, &fresh).await.map(|lacking| lacking.is_nothing()) {
+            None => Ok(Some(Kept::Unknown)),
+            Some(true) => {
+                info!(object = %before.identity(), schema = schema.name, "stored defaults of an extension");
+                Ok(Some(Kept::Stored))
+            }
+            Some(false) if is_ours => {
+                let message = "admission removes the defaults again on each write".to_owned();
+                Ok(Some(Kept::Rejected(message)))
+            }
+            Some(false) => Ok(None),
+        }
+    }
+
+    /// A read of what etcd holds now: one that names no resource version goes to a quorum.
+    async fn read(&self, object: &Object) -> Result<Result<Option<Object>, CallError>, Stop> {
+        match self.store.cluster.object(&self.resource, &object.identity()).await {
+            Err(error) if error.code() == Some(403) => Err(self.forbidden("get")),
+            answer => Ok(answer),
+        }
+    }
+
+    fn forbidden(&self, verb: &str) -> Stop {
+        let Resource { group, plural, .. } = &self.resource;
+        Stop {
+            reason: "Forbidden",
+            message: format!("Etch may not {verb} {plural}.{group}, see `etch rbac`"),
+        }
+    }
+}
+
+fn owners_lost(object: &Object, managers: &[String]) -> Stop {
+    let owners = managers.join(", ");
+    error!(object = %object.identity(), owners, "owners lost");
+    let object = object.identity();
+    let message = format!(
+        "a write to {object} made the API server change fields of the owners {owners}; Etch writes nothing more"
+    );
+    Stop { reason: "OwnersLost", message }
+}
+
+fn fields_dropped(object: &Object, paths: &str) -> Stop {
+    let object = object.identity();
+    error!(%object, paths, "dropped fields that the schema no longer has");
+    let message = format!(
+        "a write to {object} made the API server drop the fields {paths}, which its schema no longer has"
+    );
+    Stop { reason: "Incomplete", message }
+}
+
+fn crd_changed() -> Stop {
+    Stop { reason: "Incomplete", message: "the CRD changed while its objects were written".to_owned() }
+}
+
+impl Store {
+    /// A store that writes one object at a time, and so many per second at most.
+    pub(super) fn new(
+        cluster: Cluster,
+        policies: Option<PolicyLookup>,
+        per_second: Option<u32>,
+    ) -> Arc<Self> {
+        Arc::new(Self { cluster, policies, pace: Pace::new(1, per_second, PaceMode::Gentle) })
+    }
+}

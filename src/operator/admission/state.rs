@@ -1,0 +1,265 @@
+//! What is known of EmbeddedSchemas and of the objects of their facts, and what is to be served by it.
+//! It must not watch or write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube::api::DynamicObject;
+use kube::runtime::watcher::Event;
+use serde_json::{Map, Value};
+
+use super::checked_schema::{CheckedSchema, Inputs};
+use crate::server::admission::{Schemas, Served};
+use etch_admission::api::{EmbeddedSchemaStatus, ExistingObjects};
+use etch_admission::{Compiled, Declaration, FactObject, OnExisting, Problem, Webhooks};
+
+/// Changes are gathered for this long before the leader acts on them.
+pub(super) const GATHER: Duration = Duration::from_millis(200);
+
+/// The state, as it is shared.
+pub(super) type Shared = Arc<Mutex<State>>;
+
+pub(super) fn lock(shared: &Shared) -> MutexGuard<'_, State> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A change of its value has existing objects checked once more.
+const RECHECK: &str = "etch-operator.io/recheck";
+
+/// An EmbeddedSchema as it was read.
+#[derive(Debug)]
+pub(super) struct Schema {
+    pub(super) uid: String,
+    pub(super) generation: i64,
+    pub(super) status: EmbeddedSchemaStatus,
+    /// What was found of existing objects since this replica leads.
+    pub(super) existing: Option<ExistingObjects>,
+    /// The value of its annotation [`RECHECK`].
+    asked: Option<String>,
+    /// What was declared, as it was read.
+    spec: Value,
+    /// What keeps that from being served.
+    pub(super) problems: Vec<Problem>,
+    /// The last generation that can be served.
+    pub(super) good: Option<Good>,
+}
+
+/// A generation that can be served.
+#[derive(Debug)]
+pub(super) struct Good {
+    pub(super) generation: i64,
+    pub(super) declared: Declaration,
+    compiled: Arc<Compiled>,
+}
+
+/// Everything that is known.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) schemas: BTreeMap<String, Schema>,
+    /// The objects that facts are taken from; none where there is no such object. What is not here is not known yet.
+    facts: BTreeMap<FactObject, Option<Value>>,
+    /// The names of a list under way.
+    seen: BTreeSet<String>,
+    pub(super) is_listed: bool,
+}
+
+impl State {
+    /// Takes in what has happened to an EmbeddedSchema.
+    pub(super) fn schema_event(&mut self, event: Event<DynamicObject>) {
+        match event {
+            Event::Init => self.seen.clear(),
+            Event::InitApply(object) => {
+                self.seen.extend(object.metadata.name.clone());
+                self.apply(object);
+            }
+            Event::InitDone => {
+                let seen = std::mem::take(&mut self.seen);
+                self.schemas.retain(|name, _| seen.contains(name));
+                self.is_listed = true;
+            }
+            Event::Apply(object) => self.apply(object),
+            Event::Delete(object) => {
+                self.schemas.remove(object.metadata.name.as_deref().unwrap_or_default());
+            }
+        }
+    }
+
+    fn apply(&mut self, mut object: DynamicObject) {
+        let (Some(name), Some(uid)) = (object.metadata.name, object.metadata.uid) else { return };
+        let generation = object.metadata.generation.unwrap_or_default();
+        let asked = object.metadata.annotations.and_then(|mut all| all.remove(RECHECK));
+        let status = serde_json::from_value(object.data["status"].take()).unwrap_or_default();
+        let spec = object.data["spec"].take();
+        let before = self.schemas.remove(&name);
+        // Another one of that name has nothing of the first.
+        let before = before.filter(|before| before.uid == uid);
+        let schema = match before {
+            Some(before) if before.spec == spec => Schema { generation, status, asked, ..before },
+            before => {
+                let (good, existing) = before.map_or((None, None), |before| (before.good, before.existing));
+                let (good, problems) = match compiled(&spec) {
+                    Ok((declared, compiled)) => (Some(Good { generation, declared, compiled }), Vec::new()),
+                    Err(problems) => (good, problems),
+                };
+                Schema { uid, generation, status, existing, asked, spec, problems, good }
+            }
+        };
+        self.schemas.insert(name, schema);
+    }
+
+    /// Takes in what an object that facts are taken from is now; none if there is no such object.
+    pub(super) fn fact(&mut self, object: FactObject, value: Option<Value>) {
+        self.facts.insert(object, value);
+    }
+
+    /// The objects that facts are taken from. Others are forgotten.
+    pub(super) fn fact_objects(&mut self) -> BTreeSet<FactObject> {
+        let good = self.schemas.values().filter_map(|schema| schema.good.as_ref());
+        let objects: BTreeSet<FactObject> =
+            good.flat_map(|good| good.compiled.fact_objects().map(|(_, object)| object.clone())).collect();
+        self.facts.retain(|object, _| objects.contains(object));
+        objects
+    }
+
+    /// Whether everything is known that there is to know.
+    pub(super) fn is_complete(&self) -> bool {
+        let good = self.schemas.values().filter_map(|schema| schema.good.as_ref());
+        let mut objects = good.flat_map(|good| good.compiled.fact_objects().map(|(_, object)| object));
+        self.is_listed && objects.all(|object| self.facts.contains_key(object))
+    }
+
+    /// What is to be served.
+    pub(super) fn serving(&self) -> Schemas {
+        let served = self.schemas.iter().filter_map(|(name, schema)| {
+            let compiled = schema.good.as_ref()?.compiled.clone();
+            let (facts, missing) = compiled.facts(&self.known(&compiled));
+            Some((name.clone(), Served { schema: compiled, facts, missing }))
+        });
+        served.collect()
+    }
+
+    /// The schemas that existing objects can be judged by, with all their facts.
+    pub(super) fn checked_schemas(&self) -> Vec<CheckedSchema> {
+        let schemas = self.schemas.iter().filter_map(|(name, known)| {
+            let good = known.good.as_ref()?;
+            let mut objects = good.compiled.fact_objects();
+            if !objects.all(|(_, object)| self.facts.contains_key(object)) {
+                return None;
+            }
+            let (facts, missing) = good.compiled.facts(&self.known(&good.compiled));
+            let (uid, generation, asked) = (known.uid.clone(), good.generation, known.asked.clone());
+            let inputs = Inputs { uid, generation, asked, facts };
+            let schema = good.compiled.clone();
+            let restricted = good.declared.webhooks.as_ref().is_some_and(Webhooks::restricts);
+            let persist = good.declared.existing == Some(OnExisting::Persist);
+            let schema = || CheckedSchema { name: name.clone(), inputs, schema, persist, restricted };
+            missing.is_empty().then(schema)
+        });
+        if self.is_listed { schemas.collect() } else { Vec::new() }
+    }
+
+    /// Takes in what was found of existing objects; its time counts in any case where somebody has asked for it.
+    pub(super) fn checked(&mut self, name: &str, inputs: &Inputs, found: ExistingObjects, is_asked: bool) {
+        if let Some(schema) = self.schemas.get_mut(name).filter(|schema| schema.uid == inputs.uid) {
+            let before = schema.existing.take().or_else(|| schema.status.existing.clone());
+            schema.existing = Some(match before {
+                Some(before) if !is_asked => found.or_as_it_was(before),
+                _ => found,
+            });
+        }
+    }
+
+    /// Forgets what was found of existing objects: another replica may have checked since.
+    pub(super) fn forget_looks(&mut self) {
+        self.schemas.values_mut().for_each(|schema| schema.existing = None);
+    }
+
+    /// The facts that a schema takes from objects, by name.
+    fn known(&self, schema: &Compiled) -> Map<String, Value> {
+        let known = schema.fact_objects().filter_map(|(name, object)| {
+            let object = self.facts.get(object)?.as_ref()?;
+            Some((name.to_owned(), schema.fact_from(name, object)?))
+        });
+        known.collect()
+    }
+}
+
+fn compiled(spec: &Value) -> Result<(Declaration, Arc<Compiled>), Vec<Problem>> {
+    let declared: Declaration = serde_json::from_value(spec.clone()).map_err(|_| {
+        // The text of the error may quote what was found.
+        vec![Problem {
+            field: "spec".to_owned(),
+            problem: "has values that this version does not support".to_owned(),
+        }]
+    })?;
+    let compiled = Compiled::new(&declared)?;
+    Ok((declared, Arc::new(compiled)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema(name: &str, uid: &str, generation: i64, path: &str) -> DynamicObject {
+        serde_json::from_value(json!({
+            "apiVersion": "etch-operator.io/v1alpha1", "kind": "EmbeddedSchema",
+            "metadata": { "name": name, "uid": uid, "generation": generation },
+            "spec": {
+                "targets": [{ "version": "v1", "resource": "things", "path": path }],
+                "facts": [{ "name": "id", "path": ".id",
+                            "object": { "version": "v1", "resource": "configs", "name": "it" } }],
+            },
+        }))
+        .expect("an object")
+    }
+
+    #[test]
+    fn the_last_good_one_is_served() {
+        let mut state = State::default();
+        state.schema_event(Event::Apply(schema("a", "1", 1, ".spec")));
+        state.schema_event(Event::Apply(schema("a", "1", 2, "spec[")));
+        let known = &state.schemas["a"];
+        assert!(!known.problems.is_empty());
+        assert_eq!((known.generation, known.good.as_ref().map(|good| good.generation)), (2, Some(1)));
+        assert_eq!(state.serving().len(), 1);
+        state.schema_event(Event::Apply(schema("a", "2", 1, "spec[")));
+        assert!(state.serving().is_empty(), "another one of the same name");
+        state.schema_event(Event::Apply(schema("a", "2", 2, ".spec")));
+        assert!(state.schemas["a"].problems.is_empty() && state.serving().len() == 1);
+    }
+
+    #[test]
+    fn a_list_takes_away_what_it_does_not_have() {
+        let mut state = State::default();
+        state.schema_event(Event::Apply(schema("a", "1", 1, ".spec")));
+        assert!(!state.is_listed);
+        state.schema_event(Event::Init);
+        state.schema_event(Event::InitApply(schema("b", "2", 1, ".spec")));
+        assert_eq!(state.serving().len(), 2, "until the list is complete");
+        state.schema_event(Event::InitDone);
+        assert_eq!(state.serving().into_keys().collect::<Vec<_>>(), ["b"]);
+        state.schema_event(Event::Delete(schema("b", "2", 1, ".spec")));
+        assert!(state.serving().is_empty() && state.is_complete());
+    }
+
+    #[test]
+    fn facts_are_those_of_the_objects_as_they_are_now() {
+        let mut state = State::default();
+        state.schema_event(Event::Init);
+        state.schema_event(Event::InitApply(schema("a", "1", 1, ".spec")));
+        state.schema_event(Event::InitDone);
+        let object = state.fact_objects().pop_first().expect("one");
+        assert!(!state.is_complete());
+        assert_eq!(state.serving()["a"].missing, ["id"]);
+        state.fact(object.clone(), Some(json!({ "id": "x" })));
+        assert!(state.is_complete());
+        assert_eq!(state.serving()["a"].facts, json!({ "id": "x" }));
+        state.fact(object.clone(), Some(json!({ "id": "y" })));
+        assert_eq!(state.serving()["a"].facts, json!({ "id": "y" }));
+        state.fact(object, None);
+        assert_eq!(state.serving()["a"].missing, ["id"]);
+    }
+}

@@ -1,0 +1,219 @@
+//! What was found of the objects that exist, and what became of their defaults, for one schema.
+//! It must not look at any object.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::persist::{Kept, Stop};
+use crate::operator::status::writer::now;
+use etch_admission::Existing;
+use etch_admission::api::{ExistingObjects, ObjectName, ObjectTrouble, PersistedDefaults, SETTLING};
+use etch_core::crd::Resource;
+use etch_core::plan::Withheld;
+
+/// How many objects are named of each kind.
+const NAMED: usize = 10;
+
+/// Every object holds its defaults.
+pub(super) const ALL_PERSISTED: &str = "AllPersisted";
+/// Not all objects were seen, or not of all of them it is known what became of them.
+pub(super) const INCOMPLETE: &str = "Incomplete";
+/// A permission is missing.
+pub(super) const FORBIDDEN: &str = "Forbidden";
+/// A write made the API server change what others own.
+pub(super) const OWNERS_LOST: &str = "OwnersLost";
+/// A policy keeps objects from being written.
+pub(super) const WITHHELD: [&str; 3] = ["Paused", "AuditOnly", "Ignored"];
+
+/// What was found of the objects of one schema.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    objects: u64,
+    denied: First<ObjectName>,
+    defaulted: First<ObjectName>,
+    /// Why some were not seen.
+    unseen: Vec<String>,
+    /// What becomes of defaults, where they are to be stored.
+    persist: Option<Persist>,
+}
+
+#[derive(Debug, Default)]
+struct Persist {
+    /// Whether they are stored by this check.
+    is_storing: bool,
+    held: First<ObjectTrouble>,
+    rejected: First<ObjectTrouble>,
+    unknown: u64,
+    /// Why nothing more is written at all.
+    stop: Option<Stop>,
+    /// Why nothing more is written to the objects of a resource: that is no reason for those of another.
+    stopped: BTreeMap<Resource, Stop>,
+}
+
+/// A count, and the first few.
+#[derive(Debug)]
+struct First<T> {
+    count: u64,
+    first: Vec<T>,
+}
+
+impl<T> Default for First<T> {
+    fn default() -> Self {
+        Self { count: 0, first: Vec::new() }
+    }
+}
+
+impl<T> First<T> {
+    fn add(&mut self, make: impl FnOnce() -> T) {
+        self.count += 1;
+        if self.first.len() < NAMED {
+            self.first.push(make());
+        }
+    }
+}
+
+impl Tally {
+    /// Of a schema that asks for defaults to be stored (`persist`), by a check that does so (`is_storing`); where API servers ask
+    /// about some objects only, it does not.
+    pub(super) fn new(persist: bool, is_storing: bool, is_restricted: bool) -> Self {
+        let stop = is_restricted.then(|| Stop {
+            reason: "NotSupported",
+            message: "Etch cannot evaluate webhooks.matchConditions and webhooks.namespaceSelector for existing objects, so it stores nothing"
+                .to_owned(),
+        });
+        let persist = persist.then(|| Persist { is_storing, stop, ..Persist::default() });
+        Self { persist, ..Self::default() }
+    }
+
+    /// Whether defaults are to be stored now in the objects of a resource.
+    pub(super) fn stores(&self, resource: &Resource) -> bool {
+        self.persist.as_ref().is_some_and(|persist| {
+            persist.is_storing && persist.stop.is_none() && !persist.stopped.contains_key(resource)
+        })
+    }
+
+    /// Takes in that some objects were not seen.
+    pub(super) fn unseen(&mut self, why: &str) {
+        self.unseen.push(why.to_owned());
+    }
+
+    /// Takes in an object, and what became of its defaults, if they were to be stored.
+    pub(super) fn add(
+        &mut self,
+        resource: &Resource,
+        name: &ObjectName,
+        found: Existing,
+        kept: Option<Result<Kept, Stop>>,
+    ) {
+        let Existing { is_denied, gains_defaults } = found;
+        self.objects += 1;
+        if is_denied {
+            self.denied.add(|| name.clone());
+        }
+        let is_stored = matches!(kept, Some(Ok(Kept::Stored)));
+        if gains_defaults && !is_stored {
+            self.defaulted.add(|| name.clone());
+        }
+        let (Some(persist), Some(kept)) = (&mut self.persist, kept) else { return };
+        let trouble = |reason: &str, message: &str| ObjectTrouble {
+            object: name.clone(),
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+        };
+        match kept {
+            Ok(Kept::Stored | Kept::Skipped) => {}
+            Ok(Kept::Held(why)) => persist.held.add(|| trouble(why.as_str(), sentence(why))),
+            Ok(Kept::Breaks(rule)) => {
+                let why = Withheld::InvalidDefaults;
+                persist.held.add(|| trouble(why.as_str(), &format!("{}: {rule}", sentence(why))));
+            }
+            Ok(Kept::Rejected(message)) => persist.rejected.add(|| trouble("Rejected", &message)),
+            Ok(Kept::Unknown) => persist.unknown += 1,
+            Err(stop) if stop.reason == OWNERS_LOST => persist.stop = Some(stop),
+            Err(stop) => drop(persist.stopped.insert(resource.clone(), stop)),
+        }
+    }
+
+    /// The same for the status.
+    pub(super) fn found(self, generation: i64) -> ExistingObjects {
+        let Self { objects, denied, defaulted, unseen, persist } = self;
+        let stored = objects - defaulted.count;
+        let persisted = persist.map(|persist| persist.found(objects, stored, &unseen));
+        ExistingObjects {
+            observed_generation: generation,
+            last_looked: Some(Time(now())),
+            complete: unseen.is_empty(),
+            message: (!unseen.is_empty()).then(|| unseen.join("; ")),
+            objects,
+            denied: denied.count,
+            first_denied: denied.first,
+            defaulted: defaulted.count,
+            first_defaulted: defaulted.first,
+            persisted,
+        }
+    }
+}
+
+impl Persist {
+    fn found(self, objects: u64, stored: u64, unseen: &[String]) -> PersistedDefaults {
+        let Self { is_storing, held, rejected, unknown, stop, stopped } = self;
+        let troubled = |what: &str, all: &First<ObjectTrouble>| {
+            let names = all.first.iter().take(3).map(|trouble| {
+                let ObjectName { namespace, name, .. } = &trouble.object;
+                namespace.as_ref().map_or_else(|| name.clone(), |namespace| format!("{namespace}/{name}"))
+            });
+            let names = names.collect::<Vec<_>>().join(", ");
+            let why = all.first.first().map_or("", |first| &*first.message);
+            format!("{} {what} ({names}), the first because: {why}", all.count)
+        };
+        // What comes first gives the reason, and everything is said.
+        let stops = stop.into_iter().chain(stopped.into_values());
+        let mut found: Vec<(&str, String)> = stops.map(|stop| (stop.reason, stop.message)).collect();
+        found.dedup();
+        if found.is_empty() && stored < objects && !is_storing {
+            found.push((SETTLING, "the others follow some seconds after the last change".to_owned()));
+        }
+        if unknown > 0 {
+            found.push((INCOMPLETE, format!("{unknown} unknown")));
+        }
+        if rejected.count > 0 {
+            found.push(("ObjectsRejected", troubled("rejected", &rejected)));
+        }
+        if held.count > 0 {
+            found.push(("ObjectsHeld", troubled("held", &held)));
+        }
+        found.extend(unseen.iter().map(|why| (INCOMPLETE, format!("not checked: {why}"))));
+        let reason = found.first().map_or(ALL_PERSISTED, |(reason, _)| *reason);
+        let counted = format!("{stored} of {objects} objects hold their defaults");
+        let sentences = std::iter::once(counted).chain(found.iter().map(|(_, sentence)| sentence.clone()));
+        let message = sentences.collect::<Vec<_>>().join("; ");
+        PersistedDefaults {
+            reason: reason.to_owned(),
+            message,
+            stored,
+            held: held.count,
+            first_held: held.first,
+            rejected: rejected.count,
+            first_rejected: rejected.first,
+        }
+    }
+}
+
+/// Why an object is held.
+fn sentence(why: Withheld) -> &'static str {
+    match why {
+        Withheld::HiddenFields => {
+            "etcd may hold fields that the CRD's schema no longer has, and a write would destroy them"
+        }
+        Withheld::Misfit => {
+            "a field has another type than the CRD's schema, so a write would clear managedFields"
+        }
+        Withheld::Owned => {
+            "somebody owns the value that a default would replace, or the whole list that would contain it"
+        }
+        Withheld::InvalidDefaults => {
+            "with its defaults the object would break a rule that it does not break without them"
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What is wrong with a CRD itself, whatever its objects are.
+//! It must not show a default's value, only its place.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use etch_core::condition::{self, Condition};
+use etch_core::crd::Crd;
+use etch_core::findings::{SchemaFindings, judge};
+use kube_structural_schema::json::Json;
+use kube_structural_schema::schema::Pool;
+
+/// How long the read of a CRD may take before others are read beside it.
+pub(in crate::operator) const READ_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A CRD as it was read.
+#[derive(Debug)]
+pub(in crate::operator) struct Checked {
+    /// None where a schema cannot be read: what is wrong with it is in `findings`.
+    pub(in crate::operator) crd: Option<Arc<Crd>>,
+    pub(in crate::operator) findings: SchemaFindings,
+    pub(in crate::operator) generation: i64,
+    /// Its resource version.
+    pub(in crate::operator) revision: String,
+    /// Our conditions, as it carries them.
+    pub(in crate::operator) conditions: Vec<Condition>,
+    /// When it was asked for.
+    pub(in crate::operator) asked: Instant,
+}
+
+/// Checks a CRD: whether its schema is structural, and its defaults are valid. `pool` is of the schemas that are held already.
+pub(in crate::operator) fn check(document: &Json, asked: Instant, pool: &Pool) -> Checked {
+    let (crd, findings) = judge(document, pool);
+    let metadata = &document["metadata"];
+    Checked {
+        crd: crd.map(Arc::new),
+        findings,
+        generation: metadata["generation"].as_i64().unwrap_or_default(),
+        revision: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
+        conditions: condition::present(document),
+        asked,
+    }
+}

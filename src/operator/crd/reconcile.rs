@@ -1,0 +1,165 @@
+//! Reconciles a CRD with its policy.
+//! It must not touch an object: that is the work of the CRD's own task.
+//!
+//! Level-triggered: it reads the index and the CRD's [`Slot`], never the event that called for it.
+//!
+//! 1. Which policy governs the CRD? None: remove our conditions, and be idle.
+//! 2. Has the CRD or its policy changed? Stop what is under way, read the CRD again, and check it.
+//! 3. Is there anything to do for its objects? Settling and missing permissions are waits, that is requeues.
+//! 4. Start the task that makes a pass over the objects and watches them; its end asks for the next reconciliation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::ResourceExt;
+use kube::runtime::controller::Action;
+use tracing::{error, warn};
+
+use super::run::Next;
+use super::slot::{ASK_AGAIN, Phase, Slot, Target, WaitReason};
+use super::task::CrdTask;
+use crate::cluster::CrdMeta;
+use crate::operator::context::Context;
+use crate::operator::error::Error;
+use crate::operator::spans::seconds;
+use crate::operator::status::writer::StatusWriter;
+use etch_core::message;
+
+/// The state of the report on a CRD that no policy selects any more.
+const NOT_SELECTED: &str = "NotSelected";
+
+/// Brings one CRD to where it should be.
+///
+/// # Errors
+/// Where the API server does not answer as it should; [`retry`] decides when to try again.
+pub(in crate::operator) async fn reconcile(
+    crd: Arc<CrdMeta>,
+    context: Arc<Context>,
+) -> Result<Action, Error> {
+    let name = crd.name_any();
+    let slot = context.slot(&name);
+    let mut slot = slot.lock().await;
+    let Some(target) = context.target(&name) else {
+        slot.stop().await;
+        return Ok(Action::await_change());
+    };
+    slot.set_conditions(&target);
+    slot.set_pause(target.settings.as_ref().and_then(|settings| settings.pause.as_ref()));
+    if !slot.is_current(&target) {
+        slot.stop().await;
+        begin(&mut slot, &name, target, &context).await?;
+    }
+    proceed(&mut slot, &name, &context).await
+}
+
+/// When to reconcile again after an error.
+pub(in crate::operator) fn retry(crd: Arc<CrdMeta>, failed: &Error, context: Arc<Context>) -> Action {
+    let (name, again_in) = (crd.name_any(), context.back_off(&crd.name_any(), failed));
+    warn!(crd = name, error = %failed, retry_in_seconds = seconds(again_in), "cannot reconcile");
+    Action::requeue(again_in)
+}
+
+/// Reads the CRD, checks it, and sets what conditions do not depend on its objects.
+async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Context>) -> Result<(), Error> {
+    if target.settings.is_none() && target.conditions.is_none() {
+        context.cluster.metrics().forget(name);
+        slot.begin(target, Phase::Unmanaged);
+        return Ok(());
+    }
+    let Some((checked, mut status_writer, turn)) = context.check(name, &target, slot).await? else {
+        return Ok(());
+    };
+    let target = Target { generation: checked.generation, ..target };
+    let phase = match (&target.settings, checked.crd.clone()) {
+        (None, _) => {
+            status_writer.remove_conditions().await;
+            status_writer.set_report_state(NOT_SELECTED, "", false).await?;
+            Phase::Idle(Box::new(status_writer))
+        }
+        (Some(settings), None) => {
+            let crd_status = message::unreadable(&checked.findings);
+            let state = crd_status.reason.as_str();
+            status_writer.set_conditions(crd_status).await;
+            status_writer.set_report_state(state, &settings.policy, true).await?;
+            Phase::Idle(Box::new(status_writer))
+        }
+        (Some(settings), Some(crd)) => {
+            let settings = checked.findings.permitted(settings.clone());
+            let task = context.task(crd, checked, settings, status_writer, turn, slot);
+            Phase::Ready(Box::new(task))
+        }
+    };
+    slot.begin(target, phase);
+    Ok(())
+}
+
+/// Goes on from where the CRD stands, as far as that is possible now.
+async fn proceed(slot: &mut Slot, name: &str, context: &Arc<Context>) -> Result<Action, Error> {
+    loop {
+        let (phase, action) = match slot.take() {
+            Phase::Unmanaged => (Phase::Unmanaged, Some(Action::await_change())),
+            Phase::Idle(mut status_writer) => {
+                let check = recheck_if_due(&mut status_writer).await;
+                (Phase::Idle(status_writer), Some(check.map_or(Action::await_change(), Action::requeue)))
+            }
+            Phase::Waiting(mut task, mut wait) => match wait.left(&mut task, &context.cluster).await {
+                Some(left) => {
+                    let check = recheck_if_due(&mut task.status_writer).await;
+                    let next = check.map_or(left, |check| check.min(left));
+                    (Phase::Waiting(task, wait), Some(Action::requeue(next)))
+                }
+                None => (Phase::Ready(task), None),
+            },
+            Phase::Ready(mut task) => {
+                let next = match task.prepare().await {
+                    Ok(next) => next,
+                    Err(error) => task.handle_error(&error).await,
+                };
+                match next {
+                    Next::Changed => return Ok(begin_again(slot)),
+                    Next::Run(open) => (context.start_task(name, task, open), Some(Action::await_change())),
+                    next => (after(task, next), None),
+                }
+            }
+            Phase::Running(mut work) => match work.end().await {
+                None => (Phase::Running(work), Some(Action::await_change())),
+                Some(Ok((_, Next::Changed))) => return Ok(begin_again(slot)),
+                Some(Ok((task, next))) => (after(task, next), None),
+                Some(Err(panicked)) => {
+                    error!(crd = name, "task panicked; restarting");
+                    slot.forget();
+                    return Err(panicked);
+                }
+            },
+        };
+        slot.put(phase);
+        if let Some(action) = action {
+            return Ok(action);
+        }
+    }
+}
+
+/// Has the CRD read again: it is another one, whether or not the index knows that yet.
+fn begin_again(slot: &mut Slot) -> Action {
+    slot.forget();
+    Action::requeue(Duration::ZERO)
+}
+
+/// The phase for a task's next step.
+fn after(task: Box<CrdTask>, next: Next) -> Phase {
+    match next {
+        Next::Run(_) | Next::Changed => Phase::Ready(task),
+        Next::Idle => Phase::Idle(Box::new(task.status_writer)),
+        Next::Wait(wait) => Phase::waiting(task, wait, WaitReason::Backoff),
+        Next::Settle(wait) => Phase::waiting(task, wait, WaitReason::Settling),
+        Next::Permission(verbs) => Phase::waiting(task, ASK_AGAIN, WaitReason::Permission(verbs)),
+    }
+}
+
+/// Repairs our conditions where somebody may have changed them; how long until the next check.
+async fn recheck_if_due(status_writer: &mut StatusWriter) -> Option<Duration> {
+    if status_writer.recheck_in()?.is_zero() {
+        status_writer.recheck().await;
+    }
+    status_writer.recheck_in()
+}

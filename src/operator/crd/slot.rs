@@ -1,0 +1,248 @@
+//! What is kept of a CRD between reconciliations: its target, and how far it has come.
+//! It must not decide what comes next.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::run::Next;
+use super::task::CrdTask;
+use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck};
+use crate::operator::error::Error;
+use crate::operator::status::writer::StatusWriter;
+use etch_core::api::{Pause, Settings};
+use etch_core::crd::Crd;
+use etch_core::rbac::Verb;
+use etch_core::report::open_report::OpenReport;
+
+/// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
+pub(super) const ASK_AGAIN: Duration = Duration::from_secs(30);
+/// CRDs that hear of changed permissions do not all ask in the same moment.
+const SPREAD: Duration = Duration::from_secs(3);
+
+/// What a CRD is reconciled to.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::operator) struct Target {
+    pub(in crate::operator) uid: String,
+    pub(in crate::operator) generation: i64,
+    /// The settings of its policy; none where none governs it. A pause that begins or ends interrupts nothing but writes: see
+    /// [`Slot::pause`].
+    pub(in crate::operator) settings: Option<Settings>,
+    /// See [`super::super::index::CrdEntry::conditions`].
+    pub(in crate::operator) conditions: Option<u64>,
+    /// See [`super::super::index::CrdEntry::condition_changes`].
+    pub(in crate::operator) condition_changes: u64,
+}
+
+/// One CRD.
+pub(in crate::operator) struct Slot {
+    target: Option<Target>,
+    phase: Phase,
+    /// Our conditions as managedFields name them, and how often that has changed.
+    conditions: (Option<u64>, u64),
+    /// Notifies the status writer that somebody may have changed our conditions.
+    conditions_changed: watch::Sender<()>,
+    /// Notifies the task that writes are paused, or may go on.
+    pause: watch::Sender<Option<Pause>>,
+    pub(in crate::operator) backoff: Backoff,
+    /// That of the last task: what its writes have dropped outlives it.
+    pub(in crate::operator) generation_check: Option<Arc<GenerationCheck>>,
+}
+
+/// How far a CRD has come.
+pub(in crate::operator) enum Phase {
+    /// Nothing to do, and no condition of ours on it.
+    Unmanaged,
+    /// Nothing to do; conditions and report are kept in place.
+    Idle(Box<StatusWriter>),
+    /// What is to be done has to be found out.
+    Ready(Box<CrdTask>),
+    /// The same, but not yet.
+    Waiting(Box<CrdTask>, Wait),
+    /// A task makes a pass over the objects, or watches them.
+    Running(RunningTask),
+}
+
+/// Until when a CRD waits. It ends as soon as a pause begins or ends: then the condition changes.
+pub(in crate::operator) struct Wait {
+    until: Instant,
+    why: WaitReason,
+}
+
+/// Why a CRD waits.
+pub(super) enum WaitReason {
+    /// Something failed.
+    Backoff,
+    /// The schema is given time.
+    Settling,
+    /// These verbs have to be permitted.
+    Permission(Vec<Verb>),
+}
+
+/// A task of its own; it ends when this is dropped.
+pub(in crate::operator) struct RunningTask {
+    task: JoinHandle<()>,
+    outcome: oneshot::Receiver<Option<(Box<CrdTask>, Next)>>,
+}
+
+impl Slot {
+    pub(in crate::operator) fn new() -> Self {
+        Self {
+            target: None,
+            phase: Phase::Unmanaged,
+            conditions: (None, 0),
+            conditions_changed: watch::Sender::new(()),
+            pause: watch::Sender::default(),
+            backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
+            generation_check: None,
+        }
+    }
+
+    /// Whether what is under way is for this target. A CRD that was read later than the index saw it is not older.
+    pub(super) fn is_current(&self, target: &Target) -> bool {
+        self.target.as_ref().is_some_and(|begun| {
+            let same_settings = match (&begun.settings, &target.settings) {
+                (Some(begun), Some(target)) => begun.same_apart_from_pause(target),
+                (begun, target) => begun == target,
+            };
+            begun.uid == target.uid && begun.generation >= target.generation && same_settings
+        })
+    }
+
+    /// Takes in how our conditions are owned now.
+    pub(super) fn set_conditions(&mut self, target: &Target) {
+        let conditions = (target.conditions, target.condition_changes);
+        if self.conditions != conditions {
+            self.conditions = conditions;
+            self.conditions_changed.send_replace(());
+        }
+    }
+
+    /// Notifies the task whether writes are paused. It goes on: writes under way finish, and its state is kept.
+    pub(super) fn set_pause(&self, pause: Option<&Pause>) {
+        self.pause.send_if_modified(|before| {
+            let is_new = before.as_ref() != pause;
+            *before = pause.cloned();
+            is_new
+        });
+    }
+
+    /// The pause that is in force.
+    pub(in crate::operator) fn pause(&self) -> watch::Receiver<Option<Pause>> {
+        self.pause.subscribe()
+    }
+
+    /// Notifies the status writer that somebody may have changed our conditions.
+    pub(in crate::operator) fn conditions_changed(&self) -> watch::Receiver<()> {
+        self.conditions_changed.subscribe()
+    }
+
+    pub(super) fn begin(&mut self, target: Target, phase: Phase) {
+        self.target = Some(target);
+        self.phase = phase;
+        self.backoff.succeeded();
+    }
+
+    /// What the writes of the last task have dropped, now that the CRD was read again.
+    pub(in crate::operator) fn take_dropped(&mut self, crd: &Crd) -> Vec<Dropped> {
+        self.generation_check.take().map(|check| check.take_dropped(crd)).unwrap_or_default()
+    }
+
+    pub(super) fn take(&mut self) -> Phase {
+        std::mem::replace(&mut self.phase, Phase::Unmanaged)
+    }
+
+    pub(super) fn put(&mut self, phase: Phase) {
+        self.phase = phase;
+    }
+
+    /// Begins from the start at the next reconciliation.
+    pub(super) fn forget(&mut self) {
+        self.target = None;
+    }
+
+    /// Ends what is under way, and waits until it has ended: no write of it follows.
+    pub(in crate::operator) async fn stop(&mut self) {
+        self.forget();
+        if let Phase::Running(mut work) = self.take() {
+            work.task.abort();
+            // An error here means that it was aborted.
+            let _ = (&mut work.task).await;
+        }
+    }
+}
+
+impl Phase {
+    pub(super) fn waiting(task: Box<CrdTask>, wait: Duration, why: WaitReason) -> Self {
+        Self::Waiting(task, Wait { until: Instant::now() + wait, why })
+    }
+}
+
+impl Wait {
+    /// How long it lasts still; none where it is over.
+    pub(super) async fn left(&mut self, task: &mut CrdTask, cluster: &Cluster) -> Option<Duration> {
+        if task.pause_watch().has_changed() {
+            return None;
+        }
+        if !matches!(self.why, WaitReason::Backoff) && task.permissions.have_changed() {
+            let part = (RandomState::new().build_hasher().finish() % 16) as u32;
+            self.until = self.until.min(Instant::now() + SPREAD * part / 16);
+        }
+        let left = self.until.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
+            return Some(left);
+        }
+        // The others are asked about by whoever goes on.
+        let WaitReason::Permission(verbs) = &self.why else { return None };
+        let first = &verbs[..verbs.len().min(1)];
+        if let Ok(None) = cluster.missing(&task.crd.resource(), first).await {
+            return None;
+        }
+        self.until = Instant::now() + ASK_AGAIN;
+        Some(ASK_AGAIN)
+    }
+}
+
+impl RunningTask {
+    /// Starts a task; `ended` is called when it has ended.
+    pub(in crate::operator) fn start(
+        mut task: Box<CrdTask>,
+        open: Arc<OpenReport>,
+        span: tracing::Span,
+        ended: impl FnOnce() + Send + 'static,
+    ) -> Self {
+        use tracing::Instrument as _;
+        let (sender, outcome) = oneshot::channel();
+        let work = async move {
+            let worked = AssertUnwindSafe(async {
+                let next = task.run(&open).await;
+                (task, next)
+            });
+            // Nobody listens where the task was stopped.
+            let _ = sender.send(worked.catch_unwind().await.ok());
+            ended();
+        };
+        Self { task: tokio::spawn(work.instrument(span)), outcome }
+    }
+
+    /// The task back, and what is to be done next; none while it works.
+    pub(super) async fn end(&mut self) -> Option<Result<(Box<CrdTask>, Next), Error>> {
+        match self.outcome.try_recv() {
+            Ok(Some(end)) => Some(Ok(end)),
+            Err(oneshot::error::TryRecvError::Empty) => None,
+            Ok(None) | Err(oneshot::error::TryRecvError::Closed) => Some(Err(Error::Panicked)),
+        }
+    }
+}
+
+impl Drop for RunningTask {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

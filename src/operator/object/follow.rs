@@ -1,0 +1,208 @@
+//! Follows changed defaults in one object, before its missing defaults are stored.
+//! It must not prevent missing defaults from being stored where a move is rejected.
+
+use etch_core::crd::Crd;
+use etch_core::object::Object;
+use etch_core::object_state::{ObjectState, StateKind};
+use etch_core::plan::{Change, Held, Hold, Plan, Record, Rejection, Strategy, Terms, Write, follow};
+use etch_core::report::changed_defaults::ChangedDefaults;
+use kube_structural_schema::path::Path;
+
+/// What became of the changed defaults in one object so far.
+pub(in crate::operator) struct FollowChanges<'a> {
+    changes: &'a ChangedDefaults,
+    uid: String,
+    /// The changes that are still to be followed.
+    list: &'a [Change],
+    moved: Vec<Path>,
+    kept: Vec<Path>,
+    /// The resource version after the last move.
+    resource_version: Option<String>,
+    rejection: Option<Rejection>,
+    /// Why what would be moved is not: it would make the object invalid.
+    held: Option<Held>,
+}
+
+impl<'a> FollowChanges<'a> {
+    /// Nothing has been done yet.
+    pub(in crate::operator) fn new(changes: &'a ChangedDefaults, object: &Object, record: &Record) -> Self {
+        let list = changes.for_object(object, record);
+        let uid = object.uid().to_owned();
+        Self {
+            changes,
+            uid,
+            list,
+            moved: Vec::new(),
+            kept: Vec::new(),
+            resource_version: None,
+            rejection: None,
+            held: None,
+        }
+    }
+
+    /// What to do next, where `plan` is what is to be done apart from changed defaults: to follow comes first, save where
+    /// the write must rewrite the owners. An audit does not follow, and counts what would.
+    pub(in crate::operator) fn plan(
+        &mut self,
+        plan: Plan,
+        object: &Object,
+        crd: &Crd,
+        terms: &Terms,
+        is_audit: bool,
+    ) -> Plan {
+        let may_follow = match &plan {
+            Plan::Stored(_) => true,
+            Plan::Write(write) => write.strategy != Strategy::Rewrite || is_audit,
+            Plan::Skip(_) | Plan::Hold(_) => false,
+        };
+        if self.list.is_empty() || !may_follow {
+            return plan;
+        }
+        let following = follow(object, crd, terms, self.list);
+        self.kept = following.kept;
+        self.held = None;
+        match following.plan {
+            Some(Plan::Hold(held)) if held.reason == Hold::InvalidDefaults => {
+                self.kept.extend(following.moved);
+                self.held = Some(held.without_keys());
+                plan
+            }
+            Some(Plan::Write(_)) if is_audit => {
+                self.moved = following.moved;
+                plan
+            }
+            instead => instead.unwrap_or(plan),
+        }
+    }
+
+    /// Whether there are changes that are still to be followed.
+    pub(in crate::operator) fn is_open(&self) -> bool {
+        !self.list.is_empty()
+    }
+
+    /// Notes what a write has moved.
+    pub(in crate::operator) fn moved(&mut self, object: &Object, write: Write) {
+        self.moved.extend(write.missing);
+        self.resource_version = Some(object.resource_version().to_owned());
+    }
+
+    /// Whether a write has moved values.
+    pub(in crate::operator) fn has_moved(&self) -> bool {
+        self.resource_version.is_some()
+    }
+
+    /// Notes that a move was rejected; there will be no other.
+    pub(in crate::operator) fn rejected(&mut self, rejection: Rejection) {
+        self.rejection = Some(rejection);
+        self.list = &[];
+    }
+
+    /// Counts what was moved, and what is kept beside it, before nothing more could be done.
+    pub(in crate::operator) fn count_interrupted(self) {
+        if self.resource_version.is_some() {
+            self.changes.count(&self.uid, &self.moved, &self.kept, true);
+        }
+    }
+
+    /// What became of the object in the end, by what became of it apart from changed defaults. It is counted.
+    pub(in crate::operator) fn finish(self, state: ObjectState) -> ObjectState {
+        let Self { changes, uid, moved, kept, resource_version, rejection, held, .. } = self;
+        if !matches!(state, ObjectState::Unknown) && rejection.is_none() {
+            changes.count(&uid, &moved, &kept, resource_version.is_some());
+        }
+        let state = match held {
+            Some(held) if state.is_stored() => ObjectState::Held(held),
+            _ => state,
+        };
+        match (rejection, resource_version) {
+            (Some(rejection), _) if state.is_stored() => ObjectState::Rejected(rejection),
+            (None, Some(resource_version)) if state.kind() == StateKind::Stored => {
+                ObjectState::Written { resource_version }
+            }
+            (None, None)
+                if matches!(state, ObjectState::Stored | ObjectState::Unproved) && !moved.is_empty() =>
+            {
+                ObjectState::Due
+            }
+            _ => state,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use etch_core::api::{DefaultValue, DefaultsPolicySpec, Policies, PreviousDefaults, assign};
+    use etch_core::crd::sample::{things, with_spec};
+    use etch_core::plan::Proof;
+
+    fn object(spec: Value) -> Object {
+        let owner = json!({
+            "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
+            "fieldsV1": { "f:spec": {} },
+        });
+        Object::from(json!({
+            "metadata": { "name": "n", "uid": "u", "resourceVersion": "7", "managedFields": [owner] }, "spec": spec,
+        }))
+    }
+
+    /// These defaults were 3 before, and the first of them is followed.
+    fn changed(crd: &Crd, paths: &[&str]) -> ChangedDefaults {
+        let before = |path: &&str| DefaultValue { path: (*path).to_owned(), value: Some("3".to_owned()) };
+        let previous = PreviousDefaults {
+            through: Some("5".to_owned()),
+            defaults: paths.iter().map(before).collect(),
+            ..PreviousDefaults::default()
+        };
+        let policy = json!({ "onChange": [{ "path": paths[0], "action": "Follow" }] });
+        let policy: DefaultsPolicySpec = serde_json::from_value(policy).expect("a policy");
+        let policies = Policies::from([("default".to_owned(), policy)]);
+        let assigned =
+            assign(&policies, "things.example.com", "example.com", &BTreeMap::new(), Duration::ZERO);
+        ChangedDefaults::open(None, &[previous], crd, &assigned.expect("it selects all").settings)
+    }
+
+    fn stored() -> Plan {
+        Plan::Stored(Proof::NothingToFill)
+    }
+
+    #[test]
+    fn what_a_move_would_break_is_held_without_the_keys_of_maps() {
+        let size = json!({ "type": "integer", "default": 5 });
+        let rule = json!([{ "rule": "!has(self.size) || self.size < 4" }]);
+        let pool =
+            json!({ "type": "object", "properties": { "size": size }, "x-kubernetes-validations": rule });
+        let crd = things(with_spec(json!({ "pools": { "type": "object", "additionalProperties": pool } })));
+        let changes = changed(&crd, &[".spec.pools{}.size"]);
+        let (read, record) = (object(json!({ "pools": { "alice": { "size": 3 } } })), Record::default());
+        let mut following = FollowChanges::new(&changes, &read, &record);
+        following.plan(stored(), &read, &crd, &Terms::default(), false);
+        let ObjectState::Held(held) = following.finish(ObjectState::Stored) else { panic!("not held") };
+        let said = format!("{held:?}");
+        assert!(said.contains("pools") && !said.contains("alice"), "{said}");
+    }
+
+    #[test]
+    fn what_is_kept_beside_a_move_that_was_interrupted_is_counted_once() {
+        let size = json!({ "type": "integer", "default": 5 });
+        let crd = things(with_spec(json!({ "a": size, "b": size })));
+        let changes = changed(&crd, &[".spec.a", ".spec.b"]);
+        let (read, record) = (object(json!({ "a": 3, "b": 3 })), Record::default());
+
+        let mut first = FollowChanges::new(&changes, &read, &record);
+        let plan = first.plan(stored(), &read, &crd, &Terms::default(), false);
+        let Plan::Write(write) = plan else { panic!("{plan:?}") };
+        let moved = object(json!({ "a": 5, "b": 3 }));
+        first.moved(&moved, write);
+        first.count_interrupted();
+        let mut again = FollowChanges::new(&changes, &moved, &record);
+        assert_eq!(again.plan(stored(), &moved, &crd, &Terms::default(), false), stored());
+        again.finish(ObjectState::Stored);
+        assert_eq!(changes.summary(), "1 followed a changed default; 1 keeps the previous default");
+    }
+}

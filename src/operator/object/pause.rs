@@ -1,0 +1,55 @@
+//! Notices that a policy pauses or resumes writes while work is under way.
+//! It must not decide what a pause means.
+
+use tokio::sync::watch;
+
+use etch_core::api::Pause;
+
+/// The pause as it was when some work began, and as it is now.
+#[derive(Clone, Debug)]
+pub(in crate::operator) struct PauseWatch {
+    now: watch::Receiver<Option<Pause>>,
+    then: Option<Pause>,
+}
+
+impl PauseWatch {
+    /// For work that began under the pause `then`.
+    pub(in crate::operator) fn new(now: watch::Receiver<Option<Pause>>, then: Option<Pause>) -> Self {
+        Self { now, then }
+    }
+
+    /// Whether a pause has begun, changed or ended since the work began: nothing more of it may begin.
+    pub(in crate::operator) fn has_changed(&self) -> bool {
+        *self.now.borrow() != self.then
+    }
+
+    /// Waits for that. This future may be dropped at any time.
+    pub(in crate::operator) async fn changed(&self) {
+        let mut now = self.now.clone();
+        let found = now.wait_for(|now| *now != self.then).await.is_ok();
+        if !found {
+            // The sender is dropped: this task ends with it.
+            std::future::pending().await
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_brake_tells_what_was_from_what_is() {
+        let pause = Some(Pause { paused: Some("default".to_owned()), ..Pause::default() });
+        let policies = watch::Sender::new(None);
+        let writing = PauseWatch::new(policies.subscribe(), None);
+        let paused = PauseWatch::new(policies.subscribe(), pause.clone());
+        assert!(!writing.has_changed() && writing.changed().now_or_never().is_none());
+        assert!(paused.has_changed(), "a pause that has ended before the work began to wait is not missed");
+        policies.send_replace(pause);
+        assert!(writing.has_changed() && writing.changed().now_or_never().is_some());
+        assert!(!paused.has_changed() && paused.changed().now_or_never().is_none());
+    }
+}

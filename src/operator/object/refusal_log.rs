@@ -1,0 +1,47 @@
+//! Which refusals of single objects are worth a line of the log: the first few in a while, for there may be thousands.
+//! It must not count anything: conditions, reports and metrics do.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::warn;
+
+/// So many are logged…
+const FIRST: u32 = 10;
+/// …in such a time.
+const WHILE: Duration = Duration::from_secs(600);
+
+/// How many refusals of objects of one CRD were logged of late.
+#[derive(Debug, Default)]
+pub(in crate::operator) struct RefusalLog(Mutex<Option<(Instant, u32)>>);
+
+impl RefusalLog {
+    /// Whether one more is logged as a warning.
+    pub(in crate::operator) fn has_room(&self) -> bool {
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, count) =
+            logged.filter(|(since, _)| since.elapsed() < WHILE).unwrap_or((Instant::now(), 0));
+        *logged = Some((since, count + 1));
+        if count == FIRST {
+            warn!(
+                "more objects were refused; the DefaultsReport names them, and the log does at level debug"
+            );
+        }
+        count < FIRST
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_few_are_logged_and_after_a_while_the_first_few_again() {
+        let log = RefusalLog::default();
+        let logged = || (0..100).filter(|_| log.has_room()).count();
+        assert_eq!((logged(), logged()), (10, 0));
+        tokio::time::sleep(WHILE).await;
+        assert_eq!(logged(), 10);
+    }
+}

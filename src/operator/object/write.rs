@@ -1,0 +1,100 @@
+//! One write to an object: its wait for a place among the writes, its span, and the count of those under way.
+//! It must not decide what comes after it.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use crate::cluster::{CallError, Permit, Pressure};
+use crate::metrics::Metrics;
+use crate::operator::object::outcome::{counted, pressure};
+use crate::operator::object::reconcile::{ObjectReconciler, StopReason, Turn};
+use crate::operator::spans;
+use etch_core::object::Object;
+use etch_core::plan::{Outcome, RejectionKind, Write};
+
+/// How long a write may take before it makes room for others.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The same for others of its own CRD. A webhook of the CRD's is what may be slow, and that takes 10 seconds where nobody has set
+/// another timeout: whoever is not answered by then has probably been lost on the way.
+const OWN_PATIENCE: Duration = Duration::from_secs(12);
+
+impl ObjectReconciler<'_> {
+    /// Writes, unless a pause has begun before there is a place for it. What has begun goes on to its end.
+    pub(super) async fn perform(
+        &self,
+        object: &Object,
+        read: Instant,
+        write: &Write,
+        attempt: u32,
+        turn: &mut Turn<'_>,
+    ) -> Result<Result<Outcome, CallError>, StopReason> {
+        let places = async {
+            let own = match self.own_pace {
+                Some(pace) => Some(pace.admit().await),
+                None => None,
+            };
+            (own, self.pace.admit().await)
+        };
+        let (mut own, mut permit) = tokio::select! {
+            biased;
+            stop = self.stopped() => return Err(stop),
+            places = places => places,
+        };
+        *turn = None;
+        own.as_mut().map(Permit::begin);
+        let under_way = UnderWay::new(self.cluster.metrics());
+        let span = spans::write(self.crd, object, write, attempt);
+        let work = self.cluster.perform(self.crd, object, read, write, &self.terms, self.generation_check);
+        let outcome = {
+            let work = pin!(work.instrument(span.clone()));
+            let making_room = async {
+                tokio::time::sleep(PATIENCE).await;
+                permit.release_slot();
+                own.iter().for_each(Permit::takes_long);
+                tokio::time::sleep(OWN_PATIENCE - PATIENCE).await;
+                if let Some(own) = &mut own {
+                    own.release_slot();
+                }
+                pending::<Infallible>().await
+            };
+            tokio::select! {
+                outcome = work => outcome,
+                never = making_room => match never {},
+            }
+        };
+        drop(under_way);
+        self.cluster.metrics().write(counted(&outcome));
+        spans::conclude(&span, &outcome, counted(&outcome));
+        let own_pressure = match &outcome {
+            Ok(Outcome::Rejected(rejection)) if rejection.kind == RejectionKind::Unavailable => {
+                Pressure::Overload(None)
+            }
+            outcome => pressure(outcome),
+        };
+        // How long a write takes depends on the CRD, so its own pace is the one to tell what the server adds to that.
+        let slowdown = own.and_then(|own| own.finish(own_pressure, None));
+        permit.finish(pressure(&outcome), slowdown);
+        Ok(outcome)
+    }
+}
+
+/// A write in the count of those under way, until it is dropped: tasks may be ended at any time.
+struct UnderWay<'a>(&'a Metrics);
+
+impl<'a> UnderWay<'a> {
+    fn new(metrics: &'a Metrics) -> Self {
+        metrics.in_flight.inc();
+        Self(metrics)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.dec();
+    }
+}

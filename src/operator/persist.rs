@@ -1,0 +1,190 @@
+//! One pass over the objects of a CRD by hand, by the same laws as the operator's.
+//! It must not write conditions, reports or events: the caller prints the result.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::{Cluster, GenerationCheck, Pace, Scope};
+use crate::operator::crd::sweep::{Sweep, SweepError, lock};
+use crate::operator::crd::verify::{Moment, Observer, Stage, Sweeps};
+use crate::operator::object::reconcile::{ObjectReconciler, StopReason};
+use crate::operator::object::refusal_log::RefusalLog;
+use etch_core::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
+use etch_core::crd::Crd;
+use etch_core::plan::{Persisted, Record, Since, Skip, Terms};
+use etch_core::report::changed_defaults::ChangedDefaults;
+use etch_core::report::checkpoint::Checkpoint;
+use etch_core::report::dropped_fields::DroppedFields;
+use etch_core::report::state::object_problem;
+use etch_core::report::tally::Tally;
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct Pass<'a> {
+    /// The CRD.
+    pub crd: &'a Crd,
+    /// Which of its objects; no other one is read or written.
+    pub scope: &'a Scope,
+    /// What writes may do.
+    pub terms: Terms,
+    /// What is on record: objects that it covers need no request.
+    pub record: Record,
+    /// The last object, as `namespace/name`, that an interrupted pass has processed; all up to it are left out.
+    pub after: Option<String>,
+    /// The limits of writing.
+    pub pace: &'a Pace,
+    /// Cancelled when nothing more is to be begun. What is under way is brought to its end.
+    pub ended: &'a CancellationToken,
+}
+
+/// What came of a pass.
+#[derive(Clone, Debug, Default)]
+pub struct Passed {
+    /// What became of the objects that were processed.
+    pub counts: Counts,
+    /// How many objects were left out, as [`Pass::after`] asks: nothing is known of them.
+    pub left_out: u64,
+    /// Whether nothing was left out, and a last sweep over what was written had nothing to do.
+    pub verified: bool,
+    /// What is proved of all objects of the CRD, for whoever reads it later; none where some were left out or not answered about.
+    pub proved: Option<Persisted>,
+    /// Objects that were held or rejected, were not answered about, or are ignored or being deleted; not more than are remembered.
+    pub problems: Vec<ObjectProblem>,
+    /// The fields that the schema no longer knows and that were dropped, as far as they are named.
+    pub dropped: Vec<DroppedField>,
+}
+
+/// How far a pass has come.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// What became of the objects so far.
+    pub counts: Counts,
+    /// How many objects were left out so far.
+    pub left_out: u64,
+    /// How many objects the list has, as the server counts them, those included that are left out.
+    pub expected: Option<u64>,
+    /// Whether what was written is being verified.
+    pub verifies: bool,
+}
+
+/// A pass that was not completed. What was done until then is done.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct Stopped {
+    /// What was done.
+    pub passed: Passed,
+    /// The object, as `namespace/name`, up to which every one was processed; none if not even the first one was, or if only
+    /// the verification is missing.
+    pub upto: Option<String>,
+    /// Why it was stopped.
+    #[source]
+    pub reason: SweepError,
+}
+
+impl Stopped {
+    /// Whether it was cancelled.
+    pub fn is_ended(&self) -> bool {
+        matches!(self.reason, SweepError::Stop(StopReason::Ended))
+    }
+}
+
+/// Stores the defaults of all objects of a CRD, and verifies it. `progress` is called several times a second.
+///
+/// # Errors
+/// See [`Stopped`]. Objects that are refused or held stop nothing.
+pub async fn persist(
+    cluster: &Cluster,
+    pass: Pass<'_>,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Passed, Box<Stopped>> {
+    let (since, changes, dropped) = (Since::default(), ChangedDefaults::default(), DroppedFields::default());
+    let (generation_check, refusal_log) = (GenerationCheck::new(pass.crd, None), RefusalLog::default());
+    let reconciler = ObjectReconciler {
+        cluster,
+        pace: pass.pace,
+        own_pace: None,
+        pause_watch: None,
+        crd: pass.crd,
+        scope: pass.scope,
+        terms: pass.terms,
+        mode: Mode::Persist,
+        since: &since,
+        changes: &changes,
+        dropped: &dropped,
+        cancelled: Some(pass.ended),
+        generation_check: &generation_check,
+        refusal_log: &refusal_log,
+    };
+    let after = pass.after.as_ref();
+    let sweeps = Sweeps {
+        reconciler,
+        after,
+        stop_after_rejected: None,
+        needs_every_answer: true,
+        moves_record: false,
+        trusts_server: true,
+    };
+    let mut progress = Shown(progress);
+    let mut checkpoint = Checkpoint { record: pass.record.clone(), ..Checkpoint::default() };
+    let stage = Stage { checkpoint: &checkpoint, earlier: None };
+    let (mut first, ended) = sweeps.sweep(stage, &mut progress).await;
+    if let Err(reason) = ended {
+        let upto = first.reached.take().max(pass.after);
+        return Err(Box::new(Stopped { passed: passed(&first, &dropped, false), upto, reason }));
+    }
+    match sweeps.verify(first, &mut checkpoint, &mut progress).await {
+        Ok(verified) => {
+            let passed = passed(&verified.last, &dropped, verified.is_verified);
+            let is_whole = *pass.scope == Scope::All && passed.verified && passed.counts.unknown == 0;
+            let exceptions = || verified.last.tally.reported_exceptions().map(|exceptions| exceptions.uids);
+            let persisted = |through| Persisted::new(pass.crd, through, exceptions());
+            let proved = verified.last.through.filter(|_| is_whole).map(persisted);
+            Ok(Passed { proved, ..passed })
+        }
+        Err(unverified) => {
+            let passed = passed(&unverified.last, &dropped, false);
+            Err(Box::new(Stopped { passed, upto: pass.after, reason: unverified.reason }))
+        }
+    }
+}
+
+/// What a sweep came to.
+fn passed(sweep: &Sweep, dropped: &DroppedFields, verified: bool) -> Passed {
+    let tally = &sweep.tally;
+    let problems = tally.problems().filter_map(|(identity, state)| Some((identity, state.problem()?)));
+    let skipped = Skip::ALL.iter().flat_map(|why| tally.skipped().named(*why));
+    let skipped = skipped.map(|(identity, skipped)| (identity, skipped.problem()));
+    let problems =
+        problems.chain(skipped).map(|(identity, problem)| object_problem(identity, problem)).collect();
+    let mut status = DefaultsReportStatus { counts: tally.counts(), ..DefaultsReportStatus::default() };
+    dropped.add_to_report(&mut status);
+    let left_out = tally.left_out();
+    Passed {
+        counts: status.counts,
+        left_out,
+        verified: verified && left_out == 0,
+        problems,
+        dropped: status.dropped,
+        proved: None,
+    }
+}
+
+/// Progress for the caller.
+struct Shown<'a>(&'a mut (dyn FnMut(Progress) + Send));
+
+impl Observer for Shown<'_> {
+    const FIRST: Duration = Duration::ZERO;
+    const EVERY: Duration = Duration::from_millis(100);
+
+    async fn report(&mut self, stage: Stage<'_>, tally: &Mutex<Tally>, _: Moment) {
+        let tally = lock(tally);
+        (self.0)(Progress {
+            counts: tally.counts(),
+            left_out: tally.left_out(),
+            expected: tally.expected(),
+            verifies: stage.earlier.is_some(),
+        });
+    }
+}

@@ -1,0 +1,66 @@
+//! What the report on a CRD holds, for whoever predicts what the operator does: commands, and the guard on upgrades.
+//! It must not count anything: nothing has been done.
+
+use crate::operator::status::writer::now;
+use etch_core::api::{DefaultsReportStatus, Settings};
+use etch_core::crd::Crd;
+use etch_core::impact::Upgrade;
+use etch_core::object::Object;
+use etch_core::plan::{Change, Clock, Record, changes, past_of, record_on};
+use etch_core::report::changed_defaults::ChangedDefaults;
+use etch_core::report::checkpoint::on_record;
+use etch_core::report::state::ReportState;
+use kube_structural_schema::json::Json;
+
+/// The changed defaults of a CRD whose old values the operator has still to look for.
+#[derive(Debug)]
+pub struct PendingChanges {
+    changes: ChangedDefaults,
+    record: Record,
+}
+
+/// Which changes of defaults are due by the last report on a CRD, under the settings of its policy. The report may be about
+/// earlier defaults of the CRD.
+pub fn pending_changes(report: &DefaultsReportStatus, crd: &Crd, settings: &Settings) -> PendingChanges {
+    let state = ReportState::open(Some(report), crd, settings, "", now());
+    let about_this = Some(report).filter(|report| state.is_about(report));
+    let changes = ChangedDefaults::open(about_this, state.previous(), crd, settings);
+    PendingChanges { changes, record: on_record(report, crd) }
+}
+
+impl PendingChanges {
+    /// The changes that concern an object.
+    pub fn of(&self, object: &Object) -> &[Change] {
+        self.changes.for_object(object, &self.record)
+    }
+}
+
+/// What is on record of the objects of a CRD: in its report or, where that records no pass, on the CRD itself; and a clock that has heard
+/// nothing yet.
+pub fn record_of(report: Option<&DefaultsReportStatus>, document: &Json, crd: &Crd) -> Record {
+    let of_report = report.map_or_else(|| Record::empty(crd), |report| on_record(report, crd));
+    let cleared = of_report.cleared.clone();
+    let record = match of_report.through {
+        Some(_) => of_report,
+        None => record_on(document, crd).unwrap_or(of_report),
+    };
+    Record { clock: Clock::of(document), cleared, ..record }
+}
+
+/// An upgrade under the policy that governs its CRD, if one does. Which defaults have changed is compared with the last report where
+/// that is about the CRD as it is, as for the operator.
+pub fn upgrade_under_policy<'a>(
+    upgrade: Upgrade<'a>,
+    old: &Crd,
+    new: &Crd,
+    settings: Option<&Settings>,
+    report: Option<&DefaultsReportStatus>,
+) -> Upgrade<'a> {
+    let Some(settings) = settings else { return upgrade };
+    let is_about_old = |report: &&DefaultsReportStatus| report.digest == old.compiled().digest().to_string();
+    let changes = match report.filter(is_about_old) {
+        Some(report) => pending_changes(report, new, settings).of(&Object::default()).to_vec(),
+        None => changes(&past_of(old), new, &settings.follow),
+    };
+    upgrade.under(settings.terms, changes, settings.writes())
+}
