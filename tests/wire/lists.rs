@@ -3,7 +3,9 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use etch::cluster::{CallError, ListWatch, ListWatchEvent};
+use etch::cluster::CallError;
+
+use super::list_watch::{ListWatch, ListWatchEvent};
 use etch_core::crd::Resource;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -60,7 +62,7 @@ pub(crate) async fn listen(
             ListWatchEvent::Listed => "listed".to_owned(),
             ListWatchEvent::Applied(object) => format!("+{}", object.name()),
             ListWatchEvent::Deleted(object) => format!("-{}", object.name()),
-            ListWatchEvent::Failed(error, _) => format!("failed: {error}"),
+            ListWatchEvent::Failed(error) => format!("failed: {error}"),
         });
     }
     list_watch.abort();

@@ -13,6 +13,7 @@ mod health;
 mod keys;
 mod lagging;
 mod lease;
+mod list_watch;
 mod lists;
 #[allow(unreachable_pub, reason = "shared with e2e, where it is public")]
 #[path = "../../e2e/src/logs.rs"]

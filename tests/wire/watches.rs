@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use etch::cluster::{Change, ListWatch, ListWatchEvent, ResumingWatch, WatchUpdate};
+use etch::cluster::{Change, ResumingWatch, WatchUpdate};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::list_watch::{ListWatch, ListWatchEvent};
 use super::lists::{deep, listen, page, thing, things};
 use super::server::{Answer, Request, event, gaps, serve, status};
 

@@ -1,18 +1,17 @@
-//! A list and the watches that go on from it, retried for as long as somebody listens.
-//! It must not keep objects.
+//! A list and the watches that go on from it, by the pages and watches of the product, as a sequence that tests read.
 
 use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::{Backoff, CallError, Cluster, ResumingWatch, WatchUpdate};
+use etch::cluster::{Backoff, CallError, Cluster, ResumingWatch, WatchUpdate};
 use etch_core::crd::Resource;
 use etch_core::object::Object;
 
 /// The state of all objects of a resource, as a sequence.
 #[derive(Debug)]
-pub enum ListWatchEvent {
+pub(crate) enum ListWatchEvent {
     /// A list begins: what is not named until `Listed` is gone.
     Listing,
     /// An object as it is now.
@@ -21,12 +20,12 @@ pub enum ListWatchEvent {
     Deleted(Object),
     /// The list is complete.
     Listed,
-    /// An attempt failed; it goes on by itself after this wait.
-    Failed(CallError, Duration),
+    /// An attempt failed; it goes on by itself.
+    Failed(CallError),
 }
 
 /// Sends a listener the objects of one resource.
-pub struct ListWatch {
+pub(crate) struct ListWatch {
     cluster: Cluster,
     resource: Resource,
     backoff: Backoff,
@@ -34,13 +33,13 @@ pub struct ListWatch {
 
 impl ListWatch {
     /// Lists and watches all objects of `resource`.
-    pub fn new(cluster: Cluster, resource: Resource) -> Self {
+    pub(crate) fn new(cluster: Cluster, resource: Resource) -> Self {
         let backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
         Self { cluster, resource, backoff }
     }
 
     /// Runs until the listener is gone.
-    pub async fn run(mut self, listener: mpsc::Sender<ListWatchEvent>) {
+    pub(crate) async fn run(mut self, listener: mpsc::Sender<ListWatchEvent>) {
         tokio::select! {
             () = listener.closed() => {},
             Err(Gone) = self.list_and_watch(&listener) => {},
@@ -57,7 +56,7 @@ impl ListWatch {
                 Err(error) => error,
             };
             let wait = self.backoff.failed(error.retry_after());
-            send(listener, ListWatchEvent::Failed(error, wait)).await?;
+            send(listener, ListWatchEvent::Failed(error)).await?;
             tokio::time::sleep(wait).await;
         }
     }
@@ -92,7 +91,7 @@ impl ListWatch {
                     ListWatchEvent::Applied(object.into_parts().0)
                 }
                 Ok(WatchUpdate::Deleted(object)) => ListWatchEvent::Deleted(object.into_parts().0),
-                Ok(WatchUpdate::Failed(error, wait)) => ListWatchEvent::Failed(error, wait),
+                Ok(WatchUpdate::Failed(error, _)) => ListWatchEvent::Failed(error),
                 Ok(WatchUpdate::Resumed) => continue,
                 Err(error) => return Ok(error),
             };
