@@ -8,6 +8,7 @@
 //! | [`audit`] | which defaults of an object etcd holds, by its bytes or by its view |
 //! | [`plan`] | what to do about one object, and how its write goes on |
 //! | [`impact`], [`upgrade`] | what an upgrade of a CRD does to its objects, and whether the guard admits it |
+//! | [`object_machine`] | how one object goes from its read to what became of it |
 //! | [`report`] | what is known of a CRD's objects, and its DefaultsReport |
 //! | [`api`], [`condition`], [`message`], [`event`], [`findings`], [`policy`], [`object_state`], [`refusal`], [`rbac`] | what users read |
 
@@ -24,10 +25,12 @@ pub mod duration;
 pub mod event;
 pub mod field;
 pub mod findings;
+mod follow_changes;
 pub mod impact;
 pub mod message;
 pub mod mismatch;
 pub mod object;
+pub mod object_machine;
 pub mod object_state;
 pub mod ownership;
 pub mod patch;

@@ -65,6 +65,14 @@ fn main() -> ExitCode {
     for (name, command) in &failures {
         eprintln!("ci: {name} failed; run it again with\n  {}", shown(command));
     }
+    if !failures.is_empty() {
+        // A linker says nothing of a disk that is full.
+        let free = Command::new("df").args(["-h", env!("CARGO_MANIFEST_DIR")]).output();
+        eprint!(
+            "{}",
+            free.map(|free| String::from_utf8_lossy(&free.stdout).into_owned()).unwrap_or_default()
+        );
+    }
     if failures.is_empty() {
         eprintln!("ci: all {} steps passed within {minutes} min", STEPS.len());
     }

@@ -12,8 +12,9 @@ use futures::stream::FuturesUnordered;
 use tokio::time::Instant;
 
 use crate::cluster::Received;
-use crate::operator::object::reconcile::{ObjectReconciler, Reconciled, StopReason};
+use crate::operator::object::reconcile::{ObjectReconciler, StopReason};
 use etch_core::object::{Identity, Object};
+use etch_core::object_machine::Reconciled;
 use etch_core::object_state::ObjectState;
 use etch_core::plan::Record;
 

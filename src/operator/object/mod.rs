@@ -1,6 +1,5 @@
 //! One object: deciding about it, writing it, and following changed defaults.
 
-pub(super) mod follow;
 pub(super) mod outcome;
 pub(super) mod pause;
 pub(super) mod reconcile;

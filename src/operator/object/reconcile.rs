@@ -1,5 +1,4 @@
-//! Reconciles one object: decide, write, and decide again from a fresh read for as long as others write too.
-//! It must not race other writers: theirs stands.
+//! Reconciles one object: performs what its [`ObjectMachine`] asks for, and logs what comes of it.
 
 use std::time::Duration;
 
@@ -9,7 +8,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::cluster::{Backoff, CallError, Cluster, GenerationCheck, Pace, Scope};
-use crate::operator::object::follow::FollowChanges;
 use crate::operator::object::outcome::counted;
 use crate::operator::object::pause::PauseWatch;
 use crate::operator::object::refusal_log::RefusalLog;
@@ -17,18 +15,12 @@ use crate::operator::spans::in_words;
 use etch_core::api::Mode;
 use etch_core::crd::Crd;
 use etch_core::object::Object;
-use etch_core::object_state::{ObjectState, Skipped};
-use etch_core::plan::{
-    HiddenFields, Outcome, Plan, Proof, Record, Rejection, Since, Strategy, Terms, Write, decide, has_gap,
-    hidden, likely, pinned, rewritten, unproved, with_lag_check,
-};
+use etch_core::object_machine::{Again, ObjectMachine, Reconciled, Rules, Step, Stop};
+use etch_core::object_state::ObjectState;
+use etch_core::plan::{Outcome, Record, RejectionKind, Since, Strategy, Terms, Write};
 use etch_core::rbac::{MissingPermissions, Verb};
 use etch_core::report::changed_defaults::ChangedDefaults;
 use etch_core::report::dropped_fields::DroppedFields;
-use kube_structural_schema::path::Path;
-
-/// How often an object is decided about again, or a write repeated that the server could not answer.
-const ATTEMPTS: u32 = 6;
 
 /// The turn of an object to be decided about, which is the next one's as soon as its first write begins or it needs none. None where
 /// it has not waited for one.
@@ -59,22 +51,6 @@ pub(in crate::operator) struct ObjectReconciler<'a> {
     /// Whether the CRD is still the one that this was made for.
     pub(in crate::operator) generation_check: &'a GenerationCheck,
     pub(in crate::operator) refusal_log: &'a RefusalLog,
-}
-
-/// What became of an object, and what was missing in it.
-#[derive(Debug)]
-pub(in crate::operator) struct Reconciled {
-    pub(in crate::operator) state: ObjectState,
-    pub(in crate::operator) missing: Vec<Path>,
-    /// The resource version in which it was rejected.
-    pub(in crate::operator) left_at: Option<String>,
-}
-
-impl Reconciled {
-    /// An object that has come to this without a write.
-    pub(in crate::operator) fn of(state: ObjectState, missing: Vec<Path>) -> Self {
-        Self { state, missing, left_at: None }
-    }
 }
 
 /// Why no further object of the CRD may be processed.
@@ -142,268 +118,160 @@ impl ObjectReconciler<'_> {
     pub(in crate::operator) async fn reconcile(
         self,
         object: Object,
-        read: Instant,
-        record: &Record,
-        is_proved: bool,
-        turn: Turn<'_>,
-    ) -> Result<Reconciled, StopReason> {
-        let mut following = FollowChanges::new(self.changes, &object, record);
-        let stored = is_proved.then(|| (object.resource_version().to_owned(), ObjectState::Stored));
-        match self.reconcile_and_follow(object, read, record, stored, &mut following, turn).await {
-            Ok(reconciled) => Ok(Reconciled { state: following.finish(reconciled.state), ..reconciled }),
-            Err(stop) => {
-                following.count_interrupted();
-                Err(stop)
-            }
-        }
-    }
-
-    async fn reconcile_and_follow(
-        self,
-        mut object: Object,
         mut read: Instant,
         record: &Record,
-        // The version in which its defaults are stored, and what is said of it: what follows a changed default comes after that.
-        mut stored: Option<(String, ObjectState)>,
-        following: &mut FollowChanges<'_>,
+        is_proved: bool,
         mut turn: Turn<'_>,
     ) -> Result<Reconciled, StopReason> {
-        let is_audit = self.mode == Mode::Audit;
+        let Self { crd, terms, mode, since, changes, dropped, .. } = self;
+        let rules = Rules { crd, terms, mode, since, changes, dropped };
+        let (mut machine, mut step) = ObjectMachine::begin(rules, object, record, is_proved);
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
-        let mut missing = Vec::new();
-        let mut needs_rewrite: Option<Write> = None;
-        // A write of ours that changed the object and did not prove that its defaults are stored.
-        let mut unproved = false;
-        let mut suspicion = Suspicion::default();
-        let (mut record, nothing) = (record, record.of_nothing());
-        for attempt in 1..=ATTEMPTS {
-            // Read again, it may have come from another server than before.
-            self.changes.note_suspect(&object);
-            let is_stored = stored.as_ref().is_some_and(|(version, _)| version == object.resource_version());
-            let plan = match is_stored {
-                true => Plan::Stored(Proof::UnchangedSincePass),
-                false => decide(&object, self.crd, &self.terms, record),
+        let mut asked = None;
+        loop {
+            let next = match step {
+                Step::Write => self.write(&mut machine, &mut read, &mut asked, &mut turn).await,
+                Step::ReadAgain { waits } => {
+                    let wait = if waits { backoff.failed(asked.take()) } else { Duration::ZERO };
+                    self.read_again(&mut machine, &mut read, wait).await
+                }
+                Step::AskOthers(verb) => {
+                    let may = self.may_write_others(verb).await;
+                    if may {
+                        self.log_refusal(machine.object(), verb.as_str(), "forbidden for this object");
+                    }
+                    Ok(machine.may_write_others(verb, may))
+                }
+                Step::Done(reconciled) => {
+                    self.log_end(machine.object(), &reconciled.state);
+                    return Ok(reconciled);
+                }
+                Step::Stop(stop) => return Err(self.stop_reason(machine.object(), stop)),
             };
-            let plan = following.plan(plan, &object, self.crd, &self.terms, is_audit);
-            let write = match (needs_rewrite.take(), plan) {
-                (Some(write), Plan::Write(_)) => rewritten(&object, self.crd, &self.terms, &write),
-                (None, Plan::Write(write)) => write,
-                (_, plan) => {
-                    let state = match stored.filter(|_| matches!(plan, Plan::Stored(_))) {
-                        Some((_, state)) => state,
-                        None => self.state_without_write(&object, plan),
-                    };
-                    return Ok(Reconciled::of(state, missing));
-                }
-            };
-            // A second proof would be one more write of an object that each write changes: this one proves as much.
-            let write = Write { prove: write.prove && !suspicion.altered, ..write };
-            if write.strategy != Strategy::Follow {
-                let likely = likely(&object, self.crd, &self.terms, &write, self.since);
-                if is_audit {
-                    let state = if likely.changes { ObjectState::Due } else { ObjectState::Unproved };
-                    return Ok(Reconciled::of(state, likely.missing));
-                }
-                if stored.is_none() {
-                    missing = likely.missing;
-                }
-            }
-            let write = match following.has_moved() {
-                // The values are in etcd by now, as they were sent.
-                true => write,
-                false => {
-                    let changes = self.changes.list();
-                    let write = pinned(write, &object, self.crd, &self.terms, changes);
-                    match self.changes.servers_may_lag() {
-                        true => with_lag_check(write, &object, changes),
-                        false => write,
-                    }
-                }
-            };
-            let at_risk = self.at_risk(&object);
-            let outcome = self.perform(&object, read, &write, attempt, &mut turn).await?;
-            if let Ok(outcome) = &outcome {
-                self.record_dropped(&object, &at_risk, outcome);
-            }
-            let state = match outcome {
-                Ok(Outcome::Written { resource_version, .. }) if suspicion.altered => {
-                    return Ok(self.mutated(&object, Rejection::mutated(), resource_version));
-                }
-                Ok(Outcome::Written { resource_version, .. }) => {
-                    if missing.is_empty() {
-                        // A default that seemed to be stored was not; the answer does not show which.
-                        missing.clone_from(&write.missing);
-                    }
-                    debug!(object = %object.identity(), strategy = write.strategy.as_str(), "stored defaults");
-                    ObjectState::Written { resource_version }
-                }
-                Ok(Outcome::AlreadyStored(_)) if stored.is_some() => {
-                    ObjectState::Written { resource_version: object.resource_version().to_owned() }
-                }
-                // Proved now, by a repeat that changed nothing (Proof::RepeatChangedNothing).
-                Ok(Outcome::AlreadyStored(_)) if unproved => {
-                    debug!(object = %object.identity(), strategy = write.strategy.as_str(), "stored defaults");
-                    ObjectState::Written { resource_version: object.resource_version().to_owned() }
-                }
-                Ok(Outcome::AlreadyStored(_)) => {
-                    missing.clear();
-                    ObjectState::AlreadyStored
-                }
-                Ok(Outcome::Followed(after)) => {
-                    debug!(object = %after.identity(), values = write.missing.len(), "followed changed defaults");
-                    following.moved(&after, write);
-                    (object, read) = (*after, Instant::now());
-                    continue;
-                }
-                Ok(Outcome::Mutated { resource_version }) => {
-                    return Ok(self.mutated(&object, Rejection::mutated(), resource_version));
-                }
-                Ok(Outcome::Gone) => ObjectState::Gone,
-                Ok(Outcome::Rejected(rejection)) if write.strategy == Strategy::Follow => {
-                    self.log_refusal(&object, &rejection.message, "following rejected");
-                    following.rejected(rejection);
-                    continue;
-                }
-                Ok(Outcome::Rejected(rejection)) => {
-                    self.log_refusal(&object, &rejection.message, "write rejected");
-                    ObjectState::Rejected(rejection)
-                }
-                Ok(Outcome::Forbidden { verb }) if self.may_write_others(verb).await => {
-                    self.log_refusal(&object, verb.as_str(), "forbidden for this object");
-                    ObjectState::Rejected(Rejection::forbidden(verb))
-                }
-                Ok(Outcome::Forbidden { verb }) => {
-                    return Err(StopReason::Forbidden(MissingPermissions::of(
-                        &self.crd.resource(),
-                        vec![verb],
-                    )));
-                }
-                Ok(Outcome::OwnersLost { managers }) => {
-                    let owners = managers.join(", ");
-                    error!(object = %object.identity(), owners, "owners lost");
-                    return Err(StopReason::OwnersLost { object: object.identity().to_string(), managers });
-                }
-                Ok(Outcome::FieldsDropped { paths }) => {
-                    let paths = in_words(&paths);
-                    error!(object = %object.identity(), paths, "dropped fields that the schema no longer has");
-                    return Err(StopReason::FieldsDropped { object: object.identity().to_string(), paths });
-                }
-                Ok(Outcome::CrdChanged) => return Err(StopReason::CrdChanged),
-                again @ (Ok(
-                    Outcome::Conflict
-                    | Outcome::Unproved
-                    | Outcome::Altered
-                    | Outcome::NeedsRewrite
-                    | Outcome::Harmful { .. },
-                )
-                | Err(_)) => {
-                    unproved |= matches!(again, Ok(Outcome::Unproved | Outcome::Altered));
-                    if unproved || again.is_err() {
-                        // The object may be as a write of ours has left it, and that proves nothing (fact W6).
-                        record = &nothing;
-                    }
-                    suspicion.altered |= matches!(again, Ok(Outcome::Altered));
-                    if let Ok(Outcome::NeedsRewrite) = again {
-                        needs_rewrite = Some(write);
-                    }
-                    let error = again.as_ref().err();
-                    let reason = error.map(ToString::to_string);
-                    let outcome = counted(&again).as_str();
-                    debug!(object = %object.identity(), outcome, reason, "deciding again");
-                    let asked = error.and_then(CallError::retry_after);
-                    tokio::select! {
-                        stop = self.stopped() => return Err(stop),
-                        () = tokio::time::sleep(backoff.failed(asked)) => {}
-                    }
-                    if !self.read_again(&mut object, &mut read).await {
-                        return Ok(Reconciled::of(ObjectState::Gone, missing));
-                    }
-                    if matches!(again, Ok(Outcome::Unproved)) && suspicion.is_stripped(&object, self.crd) {
-                        let left_at = object.resource_version().to_owned();
-                        return Ok(self.mutated(&object, Rejection::stripped(), left_at));
-                    }
-                    continue;
-                }
-            };
-            if write.strategy == Strategy::Rewrite && state.is_stored() && following.is_open() {
-                let version = match &state {
-                    ObjectState::Written { resource_version } => resource_version,
-                    _ => object.resource_version(),
-                };
-                stored = Some((version.to_owned(), state));
-                if !self.read_again(&mut object, &mut read).await {
-                    return Ok(Reconciled::of(ObjectState::Gone, missing));
-                }
-                continue;
-            }
-            let left_at =
-                matches!(state, ObjectState::Rejected(_)).then(|| object.resource_version().to_owned());
-            return Ok(Reconciled { state, missing, left_at });
+            step = next.inspect_err(|_| machine.interrupt())?;
         }
-        debug!(object = %object.identity(), "postponed the object");
-        Ok(Reconciled::of(ObjectState::Unknown, missing))
     }
 
-    /// Reads an object again, if the server answers, and notes when; whether it is there.
-    async fn read_again(&self, object: &mut Object, read: &mut Instant) -> bool {
-        match self.cluster.object(&self.crd.resource(), &object.identity()).await {
-            Ok(Some(fresh)) => (*object, *read) = (fresh, Instant::now()),
-            Ok(None) => return false,
-            Err(error) => debug!(object = %object.identity(), %error, "cannot read again"),
+    /// Performs the write that is planned; `read` is when the object was, and `asked` how long the server wants to be left alone.
+    async fn write(
+        &self,
+        machine: &mut ObjectMachine<'_>,
+        read: &mut Instant,
+        asked: &mut Option<Duration>,
+        turn: &mut Turn<'_>,
+    ) -> Result<Step, StopReason> {
+        let object = machine.object();
+        let Some(write) = machine.planned() else { return Ok(machine.wrote(None)) };
+        let outcome = self.perform(object, *read, write, machine.attempts(), turn).await?;
+        self.log_outcome(object, write, &outcome);
+        let dropped = outcome.as_ref().map_or(&[][..], |outcome| machine.dropped(outcome));
+        if !dropped.is_empty() {
+            let paths = in_words(dropped);
+            info!(object = %object.identity(), paths, "dropped fields that the schema no longer has");
         }
-        true
+        if let Ok(Outcome::Followed(_)) = &outcome {
+            *read = Instant::now();
+        }
+        *asked = outcome.as_ref().err().and_then(CallError::retry_after);
+        Ok(machine.wrote(outcome.ok()))
+    }
+
+    /// Reads an object again after a wait, and notes when it was.
+    async fn read_again(
+        &self,
+        machine: &mut ObjectMachine<'_>,
+        read: &mut Instant,
+        wait: Duration,
+    ) -> Result<Step, StopReason> {
+        if !wait.is_zero() {
+            tokio::select! {
+                stop = self.stopped() => return Err(stop),
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        let again = match self.cluster.object(&self.crd.resource(), &machine.object().identity()).await {
+            Ok(Some(fresh)) => Again::Read(Box::new(fresh)),
+            Ok(None) => Again::Gone,
+            Err(error) => {
+                debug!(object = %machine.object().identity(), %error, "cannot read again");
+                Again::Unanswered
+            }
+        };
+        if let Again::Read(_) = again {
+            *read = Instant::now();
+        }
+        Ok(machine.read(again))
+    }
+
+    fn stop_reason(&self, object: &Object, stop: Stop) -> StopReason {
+        match stop {
+            Stop::Forbidden(verb) => {
+                StopReason::Forbidden(MissingPermissions::of(&self.crd.resource(), vec![verb]))
+            }
+            Stop::OwnersLost(managers) => {
+                StopReason::OwnersLost { object: object.identity().to_string(), managers }
+            }
+            Stop::FieldsDropped(paths) => {
+                StopReason::FieldsDropped { object: object.identity().to_string(), paths: in_words(&paths) }
+            }
+            Stop::CrdChanged => StopReason::CrdChanged,
+        }
+    }
+
+    /// Logs what came of a write.
+    fn log_outcome(&self, object: &Object, write: &Write, outcome: &Result<Outcome, CallError>) {
+        let strategy = write.strategy.as_str();
+        match outcome {
+            Ok(Outcome::Written { .. }) => debug!(object = %object.identity(), strategy, "stored defaults"),
+            Ok(Outcome::Followed(_)) => {
+                debug!(object = %object.identity(), values = write.missing.len(), "followed changed defaults");
+            }
+            Ok(Outcome::Rejected(rejection)) => {
+                let what =
+                    if write.strategy == Strategy::Follow { "following rejected" } else { "write rejected" };
+                self.log_refusal(object, &rejection.message, what);
+            }
+            Ok(Outcome::OwnersLost { managers }) => {
+                error!(object = %object.identity(), owners = managers.join(", "), "owners lost");
+            }
+            Ok(Outcome::FieldsDropped { paths }) => {
+                let paths = in_words(paths);
+                error!(object = %object.identity(), paths, "dropped fields that the schema no longer has");
+            }
+            Ok(
+                Outcome::AlreadyStored(_)
+                | Outcome::Gone
+                | Outcome::Mutated { .. }
+                | Outcome::Forbidden { .. }
+                | Outcome::CrdChanged,
+            ) => {}
+            Ok(_) | Err(_) => {
+                let reason = outcome.as_ref().err().map(ToString::to_string);
+                debug!(object = %object.identity(), outcome = counted(outcome).as_str(), reason, "deciding again");
+            }
+        }
+    }
+
+    /// Logs what became of an object that is not stored.
+    fn log_end(&self, object: &Object, state: &ObjectState) {
+        match state {
+            ObjectState::Skipped(skipped) => {
+                debug!(object = %object.identity(), why = skipped.why.as_str(), "skipped");
+            }
+            ObjectState::Held(held) => {
+                debug!(object = %object.identity(), reason = held.reason.as_str(), "held");
+            }
+            ObjectState::Rejected(rejection) if rejection.kind == RejectionKind::Mutated => {
+                self.log_refusal(object, &rejection.message, "write undone");
+            }
+            ObjectState::Unknown => debug!(object = %object.identity(), "postponed the object"),
+            _ => {}
+        }
     }
 
     /// Whether other objects than one that was forbidden may be written, as far as the server answers that.
     async fn may_write_others(&self, verb: Verb) -> bool {
         self.cluster.is_permitted(&self.crd.resource(), self.scope, verb).await.unwrap_or_default()
-    }
-
-    /// The fields that a write of an object dropped, if etcd holds them.
-    fn at_risk(&self, object: &Object) -> Vec<Path> {
-        match self.terms.hidden_fields {
-            HiddenFields::Hold => Vec::new(),
-            HiddenFields::Drop => self.dropped.at_risk(&object.identity(), hidden(object, self.crd)),
-        }
-    }
-
-    /// Records what etcd does not hold any more after a write.
-    fn record_dropped(&self, object: &Object, at_risk: &[Path], outcome: &Outcome) {
-        let dropped = match outcome {
-            Outcome::Written { .. }
-            | Outcome::Followed(_)
-            | Outcome::Unproved
-            | Outcome::Altered
-            | Outcome::Mutated { .. }
-            | Outcome::OwnersLost { .. } => true,
-            // Nor does etcd hold anything that such a write would drop (fact W1, Proof::WriteChangedNothing).
-            Outcome::AlreadyStored(_) => false,
-            _ => return,
-        };
-        if dropped && !at_risk.is_empty() {
-            info!(object = %object.identity(), paths = in_words(at_risk), "dropped fields that the schema no longer has");
-        }
-        self.dropped.clear(&object.identity(), at_risk, dropped);
-    }
-
-    fn state_without_write(&self, object: &Object, plan: Plan) -> ObjectState {
-        match plan {
-            Plan::Skip(why) => {
-                debug!(object = %object.identity(), why = why.as_str(), "skipped");
-                ObjectState::Skipped(Skipped { why, lacks: !unproved(object, self.crd).is_empty() })
-            }
-            Plan::Hold(held) => {
-                debug!(object = %object.identity(), reason = held.reason.as_str(), "held");
-                ObjectState::Held(held.without_keys())
-            }
-            Plan::Stored(_) | Plan::Write(_) => ObjectState::Stored,
-        }
-    }
-
-    /// What becomes of an object that each write changes again.
-    fn mutated(&self, object: &Object, rejection: Rejection, left_at: String) -> Reconciled {
-        self.log_refusal(object, &rejection.message, "write undone");
-        Reconciled { state: ObjectState::Rejected(rejection), missing: Vec::new(), left_at: Some(left_at) }
     }
 
     /// Logs that an object was refused: the first few as warnings.
@@ -447,26 +315,5 @@ impl ObjectReconciler<'_> {
             () = self.pause_changed() => StopReason::Pause,
             () = ended => StopReason::Ended,
         }
-    }
-}
-
-/// What makes it likely that admission undoes what writes do.
-#[derive(Default)]
-struct Suspicion {
-    /// A repeat changed the object again, and none of its owners wrote in between.
-    altered: bool,
-    /// How many answers lacked a default that the object shows when it is read: a server that lags behind gives such an
-    /// answer as well, but not each time.
-    stripped: u32,
-}
-
-impl Suspicion {
-    /// How many such answers are enough.
-    const ENOUGH: u32 = 3;
-
-    /// Counts an answer that lacked a default, for the object as it was read then; whether there were enough.
-    fn is_stripped(&mut self, read: &Object, crd: &Crd) -> bool {
-        self.stripped += u32::from(!has_gap(read, crd));
-        self.stripped >= Self::ENOUGH
     }
 }

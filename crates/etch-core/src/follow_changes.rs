@@ -1,15 +1,16 @@
 //! Follows changed defaults in one object, before its missing defaults are stored.
 //! It must not prevent missing defaults from being stored where a move is rejected.
 
-use etch_core::crd::Crd;
-use etch_core::object::Object;
-use etch_core::object_state::{ObjectState, StateKind};
-use etch_core::plan::{Change, Held, Hold, Plan, Record, Rejection, Strategy, Terms, Write, follow};
-use etch_core::report::changed_defaults::ChangedDefaults;
+use crate::crd::Crd;
+use crate::object::Object;
+use crate::object_state::{ObjectState, StateKind};
+use crate::plan::{Change, Held, Hold, Plan, Record, Rejection, Strategy, Terms, Write, follow};
+use crate::report::changed_defaults::ChangedDefaults;
 use kube_structural_schema::path::Path;
 
 /// What became of the changed defaults in one object so far.
-pub(in crate::operator) struct FollowChanges<'a> {
+#[derive(Debug)]
+pub(crate) struct FollowChanges<'a> {
     changes: &'a ChangedDefaults,
     uid: String,
     /// The changes that are still to be followed.
@@ -25,7 +26,7 @@ pub(in crate::operator) struct FollowChanges<'a> {
 
 impl<'a> FollowChanges<'a> {
     /// Nothing has been done yet.
-    pub(in crate::operator) fn new(changes: &'a ChangedDefaults, object: &Object, record: &Record) -> Self {
+    pub(crate) fn new(changes: &'a ChangedDefaults, object: &Object, record: &Record) -> Self {
         let list = changes.for_object(object, record);
         let uid = object.uid().to_owned();
         Self {
@@ -42,7 +43,7 @@ impl<'a> FollowChanges<'a> {
 
     /// What to do next, where `plan` is what is to be done apart from changed defaults: to follow comes first, save where
     /// the write must rewrite the owners. An audit does not follow, and counts what would.
-    pub(in crate::operator) fn plan(
+    pub(crate) fn plan(
         &mut self,
         plan: Plan,
         object: &Object,
@@ -76,36 +77,36 @@ impl<'a> FollowChanges<'a> {
     }
 
     /// Whether there are changes that are still to be followed.
-    pub(in crate::operator) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         !self.list.is_empty()
     }
 
     /// Notes what a write has moved.
-    pub(in crate::operator) fn moved(&mut self, object: &Object, write: Write) {
-        self.moved.extend(write.missing);
+    pub(crate) fn moved(&mut self, object: &Object, write: &Write) {
+        self.moved.extend(write.missing.iter().cloned());
         self.resource_version = Some(object.resource_version().to_owned());
     }
 
     /// Whether a write has moved values.
-    pub(in crate::operator) fn has_moved(&self) -> bool {
+    pub(crate) fn has_moved(&self) -> bool {
         self.resource_version.is_some()
     }
 
     /// Notes that a move was rejected; there will be no other.
-    pub(in crate::operator) fn rejected(&mut self, rejection: Rejection) {
+    pub(crate) fn rejected(&mut self, rejection: Rejection) {
         self.rejection = Some(rejection);
         self.list = &[];
     }
 
     /// Counts what was moved, and what is kept beside it, before nothing more could be done.
-    pub(in crate::operator) fn count_interrupted(self) {
+    pub(crate) fn count_interrupted(self) {
         if self.resource_version.is_some() {
             self.changes.count(&self.uid, &self.moved, &self.kept, true);
         }
     }
 
     /// What became of the object in the end, by what became of it apart from changed defaults. It is counted.
-    pub(in crate::operator) fn finish(self, state: ObjectState) -> ObjectState {
+    pub(crate) fn finish(self, state: ObjectState) -> ObjectState {
         let Self { changes, uid, moved, kept, resource_version, rejection, held, .. } = self;
         if !matches!(state, ObjectState::Unknown) && rejection.is_none() {
             changes.count(&uid, &moved, &kept, resource_version.is_some());
@@ -137,9 +138,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use etch_core::api::{DefaultValue, DefaultsPolicySpec, Policies, PreviousDefaults, assign};
-    use etch_core::crd::sample::{things, with_spec};
-    use etch_core::plan::Proof;
+    use crate::api::{DefaultValue, DefaultsPolicySpec, Policies, PreviousDefaults, assign};
+    use crate::crd::sample::{things, with_spec};
+    use crate::plan::Proof;
 
     fn object(spec: Value) -> Object {
         let owner = json!({
@@ -198,7 +199,7 @@ mod tests {
         let plan = first.plan(stored(), &read, &crd, &Terms::default(), false);
         let Plan::Write(write) = plan else { panic!("{plan:?}") };
         let moved = object(json!({ "a": 5, "b": 3 }));
-        first.moved(&moved, write);
+        first.moved(&moved, &write);
         first.count_interrupted();
         let mut again = FollowChanges::new(&changes, &moved, &record);
         assert_eq!(again.plan(stored(), &moved, &crd, &Terms::default(), false), stored());

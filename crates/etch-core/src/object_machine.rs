@@ -1,0 +1,568 @@
+//! One object without I/O, from its read to what became of it: decide, modify, write, classify, and decide again for as long as others
+//! write too.
+//!
+//! ```text
+//! begin ──> decide ──> Step::Write ── wrote(outcome) ──┬──> Step::Done, Step::Stop
+//!             ^  └───> Step::Done                      ├──> Step::AskOthers ── may_write_others ──> Step::Done, Step::Stop
+//!             └── read(again) <── Step::ReadAgain <────┘
+//! ```
+//!
+//! # Modifiers
+//! What [`decide`] plans is changed in this order:
+//!
+//! | modifier | where |
+//! |---|---|
+//! | a rewrite in place of an apply | the server could not carry out the apply in the owners' terms |
+//! | the move of a changed default ([`FollowChanges`]) comes first | a policy follows the default, and nobody owns the value |
+//! | no proof | a repeat has changed the object already: one more write proves no more |
+//! | values ([`pinned`]) | a default has changed, and the values are not in etcd yet |
+//! | a dry run ahead ([`with_lag_check`]) | servers may lag behind |
+
+use crate::api::Mode;
+use crate::crd::Crd;
+use crate::follow_changes::FollowChanges;
+use crate::object::Object;
+use crate::object_state::{ObjectState, Skipped};
+use crate::plan::{
+    HiddenFields, Outcome, Plan, Proof, Record, Rejection, Since, Strategy, Terms, Write, decide, has_gap,
+    hidden, likely, pinned, rewritten, unproved, with_lag_check,
+};
+use crate::rbac::Verb;
+use crate::report::changed_defaults::ChangedDefaults;
+use crate::report::dropped_fields::DroppedFields;
+use kube_structural_schema::path::Path;
+
+/// How often an object is decided about again, or a write repeated that the server could not answer.
+const ATTEMPTS: u32 = 6;
+
+/// What all objects of a CRD are decided by.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// The CRD.
+    pub crd: &'a Crd,
+    /// What writes may do.
+    pub terms: Terms,
+    /// Whether there are any.
+    pub mode: Mode,
+    /// Since when each default has been in the schema.
+    pub since: &'a Since,
+    /// The defaults that have changed.
+    pub changes: &'a ChangedDefaults,
+    /// The fields that writes have dropped under `hiddenFields: Drop`.
+    pub dropped: &'a DroppedFields,
+}
+
+/// What became of an object, and what was missing in it.
+#[derive(Debug)]
+pub struct Reconciled {
+    /// What became of it.
+    pub state: ObjectState,
+    /// The places that were missing, in the object's own terms.
+    pub missing: Vec<Path>,
+    /// The resource version in which it was rejected.
+    pub left_at: Option<String>,
+}
+
+impl Reconciled {
+    /// An object that has come to this without a write.
+    pub fn of(state: ObjectState, missing: Vec<Path>) -> Self {
+        Self { state, missing, left_at: None }
+    }
+}
+
+/// What is to be done next.
+#[derive(Debug)]
+pub enum Step {
+    /// Perform [`ObjectMachine::planned`].
+    Write,
+    /// Read the object again; where it `waits`, after a wait that grows each time.
+    ReadAgain {
+        /// Whether others write too, or the server could not answer.
+        waits: bool,
+    },
+    /// Ask whether other objects of the resource may be written than this one, which may not.
+    AskOthers(Verb),
+    /// Nothing: this became of the object.
+    Done(Reconciled),
+    /// Nothing, and no further object of the CRD may be written.
+    Stop(Stop),
+}
+
+/// Why no further object of a CRD may be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// No object may be written with this verb.
+    Forbidden(Verb),
+    /// A write made the server forget these owners.
+    OwnersLost(Vec<String>),
+    /// A write has dropped these fields, which the object showed.
+    FieldsDropped(Vec<Path>),
+    /// The CRD is another one by now.
+    CrdChanged,
+}
+
+/// The object as it was read again.
+#[derive(Debug)]
+pub enum Again {
+    /// It is this by now.
+    Read(Box<Object>),
+    /// It is gone.
+    Gone,
+    /// The server could not answer: it is decided about as it was read before.
+    Unanswered,
+}
+
+/// One object on its way.
+#[derive(Debug)]
+pub struct ObjectMachine<'a> {
+    rules: Rules<'a>,
+    object: Object,
+    record: &'a Record,
+    /// Used in place of the record once a write of ours may have left the object as it is, which proves nothing (fact W6).
+    nothing: Record,
+    is_record_void: bool,
+    following: Option<FollowChanges<'a>>,
+    /// The version in which its defaults are stored, and what is said of it: what follows a changed default comes after that.
+    stored: Option<(String, ObjectState)>,
+    missing: Vec<Path>,
+    /// An apply that the server could not carry out in the owners' terms.
+    needs_rewrite: Option<Write>,
+    planned: Option<Write>,
+    /// The fields that the planned write drops, if etcd holds them.
+    at_risk: Vec<Path>,
+    /// Whether a write of ours changed the object and did not prove that its defaults are stored.
+    is_unproved: bool,
+    /// Whether the last answer lacked a default.
+    lacked: bool,
+    suspicion: Suspicion,
+    attempts: u32,
+}
+
+impl<'a> ObjectMachine<'a> {
+    /// Begins with an object as it was read; of one that `is_proved` to store its defaults, only what may follow a changed one.
+    pub fn begin(rules: Rules<'a>, object: Object, record: &'a Record, is_proved: bool) -> (Self, Step) {
+        let stored = is_proved.then(|| (object.resource_version().to_owned(), ObjectState::Stored));
+        let following = Some(FollowChanges::new(rules.changes, &object, record));
+        let mut machine = Self {
+            rules,
+            object,
+            record,
+            nothing: record.of_nothing(),
+            is_record_void: false,
+            following,
+            stored,
+            missing: Vec::new(),
+            needs_rewrite: None,
+            planned: None,
+            at_risk: Vec::new(),
+            is_unproved: false,
+            lacked: false,
+            suspicion: Suspicion::default(),
+            attempts: 0,
+        };
+        let step = machine.decide();
+        (machine, step)
+    }
+
+    /// The object as it was read last, or as a move left it.
+    pub fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// The write that is to be performed; none but at [`Step::Write`].
+    pub fn planned(&self) -> Option<&Write> {
+        self.planned.as_ref()
+    }
+
+    /// How often the object was decided about.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// The fields that a write with this outcome has dropped under `hiddenFields: Drop`.
+    pub fn dropped(&self, outcome: &Outcome) -> &[Path] {
+        if has_dropped(outcome) == Some(true) { &self.at_risk } else { &[] }
+    }
+
+    /// Takes in what came of the write; none where the server could not answer, and nothing is known.
+    pub fn wrote(&mut self, outcome: Option<Outcome>) -> Step {
+        let Some(write) = self.planned.take() else { return self.decide() };
+        if let Some(dropped) = outcome.as_ref().and_then(has_dropped) {
+            self.rules.dropped.clear(&self.object.identity(), &self.at_risk, dropped);
+        }
+        let read = |object: &Object| object.resource_version().to_owned();
+        let state = match outcome {
+            Some(Outcome::Written { resource_version, .. }) if self.suspicion.altered => {
+                return self.mutated(Rejection::mutated(), resource_version);
+            }
+            Some(Outcome::Written { resource_version, .. }) => {
+                if self.missing.is_empty() {
+                    // A default that seemed to be stored was not; the answer does not show which.
+                    self.missing.clone_from(&write.missing);
+                }
+                ObjectState::Written { resource_version }
+            }
+            // Proved now, by a repeat that changed nothing (Proof::RepeatChangedNothing).
+            Some(Outcome::AlreadyStored(_)) if self.stored.is_some() || self.is_unproved => {
+                ObjectState::Written { resource_version: read(&self.object) }
+            }
+            Some(Outcome::AlreadyStored(_)) => {
+                self.missing.clear();
+                ObjectState::AlreadyStored
+            }
+            Some(Outcome::Followed(after)) => {
+                self.following.iter_mut().for_each(|following| following.moved(&after, &write));
+                self.object = *after;
+                return self.decide();
+            }
+            Some(Outcome::Mutated { resource_version }) => {
+                return self.mutated(Rejection::mutated(), resource_version);
+            }
+            Some(Outcome::Gone) => ObjectState::Gone,
+            Some(Outcome::Rejected(rejection)) if write.strategy == Strategy::Follow => {
+                self.following.iter_mut().for_each(|following| following.rejected(rejection.clone()));
+                return self.decide();
+            }
+            Some(Outcome::Rejected(rejection)) => ObjectState::Rejected(rejection),
+            Some(Outcome::Forbidden { verb }) => return Step::AskOthers(verb),
+            Some(Outcome::OwnersLost { managers }) => return self.stop(Stop::OwnersLost(managers)),
+            Some(Outcome::FieldsDropped { paths }) => return self.stop(Stop::FieldsDropped(paths)),
+            Some(Outcome::CrdChanged) => return self.stop(Stop::CrdChanged),
+            again @ (None
+            | Some(
+                Outcome::Conflict
+                | Outcome::Unproved
+                | Outcome::Altered
+                | Outcome::NeedsRewrite
+                | Outcome::Harmful { .. },
+            )) => {
+                self.lacked = matches!(again, Some(Outcome::Unproved));
+                self.suspicion.altered |= matches!(again, Some(Outcome::Altered));
+                self.is_unproved |= matches!(again, Some(Outcome::Unproved | Outcome::Altered));
+                self.is_record_void |= self.is_unproved || again.is_none();
+                self.needs_rewrite = Some(write).filter(|_| matches!(again, Some(Outcome::NeedsRewrite)));
+                return Step::ReadAgain { waits: true };
+            }
+        };
+        let follows = self.following.as_ref().is_some_and(FollowChanges::is_open);
+        if write.strategy == Strategy::Rewrite && state.is_stored() && follows {
+            let version = match &state {
+                ObjectState::Written { resource_version } => resource_version.clone(),
+                _ => read(&self.object),
+            };
+            self.stored = Some((version, state));
+            self.lacked = false;
+            return Step::ReadAgain { waits: false };
+        }
+        self.conclude(state)
+    }
+
+    /// Takes in whether other objects may be written, where this one may not.
+    pub fn may_write_others(&mut self, verb: Verb, may: bool) -> Step {
+        match may {
+            true => self.conclude(ObjectState::Rejected(Rejection::forbidden(verb))),
+            false => self.stop(Stop::Forbidden(verb)),
+        }
+    }
+
+    /// Takes in the object as it was read again.
+    pub fn read(&mut self, again: Again) -> Step {
+        match again {
+            Again::Read(object) => self.object = *object,
+            Again::Gone => {
+                let missing = std::mem::take(&mut self.missing);
+                return self.done(Reconciled::of(ObjectState::Gone, missing));
+            }
+            Again::Unanswered => {}
+        }
+        if self.lacked && self.suspicion.is_stripped(&self.object, self.rules.crd) {
+            let left_at = self.object.resource_version().to_owned();
+            return self.mutated(Rejection::stripped(), left_at);
+        }
+        self.decide()
+    }
+
+    /// Counts what was moved, where nothing more may begin.
+    pub fn interrupt(&mut self) {
+        if let Some(following) = self.following.take() {
+            following.count_interrupted();
+        }
+    }
+
+    fn decide(&mut self) -> Step {
+        let Rules { crd, terms, mode, since, changes, .. } = self.rules;
+        let missing = |machine: &mut Self| std::mem::take(&mut machine.missing);
+        let (true, Some(following)) = (self.attempts < ATTEMPTS, &mut self.following) else {
+            let missing = missing(self);
+            return self.done(Reconciled::of(ObjectState::Unknown, missing));
+        };
+        self.attempts += 1;
+        // Read again, it may have come from another server than before.
+        changes.note_suspect(&self.object);
+        let version = self.object.resource_version();
+        let plan = match self.stored.as_ref().is_some_and(|(stored, _)| stored == version) {
+            true => Plan::Stored(Proof::UnchangedSincePass),
+            false => {
+                let record = if self.is_record_void { &self.nothing } else { self.record };
+                decide(&self.object, crd, &terms, record)
+            }
+        };
+        let is_audit = mode == Mode::Audit;
+        let has_moved = following.has_moved();
+        let plan = following.plan(plan, &self.object, crd, &terms, is_audit);
+        let write = match (self.needs_rewrite.take(), plan) {
+            (Some(write), Plan::Write(_)) => rewritten(&self.object, crd, &terms, &write),
+            (None, Plan::Write(write)) => write,
+            (_, plan) => {
+                let state = match self.stored.take().filter(|_| matches!(plan, Plan::Stored(_))) {
+                    Some((_, state)) => state,
+                    None => self.without_write(plan),
+                };
+                let missing = missing(self);
+                return self.done(Reconciled::of(state, missing));
+            }
+        };
+        let write = Write { prove: write.prove && !self.suspicion.altered, ..write };
+        if write.strategy != Strategy::Follow {
+            let likely = likely(&self.object, crd, &terms, &write, since);
+            if is_audit {
+                let state = if likely.changes { ObjectState::Due } else { ObjectState::Unproved };
+                return self.done(Reconciled::of(state, likely.missing));
+            }
+            if self.stored.is_none() {
+                self.missing = likely.missing;
+            }
+        }
+        let write = match has_moved {
+            // The values are in etcd by now, as they were sent.
+            true => write,
+            false => {
+                let write = pinned(write, &self.object, crd, &terms, changes.list());
+                match changes.servers_may_lag() {
+                    true => with_lag_check(write, &self.object, changes.list()),
+                    false => write,
+                }
+            }
+        };
+        self.at_risk = match terms.hidden_fields {
+            HiddenFields::Hold => Vec::new(),
+            HiddenFields::Drop => {
+                self.rules.dropped.at_risk(&self.object.identity(), hidden(&self.object, crd))
+            }
+        };
+        self.planned = Some(write);
+        Step::Write
+    }
+
+    fn without_write(&self, plan: Plan) -> ObjectState {
+        match plan {
+            Plan::Skip(why) => {
+                let lacks = !unproved(&self.object, self.rules.crd).is_empty();
+                ObjectState::Skipped(Skipped { why, lacks })
+            }
+            Plan::Hold(held) => ObjectState::Held(held.without_keys()),
+            Plan::Stored(_) | Plan::Write(_) => ObjectState::Stored,
+        }
+    }
+
+    fn conclude(&mut self, state: ObjectState) -> Step {
+        let is_rejected = matches!(state, ObjectState::Rejected(_));
+        let left_at = is_rejected.then(|| self.object.resource_version().to_owned());
+        let missing = std::mem::take(&mut self.missing);
+        self.done(Reconciled { state, missing, left_at })
+    }
+
+    /// An object that each write changes again.
+    fn mutated(&mut self, rejection: Rejection, left_at: String) -> Step {
+        let state = ObjectState::Rejected(rejection);
+        self.done(Reconciled { state, missing: Vec::new(), left_at: Some(left_at) })
+    }
+
+    fn done(&mut self, reconciled: Reconciled) -> Step {
+        let state = match self.following.take() {
+            Some(following) => following.finish(reconciled.state),
+            None => reconciled.state,
+        };
+        Step::Done(Reconciled { state, ..reconciled })
+    }
+
+    fn stop(&mut self, stop: Stop) -> Step {
+        self.interrupt();
+        Step::Stop(stop)
+    }
+}
+
+/// Whether a write with this outcome has dropped what it puts at risk; none where it is not known to have been carried out.
+fn has_dropped(outcome: &Outcome) -> Option<bool> {
+    match outcome {
+        Outcome::Written { .. }
+        | Outcome::Followed(_)
+        | Outcome::Unproved
+        | Outcome::Altered
+        | Outcome::Mutated { .. }
+        | Outcome::OwnersLost { .. } => Some(true),
+        // Nor does etcd hold anything that such a write would drop (fact W1, Proof::WriteChangedNothing).
+        Outcome::AlreadyStored(_) => Some(false),
+        _ => None,
+    }
+}
+
+/// What makes it likely that admission undoes what writes do.
+#[derive(Debug, Default)]
+struct Suspicion {
+    /// A repeat changed the object again, and none of its owners wrote in between.
+    altered: bool,
+    /// How many answers lacked a default that the object shows when it is read: a server that lags behind gives such an
+    /// answer as well, but not each time.
+    stripped: u32,
+}
+
+impl Suspicion {
+    /// How many such answers are enough.
+    const ENOUGH: u32 = 3;
+
+    /// Counts an answer that lacked a default, for the object as it was read then; whether there were enough.
+    fn is_stripped(&mut self, read: &Object, crd: &Crd) -> bool {
+        self.stripped += u32::from(!has_gap(read, crd));
+        self.stripped >= Self::ENOUGH
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::crd::sample::{things, with_spec};
+    use crate::object_state::StateKind;
+    use crate::plan::RejectionKind;
+
+    fn crd() -> Crd {
+        things(with_spec(json!({ "size": { "type": "integer", "default": 5 } })))
+    }
+
+    fn object(resource_version: &str, spec: Value) -> Object {
+        let owner = json!({
+            "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
+            "fieldsV1": { "f:spec": {} },
+        });
+        Object::from(json!({
+            "apiVersion": "example.com/v1", "kind": "Thing", "spec": spec,
+            "metadata": { "name": "n", "uid": "u", "resourceVersion": resource_version, "managedFields": [owner] },
+        }))
+    }
+
+    /// Hands a machine for an object without its default to a test.
+    fn run(mode: Mode, test: impl FnOnce(ObjectMachine<'_>, Step)) {
+        let (crd, record) = (crd(), Record::default());
+        let (since, changes, dropped) =
+            (Since::default(), ChangedDefaults::default(), DroppedFields::default());
+        let rules = Rules {
+            crd: &crd,
+            terms: Terms::default(),
+            mode,
+            since: &since,
+            changes: &changes,
+            dropped: &dropped,
+        };
+        let (machine, step) = ObjectMachine::begin(rules, object("7", json!({ "size": 5 })), &record, false);
+        test(machine, step);
+    }
+
+    fn kind(step: &Step) -> Option<StateKind> {
+        match step {
+            Step::Done(reconciled) => Some(reconciled.state.kind()),
+            _ => None,
+        }
+    }
+
+    fn read(resource_version: &str, spec: Value) -> Again {
+        Again::Read(Box::new(object(resource_version, spec)))
+    }
+
+    #[test]
+    fn a_write_that_is_answered_ends_it_and_an_audit_writes_nothing() {
+        run(Mode::Persist, |mut machine, step| {
+            assert!(matches!(step, Step::Write) && machine.planned().is_some());
+            let written = Outcome::Written { resource_version: "8".to_owned(), proof: Proof::WriteAnswered };
+            assert_eq!(kind(&machine.wrote(Some(written))), Some(StateKind::Written));
+        });
+        run(Mode::Audit, |machine, step| {
+            assert!(kind(&step).is_some() && machine.planned().is_none(), "{step:?}");
+        });
+    }
+
+    #[test]
+    fn whoever_else_writes_has_precedence_and_after_some_tries_nothing_is_known() {
+        run(Mode::Persist, |mut machine, mut step| {
+            for attempt in 1..=ATTEMPTS {
+                assert!(matches!(step, Step::Write), "{step:?}");
+                assert_eq!(machine.attempts(), attempt);
+                let outcome = (attempt % 2 == 0).then_some(Outcome::Conflict);
+                assert!(matches!(machine.wrote(outcome), Step::ReadAgain { waits: true }));
+                step = machine.read(read(&format!("{}", 7 + attempt), json!({ "size": 5 })));
+            }
+            assert_eq!(kind(&step), Some(StateKind::Unknown));
+        });
+    }
+
+    #[test]
+    fn an_object_that_is_gone_is_done_and_one_that_cannot_be_read_is_decided_about_again() {
+        run(Mode::Persist, |mut machine, _| {
+            assert!(matches!(machine.wrote(None), Step::ReadAgain { waits: true }));
+            assert!(matches!(machine.read(Again::Unanswered), Step::Write));
+            machine.wrote(Some(Outcome::Conflict));
+            let Step::Done(reconciled) = machine.read(Again::Gone) else { panic!("not done") };
+            assert!(matches!(reconciled.state, ObjectState::Gone));
+        });
+    }
+
+    #[test]
+    fn a_refusal_of_one_object_is_its_own_and_one_of_all_stops_the_crd() {
+        for may in [true, false] {
+            run(Mode::Persist, |mut machine, _| {
+                let step = machine.wrote(Some(Outcome::Forbidden { verb: Verb::Patch }));
+                assert!(matches!(step, Step::AskOthers(Verb::Patch)));
+                match (machine.may_write_others(Verb::Patch, may), may) {
+                    (
+                        Step::Done(Reconciled { state: ObjectState::Rejected(rejection), left_at, .. }),
+                        true,
+                    ) => {
+                        assert_eq!(
+                            (rejection.kind, left_at.as_deref()),
+                            (RejectionKind::Forbidden, Some("7"))
+                        );
+                    }
+                    (Step::Stop(Stop::Forbidden(Verb::Patch)), false) => {}
+                    (step, _) => panic!("{step:?}"),
+                }
+            });
+        }
+        let lost = Outcome::OwnersLost { managers: vec!["user".to_owned()] };
+        for (outcome, stop) in [
+            (lost, Stop::OwnersLost(vec!["user".to_owned()])),
+            (Outcome::CrdChanged, Stop::CrdChanged),
+            (Outcome::FieldsDropped { paths: Vec::new() }, Stop::FieldsDropped(Vec::new())),
+        ] {
+            run(Mode::Persist, |mut machine, _| match machine.wrote(Some(outcome)) {
+                Step::Stop(found) => assert_eq!(found, stop),
+                step => panic!("{step:?}"),
+            });
+        }
+    }
+
+    #[test]
+    fn admission_that_takes_the_default_away_each_time_is_found_out() {
+        run(Mode::Persist, |mut machine, mut step| {
+            for _ in 0..Suspicion::ENOUGH {
+                assert!(matches!(step, Step::Write), "{step:?}");
+                machine.wrote(Some(Outcome::Unproved));
+                step = machine.read(read("9", json!({ "size": 5 })));
+            }
+            let Step::Done(Reconciled { state: ObjectState::Rejected(rejection), .. }) = step else {
+                panic!("{step:?}")
+            };
+            assert_eq!(rejection.kind, RejectionKind::Mutated);
+        });
+    }
+}
