@@ -13,7 +13,7 @@
 //! | modifier | where |
 //! |---|---|
 //! | a rewrite in place of an apply | the server could not carry out the apply in the owners' terms |
-//! | the move of a changed default ([`FollowChanges`]) comes first | a policy follows the default, and nobody owns the value |
+//! | the move of a changed default comes first | a policy follows the default, and nobody owns the value |
 //! | no proof | a repeat has changed the object already: one more write proves no more |
 //! | values ([`pinned`]) | a default has changed, and the values are not in etcd yet |
 //! | a dry run ahead ([`with_lag_check`]) | servers may lag behind |
@@ -33,7 +33,9 @@ use crate::report::dropped_fields::DroppedFields;
 use kube_structural_schema::path::Path;
 
 /// How often an object is decided about again, or a write repeated that the server could not answer.
-const ATTEMPTS: u32 = 6;
+pub const ATTEMPTS: u32 = 6;
+/// How many answers without a default that the object shows mean that admission takes it away.
+pub const STRIPPED: u32 = 3;
 
 /// What all objects of a CRD are decided by.
 #[derive(Clone, Copy, Debug)]
@@ -418,13 +420,10 @@ struct Suspicion {
 }
 
 impl Suspicion {
-    /// How many such answers are enough.
-    const ENOUGH: u32 = 3;
-
     /// Counts an answer that lacked a default, for the object as it was read then; whether there were enough.
     fn is_stripped(&mut self, read: &Object, crd: &Crd) -> bool {
         self.stripped += u32::from(!has_gap(read, crd));
-        self.stripped >= Self::ENOUGH
+        self.stripped >= STRIPPED
     }
 }
 
@@ -554,7 +553,7 @@ mod tests {
     #[test]
     fn admission_that_takes_the_default_away_each_time_is_found_out() {
         run(Mode::Persist, |mut machine, mut step| {
-            for _ in 0..Suspicion::ENOUGH {
+            for _ in 0..STRIPPED {
                 assert!(matches!(step, Step::Write), "{step:?}");
                 machine.wrote(Some(Outcome::Unproved));
                 step = machine.read(read("9", json!({ "size": 5 })));

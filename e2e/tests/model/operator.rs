@@ -1,6 +1,8 @@
 //! The operator's steps: what it remembers and does when it starts, lists, hears of an object, or is answered.
 //! It must not decide about an object, nor what an answer means: it asks Etch's own code.
 
+use etch_core::object_machine::{ATTEMPTS, STRIPPED};
+
 use crate::laws::Law;
 use crate::parts::{Answer, End, Known, Next, Parts, Past, Pending, Planned, Question, Seen};
 use crate::sabotage::Sabotage;
@@ -8,9 +10,7 @@ use crate::server::Tag;
 use crate::state::{Action, Server, State};
 use crate::system::System;
 use crate::tables::Id;
-use crate::task::{
-    ATTEMPTS, Conclusion, PastReport, Phase, Problem, Report, STRIPPED, Task, VERIFICATIONS, Work, WorkStep,
-};
+use crate::task::{Conclusion, PastReport, Phase, Problem, Report, Task, VERIFICATIONS, Work, WorkStep};
 
 impl System {
     /// Has Etch begin with the CRD as it is now.
@@ -244,7 +244,7 @@ impl System {
 
     fn next_attempt(&self, state: &mut State, task: Task, mut work: Work) {
         work.attempt += 1;
-        match work.attempt > ATTEMPTS {
+        match u32::from(work.attempt) > ATTEMPTS {
             true => self.conclude(state, task, work, Conclusion::Problem(Problem::Unknown)),
             false => self.decide(state, task, work),
         }
@@ -427,7 +427,7 @@ impl System {
                 work.seen = fresh;
                 if lacked {
                     work.stripped += u8::from(!self.parts.has_gap(state.world, task.release, fresh));
-                    if work.stripped >= STRIPPED {
+                    if u32::from(work.stripped) >= STRIPPED {
                         return self.conclude(state, task, work, Conclusion::Problem(Problem::Rejected));
                     }
                 }

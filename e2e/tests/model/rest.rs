@@ -1,13 +1,14 @@
 //! When the operator has something left to do, what that is, and what must be so where it has not.
 //! It must not do it.
 
+use etch_core::object_machine::ATTEMPTS;
 use etch_core::plan::Ownership;
 
 use crate::laws::{self, Law};
 use crate::parts::{Answer, End, Known, Next, Planned, Question, Seen};
 use crate::state::{Action, Server, State};
 use crate::system::System;
-use crate::task::{ATTEMPTS, Phase, Problem, Task, Work, WorkStep};
+use crate::task::{Phase, Problem, Task, Work, WorkStep};
 
 impl System {
     /// What is so where Etch has nothing left to do.

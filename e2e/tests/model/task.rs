@@ -3,20 +3,16 @@
 //!
 //! Real, and called here: the decision, what follows a changed default, the values that are pinned, the write machine with its proofs
 //! and the meaning of every refusal, what an object that shows an old default is. Modelled, since it lives in tasks, timers and the
-//! API server: the loop around a write (`object/reconcile.rs`), the sweeps of a pass and those that verify it (`crd/{pass,verify}.rs`),
-//! the watch, and what a report keeps for the next run (`state/{checkpoint,report}.rs`). Left out: how far an interrupted pass had come,
+//! API server: the loop around a write (with the numbers of `etch_core::object_machine`), the sweeps of a pass and those that verify
+//! it (`crd/{pass,verify}.rs`), the watch, and what a report keeps for the next run (`etch_core::report`). Left out: how far an interrupted pass had come,
 //! policies that change, pauses, and fields that were dropped.
 
 use crate::parts::{Known, Past, Seen};
 use crate::server::Tag;
 use crate::tables::Id;
 
-/// How often an object is decided about again: as in `object/reconcile.rs`.
-pub(crate) const ATTEMPTS: u8 = 6;
 /// How often a sweep that wrote something is verified by another: as in `crd/verify.rs`.
 pub(crate) const VERIFICATIONS: u8 = 3;
-/// How many answers without a default mean that admission takes it away: as in `object/reconcile.rs`.
-pub(crate) const STRIPPED: u8 = 3;
 
 /// What is left of an earlier release in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

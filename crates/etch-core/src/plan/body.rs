@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::Body;
 use crate::crd::Crd;
 use crate::object::Object;
 use kube_structural_schema::json::Json;
@@ -21,6 +22,8 @@ pub(super) fn identity(object: &Object, crd: &Crd) -> Json {
 }
 
 /// A merge patch that changes nothing, on this very object only.
-pub(super) fn merge(object: &Object) -> Json {
-    Json::from(json!({ "metadata": { "uid": object.uid(), "resourceVersion": object.resource_version() } }))
+pub(super) fn merge(object: &Object) -> Body {
+    Body::Metadata(
+        json!({ "metadata": { "uid": object.uid(), "resourceVersion": object.resource_version() } }).into(),
+    )
 }

@@ -3,8 +3,8 @@
 
 use super::places::{filled, gaps, has_gap, skip};
 use super::{
-    Held, HiddenFields, Hold, Ownership, Plan, Proof, Record, Strategy, Terms, Write, body, breach, hidden,
-    misfit, owned_apply, rewrite,
+    Body, Held, HiddenFields, Hold, Ownership, Plan, Proof, Record, Strategy, Terms, Write, body, breach,
+    hidden, misfit, owned_apply, rewrite,
 };
 use crate::crd::Crd;
 use crate::object::Object;
@@ -136,14 +136,14 @@ fn merge(object: &Object, record: &Record, missing: Vec<Path>) -> Write {
 }
 
 fn rewrite(object: &Object, crd: &Crd, terms: &Terms, missing: Vec<Path>) -> Write {
-    let body = rewrite::body(object, crd, terms);
+    let body = Body::Metadata(rewrite::body(object, crd, terms));
     Write { strategy: Strategy::Rewrite, body, prove: true, missing, doubtful: Vec::new() }
 }
 
 fn apply(object: &Object, crd: &Crd, terms: &Terms, record: &Record, missing: Vec<Path>) -> Write {
     let prove = record.versions_disagree || has_gap(object, crd);
     let body = match terms.ownership {
-        Ownership::None => body::identity(object, crd),
+        Ownership::None => Body::Identity(body::identity(object, crd)),
         Ownership::Own => owned_apply::body(object, crd, missing.iter()),
     };
     Write { strategy: Strategy::Apply, body, prove, missing, doubtful: Vec::new() }

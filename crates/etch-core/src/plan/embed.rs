@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Skip, Strategy, Write, hidden, misfit, skip};
+use super::{Body, Skip, Strategy, Write, hidden, misfit, skip};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{Claimants, MANAGER, Owner, owners};
@@ -92,7 +92,7 @@ pub fn embed(object: &Object, crd: &Crd, changes: &[Change]) -> Embedding {
         let op = if *replaced { "replace" } else { "add" };
         json!({ "op": op, "path": path, "value": copy(value) })
     }));
-    let body = Json::from(Value::from(operations));
+    let body = Body::Operations(Value::from(operations).into());
     Embedding::Write(Write { strategy: Strategy::Embed, body, prove: false, missing, doubtful: Vec::new() })
 }
 
@@ -160,7 +160,7 @@ mod tests {
 
     fn sent(plan: &Embedding) -> Vec<Value> {
         let Embedding::Write(write) = plan else { panic!("{plan:?}") };
-        let operations = write.body.as_array().expect("operations");
+        let operations = write.body.json().as_array().expect("operations");
         operations.iter().skip(2).map(copy).collect()
     }
 
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(sent(&plan), [json!({ "op": "add", "path": "/spec/ext/b", "value": { "c/d": 2 } })]);
         let Embedding::Write(write) = plan else { panic!("no write") };
         assert_eq!(
-            (&write.body[0]["value"], &write.body[1]["value"], &write.missing[0].to_string()),
+            (&write.body.json()[0]["value"], &write.body.json()[1]["value"], &write.missing[0].to_string()),
             (&json!("u"), &json!("7"), &".spec.ext.b".to_owned())
         );
         assert_eq!(planned(&object, json!({ "ext": { "a": 1 } })), Embedding::Stored);
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(first.kind, PatchKind::DryRun);
         let Next::Send(second) = machine.answered(answer("7", own.clone(), true)) else { panic!("no write") };
         let (sent, planned) =
-            (second.body.as_array().expect("a list"), write.body.as_array().expect("a list"));
+            (second.body.as_array().expect("a list"), write.body.json().as_array().expect("a list"));
         assert!(second.keeps_fields && sent.ends_with(planned), "{sent:?}");
         let Next::Send(third) = machine.answered(answer("8", own.clone(), true)) else {
             panic!("no release")

@@ -30,6 +30,7 @@ mod write_machine;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::words::words;
 use kube_structural_schema::json::Json;
@@ -120,14 +121,44 @@ words! {
 pub struct Write {
     /// How it is sent.
     pub strategy: Strategy,
-    /// The request's body.
-    pub body: Json,
+    /// What is sent.
+    pub body: Body,
     /// Whether storing must be proved by a repeat that changes nothing (facts W6, W10).
     pub prove: bool,
     /// The places whose default is missing in etcd, or may be: the topmost ones, in the object's own terms.
     pub missing: Vec<Path>,
     /// The places whose value only a dry run can show to be stored; see [`with_lag_check`].
     pub doubtful: Vec<Path>,
+}
+
+/// The body of a write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// Server-side apply of the identity alone: it makes nothing ours (fact W2).
+    Identity(Json),
+    /// Server-side apply that names values, too: they become ours (fact W3).
+    Values(Json),
+    /// A merge patch of the metadata alone: of the identity, and of the owners where they are rewritten.
+    Metadata(Json),
+    /// A JSON patch.
+    Operations(Json),
+}
+
+impl Body {
+    /// It, as it is sent where nothing is added to it.
+    pub fn json(&self) -> &Json {
+        match self {
+            Self::Identity(json) | Self::Values(json) | Self::Metadata(json) | Self::Operations(json) => json,
+        }
+    }
+
+    /// The operations of a JSON patch; none of any other body.
+    pub fn operations(&self) -> &[Value] {
+        match self {
+            Self::Operations(json) => json.as_array().map_or(&[], Vec::as_slice),
+            Self::Identity(_) | Self::Values(_) | Self::Metadata(_) => &[],
+        }
+    }
 }
 
 /// The ways to make the server store what it shows.

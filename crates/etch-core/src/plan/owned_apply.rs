@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::body;
+use super::{Body, body};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{Items, MANAGER, owners};
@@ -22,7 +22,7 @@ use kube_structural_schema::schema::Schema;
 /// are there twice: the server would put the applied one in the place of both.
 ///
 /// Source for both: structured-merge-diff v6 `typed/merge.go`.
-pub(super) fn body<'a>(object: &Object, crd: &Crd, missing: impl Iterator<Item = &'a Path>) -> Json {
+pub(super) fn body<'a>(object: &Object, crd: &Crd, missing: impl Iterator<Item = &'a Path>) -> Body {
     let mut filled = object.json().clone();
     crd.compiled().fill(&mut filled);
     let schema = Some(&crd.storage().schema);
@@ -38,7 +38,12 @@ pub(super) fn body<'a>(object: &Object, crd: &Crd, missing: impl Iterator<Item =
     for (path, extent) in &places {
         insert(&mut body, &filled, schema, path, *extent, &mut lists);
     }
-    body
+    let names_values = fields(&body).any(|name| !matches!(name, "apiVersion" | "kind" | "metadata"));
+    if names_values { Body::Values(body) } else { Body::Identity(body) }
+}
+
+fn fields(body: &Value) -> impl Iterator<Item = &str> {
+    body.as_object().into_iter().flat_map(Map::keys).map(String::as_str)
 }
 
 /// How much of a value is meant. The whole comes before a part of it.

@@ -5,11 +5,11 @@
 use serde_json::{Value, json};
 
 use super::follow::{self, Change};
-use super::{Ownership, Strategy, Terms, Write, rewritten};
+use super::{Body, Ownership, Strategy, Terms, Write, rewritten};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{Claimants, MANAGER, Owner, owners};
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::copy;
 
 /// The same write, as a JSON patch that puts the value of each changed default where the object shows it already.
 ///
@@ -47,14 +47,14 @@ pub fn pinned(write: Write, object: &Object, crd: &Crd, terms: &Terms, changes: 
     };
     let put = |path: &str, value: Value| json!({ "op": "replace", "path": path, "value": value });
     // What follows is such a patch already.
-    let mut operations = match write.body.as_array() {
-        Some(moves) => moves.iter().map(copy).collect(),
-        None => vec![
+    let mut operations = match &write.body {
+        Body::Operations(_) => write.body.operations().iter().map(copy).collect(),
+        Body::Identity(_) | Body::Values(_) | Body::Metadata(_) => vec![
             put("/metadata/uid", Value::from(object.uid())),
             put("/metadata/resourceVersion", Value::from(object.resource_version())),
         ],
     };
-    if let Some(entries) = write.body.pointer("/metadata/managedFields") {
+    if let Some(entries) = write.body.json().pointer("/metadata/managedFields") {
         operations.push(put("/metadata/managedFields", copy(entries)));
     }
     let mut others = Claimants::of(owners(object).filter(|owner| owner.manager != MANAGER));
@@ -65,7 +65,7 @@ pub fn pinned(write: Write, object: &Object, crd: &Crd, terms: &Terms, changes: 
             false => put(&pointer, copy(value)),
         }
     }));
-    Write { body: Json::from(Value::from(operations)), ..write }
+    Write { body: Body::Operations(Value::from(operations).into()), ..write }
 }
 
 #[cfg(test)]
@@ -73,6 +73,7 @@ mod tests {
     use super::super::{OldDefault, changes};
     use super::*;
     use crate::crd::sample::{things, with_spec};
+    use kube_structural_schema::json::Json;
 
     const PLACE: &str = "/spec/size";
 
@@ -97,12 +98,17 @@ mod tests {
     }
 
     fn write(strategy: Strategy, body: Value) -> Write {
-        Write { strategy, body: body.into(), prove: true, missing: Vec::new(), doubtful: Vec::new() }
+        let body = match strategy {
+            Strategy::Apply => Body::Identity(body.into()),
+            Strategy::Merge | Strategy::Rewrite => Body::Metadata(body.into()),
+            Strategy::Follow | Strategy::Embed => Body::Operations(body.into()),
+        };
+        Write { strategy, body, prove: true, missing: Vec::new(), doubtful: Vec::new() }
     }
 
     fn sent(object: &Object, terms: &Terms, changes: &[Change]) -> Vec<(String, Value)> {
         let pinned = pinned(write(Strategy::Apply, json!({})), object, &crd(), terms, changes);
-        let operations = pinned.body.as_array().into_iter().flatten();
+        let operations = pinned.body.json().as_array().into_iter().flatten();
         operations
             .map(|op| (op["path"].as_str().unwrap_or_default().to_owned(), copy(&op["value"])))
             .collect()
@@ -134,7 +140,7 @@ mod tests {
         object["metadata"]["managedFields"][0]["fieldsV1"] = json!({ "f:spec": { "f:size": {} } });
         let write = write(Strategy::Apply, json!({}));
         let pinned = pinned(write, &object.into(), &crd(), &Terms::default(), &was(1));
-        assert_eq!(pinned.body[2], json!({ "op": "test", "path": PLACE, "value": 5 }));
+        assert_eq!(pinned.body.json()[2], json!({ "op": "test", "path": PLACE, "value": 5 }));
     }
 
     #[test]
@@ -165,18 +171,27 @@ mod tests {
         let terms = Terms::default();
         let pinned = pinned(write(Strategy::Apply, json!({})), &object.into(), &crd, &terms, &changes);
         assert_eq!((pinned.strategy, pinned.prove), (Strategy::Rewrite, true));
-        let owners = &pinned.body[2];
+        let owners = &pinned.body.json()[2];
         assert_eq!(owners["path"], "/metadata/managedFields");
         assert_eq!(owners["value"][0]["apiVersion"], "example.com/v1");
-        assert_eq!((&pinned.body[3]["path"], &pinned.body[3]["value"]), (&json!(PLACE), &json!(5)));
+        assert_eq!(
+            (&pinned.body.json()[3]["path"], &pinned.body.json()[3]["value"]),
+            (&json!(PLACE), &json!(5))
+        );
     }
 
     #[test]
     fn a_rewrite_of_the_owners_takes_the_values_along() {
         let body = json!({ "metadata": { "managedFields": [{ "manager": "user" }] } });
         let pinned = pinned(write(Strategy::Rewrite, body), &object(5), &crd(), &Terms::default(), &was(1));
-        let paths: Vec<&str> =
-            pinned.body.as_array().expect("operations").iter().filter_map(|op| op["path"].as_str()).collect();
+        let paths: Vec<&str> = pinned
+            .body
+            .json()
+            .as_array()
+            .expect("operations")
+            .iter()
+            .filter_map(|op| op["path"].as_str())
+            .collect();
         let expected = ["/metadata/uid", "/metadata/resourceVersion", "/metadata/managedFields", PLACE];
         assert_eq!(paths, expected);
         assert_eq!((pinned.strategy, pinned.prove), (Strategy::Rewrite, true));
@@ -191,7 +206,7 @@ mod tests {
         ]);
         let write = write(Strategy::Follow, moves.clone());
         let pinned = pinned(write, &object(5), &crd(), &Terms::default(), &was(1));
-        let operations = pinned.body.as_array().expect("operations");
+        let operations = pinned.body.json().as_array().expect("operations");
         assert_eq!(operations[..3], moves.as_array().expect("operations")[..]);
         assert_eq!(operations[3], json!({ "op": "replace", "path": PLACE, "value": 5 }));
         assert_eq!((operations.len(), pinned.strategy), (4, Strategy::Follow));

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Ownership, Strategy, Terms, Write};
+use super::{Body, Write};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::owners;
@@ -23,19 +23,17 @@ const UPDATERS: usize = 10;
 ///   could cost them their fields on a server that lags behind (fact W8);
 /// - an apply to an object of more than [`UPDATERS`] managers;
 /// - an object of more fields than a server takes operations.
-pub(super) fn checked(write: &Write, object: &Object, crd: &Crd, terms: &Terms) -> Option<Json> {
+pub(super) fn checked(write: &Write, object: &Object, crd: &Crd) -> Option<Json> {
     let mut owners = owners(object);
-    let is_update = match write.strategy {
-        Strategy::Apply => {
-            terms.ownership == Ownership::None
-                && owners.clone().all(|owner| owner.version() == crd.storage().name)
+    let is_update = match write.body {
+        Body::Identity(_) => {
+            owners.clone().all(|owner| owner.version() == crd.storage().name)
                 && owners.by_ref().filter(|owner| owner.operation == "Update").count() <= UPDATERS
         }
-        Strategy::Merge | Strategy::Rewrite => true,
-        // Patches of operations already.
-        Strategy::Follow | Strategy::Embed => false,
+        Body::Metadata(_) => true,
+        Body::Values(_) | Body::Operations(_) => false,
     };
-    let metadata = write.body.pointer("/metadata").and_then(Value::as_object).filter(|_| is_update)?;
+    let metadata = write.body.json().pointer("/metadata").and_then(Value::as_object).filter(|_| is_update)?;
     let put = |name: &str| {
         let value = metadata.get(name)?;
         Some(json!({ "op": "replace", "path": format!("/metadata/{name}"), "value": copy(value) }))
@@ -86,6 +84,7 @@ fn below(value: &Value, path: &mut String, operations: &mut Vec<Value>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Strategy;
     use super::*;
     use crate::crd::sample::{things, with_spec};
 
@@ -97,11 +96,12 @@ mod tests {
         }))
     }
 
-    fn paths(strategy: Strategy, object: &Object, terms: &Terms) -> Option<Vec<String>> {
-        let body = json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "7" } }).into();
+    fn paths(body: fn(Json) -> Body, object: &Object) -> Option<Vec<String>> {
+        let body = body(json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "7" } }).into());
+        let strategy = Strategy::Apply;
         let write = Write { strategy, body, prove: false, missing: Vec::new(), doubtful: Vec::new() };
         let crd = things(with_spec(json!({ "size": { "type": "integer", "default": 5 } })));
-        let patch = checked(&write, object, &crd, terms)?;
+        let patch = checked(&write, object, &crd)?;
         let operations = patch.as_array().expect("operations").iter();
         Some(operations.map(|operation| operation["path"].as_str().unwrap_or_default().to_owned()).collect())
     }
@@ -121,7 +121,7 @@ mod tests {
         let spec = json!({
             "size": 1, "none": null, "empty": {}, "list": [1, 2], "rows": [{ "a/b": 1 }, {}, { "c~d": [[{ "e": 1 }]] }],
         });
-        let paths = paths(Strategy::Merge, &object(spec, json!([])), &Terms::default()).expect("a patch");
+        let paths = paths(Body::Metadata, &object(spec, json!([]))).expect("a patch");
         let expected = [
             "/spec/empty",
             "/spec/list",
@@ -137,17 +137,16 @@ mod tests {
 
     #[test]
     fn an_apply_is_sent_as_it_is_where_an_update_could_do_harm() {
-        let own = Terms { ownership: Ownership::Own, ..Terms::default() };
-        for (owners, version, terms, is_patch) in [
-            (1, "v1", Terms::default(), true),
-            (10, "v1", Terms::default(), true),
-            (11, "v1", Terms::default(), false),
-            (1, "v0", Terms::default(), false),
-            (1, "v1", own, false),
+        for (owners, version, body, is_patch) in [
+            (1, "v1", Body::Identity as fn(Json) -> Body, true),
+            (10, "v1", Body::Identity, true),
+            (11, "v1", Body::Identity, false),
+            (1, "v0", Body::Identity, false),
+            (1, "v1", Body::Values, false),
+            (11, "v0", Body::Metadata, true),
         ] {
-            let object = object(json!({ "size": 1 }), owned_by(owners, version));
-            let sent = paths(Strategy::Apply, &object, &terms);
-            assert_eq!(sent.is_some(), is_patch, "{owners} owners at {version}, {terms:?}");
+            let sent = paths(body, &object(json!({ "size": 1 }), owned_by(owners, version)));
+            assert_eq!(sent.is_some(), is_patch, "{owners} owners at {version}");
         }
     }
 
@@ -156,7 +155,7 @@ mod tests {
         for (fields, is_patch) in [(OPERATIONS - 2, true), (OPERATIONS - 1, false)] {
             let spec: serde_json::Map<_, _> =
                 (0..fields).map(|field| (field.to_string(), json!(1))).collect();
-            let sent = paths(Strategy::Merge, &object(spec.into(), json!([])), &Terms::default());
+            let sent = paths(Body::Metadata, &object(spec.into(), json!([])));
             assert_eq!(sent.is_some(), is_patch, "{fields} fields");
         }
     }

@@ -1,7 +1,7 @@
 //! The write that proves another: a repeat that must change nothing (law 5).
 //! It must not store what the first write did not.
 
-use super::{Strategy, Write, body, owned_apply};
+use super::{Body, Strategy, Write, body, owned_apply};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::owners;
@@ -11,8 +11,7 @@ use crate::ownership::owners;
 /// A change of the resource version in the answer to it means that the first write did not store what it showed (W6).
 /// An object without owners is not applied to (W5), and an apply names again what we own, for it gives up what it leaves out.
 pub fn repeat(object: &Object, crd: &Crd, write: &Write) -> Write {
-    let owns = write.strategy == Strategy::Apply && write.body.as_object().is_some_and(|body| body.len() > 3);
-    let asked = if owns { &write.missing[..] } else { &[] };
+    let asked = if let Body::Values(_) = write.body { &write.missing[..] } else { &[] };
     let (strategy, body) = match owners(object).next() {
         None => (Strategy::Merge, body::merge(object)),
         Some(_) if write.strategy == Strategy::Merge => (Strategy::Merge, body::merge(object)),

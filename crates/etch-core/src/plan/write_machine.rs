@@ -19,8 +19,8 @@ use super::decide::apply_may_lose_fields;
 use super::dropped::{changed, dropped, unseen};
 use super::outcome::{Outcome, Rejection, classify};
 use super::{
-    Proof, Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, lag_check, presence,
-    release, repeat, rewritten,
+    Body, Proof, Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, lag_check,
+    presence, release, repeat, rewritten,
 };
 use crate::crd::Crd;
 use crate::object::Object;
@@ -233,7 +233,7 @@ impl<'a> WriteMachine<'a> {
     }
 
     fn request(&self, write: &Write, object: &Object) -> Request {
-        request(self.crd, object, write, self.terms)
+        request(self.crd, object, write)
     }
 
     fn send(&mut self, sent: Sent, request: Request) -> Step {
@@ -307,34 +307,33 @@ fn is_failed_operation(refusal: &Refusal) -> bool {
 fn first(crd: &Crd, object: &Object, write: &Write, terms: &Terms) -> (Sent, Request) {
     let ahead = match write.strategy {
         Strategy::Apply if !is_pinned(write) && apply_may_lose_fields(object, crd, terms) => {
-            return (Sent::DryRun, Request::plain(PatchKind::ApplyDryRun, write.body.clone()));
+            return (Sent::DryRun, Request::plain(PatchKind::ApplyDryRun, write.body.json().clone()));
         }
         Strategy::Embed => {
-            return (Sent::DryRun, Request::plain(PatchKind::DryRun, write.body.clone()));
+            return (Sent::DryRun, Request::plain(PatchKind::DryRun, write.body.json().clone()));
         }
         Strategy::Rewrite if !is_pinned(write) => ahead_of_rewrite(object, crd),
         Strategy::Rewrite | Strategy::Apply | Strategy::Merge | Strategy::Follow => None,
     };
     match ahead {
         Some(body) => (Sent::Identity, Request::plain(PatchKind::Apply, body)),
-        None => (Sent::Write, request(crd, object, write, terms)),
+        None => (Sent::Write, request(crd, object, write)),
     }
 }
 
-fn request(crd: &Crd, object: &Object, write: &Write, terms: &Terms) -> Request {
-    if write.body.is_array() {
-        return Request::operations(&write.body, object);
-    }
-    match presence::checked(write, object, crd, terms) {
+fn request(crd: &Crd, object: &Object, write: &Write) -> Request {
+    let kind = match &write.body {
+        Body::Operations(operations) => return Request::operations(operations, object),
+        Body::Identity(_) | Body::Values(_) => PatchKind::Apply,
+        Body::Metadata(_) => PatchKind::Merge,
+    };
+    match presence::checked(write, object, crd) {
         Some(body) => Request { kind: PatchKind::Json, body, keeps_fields: true },
-        None => {
-            let kind = if write.strategy == Strategy::Apply { PatchKind::Apply } else { PatchKind::Merge };
-            Request::plain(kind, write.body.clone())
-        }
+        None => Request::plain(kind, write.body.json().clone()),
     }
 }
 
 /// Whether a write is sent with values, as a list of operations.
 fn is_pinned(write: &Write) -> bool {
-    write.strategy != Strategy::Follow && write.body.is_array()
+    write.strategy != Strategy::Follow && matches!(write.body, Body::Operations(_))
 }

@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Broken, Held, HiddenFields, Hold, Plan, Strategy, Terms, Write, breach, hidden, misfit, skip};
+use super::{
+    Body, Broken, Held, HiddenFields, Hold, Plan, Strategy, Terms, Write, breach, hidden, misfit, skip,
+};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::without::remove;
@@ -143,7 +145,7 @@ fn plan(object: &Object, crd: &Crd, terms: &Terms, moves: &[(Path, Option<&Json>
     if !broken.is_empty() {
         return Plan::Hold(Held { reason: Hold::InvalidDefaults, paths: missing, broken });
     }
-    let body = body(object, moves);
+    let body = Body::Operations(body(object, moves));
     Plan::Write(Write { strategy: Strategy::Follow, body, prove: false, missing, doubtful: Vec::new() })
 }
 

@@ -63,7 +63,7 @@ fn items_of_which_we_own_some() {
         };
         assert_eq!(write.strategy, Strategy::Apply);
         // Those that show the default, and those that are ours already.
-        assert_eq!(write.body["spec"]["items"].as_array().map(Vec::len), Some(MANY));
+        assert_eq!(write.body.json()["spec"]["items"].as_array().map(Vec::len), Some(MANY));
         assert_eq!(likely(&object, &crd, &terms, &write, &Since::new()).missing.len(), MANY / 2);
     });
 }
@@ -90,7 +90,7 @@ fn owners_at_an_older_version() {
             panic!("nothing to write");
         };
         assert_eq!(write.strategy, Strategy::Rewrite);
-        assert_eq!(write.body["metadata"]["managedFields"].as_array().map(Vec::len), Some(2_000));
+        assert_eq!(write.body.json()["metadata"]["managedFields"].as_array().map(Vec::len), Some(2_000));
     });
 }
 
