@@ -28,7 +28,8 @@ pub struct Metrics {
     pub requests: Family<RequestLabels, Counter>,
     /// How long passes took, in seconds.
     pub pass_duration: Histogram,
-    /// Objects of a CRD that do not hold their defaults, or may not, those that are ignored or being deleted included.
+    /// Objects of a CRD that do not hold their defaults, or may not, those that are ignored or being deleted
+    /// included.
     pub phantom: Family<CrdLabels, Gauge>,
     /// 1 for the reason of each CRD's `DefaultsPersisted`.
     states: Family<StateLabels, Gauge>,
@@ -221,7 +222,8 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// A registry of all metrics. A counter's name gets `_total` when it is shown, and a unit is added to the name.
+    /// A registry of all metrics. A counter's name gets `_total` when it is shown, and a unit is added to the
+    /// name.
     fn registered(&self) -> Registry {
         let Self {
             registry: _,

@@ -1,4 +1,5 @@
-//! The tasks that a replica cannot do without: whoever misses a change because one of them is gone must not go on.
+//! The tasks that a replica cannot do without: whoever misses a change because one of them is gone must not
+//! go on.
 
 use std::sync::Arc;
 

@@ -13,14 +13,15 @@ use crate::scene::NAMESPACE;
 /// Every verb that RBAC knows for resources.
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 
-/// What a SubjectAccessReview asks about, but for the verb: all objects of a resource, or of a `resource/subresource`.
+/// What a SubjectAccessReview asks about, but for the verb: all objects of a resource, or of a
+/// `resource/subresource`.
 pub fn attributes(group: &str, resource: &str) -> Value {
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     json!({"group": group, "resource": resource, "subresource": subresource})
 }
 
-/// Waits until the service account may use exactly these verbs: the authorizer hears of roles a little later, and a role
-/// that is aggregated from others is a little later, too.
+/// Waits until the service account may use exactly these verbs: the authorizer hears of roles a little later,
+/// and a role that is aggregated from others is a little later, too.
 ///
 /// # Errors
 /// It does not come to that; the error tells what is granted instead.

@@ -10,8 +10,8 @@ use crate::cluster::{Cluster, Patch, eventually};
 
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// Has an admission policy `freeze` refuse every update that this validation does, and waits until the object at `path` cannot
-/// be changed.
+/// Has an admission policy `freeze` refuse every update that this validation does, and waits until the object
+/// at `path` cannot be changed.
 ///
 /// # Errors
 /// The policy is not taken, or refuses nothing.

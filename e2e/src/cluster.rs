@@ -199,7 +199,8 @@ impl Cluster {
         found.with_context(|| format!("the condition was {last:?}"))
     }
 
-    /// Whether the report on a CRD is about its present generation: what servers before 1.35 do not keep in conditions.
+    /// Whether the report on a CRD is about its present generation: what servers before 1.35 do not keep in
+    /// conditions.
     async fn is_reported(&self, crd: &str) -> Result<bool> {
         let generation = self.get(&format!("{CRDS}/{crd}")).await?["metadata"]["generation"].clone();
         let report = self.get(&format!("/apis/etch-operator.io/v1alpha1/defaultsreports/{crd}")).await?;
@@ -268,13 +269,15 @@ impl Answer {
     }
 }
 
-/// The least that anything is waited for: a guard against hanging, since no test knows how fast its machine is.
+/// The least that anything is waited for: a guard against hanging, since no test knows how fast its machine
+/// is.
 pub const GUARD: Duration = Duration::from_secs(60);
 
 /// Asks again and again until there is an answer.
 ///
 /// # Errors
-/// There is none within `limit`, or within [`GUARD`] where that is longer; the error names what was waited for.
+/// There is none within `limit`, or within [`GUARD`] where that is longer; the error names what was waited
+/// for.
 pub async fn eventually<T>(
     limit: Duration,
     what: &str,

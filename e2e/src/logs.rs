@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 /// The lines of a log, each of them one JSON object.
 ///
 /// # Errors
-/// A line is no JSON object, has a key twice at any depth, or holds a text that shows the inside of a Rust value.
+/// A line is no JSON object, has a key twice at any depth, or holds a text that shows the inside of a Rust
+/// value.
 pub fn parse(log: &str) -> Result<Vec<Value>> {
     let lines = log.lines().map(|line| {
         let Strict(value) = serde_json::from_str(line).with_context(|| line.to_owned())?;

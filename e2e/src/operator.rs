@@ -124,8 +124,8 @@ impl Operator {
     }
 }
 
-/// The `etch` binary that the variable `E2E_ETCH` names, such as one that was built for an image; else that of this build,
-/// built if need be.
+/// The `etch` binary that the variable `E2E_ETCH` names, such as one that was built for an image; else that
+/// of this build, built if need be.
 ///
 /// # Errors
 /// It does not build.
@@ -141,8 +141,8 @@ pub fn binary() -> Result<&'static Path> {
     Ok(BINARY.get_or_init(|| built))
 }
 
-/// The `etch` binary with more features, such as `etch/otlp`, in a file of its own: the next build puts the one without them
-/// in the same place.
+/// The `etch` binary with more features, such as `etch/otlp`, in a file of its own: the next build puts the
+/// one without them in the same place.
 ///
 /// # Errors
 /// It does not build, or cannot be copied.

@@ -22,7 +22,8 @@ pub struct Permission {
     pub verb: String,
 }
 
-/// Permissions that could be taken away without any of the requests being refused, and requests that none of them allows.
+/// Permissions that could be taken away without any of the requests being refused, and requests that none of
+/// them allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
     /// Granted, and not needed.
@@ -88,7 +89,8 @@ pub fn used<'a>(events: impl IntoIterator<Item = &'a Value>) -> BTreeSet<Permiss
     decided(events, "allow")
 }
 
-/// What those requests among these needed that the authorizer refused. Admission refuses for reasons of its own.
+/// What those requests among these needed that the authorizer refused. Admission refuses for reasons of its
+/// own.
 pub fn refused<'a>(events: impl IntoIterator<Item = &'a Value>) -> BTreeSet<Permission> {
     decided(events, "forbid")
 }

@@ -1,5 +1,5 @@
-//! A port for a server that somebody else starts later.
-//! It must not be one that the system gives to outgoing connections meanwhile: those of an API server to etcd are hundreds.
+//! A port for a server that somebody else starts later. It must not be one that the system gives to outgoing
+//! connections meanwhile: those of an API server to etcd are hundreds.
 
 use std::net::TcpListener;
 use std::ops::Range;

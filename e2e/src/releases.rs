@@ -1,8 +1,9 @@
-//! What released API servers publish, kept under `openapi/releases`: how it is made from the pinned Go modules of Kubernetes.
-//! It must not compare releases: `etch impact` does.
+//! What released API servers publish, kept under `openapi/releases`: how it is made from the pinned Go
+//! modules of Kubernetes. It must not compare releases: `etch impact` does.
 //!
-//! Kubernetes keeps the documents in its repository (`api/openapi-spec/v3`), and its own checks hold them against the server. The
-//! Go module `k8s.io/kubernetes` has them, and `build/kubernetes-X.Y/go.sum` the hash of that.
+//! Kubernetes keeps the documents in its repository (`api/openapi-spec/v3`), and its own checks hold them
+//! against the server. The Go module `k8s.io/kubernetes` has them, and `build/kubernetes-X.Y/go.sum` the hash
+//! of that.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -101,8 +102,8 @@ fn united(folder: &Path, version: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Takes in a definition that another document has as well. The options of requests name the group of their document, and are
-/// otherwise the same.
+/// Takes in a definition that another document has as well. The options of requests name the group of their
+/// document, and are otherwise the same.
 fn unite(known: &mut Value, other: Value) -> Result<()> {
     const KIND: &str = "x-kubernetes-group-version-kind";
     let without = |schema: &Value| {
@@ -134,8 +135,8 @@ fn undescribed(schema: &mut Value) {
     }
 }
 
-/// The rows of the tables in the documentation: what a step from one release to the next changes, by the answer of
-/// `etch impact -o json`. What is minor there is left out.
+/// The rows of the tables in the documentation: what a step from one release to the next changes, by the
+/// answer of `etch impact -o json`. What is minor there is left out.
 pub fn rows(answer: &Value) -> Vec<String> {
     let mut rows = Vec::new();
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();

@@ -13,10 +13,12 @@ use crate::control_plane::{ControlPlane, Options};
 use crate::install::kustomize;
 use crate::operator::{Operator, binary};
 
-/// The controller that fills a role with the rules of those that its labels select, as kube-controller-manager names it.
+/// The controller that fills a role with the rules of those that its labels select, as
+/// kube-controller-manager names it.
 pub const AGGREGATION: &str = "clusterrole-aggregation-controller";
 
-/// The group of the CRD that [`Scene::barrier`] makes; its name is in the names of all that the operator writes for it.
+/// The group of the CRD that [`Scene::barrier`] makes; its name is in the names of all that the operator
+/// writes for it.
 pub const BARRIER: &str = "barrier.example.com";
 
 /// Where the operator lives.
@@ -42,8 +44,8 @@ impl Scene {
         Self::start_with(groups, |_| ()).await
     }
 
-    /// Starts a control plane that aggregates roles, and installs Etch as kustomize renders a folder of `config`, with no
-    /// permission for any object.
+    /// Starts a control plane that aggregates roles, and installs Etch as kustomize renders a folder of
+    /// `config`, with no permission for any object.
     ///
     /// # Errors
     /// Anything that is not as it should be.
@@ -98,13 +100,15 @@ impl Scene {
         bind(&self.cluster, &name).await
     }
 
-    /// Waits until the operator has done the main job once more, for a CRD and an object of its own, made when it is first
-    /// called: what it had to do before that and has not done, it does not do. So absence is proved without a clock.
+    /// Waits until the operator has done the main job once more, for a CRD and an object of its own, made
+    /// when it is first called: what it had to do before that and has not done, it does not do. So absence is
+    /// proved without a clock.
     ///
     /// # Errors
     /// The operator does not do it.
     pub async fn barrier(&self) -> Result<()> {
-        // One at a time: a schema of fewer fields after one of more would leave a stored field that no schema knows.
+        // One at a time: a schema of fewer fields after one of more would leave a stored field that no schema
+        // knows.
         let mut rounds = self.barriers.lock().await;
         let barriers = |fields: usize| {
             let fields = (0..fields)
@@ -173,7 +177,8 @@ impl Scene {
         Operator::start(&self.kubeconfig, &self.dir.path().join(format!("etch-{name}.log")), &all)
     }
 
-    /// Starts an operator of another binary, with more in its environment and a log of its own: `etch-NAME.log`.
+    /// Starts an operator of another binary, with more in its environment and a log of its own:
+    /// `etch-NAME.log`.
     ///
     /// # Errors
     /// It cannot be started.

@@ -11,7 +11,8 @@ use anyhow::{Context, Result};
 /// There is no such process, or no `/proc`.
 pub fn processor_time(process: u32) -> Result<f64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The fields follow the name in parentheses; user and system time are the 14th and 15th of all, in hundredths.
+    // The fields follow the name in parentheses; user and system time are the 14th and 15th of all, in
+    // hundredths.
     let (_, fields) = stat.rsplit_once(") ").context("a name")?;
     let fields: Vec<&str> = fields.split(' ').collect();
     let [user, system] =

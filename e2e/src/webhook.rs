@@ -1,5 +1,5 @@
-//! An HTTPS server on loopback that API servers call as a webhook, and that goes down and comes back at one address.
-//! It must not know any scenario: what it answers is given to it.
+//! An HTTPS server on loopback that API servers call as a webhook, and that goes down and comes back at one
+//! address. It must not know any scenario: what it answers is given to it.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -24,8 +24,8 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// What is answered to the `request` of a review: its `response`, without the uid. To a request that is none, whose `method` and
-/// `path` are given: the answer itself.
+/// What is answered to the `request` of a review: its `response`, without the uid. To a request that is none,
+/// whose `method` and `path` are given: the answer itself.
 type Answer = dyn Fn(&Value) -> Value + Send + Sync;
 
 /// A webhook for admission or conversion.

@@ -1,5 +1,5 @@
-//! Objects of one CRD that users write and delete while the CRD gains defaults, and what each of them must hold.
-//! It must not know who stores the defaults.
+//! Objects of one CRD that users write and delete while the CRD gains defaults, and what each of them must
+//! hold. It must not know who stores the defaults.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 
 use crate::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually};
 
-/// How many writes for each object and default are borne on average: what was in flight in a crash is repeated.
+/// How many writes for each object and default are borne on average: what was in flight in a crash is
+/// repeated.
 const WRITES: f64 = 1.05;
 
 /// The objects of a CRD, in the namespace `default`.
@@ -63,7 +64,8 @@ impl Widgets {
         self.defaults
     }
 
-    /// Adds a default to the schema, and waits until the API server fills it: what users write before that, it prunes.
+    /// Adds a default to the schema, and waits until the API server fills it: what users write before that,
+    /// it prunes.
     ///
     /// # Errors
     /// The API server refuses it, or does not fill it.
@@ -141,8 +143,8 @@ impl Widgets {
         self.cluster.persisted(&self.crd(), "AllPersisted", GUARD).await.map(drop)
     }
 
-    /// Nothing was created or lost, every value is the user's or the default, every owner is who it was, and each object
-    /// was written once for each default that is newer.
+    /// Nothing was created or lost, every value is the user's or the default, every owner is who it was, and
+    /// each object was written once for each default that is newer.
     ///
     /// # Errors
     /// Something is otherwise.

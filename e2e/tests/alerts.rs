@@ -26,7 +26,8 @@ fn alerts_fire_on_what_they_should_and_any_change_of_one_is_noticed() -> Result<
                 fs::create_dir(&folder)?;
                 let mut changed = alert.clone();
                 changed[field] = instead.clone();
-                // Nothing but that alert and what is looked for of it: Prometheus evaluates each rule for each minute.
+                // Nothing but that alert and what is looked for of it: Prometheus evaluates each rule for
+                // each minute.
                 let alone = json!({"groups": [{"name": "changed", "rules": [changed]}]});
                 files.push(beside(&folder, &alone, &only(tests()?, &alert["alert"])?)?);
             }

@@ -223,7 +223,8 @@ fn start(arguments: &[&OsStr]) -> Result<Child> {
     Ok(command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?)
 }
 
-/// The names of all processes whose command line names `dir`, those of the shells that watch over others included.
+/// The names of all processes whose command line names `dir`, those of the shells that watch over others
+/// included.
 fn running(dir: &Path) -> Vec<String> {
     let dir = dir.to_string_lossy();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();

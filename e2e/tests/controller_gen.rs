@@ -1,6 +1,7 @@
-//! What `etch lint --go` reads, held against what controller-gen and the go command make of it: each text of a marker by itself,
-//! all defaults in published API packages, and build constraints. `just controller-gen` records their answers. The packages are no
-//! part of this project: they are read from Go's module cache, and downloaded if they are not there.
+//! What `etch lint --go` reads, held against what controller-gen and the go command make of it: each text of
+//! a marker by itself, all defaults in published API packages, and build constraints. `just controller-gen`
+//! records their answers. The packages are no part of this project: they are read from Go's module cache, and
+//! downloaded if they are not there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -210,7 +211,8 @@ fn download(modules: &BTreeSet<&str>) -> Result<BTreeMap<String, (String, PathBu
         .collect()
 }
 
-/// The defaults of a type by their paths, as controller-gen takes them: of types that it names there are references.
+/// The defaults of a type by their paths, as controller-gen takes them: of types that it names there are
+/// references.
 fn own_defaults(
     packages: &Packages,
     package: &Package,

@@ -1,4 +1,5 @@
-//! Real upgrades of well-known projects, with objects made up from their schemas: all is stored, and nothing else changes.
+//! Real upgrades of well-known projects, with objects made up from their schemas: all is stored, and nothing
+//! else changes.
 
 #![expect(clippy::print_stdout, reason = "how each upgrade ended is worth a line")]
 

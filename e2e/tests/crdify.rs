@@ -1,5 +1,6 @@
-//! What `etch lint --old` finds between real CRDs, held against what crdify found: each of its checks has a rule of Etch's that finds
-//! the same, and what only one of them finds has a reason. `just crdify` records what crdify finds.
+//! What `etch lint --old` finds between real CRDs, held against what crdify found: each of its checks has a
+//! rule of Etch's that finds the same, and what only one of them finds has a reason. `just crdify` records
+//! what crdify finds.
 
 #![expect(clippy::print_stdout, reason = "how many differences there are for each reason is worth a line")]
 
@@ -179,7 +180,8 @@ fn is_found(entry: &Entry, findings: &[Finding]) -> bool {
     })
 }
 
-/// Whether a finding is at the place of an entry: a field that is required stands below it, a field that is gone at or above it.
+/// Whether a finding is at the place of an entry: a field that is required stands below it, a field that is
+/// gone at or above it.
 fn touches(finding: &Finding, entry: &Entry, at: &str) -> bool {
     let found = plain(finding);
     found == at
@@ -259,7 +261,8 @@ fn only_etch(entries: &[Entry], findings: &[Finding], old: &Value, new: &Value) 
     };
     let has_reason = |finding: &Finding| {
         let at = plain(finding);
-        // In a clause, below one, or at a field that the old schema did not declare: crdify compares none of these.
+        // In a clause, below one, or at a field that the old schema did not declare: crdify compares none of
+        // these.
         finding.message.starts_with("in ")
             || nodes(old, &finding.version, &at).is_empty()
             || nodes(old, &finding.version, &at).len() > 1

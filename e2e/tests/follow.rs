@@ -1,4 +1,5 @@
-//! Defaults that change, on a real control plane: what nobody owns follows where the policy says so, and all else stays.
+//! Defaults that change, on a real control plane: what nobody owns follows where the policy says so, and all
+//! else stays.
 //!
 //! What is claimed is read from etcd.
 
@@ -396,7 +397,8 @@ async fn raws(cluster: &Cluster, made: &[(&str, Value)]) -> Result<Vec<Value>> {
     Ok(raws)
 }
 
-/// `spec.size`, and what lies in a list map, a map, an atomic list and a defaulted object, with this default or none.
+/// `spec.size`, and what lies in a list map, a map, an atomic list and a defaulted object, with this default
+/// or none.
 fn widgets(default: Option<i64>) -> Value {
     let number = match default {
         Some(default) => json!({ "type": "integer", "default": default }),
@@ -449,8 +451,8 @@ fn widget(name: &str) -> Value {
     })
 }
 
-/// What etcd holds of a widget that its user has made, with a default that was stored by Etch. The atomic list is the user's,
-/// and keeps what it held first.
+/// What etcd holds of a widget that its user has made, with a default that was stored by Etch. The atomic
+/// list is the user's, and keeps what it held first.
 fn spec(default: i64) -> Value {
     json!({
         "size": default, "policy": { "keep": default }, "ports": [{ "name": "x", "keep": default }],

@@ -37,8 +37,8 @@ async fn an_idle_operator_asks_for_nothing() -> Result<()> {
     Ok(())
 }
 
-/// What is promised for a big cluster: at most 96 MiB, even during the passes, 2 % of a core, and 40 connections. `IDLE_CRDS` and
-/// `IDLE_OBJECTS` are other numbers of CRDs, and of objects of each.
+/// What is promised for a big cluster: at most 96 MiB, even during the passes, 2 % of a core, and 40
+/// connections. `IDLE_CRDS` and `IDLE_OBJECTS` are other numbers of CRDs, and of objects of each.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes, and measures only on an otherwise idle machine: `just idle`"]
 async fn five_hundred_crds_of_twenty_objects() -> Result<()> {
@@ -253,8 +253,9 @@ impl AtRest {
     /// Watches it doing nothing for a while.
     async fn idle(&self, time: Duration) -> Result<Cost> {
         let (scene, process) = (&self.scene, self.process.id()?);
-        // The last conditions come back as news and are looked at once more, events that wait go out, ten each second and a thousand
-        // at most, and permissions are looked at until half a minute after the last work.
+        // The last conditions come back as news and are looked at once more, events that wait go out, ten
+        // each second and a thousand at most, and permissions are looked at until half a minute after the
+        // last work.
         tokio::time::sleep(Duration::from_secs(45 + (self.crds / 5).min(150))).await;
         let seen = scene.requests(|_| true)?.len();
         let before = processor_time(process)?;
@@ -279,8 +280,8 @@ impl AtRest {
         })
     }
 
-    /// Restarts the API server, whose memory of what happened before is lost, so that each watch expires; the most bytes that the
-    /// operator has had since it was started.
+    /// Restarts the API server, whose memory of what happened before is lost, so that each watch expires; the
+    /// most bytes that the operator has had since it was started.
     async fn peak_after_a_restart(&mut self) -> Result<u64> {
         let before = self.watched_since(0)?;
         self.scene.control_plane.stop_apiserver(0).await?;

@@ -1,6 +1,8 @@
-//! What is shipped can be installed as it is: a real API server takes every file, and RBAC grants what the files say.
+//! What is shipped can be installed as it is: a real API server takes every file, and RBAC grants what the
+//! files say.
 //!
-//! The control plane runs no pods, so the operator runs outside. Of the controllers it runs the one that aggregates roles.
+//! The control plane runs no pods, so the operator runs outside. Of the controllers it runs the one that
+//! aggregates roles.
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,7 +31,8 @@ fn generated_files_are_what_they_are_made_from() -> Result<()> {
     Ok(())
 }
 
-/// By default the Helm chart is `yaml/install.yaml` but for the namespace, which Helm makes; its values are the overlays.
+/// By default the Helm chart is `yaml/install.yaml` but for the namespace, which Helm makes; its values are
+/// the overlays.
 #[test]
 fn the_chart_is_the_installation() -> Result<()> {
     let mut installed = documents(&Generated::Install.path())?;
@@ -57,7 +60,8 @@ fn the_chart_is_the_installation() -> Result<()> {
     Ok(())
 }
 
-/// Whoever sets the image in one place has it in every overlay: to apply another one does not bring the old image back.
+/// Whoever sets the image in one place has it in every overlay: to apply another one does not bring the old
+/// image back.
 #[test]
 fn every_overlay_takes_the_image_from_one_place() -> Result<()> {
     let copy = tempfile::tempdir()?;
@@ -97,7 +101,8 @@ fn every_overlay_takes_the_image_from_one_place() -> Result<()> {
     Ok(())
 }
 
-/// The groups of the chart's values are granted as `etch rbac` would print it, and aggregated in the same way.
+/// The groups of the chart's values are granted as `etch rbac` would print it, and aggregated in the same
+/// way.
 #[test]
 fn the_chart_grants_what_etch_rbac_prints() -> Result<()> {
     let grant = Grant { group: GROUP.to_owned(), plural: "*".to_owned(), name: None, access: Access::Write };
@@ -135,7 +140,8 @@ async fn install(cluster: &Cluster) -> Result<Value> {
     let documents = documents(&Generated::Install.path())?;
     let kinds: Vec<_> = documents.iter().map(|document| document["kind"].as_str().unwrap_or("")).collect();
     let (last, before) = kinds.split_last().context("an empty installation")?;
-    // What needs the CRDs comes after everything else, so that one refusal leaves an operator that does nothing yet.
+    // What needs the CRDs comes after everything else, so that one refusal leaves an operator that does
+    // nothing yet.
     assert_eq!((kinds[0], *last), ("Namespace", "DefaultsPolicy"));
     assert!(!before.contains(last), "{kinds:?}");
     for document in &documents {
@@ -239,7 +245,8 @@ fn documented_policies() -> Result<Vec<Value>> {
     Ok(policies)
 }
 
-/// Right after the installation the service account may do what its own work needs, and nothing to anybody's objects.
+/// Right after the installation the service account may do what its own work needs, and nothing to anybody's
+/// objects.
 async fn only_its_own_affairs_are_granted(cluster: &Cluster) -> Result<()> {
     for (group, resource, verbs) in [
         ("apiextensions.k8s.io", "customresourcedefinitions", &["get", "list", "watch"][..]),

@@ -1,5 +1,5 @@
-//! Two installations of Etch in one cluster, each with a namespace and a Lease of its own, so that both lead: they do no harm,
-//! say the same, and come to an end.
+//! Two installations of Etch in one cluster, each with a namespace and a Lease of its own, so that both lead:
+//! they do no harm, say the same, and come to an end.
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, documents, eventually};
@@ -70,7 +70,8 @@ async fn troubled(cluster: &Cluster) -> Result<String> {
     Ok(format!("holds.{GROUP}"))
 }
 
-/// An installation in another namespace, with bindings of its own: those that are shipped would take the first one's place.
+/// An installation in another namespace, with bindings of its own: those that are shipped would take the
+/// first one's place.
 async fn second(scene: &Scene) -> Result<Operator> {
     let config = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../config/rbac"));
     let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": OTHER } });

@@ -1,4 +1,5 @@
-//! The main job on a real control plane: a CRD upgrade adds defaults, and every object comes to hold them in etcd.
+//! The main job on a real control plane: a CRD upgrade adds defaults, and every object comes to hold them in
+//! etcd.
 //!
 //! The operator runs with the service account of `config/rbac`; what is claimed is read from etcd.
 
@@ -106,7 +107,8 @@ async fn a_quiet_cluster_and_a_restart_cost_nothing() -> Result<()> {
     operator.stop().await?;
     let stored = revisions(cluster).await?;
     let mut restarts = Vec::new();
-    // Whatever else a restart may have to say, objects are never written by it; and a restart after it has nothing to say.
+    // Whatever else a restart may have to say, objects are never written by it; and a restart after it has
+    // nothing to say.
     while restarts.len() < 3 {
         let (lists, writes) = (scene.requests_to(GROUP, &["list"])?, scene.requests(is_write)?.len());
         let operator = scene.operator(&[])?;

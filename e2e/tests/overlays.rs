@@ -1,5 +1,5 @@
-//! Each overlay as it is shipped: the main job under those that allow it, no write under the one that does not, and no
-//! permission that is not used.
+//! Each overlay as it is shipped: the main job under those that allow it, no write under the one that does
+//! not, and no permission that is not used.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -158,8 +158,8 @@ fn rbac(scene: &Scene, flags: &[&str]) -> Result<Value> {
     Ok(role.clone())
 }
 
-/// Fails unless each permission that these roles grant was needed for some request that a filter takes, and no request
-/// needed more.
+/// Fails unless each permission that these roles grant was needed for some request that a filter takes, and
+/// no request needed more.
 fn all_is_needed(scene: &Scene, roles: &[Value], filter: impl Fn(&Value) -> bool) -> Result<()> {
     let differences = compare(&granted(roles)?, &used(&scene.requests(filter)?));
     ensure!(differences == Differences::default(), "granted and needed differ: {differences:?}");
@@ -205,7 +205,8 @@ impl Group {
         cluster.apply_crd(&crd(self.group, "Widget", &[("v1", true, schema)])).await.map(drop)
     }
 
-    /// Users write the last objects of a pass while its first ones are written, so that these have to be read again.
+    /// Users write the last objects of a pass while its first ones are written, so that these have to be read
+    /// again.
     async fn edit_ahead(&self, cluster: &Cluster) -> Result<()> {
         eventually(SOON, "a pass under way", async || {
             Ok((self.without_default(cluster).await?.len() <= self.count - 5).then_some(()))
@@ -248,7 +249,8 @@ impl Group {
     }
 }
 
-/// The API server puts the operator's bulk on a priority level of its own, and its Lease with other leader elections.
+/// The API server puts the operator's bulk on a priority level of its own, and its Lease with other leader
+/// elections.
 #[tokio::test(flavor = "multi_thread")]
 async fn bulk_and_lease_do_not_compete() -> Result<()> {
     let scene = Scene::installed("config/default").await?;

@@ -1,4 +1,5 @@
-//! Pauses on a real control plane: what stops what, in the middle of a pass, and what becomes of it when the pause ends.
+//! Pauses on a real control plane: what stops what, in the middle of a pass, and what becomes of it when the
+//! pause ends.
 //!
 //! What is stored is read from etcd, and what was asked from the API server's audit log.
 
@@ -152,7 +153,8 @@ async fn scene() -> Result<Scene> {
     Ok(scene)
 }
 
-/// Has a webhook asked about each write to a widget. One that answers too late keeps no write from being made.
+/// Has a webhook asked about each write to a widget. One that answers too late keeps no write from being
+/// made.
 async fn slow_down(cluster: &Cluster, webhook: &Webhook) -> Result<()> {
     let configuration = json!({ "metadata": { "name": "slow" }, "webhooks": [{
         "name": "slow.example.com", "clientConfig": webhook.client_config(),

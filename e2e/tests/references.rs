@@ -1,4 +1,5 @@
-//! `docs/apiserver.md` is the table of the facts that comments cite: each code that is cited has a row, and each row has a test.
+//! `docs/apiserver.md` is the table of the facts that comments cite: each code that is cited has a row, and
+//! each row has a test.
 //!
 //! It reads files only.
 

@@ -1,4 +1,5 @@
-//! Several replicas, of which one works: the work goes on whatever happens to it, and no law is broken in between.
+//! Several replicas, of which one works: the work goes on whatever happens to it, and no law is broken in
+//! between.
 //!
 //! etcd itself is asked: for what each object holds, and for how often it was written.
 
@@ -55,7 +56,8 @@ async fn no_law_is_broken_in_ten_minutes_of_churn() -> Result<()> {
 async fn two_writers_at_once_break_no_law() -> Result<()> {
     let scene = Scene::start(&[GROUP]).await?;
     let mut objects = Widgets::create(&scene.cluster, GROUP, "Widget", 150).await?;
-    // Unhurried they would go through the same list one behind the other, and the second would find all stored.
+    // Unhurried they would go through the same list one behind the other, and the second would find all
+    // stored.
     let alone = ["--leader-elect=false"];
     let (one, two) = (scene.replica("one", &alone)?, scene.replica("two", &alone)?);
     // One may be done before the other has seen the change, which shows nothing.

@@ -1,7 +1,7 @@
 //! etcd that goes back to an earlier state under a running operator.
 //!
-//! The values are put back as they were, at revisions that rise again, as `etcdutl snapshot restore --bump-revision` has it: no
-//! watch shows what they hold.
+//! The values are put back as they were, at revisions that rise again, as
+//! `etcdutl snapshot restore --bump-revision` has it: no watch shows what they hold.
 
 use anyhow::{Result, ensure};
 use e2e::cluster::GUARD;

@@ -1,4 +1,5 @@
-//! Defaults that would make objects invalid, on a real control plane: the objects are held and named, and nothing is written.
+//! Defaults that would make objects invalid, on a real control plane: the objects are held and named, and
+//! nothing is written.
 //!
 //! What is claimed is read from etcd; that the server would have let the harm happen is shown beside it.
 
@@ -85,7 +86,8 @@ async fn an_object_that_a_default_would_make_invalid_is_held_until_the_crd_is_me
     operator.stop().await
 }
 
-/// The server itself: what reads such a default cannot be created, and any patch of what is there stores it (fact D7).
+/// The server itself: what reads such a default cannot be created, and any patch of what is there stores it
+/// (fact D7).
 async fn the_server_refuses_to_create_and_lets_a_patch_store(cluster: &Cluster) -> Result<()> {
     for spec in [json!({ "note": "n" }), json!({ "d": 5 })] {
         let body = serde_json::to_vec(&object("anew", spec))?;
@@ -141,7 +143,8 @@ async fn following_is_held_as_well(scene: &Scene) -> Result<()> {
     let on_change = json!([{ "path": ".spec.d", "action": "Follow" }]);
     scene.policy("quotas", json!({ "selector": { "names": [QUOTAS] }, "onChange": on_change })).await?;
     cluster.apply_crd(&quotas(Some(7), "self.d < 3")).await?;
-    // The one that stores what the first default gave follows as well. It is invalid already, so only the server can say no.
+    // The one that stores what the first default gave follows as well. It is invalid already, so only the
+    // server can say no.
     let said = cluster.persisted(QUOTAS, "ObjectsRejected", SOON).await?;
     for part in ["default/short-00", "1 rejected: default/touched"] {
         ensure!(said.message.contains(part), "{said:?}");

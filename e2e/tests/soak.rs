@@ -1,4 +1,5 @@
-//! One operator that never has nothing to do: upgrades, users, CRDs that come and go, and an API server that restarts.
+//! One operator that never has nothing to do: upgrades, users, CRDs that come and go, and an API server that
+//! restarts.
 //!
 //! Whether it holds what it promises to the end, and whether its memory grows.
 
@@ -47,7 +48,8 @@ async fn an_hour_of_work_takes_no_more_memory_than_its_beginning() -> Result<()>
 }
 
 impl Story {
-    /// Goes on while `goes_on` says so of the upgrades that were and the time since the beginning; seconds and MiB after each upgrade.
+    /// Goes on while `goes_on` says so of the upgrades that were and the time since the beginning; seconds
+    /// and MiB after each upgrade.
     async fn play(&self, goes_on: impl Fn(usize, Duration) -> bool) -> Result<Vec<(f64, f64)>> {
         let mut scene = Scene::start(&[GROUP]).await?;
         let cluster = scene.cluster.clone();
@@ -92,7 +94,8 @@ impl Story {
     }
 }
 
-/// By how many MiB memory grows in an hour: the slope of the line that is nearest to all points of seconds and MiB.
+/// By how many MiB memory grows in an hour: the slope of the line that is nearest to all points of seconds
+/// and MiB.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let count = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;

@@ -1,5 +1,5 @@
-//! What Etch calls stored, where requests of others leave etcd without a default that every read shows, on a real API server; the truth is
-//! the raw value in etcd.
+//! What Etch calls stored, where requests of others leave etcd without a default that every read shows, on a
+//! real API server; the truth is the raw value in etcd.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -114,8 +114,8 @@ async fn converted(scene: &Scene) -> Result<()> {
     operator.stop().await
 }
 
-/// Fact D13: after mutating admission the server fills in the defaults again, so a webhook that patches each object that shows the default
-/// cannot keep it from being stored.
+/// Fact D13: after mutating admission the server fills in the defaults again, so a webhook that patches each
+/// object that shows the default cannot keep it from being stored.
 async fn admitted(scene: &Scene, kind: &'static str, patch: Value, reason: &str) -> Result<()> {
     let (kind, cluster) = (Kind::new(&scene.cluster, kind), &scene.cluster);
     kind.define_only(&spec(json!({}))).await?;

@@ -1,4 +1,5 @@
-//! What Etch says on CRDs, in reports and on policies, on a real API server: true, in time, and without a value.
+//! What Etch says on CRDs, in reports and on policies, on a real API server: true, in time, and without a
+//! value.
 
 use std::time::Duration;
 
@@ -77,7 +78,8 @@ async fn bad_policies_are_refused(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// Facts C4 and D14: the server does not look at defaults below `additionalProperties`, nor for duplicates in any.
+/// Facts C4 and D14: the server does not look at defaults below `additionalProperties`, nor for duplicates in
+/// any.
 async fn invalid_defaults_hold_only_what_they_touch(scene: &Scene) -> Result<()> {
     let cluster = &scene.cluster;
     let name = &format!("gadgets.{GROUP}");
@@ -242,8 +244,8 @@ async fn reports_are_a_table(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// What `kubectl get` shows of a collection: its columns, and the cells of each row. Those of `-o wide` are there too, if only not
-/// as `<no value>`, which stands for a null.
+/// What `kubectl get` shows of a collection: its columns, and the cells of each row. Those of `-o wide` are
+/// there too, if only not as `<no value>`, which stands for a null.
 async fn table(cluster: &Cluster, path: &str) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
     let table = cluster.table(path).await?;
     let columns = table["columnDefinitions"].as_array().context("columns")?;

@@ -32,7 +32,8 @@ impl Cluster {
         self.missing_in(resource, &Scope::All, verbs).await
     }
 
-    /// Which of these verbs we may not use on the objects of a resource that are in a scope; none if all are allowed.
+    /// Which of these verbs we may not use on the objects of a resource that are in a scope; none if all are
+    /// allowed.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -64,8 +65,8 @@ impl Cluster {
         Ok((!missing.is_empty()).then(|| MissingPermissions::of(resource, missing)))
     }
 
-    /// Whether we may use a verb on the objects of a resource that are in a scope. A yes counts for a few seconds: of many
-    /// objects that are forbidden one by one, each asks.
+    /// Whether we may use a verb on the objects of a resource that are in a scope. A yes counts for a few
+    /// seconds: of many objects that are forbidden one by one, each asks.
     ///
     /// # Errors
     /// See [`CallError`].

@@ -1,5 +1,5 @@
-//! What admission reads and writes: EmbeddedSchemas, the objects of facts, webhook configurations, whether an object exists.
-//! It must not read what an object holds that is only to exist.
+//! What admission reads and writes: EmbeddedSchemas, the objects of facts, webhook configurations, whether an
+//! object exists. It must not read what an object holds that is only to exist.
 
 use http::Method;
 use kube::Resource as _;
@@ -68,7 +68,8 @@ impl Cluster {
         }
     }
 
-    /// Replaces what an EmbeddedSchema says about itself. The uid makes sure that it is the one that was read.
+    /// Replaces what an EmbeddedSchema says about itself. The uid makes sure that it is the one that was
+    /// read.
     ///
     /// # Errors
     /// See [`CallError`]. 404 and 409 mean that it is gone or was created again.
@@ -126,7 +127,8 @@ impl Cluster {
         self.apply(&format!("{}?dryRun=All", which.path()), body).await
     }
 
-    /// Deletes a webhook configuration, if it is still this one. The operator has no permission for that, and no need of it.
+    /// Deletes a webhook configuration, if it is still this one. The operator has no permission for that, and
+    /// no need of it.
     ///
     /// # Errors
     /// See [`CallError`].

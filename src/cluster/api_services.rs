@@ -12,7 +12,8 @@ use etch_core::crd::{Crd, Resource};
 use etch_core::rbac::MissingPermissions;
 use etch_core::rbac::Verb;
 
-/// What a label says of the groups and versions that the API server serves itself; for those of CRDs it is `true`.
+/// What a label says of the groups and versions that the API server serves itself; for those of CRDs it is
+/// `true`.
 ///
 /// Source: kubernetes 1.37 `kube-aggregator/pkg/controllers/autoregister`.
 const BUILT_IN: &str = "onstart";
@@ -100,11 +101,12 @@ impl From<&Crd> for ServedVersions {
 }
 
 impl Cluster {
-    /// Makes sure that requests for a CRD's objects reach those. It is asked whenever a list or a watch of them begins: an APIService
-    /// may take over at any time.
+    /// Makes sure that requests for a CRD's objects reach those. It is asked whenever a list or a watch of
+    /// them begins: an APIService may take over at any time.
     ///
     /// # Errors
-    /// [`CallError::ServedElsewhere`]; [`CallError::MissingPermission`] where nobody may ask; any other where there is no answer.
+    /// [`CallError::ServedElsewhere`]; [`CallError::MissingPermission`] where nobody may ask; any other where
+    /// there is no answer.
     pub async fn check_server(&self, served: &ServedVersions) -> Result<(), CallError> {
         match self.served_elsewhere(served).await {
             Ok(None) => Ok(()),
@@ -116,8 +118,9 @@ impl Cluster {
         }
     }
 
-    /// Who answers requests for objects of a CRD in its place, at the first of its served versions where that is so; none where
-    /// its objects are served everywhere. A server without aggregation knows no APIServices, and serves the CRDs.
+    /// Who answers requests for objects of a CRD in its place, at the first of its served versions where that
+    /// is so; none where its objects are served everywhere. A server without aggregation knows no
+    /// APIServices, and serves the CRDs.
     ///
     /// # Errors
     /// See [`CallError`].

@@ -1,6 +1,5 @@
-//! Growing waits between attempts that fail.
-//! It must not be reset by an attempt that merely takes long, or begins well: that is how a watcher comes to list 50 times
-//! a minute (fact K1).
+//! Growing waits between attempts that fail. It must not be reset by an attempt that merely takes long, or
+//! begins well: that is how a watcher comes to list 50 times a minute (fact K1).
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;

@@ -17,7 +17,8 @@ use crate::metrics::{RequestOutcome, RequestVerb};
 use etch_core::plan::PatchKind;
 use etch_core::refusal::Refusal;
 
-/// How long a request may take; kube itself would wait for ever (fact K4). The server ends its own after 60 s.
+/// How long a request may take; kube itself would wait for ever (fact K4). The server ends its own after 60
+/// s.
 pub(super) const DEADLINE: Duration = Duration::from_secs(65);
 
 impl Cluster {
@@ -31,8 +32,8 @@ impl Cluster {
         tokio::time::timeout(DEADLINE, answer).await.unwrap_or_else(|_| Err(self.timed_out(DEADLINE)))
     }
 
-    /// As [`Self::call`], for answers that may be large: only so many are read at once. Whoever waits for an answer to begin
-    /// takes nobody's turn.
+    /// As [`Self::call`], for answers that may be large: only so many are read at once. Whoever waits for an
+    /// answer to begin takes nobody's turn.
     pub(super) async fn call_in_turn(
         &self,
         request: Request<Vec<u8>>,
@@ -60,7 +61,8 @@ impl Cluster {
         tokio::time::timeout(DEADLINE, answer).await.unwrap_or_else(|_| Err(self.timed_out(DEADLINE)))
     }
 
-    /// As [`Self::call`], for an object: it is read as soon as there is room for it. Whoever waits for an answer to begin holds none.
+    /// As [`Self::call`], for an object: it is read as soon as there is room for it. Whoever waits for an
+    /// answer to begin holds none.
     pub(super) async fn call_with_room(
         &self,
         request: Request<Vec<u8>>,
@@ -169,8 +171,8 @@ fn built(request: http::request::Builder, body: Vec<u8>) -> Request<Vec<u8>> {
     request.body(body).expect("method, headers and an encoded path make a request")
 }
 
-/// Whether no server was reached. What stands in front of one answers 502 to 504 while there is none behind it, without a reason;
-/// the server itself gives a reason, and may mean this request alone.
+/// Whether no server was reached. What stands in front of one answers 502 to 504 while there is none behind
+/// it, without a reason; the server itself gives a reason, and may mean this request alone.
 fn is_lost(error: &CallError) -> bool {
     match error {
         CallError::Connection(..) => true,

@@ -1,5 +1,5 @@
-//! What can go wrong with one request.
-//! Its texts must not hold more of a server's answer than codes, reasons and field names: it may quote values of objects.
+//! What can go wrong with one request. Its texts must not hold more of a server's answer than codes, reasons
+//! and field names: it may quote values of objects.
 
 use std::error::Error;
 use std::fmt;
@@ -30,7 +30,8 @@ pub enum CallError {
     /// The server does not know Etch's own resources.
     #[error("Etch's CRDs are not installed: `etch crds | kubectl apply -f -`")]
     NotInstalled,
-    /// An answer that is not what the API promises; its place only, for serde's own texts quote what they found.
+    /// An answer that is not what the API promises; its place only, for serde's own texts quote what they
+    /// found.
     #[error("cannot parse the answer of the API server at line {line}, column {column}")]
     Malformed {
         /// Counted from one; zero where the answer as a whole is meant.
@@ -71,7 +72,8 @@ impl fmt::Display for Server {
 
 /// What is at the bottom of an error, in the words that people know: `connection refused`.
 ///
-/// The layers above name the place in the client where it happened, which helps nobody who looks for the server.
+/// The layers above name the place in the client where it happened, which helps nobody who looks for the
+/// server.
 pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
     // Its own texts quote what a plugin has printed.
     if let Some(reason) = authentication(error) {
@@ -120,7 +122,8 @@ impl CallError {
         self.code() == Some(410)
     }
 
-    /// The oldest resource version from which a watch may begin, where one was asked for that is older, and the server says so.
+    /// The oldest resource version from which a watch may begin, where one was asked for that is older, and
+    /// the server says so.
     pub(super) fn oldest_remembered(&self) -> Option<u64> {
         match self {
             Self::Refused(refusal) if self.is_expired() => refusal.oldest_remembered(),

@@ -1,5 +1,6 @@
-//! What is wrong with a kubeconfig or with credentials, in words of our own: the texts of the libraries that read them quote what
-//! they found, which may be a token, a key, or a password in a URL. It must not show more of a file than a place in it.
+//! What is wrong with a kubeconfig or with credentials, in words of our own: the texts of the libraries that
+//! read them quote what they found, which may be a token, a key, or a password in a URL. It must not show
+//! more of a file than a place in it.
 
 use std::error::Error;
 use std::io;
@@ -42,7 +43,8 @@ pub(super) fn of_kubeconfig(error: &KubeconfigError) -> String {
     }
 }
 
-/// What is wrong with the kubeconfig where nothing names a cluster. Outside a cluster, that is what its user meant.
+/// What is wrong with the kubeconfig where nothing names a cluster. Outside a cluster, that is what its user
+/// meant.
 pub(super) fn of_inference(error: &InferConfigError) -> String {
     match error.source().and_then(<dyn Error>::downcast_ref) {
         Some(error) => of_kubeconfig(error),

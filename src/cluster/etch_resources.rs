@@ -1,5 +1,5 @@
-//! What Etch itself publishes in the cluster: the conditions on CRDs, the reports, and the status of policies.
-//! It must not name a field of anybody else's: what it applies here is forced.
+//! What Etch itself publishes in the cluster: the conditions on CRDs, the reports, and the status of
+//! policies. It must not name a field of anybody else's: what it applies here is forced.
 
 use http::Method;
 use kube::Resource as _;
@@ -29,7 +29,8 @@ impl Cluster {
         conditions: &[Condition],
     ) -> Result<(), CallError> {
         match self.apply_conditions(name, uid, conditions).await {
-            // Servers before 1.35 do not know the generation in a CRD's condition, and refuse to apply what they do not know.
+            // Servers before 1.35 do not know the generation in a CRD's condition, and refuse to apply what
+            // they do not know.
             Err(CallError::Refused(refusal)) if refusal.mentions("field not declared in schema") => {
                 let without: Vec<Condition> = conditions
                     .iter()
@@ -76,8 +77,8 @@ impl Cluster {
         self.apply(&format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"), body).await
     }
 
-    /// The report on a CRD; none if there is none yet, or it is about an earlier CRD of that name. It has no status while that is
-    /// still an earlier CRD's.
+    /// The report on a CRD; none if there is none yet, or it is about an earlier CRD of that name. It has no
+    /// status while that is still an earlier CRD's.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -193,8 +194,9 @@ impl Cluster {
         self.apply(&format!("/apis/{GROUP}/v1alpha1/defaultspolicies/{name}/status"), body).await
     }
 
-    /// Applies what only Etch has a say in. Forced: whoever replaces all conditions of a CRD comes to own ours as well, and an
-    /// apply that is not forced is refused from then on. Nobody reads the answer, and that of a large CRD is as large.
+    /// Applies what only Etch has a say in. Forced: whoever replaces all conditions of a CRD comes to own
+    /// ours as well, and an apply that is not forced is refused from then on. Nobody reads the answer, and
+    /// that of a large CRD is as large.
     pub(super) async fn apply(&self, path: &str, body: Value) -> Result<(), CallError> {
         let request = answered_with(forced(path, Json::from(body).to_vec()), METADATA);
         self.call(request).await.map(drop)

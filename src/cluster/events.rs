@@ -1,5 +1,5 @@
-//! Events about CRDs and objects, through `events.k8s.io/v1`.
-//! It must not hold anybody up, nor retry: what cannot be sent soon is dropped, for conditions and reports have the same.
+//! Events about CRDs and objects, through `events.k8s.io/v1`. It must not hold anybody up, nor retry: what
+//! cannot be sent soon is dropped, for conditions and reports have the same.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -57,8 +57,8 @@ struct Series {
 }
 
 impl Events {
-    /// Where to publish events, and what sends them for as long as it runs. `instance` distinguishes this process from its
-    /// replicas.
+    /// Where to publish events, and what sends them for as long as it runs. `instance` distinguishes this
+    /// process from its replicas.
     pub fn new(cluster: Cluster, instance: &str) -> (Self, Dispatch) {
         let (sender, queued) = mpsc::channel(WAITING);
         let instance = cut(instance, 128);

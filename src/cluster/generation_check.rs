@@ -1,7 +1,8 @@
-//! Asking again, while objects are written, whether the CRD is still the one that the writes were planned for.
-//! It must not ask while nothing is written.
+//! Asking again, while objects are written, whether the CRD is still the one that the writes were planned
+//! for. It must not ask while nothing is written.
 //!
-//! The watch of CRDs may hang, or come from an API server that lags behind. The read goes where the writes go, and asks etcd.
+//! The watch of CRDs may hang, or come from an API server that lags behind. The read goes where the writes
+//! go, and asks etcd.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,7 +28,8 @@ pub struct GenerationCheck {
     name: String,
     uid: String,
     generation: i64,
-    /// When the last read was asked for that showed this generation. Whoever asks holds it: the others wait for the answer.
+    /// When the last read was asked for that showed this generation. Whoever asks holds it: the others wait
+    /// for the answer.
     asked: tokio::sync::Mutex<Option<Instant>>,
     writes: Mutex<Writes>,
 }
@@ -42,7 +44,8 @@ struct Writes {
 }
 
 impl GenerationCheck {
-    /// For a CRD that was read, and when that was asked for; none where it has to be asked again before the first write.
+    /// For a CRD that was read, and when that was asked for; none where it has to be asked again before the
+    /// first write.
     pub fn new(crd: &Crd, asked: Option<Instant>) -> Self {
         Self {
             name: crd.name().to_owned(),
@@ -103,9 +106,11 @@ impl GenerationCheck {
 }
 
 impl Cluster {
-    /// Whether a write may begin: the CRD was at its generation within the last second and since `read`, or is so now.
+    /// Whether a write may begin: the CRD was at its generation within the last second and since `read`, or
+    /// is so now.
     ///
-    /// What was read since the CRD changed may lack what its schema no longer has, and a write cannot tell that from the object.
+    /// What was read since the CRD changed may lack what its schema no longer has, and a write cannot tell
+    /// that from the object.
     ///
     /// # Errors
     /// See [`CallError`]; then nothing may be written.
@@ -131,7 +136,8 @@ impl Cluster {
         Ok(false)
     }
 
-    /// Asks whether the CRD is still at its generation, after a write has dropped fields: then writes may go on.
+    /// Asks whether the CRD is still at its generation, after a write has dropped fields: then writes may go
+    /// on.
     ///
     /// # Errors
     /// See [`CallError`].

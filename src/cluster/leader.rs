@@ -39,7 +39,8 @@ struct Held {
 }
 
 impl Cluster {
-    /// The operator that holds a Lease of this name, in whichever namespace; none where nobody renews one for as long as it lasts.
+    /// The operator that holds a Lease of this name, in whichever namespace; none where nobody renews one for
+    /// as long as it lasts.
     ///
     /// # Errors
     /// See [`CallError`].

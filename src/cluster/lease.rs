@@ -1,5 +1,5 @@
-//! Leadership by a Lease, with client-go's times: who holds it may write.
-//! It must not trust another machine's clock: a lease runs out when no change of it was observed for its duration.
+//! Leadership by a Lease, with client-go's times: who holds it may write. It must not trust another machine's
+//! clock: a lease runs out when no change of it was observed for its duration.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use kube_structural_schema::json::Json;
 
 /// How long others wait after the last renewal they saw.
 const DURATION: Duration = Duration::from_secs(15);
-/// How long the holder goes on without a renewal; shorter than [`DURATION`], so that it has stopped before others begin.
+/// How long the holder goes on without a renewal; shorter than [`DURATION`], so that it has stopped before
+/// others begin.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// How often the lease is renewed, or tried.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -33,7 +34,8 @@ pub struct Lease {
     seen: Option<Seen>,
     /// When the request began by which it became ours.
     taken: Instant,
-    /// The times of renewals, of which the lease that is held has one: the last that was answered, and those after it.
+    /// The times of renewals, of which the lease that is held has one: the last that was answered, and those
+    /// after it.
     renewals: Vec<String>,
     /// Changes when it has another.
     set_back: watch::Sender<()>,
@@ -63,7 +65,8 @@ impl Lease {
         }
     }
 
-    /// Changes when the lease, while it is held, is not as it was written last: etcd may have been restored to an earlier state.
+    /// Changes when the lease, while it is held, is not as it was written last: etcd may have been restored
+    /// to an earlier state.
     pub fn set_back(&self) -> watch::Receiver<()> {
         self.set_back.subscribe()
     }

@@ -1,5 +1,5 @@
-//! What the API server remembers of the past: the last events of a type, from which a watch may begin as long as it runs.
-//! It must not take what is not remembered for what has not happened.
+//! What the API server remembers of the past: the last events of a type, from which a watch may begin as long
+//! as it runs. It must not take what is not remembered for what has not happened.
 
 use std::collections::HashMap;
 
@@ -69,8 +69,9 @@ impl Admission {
 }
 
 impl Memory {
-    /// The history of a CRD, if its creation is remembered, and mutating admission has never been asked about its objects: a webhook may
-    /// have put anything in them. Admission that an API server has in its own files nobody can ask for.
+    /// The history of a CRD, if its creation is remembered, and mutating admission has never been asked about
+    /// its objects: a webhook may have put anything in them. Admission that an API server has in its own
+    /// files nobody can ask for.
     pub(super) fn history(&mut self, crd: &Crd) -> Option<History> {
         let history = self.crds.remove(crd.uid())?.of(crd)?;
         let admission = self.admission.as_ref()?;
@@ -134,8 +135,8 @@ impl Cluster {
         Ok(Admission::default())
     }
 
-    /// Visits what happened to the objects of a resource, from the beginning of the server's memory, in order; returns the resource
-    /// version from which on it is complete (fact R13).
+    /// Visits what happened to the objects of a resource, from the beginning of the server's memory, in
+    /// order; returns the resource version from which on it is complete (fact R13).
     async fn replay(
         &self,
         resource: &Resource,

@@ -1,8 +1,8 @@
-//! The clients of one API server: where it speaks HTTP/2, many watches share a connection, and nothing else goes over it, for a
-//! large answer would hold them all up. It must not know what is watched.
+//! The clients of one API server: where it speaks HTTP/2, many watches share a connection, and nothing else
+//! goes over it, for a large answer would hold them all up. It must not know what is watched.
 //!
-//! kube's own client speaks HTTP/1.1, where each watch has a connection to itself: thousands of sockets, each with buffers for
-//! TLS and HTTP, at both ends.
+//! kube's own client speaks HTTP/1.1, where each watch has a connection to itself: thousands of sockets, each
+//! with buffers for TLS and HTTP, at both ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,12 +20,13 @@ use tower::{BoxError, ServiceBuilder};
 use super::call::verb;
 use crate::metrics::RequestVerb;
 
-/// How many watches share a connection. kube-apiserver takes 100 streams on one, and whoever asks for more is kept waiting.
+/// How many watches share a connection. kube-apiserver takes 100 streams on one, and whoever asks for more is
+/// kept waiting.
 ///
 /// Source: apiserver `pkg/server/secure_serving.go`.
 const SHARED_BY: usize = 90;
-/// How much of each watch is sent before it is read: all of them together fill the connection's window, so that one that is not
-/// read holds up no other.
+/// How much of each watch is sent before it is read: all of them together fill the connection's window, so
+/// that one that is not read holds up no other.
 const WINDOW: u32 = 64 << 10;
 /// How often it is asked whether the server is still there, and how long its answer may take.
 const PING: Duration = Duration::from_secs(30);

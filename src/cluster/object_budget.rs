@@ -1,8 +1,8 @@
 //! How many bytes of objects are held at once, from their arrival until they are processed.
 //! It must not hold up small objects, nor those of one resource for those of another.
 //!
-//! Room for an object is taken once, ahead of parsing it, and it covers everything that is done with the object: so nobody who has room
-//! waits for more.
+//! Room for an object is taken once, ahead of parsing it, and it covers everything that is done with the
+//! object: so nobody who has room waits for more.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -18,7 +18,8 @@ use etch_core::object::Object;
 const ROOM: usize = 28 << 10;
 /// For those of one resource: what hangs there holds up no other.
 const OWN: usize = ROOM / 2;
-/// How many times its JSON an object takes: parsed, as what is decided about it, and with the answer to its write.
+/// How many times its JSON an object takes: parsed, as what is decided about it, and with the answer to its
+/// write.
 const FACTOR: usize = 12;
 /// An object of so many bytes takes no room that others wait for: how many there are is bounded elsewhere.
 const SMALL: usize = 16 << 10;
@@ -83,14 +84,16 @@ impl Cluster {
 }
 
 impl ObjectRoom {
-    /// Takes room for an object of so many bytes of JSON. One that is larger than all room takes all of it, and is processed alone.
+    /// Takes room for an object of so many bytes of JSON. One that is larger than all room takes all of it,
+    /// and is processed alone.
     ///
     /// This future may be dropped at any time.
     pub async fn hold(&self, bytes: usize) -> Held {
         if bytes <= SMALL {
             return Held::default();
         }
-        // These semaphores are never closed. The resource's own comes first: whoever waits for that holds up nobody else.
+        // These semaphores are never closed. The resource's own comes first: whoever waits for that holds up
+        // nobody else.
         let own = self.own.clone().acquire_many_owned(cost(bytes, OWN)).await.ok();
         let all = self.all.clone().acquire_many_owned(cost(bytes, ROOM)).await.ok();
         Held { all, own }

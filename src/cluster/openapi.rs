@@ -14,8 +14,9 @@ use kube_structural_schema::json::Json;
 const ROOT: &str = "/openapi/v3";
 const JSON: &str = "application/json";
 
-/// Which documents there are, and where. The hash that an address has is left out: it is for clients that cache, and for some
-/// time after a document has changed the index has the old one, which is answered by a redirect (301).
+/// Which documents there are, and where. The hash that an address has is left out: it is for clients that
+/// cache, and for some time after a document has changed the index has the old one, which is answered by a
+/// redirect (301).
 #[derive(Clone, Debug, Default)]
 pub struct OpenApiIndex {
     addresses: BTreeMap<String, String>,
@@ -80,7 +81,8 @@ impl OpenApiIndex {
     }
 }
 
-/// `apps/v1` of `apis/apps/v1`, `v1` of `api/v1`; none of what has no types, such as `version` and `apis/apps`.
+/// `apps/v1` of `apis/apps/v1`, `v1` of `api/v1`; none of what has no types, such as `version` and
+/// `apis/apps`.
 fn api_version(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {

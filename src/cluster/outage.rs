@@ -1,5 +1,6 @@
-//! Whether the server can be reached, and one request after the other while it cannot: each CRD has a back-off of its own, and
-//! hundreds of them are a storm together. It must not send anything, nor delay a request to a server that answers.
+//! Whether the server can be reached, and one request after the other while it cannot: each CRD has a
+//! back-off of its own, and hundreds of them are a storm together. It must not send anything, nor delay a
+//! request to a server that answers.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -31,8 +32,8 @@ impl OutageThrottle {
         }
     }
 
-    /// Waits until a request may be sent. This future may be dropped at any time, and need not be polled: nobody waits for
-    /// anybody else.
+    /// Waits until a request may be sent. This future may be dropped at any time, and need not be polled:
+    /// nobody waits for anybody else.
     pub(super) async fn admit(&self) {
         let mut is_lost = self.is_lost.subscribe();
         let _waiting = Waiting::new(&self.waiting);

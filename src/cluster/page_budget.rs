@@ -15,11 +15,13 @@ const FIRST_PAGE: u32 = 25;
 const USUAL: usize = 64 << 10;
 /// How large a page is to be, in bytes…
 const PAGE_BYTES: usize = 2 << 20;
-/// …how large it may be, unless it is of one object: of a larger one the rest is not read, and fewer are asked for…
+/// …how large it may be, unless it is of one object: of a larger one the rest is not read, and fewer are
+/// asked for…
 const LARGEST_PAGE: usize = 2 * PAGE_BYTES;
 /// …how many times fewer…
 const RETREAT: u32 = 5;
-/// …and all pages that are held at the same time: hundreds of CRDs may wait for their writes, each with a page in hand.
+/// …and all pages that are held at the same time: hundreds of CRDs may wait for their writes, each with a
+/// page in hand.
 const ROOM: usize = 16 << 20;
 /// No page takes more than this part of the room that is left, so that some is left for the next one.
 const SHARE: usize = 4;

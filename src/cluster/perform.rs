@@ -12,8 +12,9 @@ use etch_core::plan::{Outcome, Request, Step, Terms, Write, WriteMachine};
 use kube_structural_schema::json::Json;
 
 impl Cluster {
-    /// Performs a write that was planned for `object` as it had been read by `read`, as long as the CRD is the one that it was planned
-    /// for. A request that does not check the object's fields is sent only after a look at the CRD.
+    /// Performs a write that was planned for `object` as it had been read by `read`, as long as the CRD is
+    /// the one that it was planned for. A request that does not check the object's fields is sent only after
+    /// a look at the CRD.
     ///
     /// # Errors
     /// Where the server could not answer: then nothing is known of the write.
@@ -51,7 +52,8 @@ impl Cluster {
         outcome
     }
 
-    /// The object as a patch left it. An answer about anything else is none: a proxy may answer with whatever it likes.
+    /// The object as a patch left it. An answer about anything else is none: a proxy may answer with whatever
+    /// it likes.
     async fn patched(&self, path: &str, uid: &str, request: &Request) -> Result<Object, CallError> {
         let answer = self.call(patch(path, request.kind, request.body.to_vec())).await?;
         let answer = Json::parse(&answer).map(Object::from).map_err(CallError::malformed)?;

@@ -16,8 +16,8 @@ use super::{CallError, Cluster};
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How long after one look the next follows at the earliest.
 const AT_LEAST: Duration = Duration::from_secs(1);
-/// How long after the last work they are read. An operator without work needs no permission and costs nothing; a watch
-/// that is renewed then shows what was taken away meanwhile.
+/// How long after the last work they are read. An operator without work needs no permission and costs
+/// nothing; a watch that is renewed then shows what was taken away meanwhile.
 const QUIET_AFTER: Duration = Duration::from_secs(30);
 /// Those who hear of a change do not all ask in the same moment.
 const SPREAD: Duration = Duration::from_secs(3);
@@ -35,7 +35,8 @@ impl Permissions {
         Self { changes: changes.subscribe(), due: None }
     }
 
-    /// Waits until they have changed, and a moment longer. This future may be dropped at any time: a change stays due.
+    /// Waits until they have changed, and a moment longer. This future may be dropped at any time: a change
+    /// stays due.
     pub async fn changed(&mut self) {
         let due = match self.due {
             Some(due) => due,
@@ -60,10 +61,12 @@ impl Permissions {
 }
 
 impl Cluster {
-    /// Notifies `listeners`, for as long as it is polled, that the rules which grant our permissions have changed.
+    /// Notifies `listeners`, for as long as it is polled, that the rules which grant our permissions have
+    /// changed.
     ///
-    /// A watch that is open stays open when its permission is taken away, for minutes. Where the server cannot tell our
-    /// rules, nobody hears anything, and what is missing is found out by the next request that needs it.
+    /// A watch that is open stays open when its permission is taken away, for minutes. Where the server
+    /// cannot tell our rules, nobody hears anything, and what is missing is found out by the next request
+    /// that needs it.
     pub async fn follow_permissions(&self, listeners: &watch::Sender<()>) -> Infallible {
         let mut known = None;
         let mut is_due = true;
@@ -83,7 +86,8 @@ impl Cluster {
             }
             is_due = tokio::select! {
                 () = tokio::time::sleep(LOOK_AGAIN) => self.worked.borrow().elapsed() <= QUIET_AFTER,
-                // What was allowed now may be forbidden again before the next look: the rules of now are to compare with.
+                // What was allowed now may be forbidden again before the next look: the rules of now are to
+                // compare with.
                 () = self.asked.notified() => true,
             };
         }

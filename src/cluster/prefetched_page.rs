@@ -52,7 +52,8 @@ impl Cluster {
         )
     }
 
-    /// Whether a page may be asked for while another one is held: the pages that nobody can do without come first.
+    /// Whether a page may be asked for while another one is held: the pages that nobody can do without come
+    /// first.
     pub fn can_prefetch(&self) -> bool {
         self.page_budget.is_half_free()
     }

@@ -1,5 +1,5 @@
-//! Reading custom resources: one object, or a page of a list, at any depth.
-//! It must not keep more than a page, nor ask for one without a bound on its bytes: objects may be of any size.
+//! Reading custom resources: one object, or a page of a list, at any depth. It must not keep more than a
+//! page, nor ask for one without a bound on its bytes: objects may be of any size.
 
 use std::ops::Range;
 
@@ -20,8 +20,8 @@ use kube_structural_schema::json::Json;
 pub struct Page {
     /// The objects.
     pub objects: Vec<Object>,
-    /// The resource version of the list. A watch goes on from that of the first page: a list whose snapshot is lost goes on
-    /// with a later one, and what changed in between on the pages before is in none of them.
+    /// The resource version of the list. A watch goes on from that of the first page: a list whose snapshot
+    /// is lost goes on with a later one, and what changed in between on the pages before is in none of them.
     pub resource_version: String,
     /// Where the next page begins; none after the last.
     pub next: Option<String>,
@@ -34,8 +34,8 @@ pub struct Page {
 pub enum Form {
     /// All of it.
     Whole,
-    /// Its metadata, as a `PartialObjectMetadata`: a page of them costs the server a fraction, and takes a fraction of the room.
-    /// What it says of an object's version is what a whole page says (fact R8).
+    /// Its metadata, as a `PartialObjectMetadata`: a page of them costs the server a fraction, and takes a
+    /// fraction of the room. What it says of an object's version is what a whole page says (fact R8).
     Metadata,
 }
 
@@ -88,7 +88,8 @@ struct Name {
     name: String,
 }
 
-/// Items are taken as text first: the scan for their end does not recurse, so one deep object cannot fail its page (C7).
+/// Items are taken as text first: the scan for their end does not recurse, so one deep object cannot fail its
+/// page (C7).
 #[derive(Deserialize)]
 struct List<'a> {
     metadata: ListMeta,
@@ -107,7 +108,8 @@ struct ListMeta {
 impl Cluster {
     /// Reads a page: the first, or the one that a token of the page before points to.
     ///
-    /// When the snapshot of the first page is gone (410 with a token), the list goes on with the state of now.
+    /// When the snapshot of the first page is gone (410 with a token), the list goes on with the state of
+    /// now.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -115,8 +117,8 @@ impl Cluster {
         self.raw_page(resource, &Scope::All, Form::Whole, after).await?.parse()
     }
 
-    /// As [`Self::page`], of the objects in a scope only, in any form, and for whoever has something to do before they are
-    /// parsed.
+    /// As [`Self::page`], of the objects in a scope only, in any form, and for whoever has something to do
+    /// before they are parsed.
     ///
     /// # Errors
     /// See [`CallError`].

@@ -108,8 +108,8 @@ struct Candidate {
 }
 
 impl Cluster {
-    /// The name of the CRD whose objects are called so, as kubectl understands it: by plural, singular, short name or kind,
-    /// with `.group` or `.version.group` behind it where that is needed.
+    /// The name of the CRD whose objects are called so, as kubectl understands it: by plural, singular, short
+    /// name or kind, with `.group` or `.version.group` behind it where that is needed.
     ///
     /// # Errors
     /// See [`ResolveError`].

@@ -1,5 +1,5 @@
-//! Watches that follow each other: what happens to a resource from a version on, until only a new list can help.
-//! It must not list, and must not keep objects.
+//! Watches that follow each other: what happens to a resource from a version on, until only a new list can
+//! help. It must not list, and must not keep objects.
 
 use std::time::Duration;
 
@@ -39,7 +39,8 @@ pub enum WatchUpdate {
     Deleted(Received),
     /// A watch failed. Another follows by itself after this wait.
     Failed(CallError, Duration),
-    /// After a failure, a watch works again, and nothing has happened in between. Any other item implies that.
+    /// After a failure, a watch works again, and nothing has happened in between. Any other item implies
+    /// that.
     Resumed,
 }
 

@@ -28,8 +28,8 @@ impl Scan {
     /// The next page; none after the last, or after an error.
     ///
     /// # Errors
-    /// See [`CallError`]. What passes by itself is waited for: for some seconds after a change of a CRD its objects may not be
-    /// listed (fact A1).
+    /// See [`CallError`]. What passes by itself is waited for: for some seconds after a change of a CRD its
+    /// objects may not be listed (fact A1).
     pub async fn next(&mut self) -> Result<Option<Page>, CallError> {
         let Some(asked) = self.under_way.as_mut() else { return Ok(None) };
         let page = asked.page().await;

@@ -1,5 +1,5 @@
-//! The Secret with the certificates that Etch makes for admission: watched, created, and written as it was read.
-//! It must not read any other Secret, nor log what is in this one.
+//! The Secret with the certificates that Etch makes for admission: watched, created, and written as it was
+//! read. It must not read any other Secret, nor log what is in this one.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! One watch: from a resource version until the server, the network or silence ends it.
 //! It must not start another; the caller decides when and how to go on.
 //!
-//! Not kube-runtime's watcher: that one parses with a depth limit (C7), never relists after an HTTP 410 (K3), and starts
-//! over at once when a watch is closed at once (K2).
+//! Not kube-runtime's watcher: that one parses with a depth limit (C7), never relists after an HTTP 410 (K3),
+//! and starts over at once when a watch is closed at once (K2).
 
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ use etch_core::refusal::Refusal;
 /// How long the server is asked to keep the watch open, and how long it may be silent beyond that.
 const LIFETIME: Duration = Duration::from_secs(290);
 const GRACE: Duration = Duration::from_secs(15);
-/// How much of a line is read before there is room for an object, in bytes; and how long the rest of it may take from then on, for
-/// others may wait for the room.
+/// How much of a line is read before there is room for an object, in bytes; and how long the rest of it may
+/// take from then on, for others may wait for the room.
 const BEGINNING: usize = 32 << 10;
 const LINE: Duration = Duration::from_secs(60);
 
@@ -113,8 +113,8 @@ impl Cluster {
 }
 
 impl Watch {
-    /// The next change; none when the server has ended the watch in good order. This future may be dropped at any time; the
-    /// server has not to be silent for longer because of it.
+    /// The next change; none when the server has ended the watch in good order. This future may be dropped at
+    /// any time; the server has not to be silent for longer because of it.
     ///
     /// # Errors
     /// See [`CallError`]; the watch is over then.

@@ -1,11 +1,13 @@
-//! kube-runtime's watchers of CRDs (metadata only), policies and what admission needs, with their three weaknesses mended.
-//! It must not keep objects, nor judge them.
+//! kube-runtime's watchers of CRDs (metadata only), policies and what admission needs, with their three
+//! weaknesses mended. It must not keep objects, nor judge them.
 //!
 //! - K1: a back-off that every LIST resets is none. Here an attempt counts as good once its list is complete.
-//! - K2: a watch that is accepted and closed at once is opened again without a pause. [`Paced`] holds the next one back.
+//! - K2: a watch that is accepted and closed at once is opened again without a pause. [`Paced`] holds the
+//!   next one back.
 //! - K3: an HTTP 410 at the start of a watch never lists again. Here it starts a new watcher.
 //!
-//! Custom resources do not come this way but through [`super::ResumingWatch`]: kube-runtime parses with a depth limit (C7).
+//! Custom resources do not come this way but through [`super::ResumingWatch`]: kube-runtime parses with a
+//! depth limit (C7).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -222,8 +224,8 @@ struct Opened {
     backoff: Backoff,
 }
 
-/// What a watcher's client adds to that of the cluster: it counts requests, gives each a deadline for the head of its
-/// answer (fact K4), and holds back a watch whose predecessor was closed at once.
+/// What a watcher's client adds to that of the cluster: it counts requests, gives each a deadline for the
+/// head of its answer (fact K4), and holds back a watch whose predecessor was closed at once.
 #[derive(Clone)]
 struct Paced {
     clients: Clients,

@@ -1,5 +1,6 @@
-//! Reading what tells when objects were written: metadata of whatever lies in the same etcd as custom resources, and past states of CRDs.
-//! It must not trust a resource version of another etcd, nor fail where something may not be read.
+//! Reading what tells when objects were written: metadata of whatever lies in the same etcd as custom
+//! resources, and past states of CRDs. It must not trust a resource version of another etcd, nor fail where
+//! something may not be read.
 
 use jiff::Timestamp;
 
@@ -23,8 +24,8 @@ fn leases() -> Resource {
     }
 }
 
-/// What in a cluster tells when objects were written, beside these: CRDs, reports and Leases, and what the API server remembers. Each is
-/// read once, when it is needed.
+/// What in a cluster tells when objects were written, beside these: CRDs, reports and Leases, and what the
+/// API server remembers. Each is read once, when it is needed.
 #[derive(Debug, Default)]
 pub struct Witnesses {
     beside: Option<Vec<Witness>>,
@@ -32,7 +33,8 @@ pub struct Witnesses {
 }
 
 impl Witnesses {
-    /// Lets the clock of a CRD hear the objects of its `resource` in a scope, and all others. What cannot be read tells nothing.
+    /// Lets the clock of a CRD hear the objects of its `resource` in a scope, and all others. What cannot be
+    /// read tells nothing.
     pub async fn tell(&mut self, cluster: &Cluster, resource: &Resource, scope: &Scope, clock: &mut Clock) {
         if clock.is_deaf(Timestamp::now()) {
             return;
@@ -59,8 +61,9 @@ impl Witnesses {
 }
 
 impl Cluster {
-    /// CRDs, reports and Leases, if they lie in the same etcd as the objects of a custom resource, as those of all custom resources do: the
-    /// resource versions of lists then grow from one list to the next, whatever is listed (fact R11).
+    /// CRDs, reports and Leases, if they lie in the same etcd as the objects of a custom resource, as those
+    /// of all custom resources do: the resource versions of lists then grow from one list to the next,
+    /// whatever is listed (fact R11).
     async fn witnesses_beside(&self, resource: &Resource, scope: &Scope) -> Result<Vec<Witness>, CallError> {
         let mut all = Vec::new();
         for others in [crds(), reports(), leases()] {

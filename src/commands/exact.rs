@@ -1,5 +1,5 @@
-//! What etcd holds of one object, made into an answer.
-//! It must not guess: what the bytes leave open stays open, unless the server answers what a webhook makes of them.
+//! What etcd holds of one object, made into an answer. It must not guess: what the bytes leave open stays
+//! open, unless the server answers what a webhook makes of them.
 
 use etch::cluster::Cluster;
 use etch::cluster::etcd::{Opaque, decode};
@@ -17,8 +17,8 @@ pub(super) fn known(value: &[u8], crd: &Crd, decoder: &Decoder<'_>) -> Result<Ex
     by_bytes(&stored, crd, decoder).map_err(|unreadable: Unreadable| unreadable.to_string())
 }
 
-/// Has the server ask the webhook what it makes of an object. Where that fails, or the object has changed meanwhile, what is
-/// open stays open.
+/// Has the server ask the webhook what it makes of an object. Where that fails, or the object has changed
+/// meanwhile, what is open stays open.
 pub(super) async fn converted(
     exact: Exact,
     cluster: &Cluster,

@@ -5,7 +5,8 @@ use etch::cluster::Scope;
 
 use super::policy::first;
 
-/// How an error says that objects may not be listed in all namespaces: in the API server's answer, and before asking.
+/// How an error says that objects may not be listed in all namespaces: in the API server's answer, and before
+/// asking.
 const NO_PERMISSION: [&str; 2] = ["(no permission to list", "a permission is missing in all namespaces"];
 
 /// What was not done, and why.
@@ -18,7 +19,8 @@ pub(crate) struct Failure {
     pub(crate) resume: String,
 }
 
-/// How to go on after an error in all namespaces that a namespace would not have; empty where there is no such way.
+/// How to go on after an error in all namespaces that a namespace would not have; empty where there is no
+/// such way.
 pub(crate) fn way_out(error: &str, scope: &Scope) -> &'static str {
     match scope {
         Scope::All if NO_PERMISSION.iter().any(|text| error.contains(text)) => {
@@ -28,14 +30,15 @@ pub(crate) fn way_out(error: &str, scope: &Scope) -> &'static str {
     }
 }
 
-/// An error for a table, beside the whole of it on standard error: a missing permission, which is the same for all, in short.
+/// An error for a table, beside the whole of it on standard error: a missing permission, which is the same
+/// for all, in short.
 pub(crate) fn in_short(error: &str) -> &str {
     let is_missing = NO_PERMISSION.iter().any(|text| error.contains(text));
     if is_missing { "no permission to list the objects" } else { error }
 }
 
-/// The failures in lines: those of the same reason together, at the place of the first. Where objects may not be listed in all
-/// namespaces, the line tells how to ask for one.
+/// The failures in lines: those of the same reason together, at the place of the first. Where objects may not
+/// be listed in all namespaces, the line tells how to ask for one.
 pub(crate) fn lines(failures: Vec<Failure>, scope: &Scope) -> Vec<String> {
     let mut groups: Vec<(String, Vec<Failure>)> = Vec::new();
     for failure in failures {
@@ -54,7 +57,8 @@ pub(crate) fn lines(failures: Vec<Failure>, scope: &Scope) -> Vec<String> {
     groups.into_iter().map(line).collect()
 }
 
-/// An error without the name of the CRD that it is about, as the API server has it and as a rule of RBAC has it.
+/// An error without the name of the CRD that it is about, as the API server has it and as a rule of RBAC has
+/// it.
 fn without_crd(error: &str, crd: &str) -> String {
     let (plural, group) = crd.split_once('.').unwrap_or((crd, ""));
     let rule = format!("apiGroups: [{group:?}], resources: [{plural:?}], ");

@@ -73,7 +73,8 @@ pub(crate) async fn each(
     }
 }
 
-/// Makes sure that requests for a CRD's objects reach those. Where nobody may read APIServices, that is taken for granted.
+/// Makes sure that requests for a CRD's objects reach those. Where nobody may read APIServices, that is taken
+/// for granted.
 pub(crate) async fn serves_its_objects(cluster: &Cluster, crd: &Crd) -> Result<()> {
     if let Some(shadowed) = crd.shadowed() {
         bail!("{shadowed}");

@@ -48,8 +48,8 @@ impl Live {
         (all, failures)
     }
 
-    /// The names of the CRDs. Where they may not be listed there are none, and a note: their types cannot be told from
-    /// those of a release.
+    /// The names of the CRDs. Where they may not be listed there are none, and a note: their types cannot be
+    /// told from those of a release.
     pub(crate) async fn crds(&self) -> Result<Vec<String>> {
         match self.cluster.crd_names().await {
             Err(error) if error.code() == Some(403) => {
@@ -65,8 +65,8 @@ impl Live {
         }
     }
 
-    /// The documents with the types that a text may mean, and the text with the kind in place of what the cluster calls it: a
-    /// plural or a short name.
+    /// The documents with the types that a text may mean, and the text with the kind in place of what the
+    /// cluster calls it: a plural or a short name.
     pub(crate) async fn called(&self, typed: &str) -> Result<(String, Vec<Document>)> {
         let (word, rest) = typed.split_at(typed.find('.').unwrap_or(typed.len()));
         let mut types = self.cluster.types_called(word).await?;

@@ -1,5 +1,5 @@
-//! Hearing that a command is to end, twice: the first time it finishes what is under way, the second time it does not.
-//! It must not end anything itself.
+//! Hearing that a command is to end, twice: the first time it finishes what is under way, the second time it
+//! does not. It must not end anything itself.
 
 use std::io;
 

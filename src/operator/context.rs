@@ -49,7 +49,8 @@ pub(super) struct Context {
     reading: Arc<Semaphore>,
     /// What the schemas of all CRDs have in common.
     pool: Arc<Pool>,
-    /// The CRDs, by name, whose policy names paths, which are compared with their schemas. Schemas are large: no other is kept.
+    /// The CRDs, by name, whose policy names paths, which are compared with their schemas. Schemas are large:
+    /// no other is kept.
     checked: StdMutex<HashMap<String, Arc<Crd>>>,
     /// Notified when one of them changes.
     pub(super) schemas_changed: Notify,
@@ -114,8 +115,8 @@ impl Context {
         })
     }
 
-    /// Reads a CRD and checks it; none where it is gone, or another one has its name. Where its first conditions are due, and it has
-    /// no defaults, its turn lasts until they are written.
+    /// Reads a CRD and checks it; none where it is gone, or another one has its name. Where its first
+    /// conditions are due, and it has no defaults, its turn lasts until they are written.
     pub(super) async fn check(
         &self,
         name: &str,

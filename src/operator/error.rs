@@ -18,7 +18,7 @@ const MANAGERS: usize = 10;
 
 /// Why a task has to begin again.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::operator) enum TaskError {
+pub(crate) enum TaskError {
     #[error("a permission is missing: {0}")]
     Forbidden(MissingPermissions),
     #[error("{0}")]
@@ -45,7 +45,7 @@ pub(in crate::operator) enum TaskError {
 
 /// What shows that the cluster is not what it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::operator) enum Sign {
+pub(crate) enum Sign {
     #[error("the DefaultsReport is not the one that Etch wrote last")]
     Report,
     #[error("the resource version of the objects is lower than before")]
@@ -54,7 +54,7 @@ pub(in crate::operator) enum Sign {
 
 /// Why a CRD could not be reconciled.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::operator) enum Error {
+pub(crate) enum Error {
     #[error(transparent)]
     Call(#[from] CallError),
     #[error("a task panicked")]
@@ -87,16 +87,17 @@ impl From<SweepError> for TaskError {
 
 impl TaskError {
     /// Of a request.
-    pub(in crate::operator) fn call(error: CallError) -> Self {
+    pub(crate) fn call(error: CallError) -> Self {
         Self::of_call(error, Self::Call)
     }
 
     /// Of a watch.
-    pub(in crate::operator) fn watch(error: CallError) -> Self {
+    pub(crate) fn watch(error: CallError) -> Self {
         Self::of_call(error, Self::Watch)
     }
 
-    /// Where another server has taken over, or nobody may ask who serves the objects, that is what went wrong.
+    /// Where another server has taken over, or nobody may ask who serves the objects, that is what went
+    /// wrong.
     fn of_call(error: CallError, otherwise: impl FnOnce(CallError) -> Self) -> Self {
         match error {
             CallError::ServedElsewhere(elsewhere) => Self::ServedElsewhere(elsewhere),
@@ -108,7 +109,7 @@ impl TaskError {
 
 impl Error {
     /// How long the server asked us to wait.
-    pub(in crate::operator) fn retry_after(&self) -> Option<Duration> {
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Call(error) => error.retry_after(),
             Self::Panicked => None,
@@ -118,7 +119,7 @@ impl Error {
 
 impl TaskError {
     /// Whether it is for the conversion webhook that objects cannot be read.
-    pub(in crate::operator) fn is_failed_conversion(&self) -> bool {
+    pub(crate) fn is_failed_conversion(&self) -> bool {
         match self {
             Self::Interrupted(SweepError::List(CallError::Refused(refusal)))
             | Self::Watch(CallError::Refused(refusal)) => refusal.is_failed_conversion(),
@@ -127,7 +128,7 @@ impl TaskError {
     }
 
     /// The write that lost owners, where that is why, as the report keeps it.
-    pub(in crate::operator) fn owners_lost(&self) -> Option<LostOwners> {
+    pub(crate) fn owners_lost(&self) -> Option<LostOwners> {
         match self {
             Self::Interrupted(SweepError::Stop(StopReason::OwnersLost { object, managers })) => {
                 let managers = managers.iter().take(MANAGERS).cloned().collect();
@@ -138,7 +139,7 @@ impl TaskError {
     }
 
     /// Whether the CRD's objects are not served.
-    pub(in crate::operator) fn is_not_served(&self) -> bool {
+    pub(crate) fn is_not_served(&self) -> bool {
         match self {
             Self::Call(error) | Self::Watch(error) | Self::Interrupted(SweepError::List(error)) => {
                 error.code() == Some(404)
@@ -148,7 +149,7 @@ impl TaskError {
     }
 
     /// The conditions meanwhile; none where it is retried at once.
-    pub(in crate::operator) fn crd_status(&self, findings: &SchemaFindings) -> Option<CrdStatus> {
+    pub(crate) fn crd_status(&self, findings: &SchemaFindings) -> Option<CrdStatus> {
         let status = |reason, message: String| Some(crd_status(findings, Some(false), reason, message));
         let nameless = |crd_status: Option<CrdStatus>, nameless: String| {
             crd_status.map(|crd_status| CrdStatus { nameless: Some(nameless), ..crd_status })

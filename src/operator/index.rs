@@ -83,7 +83,8 @@ impl Index {
         assign(&self.readable, name, group(name), &known.labels, settle)
     }
 
-    /// The policy that governs a CRD with these labels, whether it is known or not, and what becomes of its upgrades.
+    /// The policy that governs a CRD with these labels, whether it is known or not, and what becomes of its
+    /// upgrades.
     pub(super) fn guarded(
         &self,
         name: &str,
@@ -113,8 +114,8 @@ impl Index {
         assigned.collect()
     }
 
-    /// The status that each policy should have, where it has another, and the conditions that it has. `crd` is a CRD by its
-    /// name; none where it is not known.
+    /// The status that each policy should have, where it has another, and the conditions that it has. `crd`
+    /// is a CRD by its name; none where it is not known.
     pub(super) fn policy_statuses<'a>(
         &'a self,
         assignments: &'a [(&'a str, Assignment)],
@@ -226,7 +227,8 @@ pub(super) fn group(name: &str) -> &str {
     name.split_once('.').map_or("", |(_, group)| group)
 }
 
-/// What says that our conditions on a CRD are no longer what we wrote: whoever changes one takes its fields from our entry.
+/// What says that our conditions on a CRD are no longer what we wrote: whoever changes one takes its fields
+/// from our entry.
 fn conditions(crd: &CrdMeta) -> Option<u64> {
     let ours = crd.metadata.managed_fields.iter().flatten().find(|entry| {
         entry.manager.as_deref() == Some(MANAGER) && entry.subresource.as_deref() == Some("status")

@@ -7,11 +7,13 @@
 //!                                                             watch ─> queue ─┘
 //! ```
 //!
-//! [`Operator`] runs on every replica and keeps the `index`. Only the leader reconciles ([`Operator::lead`]): kube-runtime's
-//! `applier` calls `crd::reconcile` for one CRD at a time, which starts a task of its own for each CRD whose objects need work.
-//! What a reconciliation keeps for the next stands in the CRD's slot (`crd::slot`); what is to outlive the process, in its report.
+//! [`Operator`] runs on every replica and keeps the `index`. Only the leader reconciles ([`Operator::lead`]):
+//! kube-runtime's `applier` calls `crd::reconcile` for one CRD at a time, which starts a task of its own for
+//! each CRD whose objects need work. What a reconciliation keeps for the next stands in the CRD's slot
+//! (`crd::slot`); what is to outlive the process, in its report.
 //!
-//! It must not talk to an API server but through `cluster`, nor decide about objects but through `etch_core::plan`.
+//! It must not talk to an API server but through `cluster`, nor decide about objects but through
+//! `etch_core::plan`.
 
 mod admission;
 mod context;
@@ -163,7 +165,8 @@ impl Operator {
             }
         });
         tokio::select! {
-            // Not kube-runtime's graceful shutdown: whoever loses the Lease must not finish a write that is under way.
+            // Not kube-runtime's graceful shutdown: whoever loses the Lease must not finish a write that is
+            // under way.
             () = over => info!("stopped reconciling"),
             () = controller => {}
             () = dispatch.run() => {}
@@ -181,7 +184,8 @@ impl Drop for Operator {
     }
 }
 
-/// Reports whether one of these watches has failed for long. What was reported first stays, until all of them work.
+/// Reports whether one of these watches has failed for long. What was reported first stays, until all of them
+/// work.
 fn report_failure(watches: &[(&str, WatchHealth)], failure: &watch::Sender<Option<String>>) {
     let mut failing = watches.iter().filter_map(|(kind, health)| Some((kind, health.failing()?)));
     let long = failing.clone().find(|(_, (long, _))| *long >= BLIND);

@@ -31,7 +31,8 @@ pub struct Pass<'a> {
     pub terms: Terms,
     /// What is on record: objects that it covers need no request.
     pub record: Record,
-    /// The last object, as `namespace/name`, that an interrupted pass has processed; all up to it are left out.
+    /// The last object, as `namespace/name`, that an interrupted pass has processed; all up to it are left
+    /// out.
     pub after: Option<String>,
     /// The limits of writing.
     pub pace: &'a Pace,
@@ -48,9 +49,11 @@ pub struct Passed {
     pub left_out: u64,
     /// Whether nothing was left out, and a last sweep over what was written had nothing to do.
     pub verified: bool,
-    /// What is proved of all objects of the CRD, for whoever reads it later; none where some were left out or not answered about.
+    /// What is proved of all objects of the CRD, for whoever reads it later; none where some were left out or
+    /// not answered about.
     pub proved: Option<Persisted>,
-    /// Objects that were held or rejected, were not answered about, or are ignored or being deleted; not more than are remembered.
+    /// Objects that were held or rejected, were not answered about, or are ignored or being deleted; not more
+    /// than are remembered.
     pub problems: Vec<ObjectProblem>,
     /// The fields that the schema no longer knows and that were dropped, as far as they are named.
     pub dropped: Vec<DroppedField>,
@@ -75,8 +78,8 @@ pub struct Progress {
 pub struct Stopped {
     /// What was done.
     pub passed: Passed,
-    /// The object, as `namespace/name`, up to which every one was processed; none if not even the first one was, or if only
-    /// the verification is missing.
+    /// The object, as `namespace/name`, up to which every one was processed; none if not even the first one
+    /// was, or if only the verification is missing.
     pub upto: Option<String>,
     /// Why it was stopped.
     #[source]

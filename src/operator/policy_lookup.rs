@@ -35,7 +35,8 @@ impl PolicyLookup {
         Self { index, changes, settle }
     }
 
-    /// What the policies say for a CRD as this document has it, labels included; none if no policy selects it.
+    /// What the policies say for a CRD as this document has it, labels included; none if no policy selects
+    /// it.
     pub fn of(&self, crd: &Value) -> Option<GoverningPolicy> {
         let metadata = &crd["metadata"];
         let labels = metadata["labels"].as_object().into_iter().flatten();
@@ -46,8 +47,8 @@ impl PolicyLookup {
         Some(GoverningPolicy { settings, guard_mode })
     }
 
-    /// Why nothing may be written to the objects of a CRD as this document has it, in a word and a sentence; none if they may be
-    /// written, as where no policy says anything about it.
+    /// Why nothing may be written to the objects of a CRD as this document has it, in a word and a sentence;
+    /// none if they may be written, as where no policy says anything about it.
     pub(super) fn withheld(&self, crd: &Value) -> Option<(&'static str, String)> {
         if !self.index().is_complete() {
             return Some(("Incomplete", "the policies are not known yet".to_owned()));

@@ -19,10 +19,10 @@ const ROUND: Duration = Duration::from_secs(2);
 
 /// A status that a policy should have, and has not.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::operator) struct PolicyStatus {
-    pub(in crate::operator) name: String,
-    pub(in crate::operator) uid: String,
-    pub(in crate::operator) status: DefaultsPolicyStatus,
+pub(crate) struct PolicyStatus {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) status: DefaultsPolicyStatus,
 }
 
 /// What was written to a policy last.
@@ -36,10 +36,7 @@ struct Last {
 }
 
 /// Writes whatever is wanted, for ever.
-pub(in crate::operator) async fn write_statuses(
-    cluster: Cluster,
-    mut wanted: watch::Receiver<Vec<PolicyStatus>>,
-) {
+pub(crate) async fn write_statuses(cluster: Cluster, mut wanted: watch::Receiver<Vec<PolicyStatus>>) {
     let mut backoff = Backoff::new(ROUND, Duration::from_secs(300));
     let mut written: HashMap<String, Last> = HashMap::new();
     loop {

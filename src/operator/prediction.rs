@@ -1,5 +1,5 @@
-//! What the report on a CRD holds, for whoever predicts what the operator does: commands, and the guard on upgrades.
-//! It must not count anything: nothing has been done.
+//! What the report on a CRD holds, for whoever predicts what the operator does: commands, and the guard on
+//! upgrades. It must not count anything: nothing has been done.
 
 use crate::operator::status::writer::now;
 use etch_core::api::{DefaultsReportStatus, Settings};
@@ -19,8 +19,8 @@ pub struct PendingChanges {
     record: Record,
 }
 
-/// Which changes of defaults are due by the last report on a CRD, under the settings of its policy. The report may be about
-/// earlier defaults of the CRD.
+/// Which changes of defaults are due by the last report on a CRD, under the settings of its policy. The
+/// report may be about earlier defaults of the CRD.
 pub fn pending_changes(report: &DefaultsReportStatus, crd: &Crd, settings: &Settings) -> PendingChanges {
     let state = ReportState::open(Some(report), crd, settings, "", now());
     let about_this = Some(report).filter(|report| state.is_about(report));
@@ -35,8 +35,8 @@ impl PendingChanges {
     }
 }
 
-/// What is on record of the objects of a CRD: in its report or, where that records no pass, on the CRD itself; and a clock that has heard
-/// nothing yet.
+/// What is on record of the objects of a CRD: in its report or, where that records no pass, on the CRD
+/// itself; and a clock that has heard nothing yet.
 pub fn record_of(report: Option<&DefaultsReportStatus>, document: &Json, crd: &Crd) -> Record {
     let of_report = report.map_or_else(|| Record::empty(crd), |report| on_record(report, crd));
     let cleared = of_report.cleared.clone();
@@ -47,8 +47,8 @@ pub fn record_of(report: Option<&DefaultsReportStatus>, document: &Json, crd: &C
     Record { clock: Clock::of(document), cleared, ..record }
 }
 
-/// An upgrade under the policy that governs its CRD, if one does. Which defaults have changed is compared with the last report where
-/// that is about the CRD as it is, as for the operator.
+/// An upgrade under the policy that governs its CRD, if one does. Which defaults have changed is compared
+/// with the last report where that is about the CRD as it is, as for the operator.
 pub fn upgrade_under_policy<'a>(
     upgrade: Upgrade<'a>,
     old: &Crd,

@@ -1,8 +1,8 @@
-//! What is traced: a pass over the objects of a CRD, each sweep and page of it, and each write, with how it ended and why.
-//! It must not carry anything of an object but its name.
+//! What is traced: a pass over the objects of a CRD, each sweep and page of it, and each write, with how it
+//! ended and why. It must not carry anything of an object but its name.
 //!
-//! All of these end soon, unlike the span of a CRD's task, so that each can be exported when it has ended. They are of level
-//! debug: the log has them where it is asked for that much.
+//! All of these end soon, unlike the span of a CRD's task, so that each can be exported when it has ended.
+//! They are of level debug: the log has them where it is asked for that much.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use kube_structural_schema::path::Path;
 pub const TRACED: &str = module_path!();
 
 /// A pass over a CRD's objects: from checking permissions until every object is processed.
-pub(in crate::operator) fn pass(crd: &Crd, policy: &str) -> Span {
+pub(crate) fn pass(crd: &Crd, policy: &str) -> Span {
     debug_span!(
         "pass",
         crd = crd.name(),
@@ -39,7 +39,7 @@ pub(in crate::operator) fn pass(crd: &Crd, policy: &str) -> Span {
 }
 
 /// Ends a pass in which every object was processed; `reason` is that of the CRD's condition.
-pub(in crate::operator) fn finish(pass: &Span, counts: Counts, reason: Option<Reason>) {
+pub(crate) fn finish(pass: &Span, counts: Counts, reason: Option<Reason>) {
     count(pass, counts);
     pass.record("held", counts.held);
     pass.record("rejected", counts.rejected);
@@ -50,34 +50,34 @@ pub(in crate::operator) fn finish(pass: &Span, counts: Counts, reason: Option<Re
 }
 
 /// Ends a pass that could not be finished.
-pub(in crate::operator) fn fail_pass(pass: &Span, error: &dyn Display) {
+pub(crate) fn fail_pass(pass: &Span, error: &dyn Display) {
     pass.record("outcome", "Halted");
     fail(pass, &error.to_string());
 }
 
 /// A time as it is logged: a number, to the tenth of a second.
-pub(in crate::operator) fn seconds(time: Duration) -> f64 {
+pub(crate) fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 10.0).round() / 10.0
 }
 
 /// A sweep over all objects; the first one of a pass decides about them, and the others verify it.
-pub(in crate::operator) fn sweep(crd: &Crd, verifies: bool) -> Span {
+pub(crate) fn sweep(crd: &Crd, verifies: bool) -> Span {
     debug_span!("sweep", crd = crd.name(), verifies, objects = Empty, written = Empty)
 }
 
 /// Records what was counted in a pass or a sweep.
-pub(in crate::operator) fn count(span: &Span, counts: Counts) {
+pub(crate) fn count(span: &Span, counts: Counts) {
     span.record("objects", counts.objects);
     span.record("written", counts.written);
 }
 
 /// A page of a list, and processing its objects, as a part of a sweep; `number` begins with one.
-pub(in crate::operator) fn page(crd: &Crd, sweep: Option<Id>, number: u64) -> Span {
+pub(crate) fn page(crd: &Crd, sweep: Option<Id>, number: u64) -> Span {
     debug_span!(parent: sweep, "page", crd = crd.name(), number, objects = Empty)
 }
 
 /// A write to an object, without its wait for a place among the writes; `attempt` begins with one.
-pub(in crate::operator) fn write(crd: &Crd, object: &Object, write: &Write, attempt: u32) -> Span {
+pub(crate) fn write(crd: &Crd, object: &Object, write: &Write, attempt: u32) -> Span {
     debug_span!(
         "write",
         crd = crd.name(),
@@ -91,11 +91,7 @@ pub(in crate::operator) fn write(crd: &Crd, object: &Object, write: &Write, atte
 }
 
 /// Records what came of a write.
-pub(in crate::operator) fn conclude(
-    write: &Span,
-    outcome: &Result<Outcome, CallError>,
-    counted: WriteOutcome,
-) {
+pub(crate) fn conclude(write: &Span, outcome: &Result<Outcome, CallError>, counted: WriteOutcome) {
     write.record("outcome", counted.as_str());
     match outcome {
         Ok(Outcome::Rejected(rejection)) => fail(write, &rejection.message),
@@ -131,7 +127,7 @@ pub(in crate::operator) fn conclude(
 }
 
 /// Places in an object, without the keys of maps.
-pub(in crate::operator) fn in_words(paths: &[Path]) -> String {
+pub(crate) fn in_words(paths: &[Path]) -> String {
     let paths: Vec<String> = paths.iter().map(|path| path.without_keys().to_string()).collect();
     paths.join(" ")
 }

@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-/// The text with control characters as `\u{1b}`, and line breaks as spaces: a file must not move the cursor of its reader.
+/// The text with control characters as `\u{1b}`, and line breaks as spaces: a file must not move the cursor
+/// of its reader.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
         return text.into();

@@ -1,5 +1,5 @@
-//! YAML that kubectl reads back as it was: a text that looks like a boolean to it, such as `yes`, is in quotes.
-//! It must not use what not every reader knows: no anchors, no tags.
+//! YAML that kubectl reads back as it was: a text that looks like a boolean to it, such as `yes`, is in
+//! quotes. It must not use what not every reader knows: no anchors, no tags.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,8 @@ use crate::source::is_plain_text;
 use kube_structural_schema::json::level;
 use kube_structural_schema::path::{Trail, TrailStep};
 
-/// Writes a document of any depth. `note` may put a comment behind the line on which the value at a place begins.
+/// Writes a document of any depth. `note` may put a comment behind the line on which the value at a place
+/// begins.
 ///
 /// # Errors
 /// What the writer answers.

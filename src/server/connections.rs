@@ -19,8 +19,8 @@ pub(super) const BUFFER: usize = 16 << 10;
 /// How many headers a request has.
 pub(super) const HEADERS: usize = 64;
 
-/// Accepts connections until `over` is ready, and has each conversed with for as long as it has a place. Those that are under way
-/// then are returned; they end with what is returned.
+/// Accepts connections until `over` is ready, and has each conversed with for as long as it has a place.
+/// Those that are under way then are returned; they end with what is returned.
 pub(super) async fn accept<C>(
     listener: TcpListener,
     limits: Limits,

@@ -1,8 +1,8 @@
 //! Places for connections: whoever has not shown to be known gets one of few, and not for long.
 //! It must not read or write a connection.
 //!
-//! There is always a place for one more: if all are taken, the oldest stranger of the address with most of them goes. So a flood
-//! from one address neither keeps others out nor takes more than its share.
+//! There is always a place for one more: if all are taken, the oldest stranger of the address with most of
+//! them goes. So a flood from one address neither keeps others out nor takes more than its share.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -120,7 +120,8 @@ impl Place {
         true
     }
 
-    /// Completes when the connection has to end: its client did not become known in time, or others need the place.
+    /// Completes when the connection has to end: its client did not become known in time, or others need the
+    /// place.
     pub(super) async fn lost(&self) {
         tokio::select! {
             () = self.leave.notified() => return,

@@ -30,7 +30,8 @@ impl Readiness {
         self.lease.store(true, Ordering::Relaxed);
     }
 
-    /// Says whether the CRDs have been listed: all of them by who leads, and any by who waits, which shows that it could.
+    /// Says whether the CRDs have been listed: all of them by who leads, and any by who waits, which shows
+    /// that it could.
     pub fn set_listed(&self, listed: bool) {
         self.crds.store(listed, Ordering::Relaxed);
     }

@@ -3,7 +3,8 @@
 
 use super::Reason;
 
-/// What a document may need in memory. A text of some bytes may ask for a hundred times as many, and an alias for any.
+/// What a document may need in memory. A text of some bytes may ask for a hundred times as many, and an alias
+/// for any.
 pub(super) const MEMORY: usize = 160 << 20;
 /// Go's decoder of JSON, through which every object goes, stops here.
 pub(super) const DEPTH: usize = 10_000;

@@ -26,8 +26,8 @@ pub(super) fn below(
     if found { ControlFlow::Continue(()) } else { visit(Err(failed(path, Reason::Empty))) }
 }
 
-/// Links to folders are not followed, so there are no circles. A mounted ConfigMap shows its files as links, and has its
-/// folders hidden.
+/// Links to folders are not followed, so there are no circles. A mounted ConfigMap shows its files as links,
+/// and has its folders hidden.
 fn folder(
     path: &Path,
     visit: &mut dyn FnMut(Result<&Path, SourceError>) -> ControlFlow<()>,

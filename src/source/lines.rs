@@ -14,7 +14,8 @@ pub enum At {
     Item(usize),
 }
 
-/// The line, counted from 1, of the place in a document, or of the deepest place above it that is written there.
+/// The line, counted from 1, of the place in a document, or of the deepest place above it that is written
+/// there.
 pub fn line(text: &str, origin: &Origin, place: &[At]) -> Option<usize> {
     let item = origin.item.map(|item| [At::Field("items".to_owned()), At::Item(item - 1)]);
     let target: Vec<&At> = item.iter().flatten().chain(place).collect();

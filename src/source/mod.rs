@@ -1,5 +1,5 @@
-//! CRDs and objects from files, folders and standard input: YAML and JSON, of many documents, and lists; Go packages.
-//! It must not judge what it reads, and holds one document at a time.
+//! CRDs and objects from files, folders and standard input: YAML and JSON, of many documents, and lists; Go
+//! packages. It must not judge what it reads, and holds one document at a time.
 
 mod budget;
 mod embedded;
@@ -65,12 +65,12 @@ pub struct Origin {
     pub item: Option<usize>,
 }
 
-/// Reads every document that the paths lead to, and hands it over together with the errors on the way, until the visitor
-/// breaks off.
+/// Reads every document that the paths lead to, and hands it over together with the errors on the way, until
+/// the visitor breaks off.
 ///
-/// A folder stands for the `.yaml`, `.yml` and `.json` files in it and below, in the order of their names; hidden ones and
-/// links to folders are passed over. `-` is `stdin`. The items of a list are documents of their own. Documents that are
-/// null or empty are none. After an error the rest of that file is skipped.
+/// A folder stands for the `.yaml`, `.yml` and `.json` files in it and below, in the order of their names;
+/// hidden ones and links to folders are passed over. `-` is `stdin`. The items of a list are documents of
+/// their own. Documents that are null or empty are none. After an error the rest of that file is skipped.
 pub fn each(
     paths: &[PathBuf],
     stdin: &mut dyn Read,
@@ -196,8 +196,8 @@ fn hand_over(
     found(Piece::Document(document, duplicates))
 }
 
-/// Why a text cannot be read, where that is what Helm has not rendered yet: an action in place of a line or of a value. Inside of a
-/// text, as in a description, braces are no reason.
+/// Why a text cannot be read, where that is what Helm has not rendered yet: an action in place of a line or
+/// of a value. Inside of a text, as in a description, braces are no reason.
 fn template(text: &str) -> Option<Reason> {
     let is_action = |line: &str| {
         let line = line.trim_start();
@@ -264,8 +264,8 @@ impl Document {
         self.kind() == "CustomResourceDefinition" && self.api_version().starts_with("apiextensions.k8s.io/")
     }
 
-    /// Whether the document is a part of a CRD, such as a patch of kustomize: it changes something of the CRD that it names, and
-    /// has neither the CRD's group nor its names.
+    /// Whether the document is a part of a CRD, such as a patch of kustomize: it changes something of the CRD
+    /// that it names, and has neither the CRD's group nor its names.
     pub fn is_part_of_crd(&self) -> bool {
         let changes = match self.json.get("spec") {
             Some(spec) => spec.as_object().is_some_and(|spec| {

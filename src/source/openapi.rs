@@ -1,5 +1,5 @@
-//! OpenAPI v3 documents from files, as `kubectl get --raw /openapi/v3/…` saves them and as Kubernetes keeps them.
-//! It must not judge the types that they describe.
+//! OpenAPI v3 documents from files, as `kubectl get --raw /openapi/v3/…` saves them and as Kubernetes keeps
+//! them. It must not judge the types that they describe.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ pub struct OpenApi {
     pub document: Document,
 }
 
-/// Reads the documents that the paths lead to; see [`documents`]. In a folder there may be some without types, such as that of
-/// `/version`.
+/// Reads the documents that the paths lead to; see [`documents`]. In a folder there may be some without
+/// types, such as that of `/version`.
 ///
 /// # Errors
 /// The first document that is none of OpenAPI v3, and a path that leads to no type.

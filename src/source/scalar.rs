@@ -1,5 +1,5 @@
-//! What an unquoted scalar of YAML means to Kubernetes, which is not what YAML 1.2 says: `yes` is a boolean, `010` is 8.
-//! It must not differ from kubectl, or a CRD would be judged that no server sees.
+//! What an unquoted scalar of YAML means to Kubernetes, which is not what YAML 1.2 says: `yes` is a boolean,
+//! `010` is 8. It must not differ from kubectl, or a CRD would be judged that no server sees.
 //!
 //! Source: go.yaml.in/yaml/v2 `resolve.go` and sigs.k8s.io/yaml, which goes from there to JSON and back.
 
@@ -72,7 +72,8 @@ fn float_key(key: f64) -> String {
     }
 }
 
-/// What `!!binary` stands for: a text in base64. Bytes that are not UTF-8 become replacement characters on the way to JSON.
+/// What `!!binary` stands for: a text in base64. Bytes that are not UTF-8 become replacement characters on
+/// the way to JSON.
 pub(super) fn binary(text: &str) -> Option<String> {
     let compact: String = text.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
     let bytes = base64(compact.as_bytes())?;
@@ -111,7 +112,8 @@ fn base64(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Whether a text that stands there without quotes is read as this text, by kubectl and by readers of YAML 1.2.
+/// Whether a text that stands there without quotes is read as this text, by kubectl and by readers of YAML
+/// 1.2.
 pub fn is_plain_text(text: &str) -> bool {
     let is_word =
         |character: char| character.is_alphanumeric() || matches!(character, '_' | '.' | '/' | '-' | '+');

@@ -1,5 +1,5 @@
-//! What the process records of itself: a log on standard error and, where built with the feature `otlp`, traces.
-//! It must not let anything through that may quote objects: what kube logs is left out.
+//! What the process records of itself: a log on standard error and, where built with the feature `otlp`,
+//! traces. It must not let anything through that may quote objects: what kube logs is left out.
 
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -87,7 +87,8 @@ fn log<S>(format: LogFormat, level: Level) -> Boxed<S>
 where
     S: tracing::Subscriber + for<'span> LookupSpan<'span>,
 {
-    // kube's own events quote the server's answer, which may hold values of objects, and those of h2 show frames.
+    // kube's own events quote the server's answer, which may hold values of objects, and those of h2 show
+    // frames.
     let is_quiet = filter_fn(|metadata| {
         let library = metadata.target().split("::").next().unwrap_or_default();
         !["kube", "kube_client", "kube_core", "kube_runtime", "h2"].contains(&library)

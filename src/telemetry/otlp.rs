@@ -1,5 +1,5 @@
-//! Traces over OTLP: the spans of the operator go to the collector that the environment names.
-//! It must not hold up the operator: spans wait in a queue with an end, a thread of its own sends them, and what finds no
+//! Traces over OTLP: the spans of the operator go to the collector that the environment names. It must not
+//! hold up the operator: spans wait in a queue with an end, a thread of its own sends them, and what finds no
 //! room there is dropped.
 
 use std::error::Error;

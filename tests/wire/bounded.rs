@@ -53,7 +53,8 @@ async fn changes_are_heard_of_while_writes_of_many_other_objects_are_never_answe
     (0..20).for_each(|index| world.put(THINGS, thing(&format!("lost-{index}"))));
     tokio::time::sleep(Duration::from_secs(1)).await;
     world.put(THINGS, thing("b"));
-    // Four of them are written at a time, and give way after 12 seconds; the last four once others are given up, after 65.
+    // Four of them are written at a time, and give way after 12 seconds; the last four once others are given
+    // up, after 65.
     tokio::time::sleep(3 * MINUTE).await;
     assert!(world.is_persisted("b"), "{}", world.persisted());
     world.heals();

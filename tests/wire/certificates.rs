@@ -1,4 +1,5 @@
-//! Certificates that Etch makes itself: replicas share a Secret, and API servers trust each certificate before it is presented.
+//! Certificates that Etch makes itself: replicas share a Secret, and API servers trust each certificate
+//! before it is presented.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -148,8 +149,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// Looks on: after each write, whoever presents the latest certificate or the one before is trusted; and a new signer was
-    /// trusted for a minute before.
+    /// Looks on: after each write, whoever presents the latest certificate or the one before is trusted; and
+    /// a new signer was trusted for a minute before.
     fn watch(world: &World) -> Arc<Mutex<Self>> {
         let seen = Arc::new(Mutex::new(Self::default()));
         let looking = seen.clone();

@@ -1,4 +1,5 @@
-//! What an EmbeddedSchema means for objects that exist: the leader looks at them when something asks for it, and never else.
+//! What an EmbeddedSchema means for objects that exist: the leader looks at them when something asks for it,
+//! and never else.
 
 use std::time::Duration;
 
@@ -328,7 +329,8 @@ async fn a_target_that_cannot_be_written_or_is_not_served_stops_no_other() {
     let world = world(&[("a", 5), ("b", 5)]);
     let mut schema = persisting(1);
     let target = |version: &str, resource: &str| json!({ "group": "example.com", "version": version, "resource": resource, "path": ".spec" });
-    // In the order in which they are checked: one that is not served, one that is, and one of another version than is stored.
+    // In the order in which they are checked: one that is not served, one that is, and one of another version
+    // than is stored.
     schema["spec"]["targets"] =
         json!([target("v1", "absent"), target("v1", THINGS), target("v0", "somethings")]);
     world.put(SCHEMAS, schema);

@@ -1,4 +1,5 @@
-//! A CRD that changes while its objects are written and nobody hears of it: what is written by the old schema, and what that drops.
+//! A CRD that changes while its objects are written and nobody hears of it: what is written by the old
+//! schema, and what that drops.
 
 use std::time::Duration;
 

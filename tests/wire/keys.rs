@@ -1,4 +1,5 @@
-//! The key in the paths of the webhooks: replicas know a key before API servers ask by it, and as long as they do.
+//! The key in the paths of the webhooks: replicas know a key before API servers ask by it, and as long as
+//! they do.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
-//! API servers that lag behind a change of the schema: what is stored through them is found, once, and mended.
+//! API servers that lag behind a change of the schema: what is stored through them is found, once, and
+//! mended.
 
 use std::time::Duration;
 
@@ -141,7 +142,8 @@ async fn what_is_held_after_the_verification_is_not_taken_for_stored_after_a_res
     tokio::time::sleep(MINUTE).await;
     let said = world.persisted();
     assert!(said.contains("1 held"), "{said}");
-    // A user writes it through a server that lags behind: the default is not stored, and the write is later than the record.
+    // A user writes it through a server that lags behind: the default is not stored, and the write is later
+    // than the record.
     world.put(THINGS, hidden());
     tokio::time::sleep(30 * MINUTE).await;
     assert_eq!(world.persisted(), said);

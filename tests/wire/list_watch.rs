@@ -1,4 +1,5 @@
-//! A list and the watches that go on from it, by the pages and watches of the product, as a sequence that tests read.
+//! A list and the watches that go on from it, by the pages and watches of the product, as a sequence that
+//! tests read.
 
 use std::convert::Infallible;
 use std::time::Duration;

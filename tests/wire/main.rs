@@ -1,5 +1,5 @@
-//! What Etch does about faults that a real API server will not produce on demand: a server that lives in the test and
-//! answers by script, on a clock that stands still until everything waits for it.
+//! What Etch does about faults that a real API server will not produce on demand: a server that lives in the
+//! test and answers by script, on a clock that stands still until everything waits for it.
 
 mod admission;
 mod bounded;

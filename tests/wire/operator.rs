@@ -1,4 +1,5 @@
-//! The operator as a whole, on a server that fails: how often it asks, what it says meanwhile, and that it gets there.
+//! The operator as a whole, on a server that fails: how often it asks, what it says meanwhile, and that it
+//! gets there.
 
 use std::time::Duration;
 
@@ -76,7 +77,8 @@ async fn writes_that_the_server_cannot_answer_are_repeated_a_few_times_and_then_
     world.fails(|request| is_write(request).then(unavailable));
     let log = world.operate(HOUR).await;
     let writes = log.of(is_write);
-    // Six attempts a round; a round takes 13 s, and the wait between rounds grows to two minutes and a half at most.
+    // Six attempts a round; a round takes 13 s, and the wait between rounds grows to two minutes and a half
+    // at most.
     assert!((100..=250).contains(&writes.len()), "{} writes in an hour", writes.len());
     assert!(gaps(&writes[..6]).iter().all(|gap| *gap < Duration::from_secs(10)), "{:?}", gaps(&writes[..6]));
     let last_hour = gaps(&writes);
@@ -329,8 +331,8 @@ async fn a_change_that_could_not_be_seen_to_is_not_forgotten() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crd_that_cannot_be_served_holds_no_place_in_the_queue_of_the_others() {
-    // Sixteen writes may be under way at once, for all CRDs together. One CRD's writes have just been sent when its watch
-    // breaks and cannot be opened again; another's must not wait for that.
+    // Sixteen writes may be under way at once, for all CRDs together. One CRD's writes have just been sent
+    // when its watch breaks and cannot be opened again; another's must not wait for that.
     let world = World::with(&["a"]);
     world.put(CRDS, super::world::crd_named(OTHERS));
     let (cluster, log) = world.serve();
@@ -490,7 +492,8 @@ fn resumes(request: &Request) -> bool {
     request.is_watch() && is_about_objects(request) && request.asked("sendInitialEvents").is_empty()
 }
 
-/// A server that keeps what happened for less than five minutes, and sends no bookmarks: every second watch expires at once.
+/// A server that keeps what happened for less than five minutes, and sends no bookmarks: every second watch
+/// expires at once.
 fn compacts(world: &World) {
     let mut is_gone = false;
     world.fails(move |request| {

@@ -1,5 +1,5 @@
-//! The pages of a pass over the objects of a CRD: when each is asked for, what it is to hold, and what a pause makes of one that is
-//! on its way.
+//! The pages of a pass over the objects of a CRD: when each is asked for, what it is to hold, and what a
+//! pause makes of one that is on its way.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What is told of a pass while it goes on, after it could not be ended, and under policies that forbid or delay writing.
+//! What is told of a pass while it goes on, after it could not be ended, and under policies that forbid or
+//! delay writing.
 
 use std::time::Duration;
 
@@ -269,7 +270,8 @@ async fn a_held_object_that_is_deleted_while_the_pass_is_verified_is_not_counted
     let mut hiding = thing("hiding");
     hiding["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:legacy"] = json!({});
     world.put(THINGS, hiding);
-    // The pass waits for this write; the list that verifies it comes after the user has deleted the other object.
+    // The pass waits for this write; the list that verifies it comes after the user has deleted the other
+    // object.
     let mut slow = Some(unavailable().after(Duration::from_secs(5)));
     world.fails(move |request| if is_write(request) { slow.take() } else { None });
     let (cluster, _) = world.serve();

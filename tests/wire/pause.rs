@@ -1,4 +1,5 @@
-//! A pause while things go wrong, or while changed defaults are followed. How it stops real writes is for the end-to-end tests.
+//! A pause while things go wrong, or while changed defaults are followed. How it stops real writes is for the
+//! end-to-end tests.
 
 use std::time::Duration;
 

@@ -10,7 +10,8 @@ use super::world::{CRDS, THINGS, World, crd_named, filled, is_write, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const CRD: &str = "things.example.com";
-/// The fields of a report as a release before this one wrote it: it listed the objects that its record does not cover, and no more.
+/// The fields of a report as a release before this one wrote it: it listed the objects that its record does
+/// not cover, and no more.
 const EARLIER: [&str; 22] = [
     "state",
     "policy",

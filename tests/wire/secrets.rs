@@ -1,4 +1,5 @@
-//! Law 9: whatever an object holds and however a server quotes it, it is in no log, condition, report or metric.
+//! Law 9: whatever an object holds and however a server quotes it, it is in no log, condition, report or
+//! metric.
 
 use std::io;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -48,8 +49,8 @@ impl Captured {
 
 /// Has a subscriber hear everything that this thread logs and traces, until the guard is dropped.
 pub(crate) fn heard_by(subscriber: impl Into<Dispatch>) -> DefaultGuard {
-    // Where there is one subscriber alone, whether something is heard is asked of the thread that comes to it first, and that may be
-    // another test's.
+    // Where there is one subscriber alone, whether something is heard is asked of the thread that comes to it
+    // first, and that may be another test's.
     static ANOTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
     LazyLock::force(&ANOTHER);
     tracing::dispatcher::set_default(&subscriber.into())

@@ -49,7 +49,8 @@ pub(crate) enum Answer {
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<Request>>>);
 
-/// Whoever asks more often than this is in a loop, and gets no more answers: so that the clock goes on and the test can say so.
+/// Whoever asks more often than this is in a loop, and gets no more answers: so that the clock goes on and
+/// the test can say so.
 const PATIENCE: usize = 40_000;
 
 type Script = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;

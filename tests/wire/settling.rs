@@ -1,4 +1,5 @@
-//! A schema that is given a day: what is missing is found out at its beginning, and an idle cluster is left in peace.
+//! A schema that is given a day: what is missing is found out at its beginning, and an idle cluster is left
+//! in peace.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};

@@ -1,5 +1,5 @@
-//! Objects that ask to be left alone, or are being deleted: counted and named apart from the first list on, while they are
-//! watched, and after a restart.
+//! Objects that ask to be left alone, or are being deleted: counted and named apart from the first list on,
+//! while they are watched, and after a restart.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What is answered to whoever upgrades a CRD: the objects are listed within the request, and nothing waits for them for long.
+//! What is answered to whoever upgrades a CRD: the objects are listed within the request, and nothing waits
+//! for them for long.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -227,7 +228,8 @@ async fn what_cannot_be_looked_at_is_a_warning_and_refuses_nothing() {
     assert_eq!(answer["allowed"], true);
 }
 
-/// Waits until something has been asked. The clock stands still as long as a thread is busy with a request, so nothing is slept.
+/// Waits until something has been asked. The clock stands still as long as a thread is busy with a request,
+/// so nothing is slept.
 async fn until(replica: &Replica, asked: impl Fn(&Request) -> bool) {
     while replica.log.count(&asked) == 0 {
         tokio::task::yield_now().await;

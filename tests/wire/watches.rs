@@ -16,7 +16,8 @@ use super::server::{Answer, Request, event, gaps, serve, status};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A server with one object, whose watches are answered by `watch`: given how many there were before, and the request.
+/// A server with one object, whose watches are answered by `watch`: given how many there were before, and the
+/// request.
 fn watched(
     watch: impl Fn(u64, &Request) -> Answer + Send + Sync + 'static,
 ) -> impl Fn(&Request) -> Answer + Send + Sync + 'static {

@@ -1,4 +1,5 @@
-//! What admission reads and writes in a cluster: EmbeddedSchemas and facts become what is served, webhooks and statuses.
+//! What admission reads and writes in a cluster: EmbeddedSchemas and facts become what is served, webhooks
+//! and statuses.
 
 use std::sync::Arc;
 use std::time::Duration;

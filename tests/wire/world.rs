@@ -61,8 +61,8 @@ struct State {
     history: Vec<(u64, &'static str, Value)>,
     /// Objects that are shown without defaults until somebody writes them, as by a server that lags behind.
     unfilled: BTreeSet<String>,
-    /// The default of `spec.size` by which objects are read, and that by which they are written: two servers, one of which may
-    /// lag behind.
+    /// The default of `spec.size` by which objects are read, and that by which they are written: two servers,
+    /// one of which may lag behind.
     defaults: [u64; 2],
     /// Reports by the name of their CRD.
     reports: BTreeMap<String, Value>,
@@ -72,7 +72,8 @@ struct State {
 }
 
 impl World {
-    /// A world with a CRD whose `spec.size` is 1 by default, a policy that selects it, and objects that lack the default.
+    /// A world with a CRD whose `spec.size` is 1 by default, a policy that selects it, and objects that lack
+    /// the default.
     pub(crate) fn with(names: &[&str]) -> Self {
         let state = State {
             revision: 10,
@@ -206,7 +207,8 @@ impl World {
         Snapshot { revision: state.revision, stored: state.stored.clone(), reports: state.reports.clone() }
     }
 
-    /// Sets everything back, as a restore of etcd does: no watch learns of it. With `bump`, revisions go on from where they are.
+    /// Sets everything back, as a restore of etcd does: no watch learns of it. With `bump`, revisions go on
+    /// from where they are.
     pub(crate) fn restore(&self, snapshot: &Snapshot, bump: bool) {
         let mut state = self.lock();
         state.stored.clone_from(&snapshot.stored);

@@ -53,7 +53,8 @@ fn object(resource_version: u64, spec: Value, owners: &[Value]) -> Value {
     object
 }
 
-/// Performs what is decided about an object, on a server that gives these answers in turn; the outcome in short.
+/// Performs what is decided about an object, on a server that gives these answers in turn; the outcome in
+/// short.
 async fn perform(object: Value, record: Record, answers: impl IntoIterator<Item = Answer>) -> (String, Log) {
     let answers = Mutex::new(answers.into_iter().collect::<Vec<_>>().into_iter());
     let script = move |_: &_| answers.lock().expect("one thread").next().expect("no request too many");

@@ -1,5 +1,4 @@
 //! The answer to the author of a request.
-//! It must not decide what is wrong.
 
 use serde::Serialize;
 

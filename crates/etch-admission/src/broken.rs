@@ -1,5 +1,5 @@
-//! What a declaration does to an extension that is empty: by that its author learns of a default that breaks a rule.
-//! It must not know any object.
+//! What a declaration does to an extension that is empty: by that its author learns of a default that breaks
+//! a rule.
 
 use std::collections::HashSet;
 
@@ -23,8 +23,8 @@ pub struct BrokenDefault {
     pub requirement: String,
 }
 
-/// What is wrong with an empty extension once its defaults are set, and not before, where a default was set. Facts have their
-/// constants and fallbacks; a default that needs another one is not set.
+/// What is wrong with an empty extension once its defaults are set, and not before, where a default was set.
+/// Facts have their constants and fallbacks; a default that needs another one is not set.
 pub fn broken_by_defaults(schema: &Compiled) -> Vec<BrokenDefault> {
     let (facts, _) = schema.facts(&Map::new());
     let (Some(target), Some(resource)) = (schema.targets.first(), schema.resources().into_iter().next())

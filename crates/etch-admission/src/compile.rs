@@ -1,5 +1,5 @@
-//! A declaration made ready for requests: places read, expressions checked, the schema prepared. Or what is wrong with it.
-//! It must not look at objects.
+//! A declaration made ready for requests: places read, expressions checked, the schema prepared. Or what is
+//! wrong with it.
 
 use std::collections::BTreeMap;
 
@@ -141,8 +141,9 @@ impl Compiled {
         })
     }
 
-    /// The most that each expression may cost in a request, as often as it may be evaluated for one extension, with its field in
-    /// the declaration. All of a request may together cost [`RUNTIME_BUDGET`](kube_validation_rules::RUNTIME_BUDGET).
+    /// The most that each expression may cost in a request, as often as it may be evaluated for one
+    /// extension, with its field in the declaration. All of a request may together cost
+    /// [`RUNTIME_BUDGET`](kube_validation_rules::RUNTIME_BUDGET).
     pub fn costs(&self) -> &[(String, u64)] {
         &self.costs
     }

@@ -1,5 +1,4 @@
 //! Values that are present and empty.
-//! It must not know defaults.
 
 use serde_json::Value;
 

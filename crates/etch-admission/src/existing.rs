@@ -26,8 +26,8 @@ pub struct Existing {
 pub struct Lacking {
     /// What setting them changes in it.
     pub changes: Vec<Change>,
-    /// The rule that it would break with them and does not break without them, as an update that sets them: its place in the
-    /// declaration, and the place in the object, with `*` for the keys of maps.
+    /// The rule that it would break with them and does not break without them, as an update that sets them:
+    /// its place in the declaration, and the place in the object, with `*` for the keys of maps.
     pub breaks: Option<String>,
 }
 
@@ -39,7 +39,8 @@ impl Lacking {
 }
 
 impl Compiled {
-    /// The defaults that an object lacks, on whatever operation they are set. What the schema would prune stays.
+    /// The defaults that an object lacks, on whatever operation they are set. What the schema would prune
+    /// stays.
     pub fn lacking(&self, resource: &Resource, object: &Value, facts: &Value) -> Lacking {
         let request = request(resource, object, facts);
         let Some(with) = self.with_defaults(&request).object else { return Lacking::default() };
@@ -70,9 +71,9 @@ pub(super) fn request<'r>(resource: &'r Resource, object: &'r Value, facts: &'r 
     }
 }
 
-/// Judges an object as if it were created now, by all schemas that are for its resource, each with its facts: first all defaults,
-/// in this order, then all verdicts, as the API server asks. `enforcement` and `defaultOn` do not matter, and no reference is
-/// looked up: one that leads nowhere denies nothing here.
+/// Judges an object as if it were created now, by all schemas that are for its resource, each with its facts:
+/// first all defaults, in this order, then all verdicts, as the API server asks. `enforcement` and
+/// `defaultOn` do not matter, and no reference is looked up: one that leads nowhere denies nothing here.
 ///
 /// None for a schema that is not for this object.
 pub fn existing(

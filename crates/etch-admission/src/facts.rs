@@ -47,8 +47,8 @@ impl Compiled {
         found.filter(|value| !value.is_null())
     }
 
-    /// All facts, from those that are known: constants and fallbacks are added, and what nobody declares is left out. And the
-    /// names of those that have no value: without them the schema cannot be applied.
+    /// All facts, from those that are known: constants and fallbacks are added, and what nobody declares is
+    /// left out. And the names of those that have no value: without them the schema cannot be applied.
     pub fn facts(&self, known: &Map<String, Value>) -> (Value, Vec<String>) {
         let (mut facts, mut missing) = (Map::new(), Vec::new());
         for CompiledFact { declared, .. } in &self.facts {

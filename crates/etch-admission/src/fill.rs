@@ -1,5 +1,5 @@
-//! Setting what is missing: the defaults of the schema, then those that are computed, until nothing more is to set.
-//! It must not change a value that is there, but for an empty one where a default asks for that.
+//! Setting what is missing: the defaults of the schema, then those that are computed, until nothing more is
+//! to set. It must not change a value that is there, but for an empty one where a default asks for that.
 
 use serde_json::{Map, Value};
 
@@ -63,7 +63,8 @@ struct Filling<'c, 'r> {
     request: &'c Request<'r>,
     subject: &'c Subject<'c>,
     run: Run<'c>,
-    /// The object to set things in: copied when there is something to set, for objects are large, and most lack nothing.
+    /// The object to set things in: copied when there is something to set, for objects are large, and most
+    /// lack nothing.
     object: Option<Json>,
     changed: bool,
     warnings: Vec<String>,

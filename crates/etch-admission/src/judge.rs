@@ -1,5 +1,4 @@
 //! The verdict on a request: everything that is wrong, not the first of it.
-//! It must not set anything.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -96,8 +95,8 @@ enum Source {
 enum Side {
     /// The object as it is to be.
     New,
-    /// The object as it was, as an update that leaves it so: only what keeps rules about a change from being evaluated counts of
-    /// them, if that matters at all.
+    /// The object as it was, as an update that leaves it so: only what keeps rules about a change from being
+    /// evaluated counts of them, if that matters at all.
     Old { unevaluated: bool },
 }
 
@@ -172,8 +171,8 @@ impl Compiled {
     }
 }
 
-/// Leaves of each group what its first rule has found: of those that refuse, if there are any, so that an old violation hides no
-/// new one.
+/// Leaves of each group what its first rule has found: of those that refuse, if there are any, so that an old
+/// violation hides no new one.
 fn one_of_each_group(found: &mut Vec<Found>) {
     let mut speaks: HashMap<(String, String), (bool, Source)> = HashMap::new();
     for found in found.iter().filter(|found| !found.is_unevaluated()) {

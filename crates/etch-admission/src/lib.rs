@@ -1,12 +1,13 @@
-//! Embedded schemas at admission: what a request lacks, what is wrong with it, and the messages for its author.
-//! It must not know how requests come in, where facts come from, or who enforces an answer.
+//! Embedded schemas at admission: what a request lacks, what is wrong with it, and the messages for its
+//! author. It must not know how requests come in, where facts come from, or who enforces an answer.
 //!
-//! [`Compiled`] is a [`Declaration`] made ready once; [`Compiled::set_defaults`] and [`Compiled::judge`] answer the two
-//! questions that an API server asks, and [`review()`] asks both in its order, as it does for one request.
+//! [`Compiled`] is a [`Declaration`] made ready once; [`Compiled::set_defaults`] and [`Compiled::judge`]
+//! answer the two questions that an API server asks, and [`review()`] asks both in its order, as it does for
+//! one request.
 //!
 //! # Laws
-//! 1. A value that is present is never changed, but for an empty one where a default asks for that, and unknown fields go only
-//!    where `unknownFields: Prune` asks for it.
+//! 1. A value that is present is never changed, but for an empty one where a default asks for that, and
+//!    unknown fields go only where `unknownFields: Prune` asks for it.
 //! 2. Setting defaults twice equals setting them once.
 //! 3. A request is answered by what is in it: a dry run gets the same answer.
 //! 4. Nothing here fails: what cannot be evaluated is an error of the request, with the reason.

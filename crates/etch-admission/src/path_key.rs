@@ -1,8 +1,9 @@
 //! The key in the path of Etch's webhooks: whoever asks without it is not an API server.
 //! It must not make one up, nor show one: only the webhook configurations hold it.
 //!
-//! The webhook configurations are the only store. API servers read the key there anyway, so a copy in a Secret would hide nothing,
-//! and every replica may watch them. So that no request fails while the key is renewed:
+//! The webhook configurations are the only store. API servers read the key there anyway, so a copy in a
+//! Secret would hide nothing, and every replica may watch them. So that no request fails while the key is
+//! renewed:
 //!
 //! 1. A new key is named in an annotation first, and accepted by all replicas, before it is in a path.
 //! 2. A former key is accepted for some time after the new one is in the paths.
@@ -26,7 +27,8 @@ const SETTLED: Duration = Duration::from_secs(60);
 const RETIRED: Duration = Duration::from_secs(600);
 /// How far the clock of a former leader may have been ahead.
 const SKEW: Duration = Duration::from_secs(3_600);
-/// How many keys are accepted at once. There are more than two only where somebody asks for new ones again and again.
+/// How many keys are accepted at once. There are more than two only where somebody asks for new ones again
+/// and again.
 const MOST: usize = 4;
 
 /// A key, in hexadecimal digits.
@@ -118,7 +120,8 @@ pub fn keys_in(configuration: &Value) -> Vec<PathKey> {
     dated([Some(configuration), None]).into_iter().map(|dated| dated.key).collect()
 }
 
-/// The keys of configurations, newest first: as the annotations have them, and then those that only a path names.
+/// The keys of configurations, newest first: as the annotations have them, and then those that only a path
+/// names.
 fn dated(configurations: [Option<&Value>; 2]) -> Vec<Dated> {
     let mut keys: Vec<Dated> = Vec::new();
     let found = configurations.into_iter().flatten();

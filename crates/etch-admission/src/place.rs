@@ -1,5 +1,4 @@
 //! Places that a declaration names, and the places of an object that they stand for.
-//! It must not know declarations.
 
 use serde_json::Value;
 

@@ -15,7 +15,8 @@ pub struct Problem {
     pub problem: String,
 }
 
-/// The fields of a declaration as it was written that have no meaning: a cluster would drop them, or refuse them.
+/// The fields of a declaration as it was written that have no meaning: a cluster would drop them, or refuse
+/// them.
 pub fn unknown_fields(spec: &Value, declared: &Declaration) -> Vec<Problem> {
     let read = serde_json::to_value(declared).unwrap_or_default();
     let is_said = |path: &str| {

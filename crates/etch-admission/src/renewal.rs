@@ -1,18 +1,19 @@
 //! When the certificates of admission are renewed, where Etch makes them itself.
 //! It must not know what a certificate looks like, nor where it is stored: only times count here.
 //!
-//! A signer, which is an authority of Etch's own, signs the certificate that replicas present. API servers trust the authorities
-//! in the webhooks' `caBundle`. So that no request fails while either is renewed:
+//! A signer, which is an authority of Etch's own, signs the certificate that replicas present. API servers
+//! trust the authorities in the webhooks' `caBundle`. So that no request fails while either is renewed:
 //!
 //! 1. A new signer is trusted first, and for some time, before the certificate that it signs is presented.
-//! 2. Former authorities stay trusted for as long as they are valid: a replica that sees a new certificate late is trusted.
+//! 2. Former authorities stay trusted for as long as they are valid: a replica that sees a new certificate
+//!    late is trusted.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// The longest time for which API servers are given to see a new authority in the webhooks. They watch them, so it takes them
-/// a second or less.
+/// The longest time for which API servers are given to see a new authority in the webhooks. They watch them,
+/// so it takes them a second or less.
 const SETTLED: Duration = Duration::from_secs(60);
 /// How far the clocks of API servers may be behind.
 const SKEW: Duration = Duration::from_secs(3_600);
@@ -45,8 +46,8 @@ pub struct Lifetimes {
 pub struct Held {
     /// The authority whose key is there too.
     pub signer: Option<Validity>,
-    /// The certificate that replicas present, where it is usable: its key is there, the name is right, and one of the authorities
-    /// has signed it.
+    /// The certificate that replicas present, where it is usable: its key is there, the name is right, and
+    /// one of the authorities has signed it.
     pub leaf: Option<Leaf>,
     /// The other authorities.
     pub former: Vec<Validity>,
@@ -118,7 +119,8 @@ pub fn decide(held: &Held, trusted_for: Option<Duration>, now: Timestamp, lifeti
 }
 
 impl Validity {
-    /// That of a certificate which is made now, to be valid for so long: for clocks that are behind it begins earlier.
+    /// That of a certificate which is made now, to be valid for so long: for clocks that are behind it begins
+    /// earlier.
     pub fn new(now: Timestamp, lifetime: Duration) -> Self {
         let from = now.checked_sub((lifetime / 24).min(SKEW)).unwrap_or(now);
         Self { from, until: now.checked_add(lifetime).unwrap_or(Timestamp::MAX) }
@@ -136,8 +138,8 @@ impl Validity {
         self.until.checked_sub(third).unwrap_or(self.until)
     }
 
-    /// Whether it is to be renewed. One that begins later was made by a clock that was ahead, or this one is behind: a new one
-    /// is good in both cases.
+    /// Whether it is to be renewed. One that begins later was made by a clock that was ahead, or this one is
+    /// behind: a new one is good in both cases.
     fn is_due(self, now: Timestamp) -> bool {
         now < self.from || now >= self.renewal()
     }

@@ -1,5 +1,4 @@
 //! A request as an API server sends it, and what a schema looks at in it.
-//! It must not judge.
 
 use serde_json::Value;
 
@@ -66,8 +65,8 @@ pub(super) struct Subject<'c> {
 }
 
 impl Compiled {
-    /// The part of a request that this schema is about; none where it is not. Where `when` cannot be evaluated, the schema does
-    /// not apply.
+    /// The part of a request that this schema is about; none where it is not. Where `when` cannot be
+    /// evaluated, the schema does not apply.
     pub(super) fn subject<'c>(&'c self, request: &Request<'_>, run: &mut Run<'_>) -> Option<Subject<'c>> {
         let target = self.targets.iter().find(|target| target.is_for(request))?;
         let found = target.place.find(request.object, &Location::new());

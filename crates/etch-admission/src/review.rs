@@ -1,5 +1,4 @@
 //! One request by all schemas that are for it, as the API server asks: first all defaults, then all verdicts.
-//! It must not know where schemas come from.
 
 use serde_json::Value;
 
@@ -12,7 +11,8 @@ use kube_structural_schema::json::{Json, copy};
 /// What becomes of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Review {
-    /// The object with its defaults; none where the request is refused because an extension is missing or of the wrong types.
+    /// The object with its defaults; none where the request is refused because an extension is missing or of
+    /// the wrong types.
     pub object: Option<Json>,
     /// The verdict.
     pub answer: Answer,

@@ -1,5 +1,4 @@
 //! The evaluation of a request's expressions within one budget.
-//! It must not know what a result means.
 
 use serde_json::Value;
 

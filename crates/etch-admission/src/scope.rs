@@ -1,5 +1,4 @@
 //! The variables that expressions have, by what they are about.
-//! It must not evaluate anything.
 
 use serde_json::Value;
 
@@ -69,7 +68,8 @@ impl Scope {
         Self { variables, has_self: true, items: None }
     }
 
-    /// The same for each value at a place with `[*]`: of the extension, or of the object where there is no schema.
+    /// The same for each value at a place with `[*]`: of the extension, or of the object where there is no
+    /// schema.
     pub(super) fn of_items(self, place: &Place, schema: Option<&Schema>) -> Self {
         let variables = if self.has_self { self.variables } else { self.variables.dynamic(&["", ""]) };
         let variables = variables.dynamic(&["index"]);

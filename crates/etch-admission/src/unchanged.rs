@@ -1,5 +1,4 @@
 //! What an update leaves as it was: by that existing objects can still be labelled, finished and deleted.
-//! It must not know rules.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
-//! An extension as typed clients read it, which is what rules and types are about: without nulls that are no values.
-//! It must not change what is stored.
+//! An extension as typed clients read it, which is what rules and types are about: without nulls that are no
+//! values.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use kube_structural_schema::json::{copy, level};
 use kube_structural_schema::schema::{Schema, SchemaType};
 
-/// The extension without unwanted nulls. A field that is null is absent; an item of a list that is null is the empty value of
-/// its type, since its place counts.
+/// The extension without unwanted nulls. A field that is null is absent; an item of a list that is null is
+/// the empty value of its type, since its place counts.
 pub(super) fn view<'v>(extension: &'v Value, schema: &Schema) -> Cow<'v, Value> {
     if has_null(extension) { Cow::Owned(cleaned(extension, Some(schema))) } else { Cow::Borrowed(extension) }
 }

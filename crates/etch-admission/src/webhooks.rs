@@ -1,5 +1,5 @@
-//! The webhook configurations by which the API server asks: one webhook for each schema, and one for upgrades of CRDs.
-//! It must not know what is in a cluster already.
+//! The webhook configurations by which the API server asks: one webhook for each schema, and one for upgrades
+//! of CRDs.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,8 @@ const SYSTEM: &str = "kube-system";
 /// What follows a schema's name in that of its webhooks: the API server asks for three parts at least.
 const SUFFIX: &str = ".etch-operator.io";
 
-/// The name of the webhook that is asked about upgrades of CRDs. No schema's ends so, whatever the schema is called.
+/// The name of the webhook that is asked about upgrades of CRDs. No schema's ends so, whatever the schema is
+/// called.
 pub const GUARD: &str = "crd-upgrades.guard.etch-operator";
 
 /// Where the API server finds the server, and how it trusts it.
@@ -53,10 +54,11 @@ pub enum Injection {
     ServiceCa,
 }
 
-/// The bodies of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration, for server-side apply.
+/// The bodies of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration, for server-side
+/// apply.
 ///
-/// `guard` asks about upgrades of CRDs too. `authority` is a bundle in PEM; it is used where nobody injects one. One of the `keys`
-/// is in each path.
+/// `guard` asks about upgrades of CRDs too. `authority` is a bundle in PEM; it is used where nobody injects
+/// one. One of the `keys` is in each path.
 pub fn configurations<'d>(
     schemas: impl IntoIterator<Item = (&'d str, &'d Declaration)>,
     guard: bool,
@@ -86,8 +88,8 @@ pub fn configurations<'d>(
     [body("MutatingWebhookConfiguration", of(true)), body("ValidatingWebhookConfiguration", of(false))]
 }
 
-/// Whether a configuration has all that a body asks for, and no other webhook. What the API server and injectors add is
-/// theirs.
+/// Whether a configuration has all that a body asks for, and no other webhook. What the API server and
+/// injectors add is theirs.
 pub fn is_applied(body: &Value, configuration: &Value) -> bool {
     let count = |value: &Value| value["webhooks"].as_array().map_or(0, Vec::len);
     count(body) == count(configuration) && covers(configuration, body)
@@ -193,8 +195,8 @@ fn webhook(name: &str, declared: &Declaration, mutates: bool, client: &Client<'_
     Some(webhook)
 }
 
-/// The webhook for upgrades of CRDs. The API server asks about those that change the spec, whose generation it raises first
-/// (fact C9): a label or a finalizer does not even wait for an answer.
+/// The webhook for upgrades of CRDs. The API server asks about those that change the spec, whose generation
+/// it raises first (fact C9): a label or a finalizer does not even wait for an answer.
 fn guard_webhook(client: &Client<'_>) -> Value {
     let condition = |name: &str, expression: &str| json!({ "name": name, "expression": expression });
     json!({

@@ -1,5 +1,5 @@
-//! A set of hashes in little room: it may claim one that is not in it, and never denies one that is (a Bloom filter).
-//! It must not depend on the release that wrote it: reports outlive releases.
+//! A set of hashes in little room: it may claim one that is not in it, and never denies one that is (a Bloom
+//! filter). It must not depend on the release that wrote it: reports outlive releases.
 
 use sha2::{Digest, Sha256};
 
@@ -15,8 +15,8 @@ const PROBES: usize = 16;
 pub struct BloomFilter(Vec<u8>);
 
 impl BloomFilter {
-    /// The set of these hashes, in at most `room` bytes; no bytes for the empty set. Where there is little room for many, more
-    /// that are no members are taken for some.
+    /// The set of these hashes, in at most `room` bytes; no bytes for the empty set. Where there is little
+    /// room for many, more that are no members are taken for some.
     pub fn of(hashes: impl ExactSizeIterator<Item = u64>, room: usize) -> Self {
         let members = hashes.len();
         if members == 0 || room < 2 {
@@ -63,7 +63,8 @@ fn places(hash: u64, probes: usize, bytes: usize) -> impl Iterator<Item = usize>
 /// 2⁶⁴ divided by the golden ratio: its multiples are far apart.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Every bit of the result depends on every bit of the number (the finalizer of SplitMix64, by Sebastiano Vigna).
+/// Every bit of the result depends on every bit of the number (the finalizer of SplitMix64, by Sebastiano
+/// Vigna).
 fn mixed(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

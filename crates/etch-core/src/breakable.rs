@@ -1,5 +1,5 @@
-//! Where in a schema a default can break what stands around it, and what judging objects by that schema needs.
-//! It must not look at objects: whether one can be broken at all is decided once for each CRD.
+//! Where in a schema a default can break what stands around it, and what judging objects by that schema
+//! needs. It must not look at objects: whether one can be broken at all is decided once for each CRD.
 //!
 //! The server validates each default by itself, and never the object that it becomes a part of.
 
@@ -29,13 +29,14 @@ impl BreakableScopes {
         Self { scopes, prepared: OnceLock::new() }
     }
 
-    /// The topmost places of which a default below may break a rule or a restriction. None where no default of the schema can
-    /// make an object invalid, unless it is itself invalid.
+    /// The topmost places of which a default below may break a rule or a restriction. None where no default
+    /// of the schema can make an object invalid, unless it is itself invalid.
     pub fn scopes(&self) -> &[Path] {
         &self.scopes
     }
 
-    /// Whether a default that is filled in at a place of an object, with the defaults below it, can break anything there.
+    /// Whether a default that is filled in at a place of an object, with the defaults below it, can break
+    /// anything there.
     pub fn covers(&self, place: &Path) -> bool {
         !self.scopes.is_empty() && touches(&self.scopes, &place.to_schema())
     }
@@ -73,10 +74,11 @@ fn collect(schema: &Schema, at: &mut Path, scopes: &mut Vec<Path>) -> bool {
     })
 }
 
-/// Whether a value that gets a default somewhere below can break what its schema says of the value as a whole.
+/// Whether a value that gets a default somewhere below can break what its schema says of the value as a
+/// whole.
 ///
-/// Lengths of texts and lists, ranges, patterns and formats are about what a default is not below. A field that appears can
-/// only help `required` and `minProperties`.
+/// Lengths of texts and lists, ranges, patterns and formats are about what a default is not below. A field
+/// that appears can only help `required` and `minProperties`.
 fn can_be_broken(schema: &Schema) -> bool {
     let constraints = schema.constraints.as_deref();
     !schema.rules.is_empty()

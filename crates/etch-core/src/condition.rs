@@ -107,10 +107,12 @@ impl Reason {
         Self::ALL.iter().copied().find(|reason| reason.as_str() == word)
     }
 
-    /// The type of the event when a CRD's `DefaultsPersisted` gets this reason; none where it warrants no event.
+    /// The type of the event when a CRD's `DefaultsPersisted` gets this reason; none where it warrants no
+    /// event.
     pub fn event(self) -> Option<EventType> {
         match self {
-            // A step on the way, or nothing to do; a schema that is not structural has a condition and an event of its own.
+            // A step on the way, or nothing to do; a schema that is not structural has a condition and an
+            // event of its own.
             Self::InProgress | Self::NoDefaults | Self::Ignored | Self::NonStructural => None,
             Self::AllPersisted | Self::AuditOnly | Self::Paused | Self::Settling => Some(EventType::Normal),
             Self::ObjectsRejected
@@ -226,7 +228,8 @@ pub fn first_of(found: &[String], count: u64, kind: &str) -> String {
     format!("{kind}: {}", few(found, count, kind.len() + 2))
 }
 
-/// The first few of `count`, of which these are known by name, as many as leave room in a message for more to be said.
+/// The first few of `count`, of which these are known by name, as many as leave room in a message for more to
+/// be said.
 pub fn first(found: &[String], count: u64) -> String {
     few(found, count, 0)
 }

@@ -11,8 +11,9 @@ use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::Path;
 use kube_structural_schema::schema::{ParseError, Pool, Schema};
 
-/// The API groups that kube-apiserver serves itself. A CRD may be in one that ends in `k8s.io` where it has the annotation
-/// `api-approved.kubernetes.io`, whatever that says, and in one without a dot never, unless it was put into etcd.
+/// The API groups that kube-apiserver serves itself. A CRD may be in one that ends in `k8s.io` where it has
+/// the annotation `api-approved.kubernetes.io`, whatever that says, and in one without a dot never, unless it
+/// was put into etcd.
 ///
 /// Source: kubernetes 1.37 `pkg/controlplane/instance.go`, and those that older releases served.
 const BUILT_IN: [&str; 23] = [
@@ -86,8 +87,8 @@ pub struct Version {
     pub served: bool,
     /// Whether `status` is a subresource: a create through this version drops it (fact D11).
     pub status_subresource: bool,
-    /// Whether a write through this version may store an object without a default that the storage version shows: it has another
-    /// schema (fact W10), or a webhook converts it, which may be older than the CRD.
+    /// Whether a write through this version may store an object without a default that the storage version
+    /// shows: it has another schema (fact W10), or a webhook converts it, which may be older than the CRD.
     pub may_drop_defaults: bool,
     /// Its schema; one that says nothing where the CRD gives none.
     pub schema: Schema,
@@ -213,7 +214,8 @@ impl Crd {
         &self.name
     }
 
-    /// The uid; a CRD that was deleted and created again has another. Empty where the document is from a file.
+    /// The uid; a CRD that was deleted and created again has another. Empty where the document is from a
+    /// file.
     pub fn uid(&self) -> &str {
         &self.uid
     }
@@ -228,8 +230,8 @@ impl Crd {
         &self.group
     }
 
-    /// Whether its group is one that the API server serves itself: requests for its objects are answered with built-in ones, and
-    /// its defaults would be stored in those.
+    /// Whether its group is one that the API server serves itself: requests for its objects are answered with
+    /// built-in ones, and its defaults would be stored in those.
     pub fn is_shadowed(&self) -> bool {
         BUILT_IN.contains(&self.group.as_str())
     }
@@ -245,7 +247,8 @@ impl Crd {
         &self.kind
     }
 
-    /// Whether the server keeps the fields that its schemas do not know: a CRD from before schemas had to be structural (fact D12).
+    /// Whether the server keeps the fields that its schemas do not know: a CRD from before schemas had to be
+    /// structural (fact D12).
     pub fn preserves_unknown_fields(&self) -> bool {
         self.preserves_unknown_fields
     }
@@ -294,36 +297,40 @@ impl Crd {
         }
     }
 
-    /// Whether objects may still be stored at another version than the storage version: `status.storedVersions` says so.
+    /// Whether objects may still be stored at another version than the storage version:
+    /// `status.storedVersions` says so.
     pub fn stored_elsewhere(&self) -> bool {
         !self.elsewhere.is_empty()
     }
 
-    /// The other versions at which objects may still be stored, with their defaults: an object is read with those of the version that its
-    /// bytes are in (fact R2). None where a webhook converts, for nothing shows what it makes of them.
+    /// The other versions at which objects may still be stored, with their defaults: an object is read with
+    /// those of the version that its bytes are in (fact R2). None where a webhook converts, for nothing shows
+    /// what it makes of them.
     pub fn defaults_elsewhere(&self) -> impl Iterator<Item = (&str, &Compiled)> {
         let alike = self.elsewhere.iter().filter(|_| !self.converted_by_webhook);
         alike.filter_map(|elsewhere| Some((elsewhere.version.as_str(), elsewhere.compiled.as_ref()?)))
     }
 
-    /// Whether an object may show defaults that nothing shows to be defaults: those of another version at which it may be stored, as a
-    /// webhook has converted them.
+    /// Whether an object may show defaults that nothing shows to be defaults: those of another version at
+    /// which it may be stored, as a webhook has converted them.
     pub fn converts_defaults(&self) -> bool {
         let has_defaults =
             |elsewhere: &Elsewhere| elsewhere.compiled.as_ref().is_none_or(Compiled::has_defaults);
         self.converted_by_webhook && self.elsewhere.iter().any(has_defaults)
     }
 
-    /// Whether any version, served or not, may lack defaults of the storage version: bytes that were stored there may have come to the
-    /// storage version without them (facts W6, W25).
+    /// Whether any version, served or not, may lack defaults of the storage version: bytes that were stored
+    /// there may have come to the storage version without them (facts W6, W25).
     pub fn has_version_that_may_drop_defaults(&self) -> bool {
         self.versions.iter().any(|version| version.may_drop_defaults)
     }
 
-    /// The places of defaults, at any version, that are themselves invalid: what gets one of them is refused, or will be.
+    /// The places of defaults, at any version, that are themselves invalid: what gets one of them is refused,
+    /// or will be.
     ///
-    /// The server looks for them when a CRD is written, but not below `additionalProperties` (fact C4), at items that are in a set
-    /// or list map twice (fact D14), nor at what a default comes to with those below it.
+    /// The server looks for them when a CRD is written, but not below `additionalProperties` (fact C4), at
+    /// items that are in a set or list map twice (fact D14), nor at what a default comes to with those below
+    /// it.
     pub fn invalid_defaults(&self) -> &[Path] {
         &self.invalid_defaults
     }
@@ -335,8 +342,8 @@ impl Crd {
             .any(|sites| sites.binary_search(place).is_ok())
     }
 
-    /// Whether a write through a served version may store an object without a default that the storage version shows: see
-    /// [`Version::may_drop_defaults`].
+    /// Whether a write through a served version may store an object without a default that the storage
+    /// version shows: see [`Version::may_drop_defaults`].
     pub fn versions_disagree(&self) -> bool {
         self.versions_disagree
     }
@@ -352,7 +359,8 @@ impl Crd {
         self.compiled.has_default_within(STATUS)
     }
 
-    /// Whether an owner at this version names fields in the storage version's terms. A conversion webhook may rename any.
+    /// Whether an owner at this version names fields in the storage version's terms. A conversion webhook may
+    /// rename any.
     pub fn names_fields_alike(&self, version: &str) -> bool {
         version == self.storage().name || !self.converted_by_webhook
     }
@@ -370,7 +378,8 @@ pub enum Unserved {
     /// The names are not accepted, for this reason, such as `KindConflict`.
     #[error("NamesAccepted is False ({0}); give the CRD names that no other one in its group has")]
     Names(String),
-    /// The condition `Established` is not there. The server sets it for names that it has yet to accept (fact C13).
+    /// The condition `Established` is not there. The server sets it for names that it has yet to accept (fact
+    /// C13).
     #[error(
         "its status has no condition Established, as after a restore or a write that replaced the status; restore that condition, or change a name such as a short name to have the API server set it again"
     )]

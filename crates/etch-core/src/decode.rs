@@ -1,5 +1,5 @@
-//! From the bytes in etcd to the view at the storage version, at whatever version they are stored.
-//! It must not guess what a conversion webhook would answer: such an object stays in the terms of its own version.
+//! From the bytes in etcd to the view at the storage version, at whatever version they are stored. It must
+//! not guess what a conversion webhook would answer: such an object stays in the terms of its own version.
 
 use serde_json::Value;
 
@@ -51,8 +51,8 @@ impl<'a> Decoder<'a> {
 
     /// What a reader sees of an object that is stored at `version`.
     ///
-    /// It is read by the schema and the defaults of that version (fact R2). Conversion renames nothing and fills in nothing,
-    /// but what it hands over is pruned once more.
+    /// It is read by the schema and the defaults of that version (fact R2). Conversion renames nothing and
+    /// fills in nothing, but what it hands over is pruned once more.
     ///
     /// # Errors
     /// See [`Undecodable`].

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-/// Keeps the descriptions of optional fields whose type has one of its own. Without this, that of the type takes the place of the
-/// field's, which has the meaning of each value, and the default.
+/// Keeps the descriptions of optional fields whose type has one of its own. Without this, that of the type
+/// takes the place of the field's, which has the meaning of each value, and the default.
 pub fn fields(schema: &mut schemars::Schema) {
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
     for field in properties.into_iter().flat_map(|properties| properties.values_mut()) {

@@ -1,5 +1,5 @@
-//! Lengths of time as users write them: in flags and in policies, in files and in a cluster.
-//! It must not take a text that the schema of `DefaultsPolicy` refuses: what one takes the other must take too.
+//! Lengths of time as users write them: in flags and in policies, in files and in a cluster. It must not take
+//! a text that the schema of `DefaultsPolicy` refuses: what one takes the other must take too.
 
 use std::time::Duration;
 

@@ -41,8 +41,9 @@ pub struct Regarding {
     pub uid: String,
 }
 
-/// The events about a CRD when its conditions change from `before` to `now`. They are in the namespace `default`, whose readers may not
-/// see the objects: `nameless` is what `DefaultsPersisted` says without their names.
+/// The events about a CRD when its conditions change from `before` to `now`. They are in the namespace
+/// `default`, whose readers may not see the objects: `nameless` is what `DefaultsPersisted` says without
+/// their names.
 pub fn about_crd(crd: &Regarding, before: &[Condition], now: &[Condition], nameless: &str) -> Vec<Event> {
     // A permission may be missing long before it is needed.
     let settling = Reason::Settling.as_str();

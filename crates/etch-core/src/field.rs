@@ -1,12 +1,13 @@
-//! Fields as API servers write them, such as `spec.ports[0].name`, read as places.
-//! It must not take a name for a field's that neither the schema nor Kubernetes declares: it is the key of a map, and data of users.
+//! Fields as API servers write them, such as `spec.ports[0].name`, read as places. It must not take a name
+//! for a field's that neither the schema nor Kubernetes declares: it is the key of a map, and data of users.
 
 use serde_json::Value;
 
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::Schema;
 
-/// What the `metadata` of every object may hold (`ObjectMeta` of apimachinery, and the owner references in it).
+/// What the `metadata` of every object may hold (`ObjectMeta` of apimachinery, and the owner references in
+/// it).
 const METADATA: [&str; 17] = [
     "apiVersion",
     "kind",
@@ -27,8 +28,8 @@ const METADATA: [&str; 17] = [
     "uid",
 ];
 
-/// The place of a field. Servers write a key in brackets or behind a dot, and a key may hold dots: where one stands behind a
-/// dot, the rest of the field is taken for the key.
+/// The place of a field. Servers write a key in brackets or behind a dot, and a key may hold dots: where one
+/// stands behind a dot, the rest of the field is taken for the key.
 pub fn place(field: &str, schema: &Schema) -> Path {
     read(field, At { schema: Declared::Root(schema), value: None })
 }
@@ -38,7 +39,8 @@ pub fn place_in(field: &str, schema: &Schema, object: &Value) -> Path {
     read(field, At { schema: Declared::Root(schema), value: Some(object) })
 }
 
-/// The place of a field of this object, as the author of an EmbeddedSchema has written it: names behind dots are not data of users there.
+/// The place of a field of this object, as the author of an EmbeddedSchema has written it: names behind dots
+/// are not data of users there.
 pub fn written_place_in(field: &str, object: &Value) -> Path {
     read(field, At { schema: Declared::AsWritten, value: Some(object) })
 }
@@ -99,7 +101,8 @@ impl<'a> At<'a> {
         (Step::Key(field[..end].to_owned()), &field[end..])
     }
 
-    /// The same of a step in brackets, of which the first is taken off. One that is never closed goes to the end.
+    /// The same of a step in brackets, of which the first is taken off. One that is never closed goes to the
+    /// end.
     fn bracket(self, field: &str) -> (Step, &str) {
         let ends = || field.match_indices(']').map(|(end, _)| end);
         let known = ends().rev().find(|end| self.has(&field[..*end]));

@@ -16,8 +16,9 @@ pub struct SchemaFindings {
 }
 
 impl SchemaFindings {
-    /// The settings under which objects are reconciled: those of a CRD whose schema is not structural are counted and not written. The
-    /// server fills in its defaults all the same, but keeps owners by another schema than its own (fact D12).
+    /// The settings under which objects are reconciled: those of a CRD whose schema is not structural are
+    /// counted and not written. The server fills in its defaults all the same, but keeps owners by another
+    /// schema than its own (fact D12).
     pub fn permitted(&self, settings: Settings) -> Settings {
         let mode = match settings.mode {
             Mode::Persist if !self.non_structural.is_empty() => Mode::Audit,
@@ -27,7 +28,8 @@ impl SchemaFindings {
     }
 }
 
-/// Reads a CRD, where it can be read, and says what is wrong with it. `pool` is of the schemas that are held already.
+/// Reads a CRD, where it can be read, and says what is wrong with it. `pool` is of the schemas that are held
+/// already.
 pub fn judge(document: &Json, pool: &Pool) -> (Option<Crd>, SchemaFindings) {
     let verdict = crd::judge(&document["spec"]);
     let non_structural = match &verdict {

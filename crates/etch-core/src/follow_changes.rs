@@ -1,5 +1,4 @@
 //! Follows changed defaults in one object, before its missing defaults are stored.
-//! It must not prevent missing defaults from being stored where a move is rejected.
 
 use crate::crd::Crd;
 use crate::object::Object;
@@ -41,8 +40,8 @@ impl<'a> FollowChanges<'a> {
         }
     }
 
-    /// What to do next, where `plan` is what is to be done apart from changed defaults: to follow comes first, save where
-    /// the write must rewrite the owners. An audit does not follow, and counts what would.
+    /// What to do next, where `plan` is what is to be done apart from changed defaults: to follow comes
+    /// first, save where the write must rewrite the owners. An audit does not follow, and counts what would.
     pub(crate) fn plan(
         &mut self,
         plan: Plan,

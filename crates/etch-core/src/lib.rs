@@ -1,5 +1,5 @@
-//! What Etch decides, as pure functions over plain data: which defaults etcd lacks, which write stores them, what the operator says about
-//! it, and what an upgrade of a CRD changes.
+//! What Etch decides, as pure functions over plain data: which defaults etcd lacks, which write stores them,
+//! what the operator says about it, and what an upgrade of a CRD changes.
 //!
 //! | module | answers |
 //! |---|---|

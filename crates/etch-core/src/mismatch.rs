@@ -1,4 +1,5 @@
-//! What is wrong with a document that has not the form of a type, without the values in it: serde's own texts quote them.
+//! What is wrong with a document that has not the form of a type, without the values in it: serde's own texts
+//! quote them.
 
 /// What is wrong, in words that may be shown whatever the document holds.
 pub fn without_values(error: &serde_json::Error) -> String {

@@ -1,5 +1,4 @@
 //! A custom resource as the API returned it, and the parts of its metadata that decisions need.
-//! It must not interpret the payload.
 
 use std::fmt;
 
@@ -60,8 +59,8 @@ impl Object {
         self.metadata("resourceVersion").unwrap_or_default()
     }
 
-    /// The resource version as a number: custom resources of one type can be ordered by it (Kubernetes 1.35 made that a
-    /// promise; etcd has always kept it). None where it is not a number.
+    /// The resource version as a number: custom resources of one type can be ordered by it (Kubernetes 1.35
+    /// made that a promise; etcd has always kept it). None where it is not a number.
     pub fn revision(&self) -> Option<u64> {
         self.resource_version().parse().ok()
     }
@@ -71,7 +70,8 @@ impl Object {
         self.metadata("deletionTimestamp").is_some()
     }
 
-    /// Whether somebody asked that it be left alone. A value that is not clear is one who asks: a write cannot be taken back.
+    /// Whether somebody asked that it be left alone. A value that is not clear is one who asks: a write
+    /// cannot be taken back.
     pub fn ignore_request(&self) -> Option<IgnoreRequest> {
         match self.annotation_value(IGNORE_ANNOTATION)? {
             Value::Null => None,

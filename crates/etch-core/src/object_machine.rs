@@ -1,5 +1,5 @@
-//! One object without I/O, from its read to what became of it: decide, modify, write, classify, and decide again for as long as others
-//! write too.
+//! One object without I/O, from its read to what became of it: decide, modify, write, classify, and decide
+//! again for as long as others write too.
 //!
 //! ```text
 //! begin ──> decide ──> Step::Write ── wrote(outcome) ──┬──> Step::Done, Step::Stop
@@ -120,11 +120,13 @@ pub struct ObjectMachine<'a> {
     rules: Rules<'a>,
     object: Object,
     record: &'a Record,
-    /// Used in place of the record once a write of ours may have left the object as it is, which proves nothing (fact W6).
+    /// Used in place of the record once a write of ours may have left the object as it is, which proves
+    /// nothing (fact W6).
     nothing: Record,
     is_record_void: bool,
     following: Option<FollowChanges<'a>>,
-    /// The version in which its defaults are stored, and what is said of it: what follows a changed default comes after that.
+    /// The version in which its defaults are stored, and what is said of it: what follows a changed default
+    /// comes after that.
     stored: Option<(String, ObjectState)>,
     missing: Vec<Path>,
     /// An apply that the server could not carry out in the owners' terms.
@@ -141,7 +143,8 @@ pub struct ObjectMachine<'a> {
 }
 
 impl<'a> ObjectMachine<'a> {
-    /// Begins with an object as it was read; of one that `is_proved` to store its defaults, only what may follow a changed one.
+    /// Begins with an object as it was read; of one that `is_proved` to store its defaults, only what may
+    /// follow a changed one.
     pub fn begin(rules: Rules<'a>, object: Object, record: &'a Record, is_proved: bool) -> (Self, Step) {
         let stored = is_proved.then(|| (object.resource_version().to_owned(), ObjectState::Stored));
         let following = Some(FollowChanges::new(rules.changes, &object, record));
@@ -394,7 +397,8 @@ impl<'a> ObjectMachine<'a> {
     }
 }
 
-/// Whether a write with this outcome has dropped what it puts at risk; none where it is not known to have been carried out.
+/// Whether a write with this outcome has dropped what it puts at risk; none where it is not known to have
+/// been carried out.
 fn has_dropped(outcome: &Outcome) -> Option<bool> {
     match outcome {
         Outcome::Written { .. }
@@ -414,8 +418,8 @@ fn has_dropped(outcome: &Outcome) -> Option<bool> {
 struct Suspicion {
     /// A repeat changed the object again, and none of its owners wrote in between.
     altered: bool,
-    /// How many answers lacked a default that the object shows when it is read: a server that lags behind gives such an
-    /// answer as well, but not each time.
+    /// How many answers lacked a default that the object shows when it is read: a server that lags behind
+    /// gives such an answer as well, but not each time.
     stripped: u32,
 }
 

@@ -1,5 +1,5 @@
-//! What became of one object: the metric's label, the report's reason and its sentence for each state, in one place.
-//! It must not show a value of the object.
+//! What became of one object: the metric's label, the report's reason and its sentence for each state, in one
+//! place.
 
 use super::object::IGNORE_ANNOTATION;
 use super::plan::{Held, Hold, Rejection, RejectionKind, Skip};
@@ -155,7 +155,8 @@ impl ObjectState {
         matches!(self, Self::Rejected(rejection) if rejection.kind == RejectionKind::Mutated)
     }
 
-    /// Whether nobody has answered about the object: the API server or a webhook is away, and the object itself may be fine.
+    /// Whether nobody has answered about the object: the API server or a webhook is away, and the object
+    /// itself may be fine.
     pub fn is_unanswered(&self) -> bool {
         match self {
             Self::Rejected(rejection) => rejection.kind == RejectionKind::Unavailable,

@@ -1,5 +1,5 @@
-//! What each policy does at present, for its status: the CRDs that fall under it, and the policies that it ties with.
-//! It must not assign anything: the assignments are given.
+//! What each policy does at present, for its status: the CRDs that fall under it, and the policies that it
+//! ties with. It must not assign anything: the assignments are given.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +86,8 @@ pub fn statuses<'a>(
     wanted.filter(|(name, status)| policies[name].status != *status).collect()
 }
 
-/// The places of a policy's `onChange` that none of these CRDs has in a schema. None where there is no CRD to compare with.
+/// The places of a policy's `onChange` that none of these CRDs has in a schema. None where there is no CRD to
+/// compare with.
 fn unknown<'a, 'b>(spec: &'a DefaultsPolicySpec, crds: impl Iterator<Item = &'b Crd>) -> Vec<&'a str> {
     if spec.on_change.is_empty() {
         return Vec::new();

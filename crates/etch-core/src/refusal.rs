@@ -9,7 +9,8 @@ use serde::Deserialize;
 use crate::field::place;
 use kube_structural_schema::schema::Schema;
 
-/// The longest wait that a server is granted: a proxy may ask for days, and one answer must not stop everything.
+/// The longest wait that a server is granted: a proxy may ask for days, and one answer must not stop
+/// everything.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// The reasons that the API itself gives. A webhook may give any text, and that may be a value.
 const REASONS: [&str; 19] = [
@@ -39,10 +40,11 @@ const REASONS: [&str; 19] = [
 pub struct Refusal {
     /// The HTTP status.
     pub code: u16,
-    /// The machine-readable reason: `Invalid`, `Forbidden`, `Conflict`; empty where the answer gives none of the API's own.
+    /// The machine-readable reason: `Invalid`, `Forbidden`, `Conflict`; empty where the answer gives none of
+    /// the API's own.
     pub reason: String,
-    /// The fields that it is about, as the server names them: not for showing before [`Self::without_keys`], which makes them
-    /// places.
+    /// The fields that it is about, as the server names them: not for showing before [`Self::without_keys`],
+    /// which makes them places.
     pub fields: Vec<String>,
     /// How long to wait before asking again; not absurdly long.
     pub retry_after: Option<Duration>,
@@ -113,7 +115,8 @@ impl Refusal {
         }
     }
 
-    /// The same refusal of a write of an object with this schema, with fields that may be shown: without the keys of maps.
+    /// The same refusal of a write of an object with this schema, with fields that may be shown: without the
+    /// keys of maps.
     #[must_use]
     pub fn without_keys(mut self, schema: &Schema) -> Self {
         let shown = |field: &String| place(field, schema).without_keys().to_string();
@@ -122,14 +125,14 @@ impl Refusal {
         Self { shows_fields: true, ..self }
     }
 
-    /// Whether the object that was asked for is not there. Where it is the resource that is not there, or not yet on this
-    /// server, the answer is 404 as well, but names no object.
+    /// Whether the object that was asked for is not there. Where it is the resource that is not there, or not
+    /// yet on this server, the answer is 404 as well, but names no object.
     pub fn is_missing_object(&self) -> bool {
         self.code == 404 && self.names_object
     }
 
-    /// The oldest resource version from which a watch may begin, where an older one was asked for: the message is
-    /// `too old resource version: 1 (361)`.
+    /// The oldest resource version from which a watch may begin, where an older one was asked for: the
+    /// message is `too old resource version: 1 (361)`.
     pub fn oldest_remembered(&self) -> Option<u64> {
         let (_, versions) = self.message.split_once("too old resource version: ")?;
         let (_, oldest) = versions.strip_suffix(')')?.split_once(" (")?;
@@ -190,12 +193,14 @@ impl Refusal {
         (!subject.contains(':')).then_some(rest)
     }
 
-    /// Whether the conversion webhook does not answer, or fails. A list answers 429 for as long as that lasts.
+    /// Whether the conversion webhook does not answer, or fails. A list answers 429 for as long as that
+    /// lasts.
     pub fn is_failed_conversion(&self) -> bool {
         matches!(self.code, 429 | 500) && self.mentions("conversion webhook for ")
     }
 
-    /// Whether etcd holds an object at a version that the CRD no longer has. A list answers 429 until it is corrected.
+    /// Whether etcd holds an object at a version that the CRD no longer has. A list answers 429 until it is
+    /// corrected.
     pub fn is_of_lost_version(&self) -> bool {
         matches!(self.code, 429 | 500) && self.mentions("request to convert CR from an invalid group/version")
     }

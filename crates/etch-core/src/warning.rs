@@ -1,6 +1,7 @@
 //! Warnings of admission, of a length that every client shows.
 
-/// The longest warning that every client shows, in bytes. Source: Kubernetes API, `Warning` headers of admission.
+/// The longest warning that every client shows, in bytes. Source: Kubernetes API, `Warning` headers of
+/// admission.
 const LONGEST_WARNING: usize = 256;
 
 /// A warning of a length that every client shows.

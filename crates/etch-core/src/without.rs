@@ -6,7 +6,8 @@ use serde_json::Value;
 use kube_structural_schema::json::{Json, level};
 use kube_structural_schema::path::Step;
 
-/// Removes what is at a place; an item of an array becomes null, for only a null is replaced by an item's default.
+/// Removes what is at a place; an item of an array becomes null, for only a null is replaced by an item's
+/// default.
 pub(super) fn remove(value: &mut Value, path: &[Step]) {
     let Some((step, rest)) = path.split_first() else { return };
     match (value, step) {

@@ -1,7 +1,7 @@
 //! Enums whose variants users read: in conditions, reports and metric labels.
-//! It must not map a variant to another word than its own name.
 
-/// Declares an enum with a list of all its variants and the word for each, so that a variant that is added is in the list too.
+/// Declares an enum with a list of all its variants and the word for each, so that a variant that is added is
+/// in the list too.
 #[macro_export]
 macro_rules! words {
     ($(#[$attribute:meta])* pub enum $name:ident { $($(#[$documentation:meta])* $variant:ident,)* }) => {

@@ -99,9 +99,9 @@ fn said(rule: &schema::Rule, finding: &Finding) -> bool {
     }
 }
 
-/// Whether nobody is asked for more: all fields that the rule names have a default, or the object itself comes by default.
-/// Otherwise the rule may be the one that asks for the field that is missing. The empty name of a reference, which CRDs copy
-/// from Kubernetes, is as good as missing.
+/// Whether nobody is asked for more: all fields that the rule names have a default, or the object itself
+/// comes by default. Otherwise the rule may be the one that asks for the field that is missing. The empty
+/// name of a reference, which CRDs copy from Kubernetes, is as good as missing.
 fn is_settled(rule: &schema::Rule, site: &Site<'_>, filled: &Value) -> bool {
     let is_chosen = |name: &str| filled.get(name).is_some_and(|value| !is_default_of_core(name, value));
     site.default().is_some() || fields(&rule.rule).all(is_chosen)
@@ -168,14 +168,16 @@ fn unusable(schema: &Schema, constraints: &Constraints, filled: &Value) -> Optio
     }
 }
 
-/// How many of the fields that a clause asks for are there, and all of them; none where it asks for more than fields.
+/// How many of the fields that a clause asks for are there, and all of them; none where it asks for more than
+/// fields.
 fn given<'c>(clause: &'c Schema, filled: &Map<String, Value>) -> Option<(usize, &'c [String])> {
     let names = &*clause.constraints.as_deref()?.required;
     let by_default = names.iter().filter(|name| filled.contains_key(*name)).count();
     (asks_only_for_fields(clause) && !names.is_empty()).then_some((by_default, names))
 }
 
-/// What the clauses say of the values of defaults: the server holds each default against its own schema alone.
+/// What the clauses say of the values of defaults: the server holds each default against its own schema
+/// alone.
 fn values(schema: &Schema, filled: &Value, empty: &Value) -> Option<String> {
     let Value::Object(fields) = filled else { return None };
     let constraints = schema.constraints.as_deref()?;

@@ -39,7 +39,8 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// The place whose rule holds a field, or what it is part of, to its old value, as long as that is the default.
+/// The place whose rule holds a field, or what it is part of, to its old value, as long as that is the
+/// default.
 fn held_at(site: &Site<'_>, default: &Value) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     let mut at = site;
@@ -53,18 +54,19 @@ fn held_at(site: &Site<'_>, default: &Value) -> Option<String> {
         }
         match at.step {
             TrailStep::Field(name) => names.insert(0, name),
-            // Old items are found again only in lists of type map, and old values under their key: rules below see them,
-            // rules above name them by an expression that is not looked into.
+            // Old items are found again only in lists of type map, and old values under their key: rules
+            // below see them, rules above name them by an expression that is not looked into.
             _ => return None,
         }
         at = at.up?;
     }
 }
 
-/// Whether a rule takes every other value where the old one is the default, as `oldSelf != 'Active' || self == oldSelf` does
-/// for a field that begins as `Inactive`.
+/// Whether a rule takes every other value where the old one is the default, as
+/// `oldSelf != 'Active' || self == oldSelf` does for a field that begins as `Inactive`.
 ///
-/// It is tried out on an object with this field alone. A rule that asks for another one does not compile there, and holds.
+/// It is tried out on an object with this field alone. A rule that asks for another one does not compile
+/// there, and holds.
 fn allows_change_from_default(rule: &str, names: &[&str], field: &Schema, default: &Value) -> bool {
     let others = others(field, default);
     if others.is_empty() {
@@ -92,7 +94,8 @@ fn allows_change_from_default(rule: &str, names: &[&str], field: &Schema, defaul
     others.iter().all(passes)
 }
 
-/// Values that a user may want instead of the default: all that the schema lists, or one; none of an object or a list.
+/// Values that a user may want instead of the default: all that the schema lists, or one; none of an object
+/// or a list.
 fn others(field: &Schema, default: &Value) -> Vec<Value> {
     let made_up = match default {
         Value::Bool(flag) => json!(!flag),

@@ -1,6 +1,6 @@
-//! Rules about the defaults of a CRD, or of the Go types that it is made from: what a server refuses, what surprises,
-//! and what is a matter of style.
-//! It must not know where a CRD is from, nor how findings are printed.
+//! Rules about the defaults of a CRD, or of the Go types that it is made from: what a server refuses, what
+//! surprises, and what is a matter of style. It must not know where a CRD is from, nor how findings are
+//! printed.
 
 mod breaks_parent_rule;
 mod clause_default;
@@ -87,7 +87,8 @@ pub enum LintError {
     /// It is no CRD of `apiextensions.k8s.io/v1`.
     #[error(transparent)]
     Crd(#[from] CrdError),
-    /// A schema far beyond any real one. Findings name places, and the places of such a schema would fill the memory.
+    /// A schema far beyond any real one. Findings name places, and the places of such a schema would fill the
+    /// memory.
     #[error("the schema of version {version} is nested more than {DEEPEST} levels deep")]
     TooDeep {
         /// The version.
@@ -95,8 +96,8 @@ pub enum LintError {
     },
 }
 
-/// Applies every rule to a CRD; what the server says of the whole is for [`refusals`]. Findings are in the order of
-/// the versions, then of places, then of codes.
+/// Applies every rule to a CRD; what the server says of the whole is for [`refusals`]. Findings are in the
+/// order of the versions, then of places, then of codes.
 ///
 /// # Errors
 /// See [`LintError`]. A schema that cannot be read is a finding.
@@ -123,8 +124,8 @@ pub fn lint(crd: &Json) -> Result<Vec<Finding>, LintError> {
     Ok(findings)
 }
 
-/// Applies every rule to an EmbeddedSchema, in view of the CRDs that are known: a target of another resource is taken as it is.
-/// Findings are in the order of their places in the document.
+/// Applies every rule to an EmbeddedSchema, in view of the CRDs that are known: a target of another resource
+/// is taken as it is. Findings are in the order of their places in the document.
 pub fn lint_embedded(document: &Json, crds: &[Json]) -> Vec<Finding> {
     // A schema that cannot be judged as a CRD's was found not to be servable.
     // Nobody publishes the schema of an extension.

@@ -1,4 +1,5 @@
-//! ETCH004: bad defaults that no server notices: below `additionalProperties`, with what is below them, and in sets and maps.
+//! ETCH004: bad defaults that no server notices: below `additionalProperties`, with what is below them, and
+//! in sets and maps.
 
 use super::rule::{Report, Rule, Severity};
 use super::subject::Subject;

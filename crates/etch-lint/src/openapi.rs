@@ -1,6 +1,6 @@
-//! The rules for types that are no CRDs: what an API server publishes of built-in and aggregated ones.
-//! It must not report what generators write of their own accord: the zero value as the default of every field that is no
-//! pointer in Go.
+//! The rules for types that are no CRDs: what an API server publishes of built-in and aggregated ones. It
+//! must not report what generators write of their own accord: the zero value as the default of every field
+//! that is no pointer in Go.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ use kube_structural_schema::json::{Json, is_zero};
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::DEEPEST;
 
-/// The rules about published types, in the order of their codes. Left out is what only a CRD has: a structural schema, a
-/// storage version, pruned defaults, and a server that refuses it.
+/// The rules about published types, in the order of their codes. Left out is what only a CRD has: a
+/// structural schema, a storage version, pruned defaults, and a server that refuses it.
 pub const OPENAPI_RULES: [&Rule; 15] = [
     &invalid::RULE,
     &map_value::RULE,
@@ -47,8 +47,8 @@ pub struct TypeFinding {
     pub finding: Finding,
 }
 
-/// Applies the rules to all types of a document. What is wrong with a definition that many types share is reported once, at
-/// the first of them, and counted.
+/// Applies the rules to all types of a document. What is wrong with a definition that many types share is
+/// reported once, at the first of them, and counted.
 ///
 /// # Errors
 /// Beside the findings: the types that cannot be checked, and why.

@@ -1,7 +1,8 @@
 //! ETCH022: what the server leaves out of a schema when it publishes it as OpenAPI v2.
 //!
 //! Source: apiextensions-apiserver `pkg/controller/openapi/v2/conversion.go` (`ToStructuralOpenAPIV2`) and
-//! `pkg/controller/openapi/builder/builder.go` (`buildKubeNative`), the same in all supported releases (fact C12).
+//! `pkg/controller/openapi/builder/builder.go` (`buildKubeNative`), the same in all supported releases (fact
+//! C12).
 
 use std::collections::BTreeMap;
 

@@ -69,7 +69,8 @@ impl Compare<'_, '_> {
     }
 }
 
-/// Whether a value in an object's default is what the field's own default comes to. Objects are compared by their fields.
+/// Whether a value in an object's default is what the field's own default comes to. Objects are compared by
+/// their fields.
 fn agree(value: &Value, own: &Value, schema: &Schema) -> bool {
     match (value, own) {
         (Value::Object(value), Value::Object(own)) => {

@@ -1,5 +1,4 @@
 //! An error of the API server, and its place in the document.
-//! It must not know how it comes about.
 
 use kube_crd_validation::crd::Release;
 use kube_structural_schema::finding::Kind;

@@ -44,7 +44,8 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Whether `{}` gets a default that matters, is valid with all that it gets, and is accepted as a default, which is without.
+/// Whether `{}` gets a default that matters, is valid with all that it gets, and is accepted as a default,
+/// which is without.
 fn is_complete(schema: &Schema) -> bool {
     let fills = |field: &Schema| field.default.as_deref().is_some_and(|default| !is_zero(default));
     if schema.kind != SchemaType::Object || !schema.properties.iter().any(|(_, field)| fills(field)) {

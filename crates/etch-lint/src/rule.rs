@@ -1,5 +1,4 @@
 //! What a rule is, and what it finds.
-//! It must not know any rule.
 
 use std::fmt;
 

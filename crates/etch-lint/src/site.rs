@@ -1,5 +1,4 @@
 //! A schema at its place, while walking: what is above it, and what leads there.
-//! It must not know what is looked for.
 
 use serde_json::Value;
 
@@ -82,7 +81,8 @@ impl Site<'_> {
         self.is_top_level("status") || self.up.is_some_and(Site::is_in_status)
     }
 
-    /// Whether it has a default that Kubernetes itself gives it in its own types, which are copied into many CRDs.
+    /// Whether it has a default that Kubernetes itself gives it in its own types, which are copied into many
+    /// CRDs.
     pub(super) fn is_copy_of_core(&self) -> bool {
         self.name().zip(self.default()).is_some_and(|(name, default)| is_default_of_core(name, default))
     }

@@ -1,7 +1,7 @@
 //! How far a name is from another one.
-//! It must not know any name.
 
-/// How many letters differ, or are in another order, whatever their case. Beyond a limit the number is no longer exact.
+/// How many letters differ, or are in another order, whatever their case. Beyond a limit the number is no
+/// longer exact.
 pub(super) fn distance(a: &str, b: &str, limit: usize) -> usize {
     let (a, b): (Vec<char>, Vec<char>) =
         (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());

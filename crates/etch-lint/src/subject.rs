@@ -1,5 +1,4 @@
 //! What the rules look at: the schemas of a CRD, as far as they can be read.
-//! It must not look for anything by itself.
 
 use std::cell::OnceCell;
 

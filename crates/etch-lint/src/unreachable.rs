@@ -46,7 +46,8 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// The nearest object above that may be missing: an optional property without a default that could be left empty.
+/// The nearest object above that may be missing: an optional property without a default that could be left
+/// empty.
 fn missing_parent(site: &Site<'_>) -> Option<Path> {
     // The default of a map's values is for nulls in it, and waits for more than the map.
     site.name()?;

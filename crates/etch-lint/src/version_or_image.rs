@@ -55,7 +55,8 @@ fn look(default: &Value, name: &str, at: &Path, found: &mut dyn FnMut(&Path, &'s
     }
 }
 
-/// `registry.example.com:5000/team/app:1.2` or `app@sha256:…`; without a folder only where the field is called so.
+/// `registry.example.com:5000/team/app:1.2` or `app@sha256:…`; without a folder only where the field is
+/// called so.
 fn is_image(text: &str, field: &str) -> bool {
     let is_named = field.to_ascii_lowercase().contains("image");
     let (path, tag) = match text.split_once("@sha256:") {

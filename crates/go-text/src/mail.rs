@@ -13,7 +13,8 @@ pub fn is_address(text: &str) -> bool {
     reader.address(true) == Some(1) && reader.skip_comments() && reader.0.is_empty()
 }
 
-/// What is left to read. Bytes will do: everything special is ASCII, and every other character is as good as a letter.
+/// What is left to read. Bytes will do: everything special is ASCII, and every other character is as good as
+/// a letter.
 #[derive(Clone, Copy)]
 struct Reader<'t>(&'t [u8]);
 

@@ -1,5 +1,4 @@
 //! PEM blocks as Go's `encoding/pem` finds them.
-//! It must not look into what a block holds.
 //!
 //! Source: Go 1.26 `encoding/pem/pem.go`.
 

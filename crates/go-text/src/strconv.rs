@@ -1,5 +1,4 @@
 //! Numbers and quoted texts, as Go's `strconv` reads and writes them.
-//! It must not know JSON.
 //!
 //! Source: Go 1.26 `strconv/{atof,ftoa,quote}.go`.
 
@@ -8,7 +7,8 @@ use std::sync::LazyLock;
 
 use super::regexp::Pattern;
 
-/// `%v` and `%g` of a float: the shortest digits that give it back, with an exponent below 0.0001 and from a million on.
+/// `%v` and `%g` of a float: the shortest digits that give it back, with an exponent below 0.0001 and from a
+/// million on.
 pub fn format_float(float: f64) -> String {
     if float.is_nan() {
         return "NaN".to_owned();
@@ -20,7 +20,8 @@ pub fn format_float(float: f64) -> String {
     if (-4..6).contains(&shortest.exponent) { shortest.plain() } else { shortest.scientific(2) }
 }
 
-/// `strconv.FormatFloat(f, 'f', -1, 64)` of a finite float: the shortest digits that give it back, without an exponent.
+/// `strconv.FormatFloat(f, 'f', -1, 64)` of a finite float: the shortest digits that give it back, without an
+/// exponent.
 pub fn format_plain(float: f64) -> String {
     Shortest::of(float).plain()
 }
@@ -31,7 +32,8 @@ pub(super) fn format_scientific(float: f64) -> String {
     Shortest::of(float).scientific(1)
 }
 
-/// The fewest digits that give a float back; of two that are equally near, Go takes the even one and Rust the larger.
+/// The fewest digits that give a float back; of two that are equally near, Go takes the even one and Rust the
+/// larger.
 struct Shortest {
     negative: bool,
     digits: String,

@@ -6,8 +6,8 @@ use serde_json::Value;
 use go_text::{self as go, number::Num};
 use kube_structural_schema::json::{Json, level};
 
-/// Whether a value is one of an enumeration's. Go converts it to the type of each: a float is cut to an integer, and an
-/// integer becomes the text of the character with that number.
+/// Whether a value is one of an enumeration's. Go converts it to the type of each: a float is cut to an
+/// integer, and an integer becomes the text of the character with that number.
 pub(super) fn is_allowed(value: &Value, allowed: &Json) -> bool {
     let number = |number| Num::of(number);
     match (value, &**allowed) {

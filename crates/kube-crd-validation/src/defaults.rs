@@ -1,13 +1,13 @@
-//! The checks of a schema's default values.
-//! It must not mix what the server checks with what it does not: a CRD with a finding of the first kind is refused, one
-//! with the second is served, and then refuses objects that get the default.
+//! The checks of a schema's default values. It must not mix what the server checks with what it does not: a
+//! CRD with a finding of the first kind is refused, one with the second is served, and then refuses objects
+//! that get the default.
 //!
-//! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/{validation,surroundingobject}.go`, with pruned defaults
-//! required.
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/{validation,surroundingobject}.go`, with
+//! pruned defaults required.
 //!
-//! What an object gets is more than the server checks: the default as it was pruned, with the defaults below it. Whether that is
-//! valid decides the second kind. The server asks it of no default, nor whether a set or a list map has an item twice
-//! (fact D14).
+//! What an object gets is more than the server checks: the default as it was pruned, with the defaults below
+//! it. Whether that is valid decides the second kind. The server asks it of no default, nor whether a set or
+//! a list map has an item twice (fact D14).
 
 use std::collections::BTreeSet;
 
@@ -34,10 +34,11 @@ pub struct DefaultFindings {
     /// What the API server says when the CRD is written. Empty means that it accepts the defaults.
     pub by_server: Vec<Finding>,
     /// What the server will say of every object that gets a default which it accepts: it does not look below
-    /// `additionalProperties`, at sets and list maps, nor at what a default comes to with the defaults below it.
+    /// `additionalProperties`, at sets and list maps, nor at what a default comes to with the defaults below
+    /// it.
     pub beyond_server: Vec<Finding>,
-    /// Where the server stops at one of several findings, and which one it is differs from time to time: all of them. The
-    /// first of each group is in `by_server`.
+    /// Where the server stops at one of several findings, and which one it is differs from time to time: all
+    /// of them. The first of each group is in `by_server`.
     pub either: Vec<Vec<Finding>>,
     /// The places of all defaults that are wrong, for the server or beyond it, sorted.
     pub sites: Vec<Path>,
@@ -45,13 +46,14 @@ pub struct DefaultFindings {
     pub spoiled: Vec<Path>,
 }
 
-/// How many values all defaults of a schema may come to, with the defaults below them and the steps that lead to them. What is
-/// beyond is not checked: it takes defaults of lists in defaults of lists, or thousands of levels.
+/// How many values all defaults of a schema may come to, with the defaults below them and the steps that lead
+/// to them. What is beyond is not checked: it takes defaults of lists in defaults of lists, or thousands of
+/// levels.
 const ROOM: usize = 1 << 20;
 
 impl DefaultFindings {
-    /// Whether a server may give this answer: `by_server`, with any of each group in `either` in its place. Findings are
-    /// compared by kind and field.
+    /// Whether a server may give this answer: `by_server`, with any of each group in `either` in its place.
+    /// Findings are compared by kind and field.
     pub fn may_be(&self, answer: &BTreeSet<(Kind, &str)>) -> bool {
         let key = |finding: &'_ Finding| (finding.kind, finding.field.clone());
         let mut answer: BTreeSet<(Kind, String)> =
@@ -78,8 +80,8 @@ pub fn defaults(schema: &Schema) -> DefaultFindings {
     check_all(schema, "openAPIV3Schema", true)
 }
 
-/// What the server would say of a value as the default of a schema that is not a whole object. Fields are places in the value,
-/// below `<nil>`.
+/// What the server would say of a value as the default of a schema that is not a whole object. Fields are
+/// places in the value, below `<nil>`.
 pub fn default(schema: &Schema, value: &Value) -> Vec<Finding> {
     let mut list = List::default();
     let trail = Trail::ROOT;
@@ -127,7 +129,8 @@ struct Walk {
     room: usize,
 }
 
-/// Findings, and what the rules of further defaults may cost. Where nothing is left, the server stops looking.
+/// Findings, and what the rules of further defaults may cost. Where nothing is left, the server stops
+/// looking.
 struct List {
     found: Vec<Finding>,
     either: Vec<Vec<Finding>>,
@@ -149,7 +152,8 @@ struct Standing<'a> {
     object: &'a Schema,
     /// How many steps that is from the root.
     depth: usize,
-    /// Whether it is in the object's type or metadata, so that its default shows only as part of a whole object.
+    /// Whether it is in the object's type or metadata, so that its default shows only as part of a whole
+    /// object.
     in_metadata: bool,
     /// Whether the server does not come here.
     beyond_server: bool,
@@ -216,8 +220,8 @@ impl Walk {
         }
     }
 
-    /// Checks what an object gets: the default with the defaults below it, which have been checked. One that gets a wrong one is
-    /// not judged: that is to be put right first.
+    /// Checks what an object gets: the default with the defaults below it, which have been checked. One that
+    /// gets a wrong one is not judged: that is to be put right first.
     fn whole(&mut self, schema: &Schema, is_object: bool, standing: &Standing<'_>, at: &mut Field) {
         let is_whole =
             schema.default.as_ref().is_none_or(|default| !default.is_object() && !default.is_array());
@@ -280,7 +284,8 @@ impl Walk {
     }
 }
 
-/// Each check is made only if those before it found nothing, save that an unpruned default is checked further.
+/// Each check is made only if those before it found nothing, save that an unpruned default is checked
+/// further.
 fn check(
     (patterns, require_pruned): (&Patterns, bool),
     schema: &Schema,
@@ -313,7 +318,8 @@ fn check(
             list.either.extend(Some(misfits).filter(|misfits| misfits.len() > 1));
             return;
         }
-        // Nothing is left to be dropped; the rest of metadata takes the form in which the server goes on with it.
+        // Nothing is left to be dropped; the rest of metadata takes the form in which the server goes on with
+        // it.
         let _ = coerce(&mut default, schema, is_object, Malformed::Drop, &Place::root(""));
         let before = list.found.len();
         metadata::check(schema, &default, is_object, at, &mut list.found);
@@ -361,8 +367,8 @@ fn judge(
     }
 }
 
-/// Runs the rules over a default as if it replaced itself, and then, for the rules that ask whether it replaces anything,
-/// as if it replaced nothing. The dearer run is charged.
+/// Runs the rules over a default as if it replaced itself, and then, for the rules that ask whether it
+/// replaces anything, as if it replaced nothing. The dearer run is charged.
 fn run(rules: &Program, default: &Value, place: &str, list: &mut List) -> i64 {
     let before = list.found.len();
     let left = rules.validate(default, Some(default), place, list.budget, &mut list.found);

@@ -52,7 +52,8 @@ impl Field {
         self.key(&index.to_string())
     }
 
-    /// Goes down to a property, as a child, or to the value of a map, by its key; nothing where the schema has neither.
+    /// Goes down to a property, as a child, or to the value of a map, by its key; nothing where the schema
+    /// has neither.
     pub(super) fn below<'s>(&mut self, schema: &'s Schema, name: &str) -> Option<(&'s Schema, Mark)> {
         match schema.properties.get(name) {
             Some(property) => Some((property, self.child(name))),

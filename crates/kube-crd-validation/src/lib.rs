@@ -1,8 +1,9 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # What this is
-//! What the API server says of default values, of whole objects and of whole CRDs ([`crd`]), and what it does not say and should.
-//! It must not change what it looks at, nor be stricter or laxer than the server without saying so.
+//! What the API server says of default values, of whole objects and of whole CRDs ([`crd`]), and what it does
+//! not say and should. It must not change what it looks at, nor be stricter or laxer than the server without
+//! saying so.
 //!
 //! Findings' fields hold places and names; their details may quote values.
 
@@ -49,7 +50,8 @@ pub struct ObjectFindings {
     pub values: Vec<Finding>,
     /// Of its rules.
     pub rules: Vec<Finding>,
-    /// Whether there are rules that were not run because of what is in `values`; the server says so in a finding of its own.
+    /// Whether there are rules that were not run because of what is in `values`; the server says so in a
+    /// finding of its own.
     pub rules_skipped: bool,
     /// Rules that could not be evaluated because a value does not fit its schema, where those are kept apart.
     pub misfits: Vec<Finding>,
@@ -83,10 +85,11 @@ impl Prepared {
         Self { patterns: Patterns::of(schema), rules: kube_validation_rules::Program::compile(schema, true) }
     }
 
-    /// Checks an object as an update that leaves it as it is: `oldSelf` is the object itself. Rules are run whatever else is
-    /// wrong, as on a server that lets through what was wrong before.
+    /// Checks an object as an update that leaves it as it is: `oldSelf` is the object itself. Rules are run
+    /// whatever else is wrong, as on a server that lets through what was wrong before.
     ///
-    /// `schema` is the one that was prepared, and `budget` what the rules may cost; it is left with what remains.
+    /// `schema` is the one that was prepared, and `budget` what the rules may cost; it is left with what
+    /// remains.
     pub fn unchanged(&self, schema: &Schema, object: &Value, budget: &mut i64) -> Vec<Finding> {
         let mut found = self.values(schema, object);
         if let Some(rules) = &self.rules {
@@ -95,11 +98,12 @@ impl Prepared {
         found
     }
 
-    /// Checks a value that stands inside an object, and where it replaces one, what its rules say of the change. Rules are run
-    /// whatever else is wrong, as on a server that lets through what was wrong before; those that a value of another type keeps
-    /// from being evaluated are kept apart.
+    /// Checks a value that stands inside an object, and where it replaces one, what its rules say of the
+    /// change. Rules are run whatever else is wrong, as on a server that lets through what was wrong before;
+    /// those that a value of another type keeps from being evaluated are kept apart.
     ///
-    /// `schema` is the one that was prepared, and `budget` what the rules may cost; it is left with what remains.
+    /// `schema` is the one that was prepared, and `budget` what the rules may cost; it is left with what
+    /// remains.
     pub fn embedded(
         &self,
         schema: &Schema,
@@ -128,10 +132,11 @@ impl Prepared {
     }
 }
 
-/// Checks an object as it is read, with its defaults filled in: what creating it would be refused for, in the server's order.
+/// Checks an object as it is read, with its defaults filled in: what creating it would be refused for, in the
+/// server's order.
 ///
-/// For one object; [`Validator`] prepares a schema for many. Rules are not run where the values alone are refused in a way
-/// that rules count on, as on the server.
+/// For one object; [`Validator`] prepares a schema for many. Rules are not run where the values alone are
+/// refused in a way that rules count on, as on the server.
 pub fn validate(schema: &Schema, object: &Value) -> Vec<Finding> {
     let ObjectFindings { mut values, rules, .. } = Validator::new(schema).object(object);
     values.extend(rules);

@@ -9,7 +9,8 @@ use kube_structural_schema::schema::Constraints;
 
 /// Reports what a number violates.
 ///
-/// `type_name` is the schema's only type if that is numeric, else empty; so is `format` if it is not one of that type's.
+/// `type_name` is the schema's only type if that is numeric, else empty; so is `format` if it is not one of
+/// that type's.
 pub(super) fn check<'v>(
     number: Num,
     constraints: &Constraints,
@@ -67,7 +68,8 @@ pub(super) fn check<'v>(
     }
 }
 
-/// Whether a float counts as an integer: no more than 2^53 - 1 away from zero, and a billionth of itself from the next one.
+/// Whether a float counts as an integer: no more than 2^53 - 1 away from zero, and a billionth of itself from
+/// the next one.
 pub(super) fn is_integer(float: f64) -> bool {
     const LARGEST: f64 = 9_007_199_254_740_991.0;
     let rounded = float.round();

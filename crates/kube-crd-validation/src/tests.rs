@@ -13,9 +13,9 @@ use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 use kube_structural_schema::schema::Schema;
 
-/// Random schemas and objects with the answers of apiextensions-apiserver v0.37.2: `defaults` is its `ValidateDefaults`,
-/// `validate` what its custom resource strategy says of the object as it is read, rules only if all else is well. No two
-/// of them are there for the same reason.
+/// Random schemas and objects with the answers of apiextensions-apiserver v0.37.2: `defaults` is its
+/// `ValidateDefaults`, `validate` what its custom resource strategy says of the object as it is read, rules
+/// only if all else is well. No two of them are there for the same reason.
 const SERVER: &str = include_str!("vectors.jsonl");
 
 fn schema(document: &Value) -> Schema {

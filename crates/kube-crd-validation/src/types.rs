@@ -1,5 +1,4 @@
 //! The types of a schema, in the two forms in which the server validates with it.
-//! It must not look at values.
 
 use std::fmt;
 
@@ -8,10 +7,11 @@ use kube_structural_schema::schema::Schema;
 /// Which of its two forms of a schema the server validates with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// `Structural.ToKubeOpenAPI`, for defaults: formats as they are written, no type for int-or-string, and no
-    /// `additionalProperties` under `allOf` and the like.
+    /// `Structural.ToKubeOpenAPI`, for defaults: formats as they are written, no type for int-or-string, and
+    /// no `additionalProperties` under `allOf` and the like.
     Structural,
-    /// `ConvertJSONSchemaProps`, for objects: formats that the server does not know are gone, int-or-string is two types.
+    /// `ConvertJSONSchemaProps`, for objects: formats that the server does not know are gone, int-or-string
+    /// is two types.
     Props,
 }
 

@@ -1,9 +1,10 @@
 //! The walk over a value beside its schema.
 //! It must not know where values come from: defaults and objects differ in how their schema is read, no more.
 //!
-//! Upstream's validators report what other libraries have no notion of: which branch of an `anyOf` failed best, by a count
-//! of passed checks; a type error beside the errors of the same value's parts; one error for several of the same text.
-//! Objects are judged by these sets of errors, so the walk is written here and not taken from a crate.
+//! Upstream's validators report what other libraries have no notion of: which branch of an `anyOf` failed
+//! best, by a count of passed checks; a type error beside the errors of the same value's parts; one error for
+//! several of the same text. Objects are judged by these sets of errors, so the walk is written here and not
+//! taken from a crate.
 //!
 //! Source: kube-openapi `pkg/validation/validate`.
 
@@ -41,7 +42,8 @@ pub(super) fn check<'v>(
 struct Walk<'v> {
     form: Form,
     patterns: &'v Patterns,
-    /// As upstream writes it: `spec.ports[0].name`, and a leading dot in front of an undeclared property of the root.
+    /// As upstream writes it: `spec.ports[0].name`, and a leading dot in front of an undeclared property of
+    /// the root.
     path: String,
     found: Vec<Violation<'v>>,
 }

@@ -1,8 +1,7 @@
 //! What can be wrong with a value, and how the API server words it.
-//! It must not decide anything.
 //!
-//! Source: kube-openapi `pkg/validation/errors/schema.go` and `pkg/validation/validate/schema_messages.go`, and
-//! `kubeOpenAPIResultToFieldErrors` of apiextensions-apiserver `pkg/apiserver/validation/validation.go`.
+//! Source: kube-openapi `pkg/validation/errors/schema.go` and `pkg/validation/validate/schema_messages.go`,
+//! and `kubeOpenAPIResultToFieldErrors` of apiextensions-apiserver `pkg/apiserver/validation/validation.go`.
 
 use std::fmt;
 
@@ -12,8 +11,8 @@ use go_text::{self as go, number::Num};
 use kube_structural_schema::finding::{Finding, Kind};
 use kube_structural_schema::json::Json;
 
-/// One violation, at a path that is written as upstream's validators do: with a leading dot in some places, and joined
-/// to the place of the whole value only at the end.
+/// One violation, at a path that is written as upstream's validators do: with a leading dot in some places,
+/// and joined to the place of the whole value only at the end.
 #[derive(Debug)]
 pub(super) struct Violation<'v> {
     pub(super) path: String,

@@ -1,4 +1,5 @@
-//! Shows who owns what an object holds: `kubectl get KIND NAME -o json --show-managed-fields | cargo run --example owners`.
+//! Shows who owns what an object holds:
+//! `kubectl get KIND NAME -o json --show-managed-fields | cargo run --example owners`.
 
 #![allow(clippy::disallowed_methods, reason = "a program, not the library")]
 

@@ -11,10 +11,12 @@ use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::Step;
 use kube_structural_schema::schema::{Schema, SchemaType};
 
-/// Whether an owner names the value at `path`, something in it, or an atomic list or map that it is a part of.
+/// Whether an owner names the value at `path`, something in it, or an atomic list or map that it is a part
+/// of.
 ///
-/// Whoever owns an atomic list owns its items too, for a write of one takes the whole from its owner. Where the schema says
-/// nothing, or an item has no keys to be told by, an owner of the whole counts as one of the part.
+/// Whoever owns an atomic list owns its items too, for a write of one takes the whole from its owner. Where
+/// the schema says nothing, or an item has no keys to be told by, an owner of the whole counts as one of the
+/// part.
 ///
 /// `path` is a place of `object`, and `schema` the schema of `object`; the owners name fields in its terms.
 pub fn is_claimed<'a>(

@@ -1,5 +1,4 @@
 //! Whether one field set names all that another one names.
-//! It must not judge what that means for either owner.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +7,8 @@ use kube_structural_schema::schema::Schema;
 
 /// Whether `fields` names every path that `other` names, both in FieldsV1 form.
 ///
-/// `schema` is that of the object: fields that it does not know do not count, for the server takes them out of every set.
+/// `schema` is that of the object: fields that it does not know do not count, for the server takes them out
+/// of every set.
 pub fn contains(fields: &Value, other: &Value, schema: &Schema) -> bool {
     has_all(fields, other, Known { schema: Some(schema), is_resource: true })
 }
@@ -20,8 +20,8 @@ struct Known<'s> {
     is_resource: bool,
 }
 
-/// Whether `fields`, in FieldsV1 form, names something that the schema of the object knows. The server takes everything else out of a
-/// set, and forgets an owner of nothing.
+/// Whether `fields`, in FieldsV1 form, names something that the schema of the object knows. The server takes
+/// everything else out of a set, and forgets an owner of nothing.
 pub fn names_known(fields: &Value, schema: &Schema) -> bool {
     has_known(fields, Known { schema: Some(schema), is_resource: true })
 }

@@ -1,5 +1,4 @@
 //! The items of a list, found by what they hold in steps that do not grow with the list.
-//! It must not know what the items are for.
 
 use std::collections::HashMap;
 
@@ -11,7 +10,8 @@ use kube_structural_schema::json::{same, write};
 #[derive(Debug)]
 pub struct Items<'v> {
     list: &'v [Value],
-    /// By the names of the keys that tell items apart, and then by the items' values under them. No names: by the items.
+    /// By the names of the keys that tell items apart, and then by the items' values under them. No names: by
+    /// the items.
     indices: HashMap<Vec<String>, HashMap<Vec<u8>, Vec<usize>>>,
 }
 
@@ -36,8 +36,8 @@ impl<'v> Items<'v> {
         alike.iter().copied().find(|index| same(&list[*index], member))
     }
 
-    /// Whether no other item has the same values under these keys as the item at `index`; without keys, whether no other is
-    /// the same. An item that lacks one of the keys is not unique.
+    /// Whether no other item has the same values under these keys as the item at `index`; without keys,
+    /// whether no other is the same. An item that lacks one of the keys is not unique.
     pub fn is_unique(&mut self, index: usize, keys: &[String]) -> bool {
         let list = self.list;
         let Some(item) = list.get(index) else { return false };

@@ -2,10 +2,9 @@
 //!
 //! # What this is
 //! Who owns what: the `managedFields` of an object, read in place.
-//! It must not decide what to do about it.
 //!
-//! The form is structured-merge-diff's FieldsV1: `f:` a field, `k:` an item of a list map by its keys, `v:` a member of a
-//! set by its value, `i:` an item by its index, and `.` the thing itself.
+//! The form is structured-merge-diff's FieldsV1: `f:` a field, `k:` an item of a list map by its keys, `v:` a
+//! member of a set by its value, `i:` an item by its index, and `.` the thing itself.
 
 mod claim;
 mod contain;
@@ -21,10 +20,12 @@ pub use cover::{Claims, is_covered, is_named};
 pub use items::Items;
 pub use unite::unite;
 
-/// The manager that the server invents when an object without `managedFields` is first applied; it owns every field.
+/// The manager that the server invents when an object without `managedFields` is first applied; it owns every
+/// field.
 pub const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// The manager under whose name the server gathers the oldest `Update` entries of an object that has more than 10 of them.
+/// The manager under whose name the server gathers the oldest `Update` entries of an object that has more
+/// than 10 of them.
 ///
 /// Source: apimachinery `pkg/util/managedfields/internal/capmanagers.go`.
 pub const ANCIENT_CHANGES: &str = "ancient-changes";
@@ -44,7 +45,8 @@ pub struct Owner<'a> {
     pub fields: &'a Value,
 }
 
-/// The owners of an object, in the order of its `managedFields`; none where these are missing or of an odd type.
+/// The owners of an object, in the order of its `managedFields`; none where these are missing or of an odd
+/// type.
 pub fn owners(object: &Value) -> impl Iterator<Item = Owner<'_>> + Clone {
     let entries = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
     entries.and_then(Value::as_array).into_iter().flatten().map(Owner::from_entry)

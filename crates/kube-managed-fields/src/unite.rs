@@ -1,5 +1,4 @@
 //! The union of two field sets in FieldsV1 form.
-//! It must not judge whether they should be united.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +6,8 @@ use kube_structural_schema::json::{copy, level};
 
 /// Adds every path of `other` to `fields`.
 ///
-/// `{}` below an element means that the element itself is in the set; once it gains children, that is spelled `.`.
+/// `{}` below an element means that the element itself is in the set; once it gains children, that is spelled
+/// `.`.
 pub fn unite(fields: &mut Value, other: &Value) {
     match (&mut *fields, other) {
         (Value::Object(fields), Value::Object(other)) => level(|| unite_children(fields, other)),

@@ -1,5 +1,4 @@
 //! A schema made ready for filling objects by the thousand.
-//! It must not keep what filling cannot touch.
 
 use serde_json::Value;
 
@@ -33,8 +32,8 @@ impl DefaultSite<'_> {
         value
     }
 
-    /// The same, where it has no more than `room` values, which becomes what is left of it. Defaults of lists multiply those
-    /// below them: a small schema may give a value that no memory holds.
+    /// The same, where it has no more than `room` values, which becomes what is left of it. Defaults of lists
+    /// multiply those below them: a small schema may give a value that no memory holds.
     pub fn value_within(&self, room: &mut usize) -> Option<Json> {
         let default = self.node.default.as_ref()?;
         defaults::fits(default, Some(self.node), room).then(|| self.value())
@@ -59,7 +58,8 @@ impl Compiled {
         Self::of(schema, None)
     }
 
-    /// The same as they show in objects that are pruned by `other` after they are filled: those that are stored at another version.
+    /// The same as they show in objects that are pruned by `other` after they are filled: those that are
+    /// stored at another version.
     pub fn shown_by(schema: &Schema, other: &Schema) -> Self {
         Self::of(schema, Some(Pruner::root(other)))
     }
@@ -74,7 +74,8 @@ impl Compiled {
         Self { root, digest, servable: is_servable(schema) }
     }
 
-    /// Whether a server can prune the defaults of the schema. Where it cannot, it answers every request with an error.
+    /// Whether a server can prune the defaults of the schema. Where it cannot, it answers every request with
+    /// an error.
     pub fn is_servable(&self) -> bool {
         self.servable
     }
@@ -117,11 +118,11 @@ impl Compiled {
         });
     }
 
-    /// Reports the places of [`Self::filled`] and those inside of them, `levels` deep, each with how many such places it is in.
-    /// Parents come before what is in them.
+    /// Reports the places of [`Self::filled`] and those inside of them, `levels` deep, each with how many
+    /// such places it is in. Parents come before what is in them.
     ///
-    /// A default may be a whole object in which other defaults apply: of what a reader sees there, etcd may hold all, nothing, or the
-    /// outer part alone.
+    /// A default may be a whole object in which other defaults apply: of what a reader sees there, etcd may
+    /// hold all, nothing, or the outer part alone.
     pub fn filled_within(
         &self,
         object: &Value,
@@ -143,16 +144,16 @@ impl Compiled {
         });
     }
 
-    /// Reports all places of an object at which a default applies: where it is present, and where it is absent and its parent
-    /// is there.
+    /// Reports all places of an object at which a default applies: where it is present, and where it is
+    /// absent and its parent is there.
     pub fn places(&self, object: &Value, report: &mut impl FnMut(&Trail<'_>)) {
         defaults::places(object, &self.root, &Trail::ROOT, report);
     }
 
     /// All defaults, in the order of their paths.
     ///
-    /// The paths of a chain of nested defaults grow with the square of its depth: of a schema that nobody has looked at, take
-    /// what is needed through [`Self::each_default`] or [`Self::first_defaults`].
+    /// The paths of a chain of nested defaults grow with the square of its depth: of a schema that nobody has
+    /// looked at, take what is needed through [`Self::each_default`] or [`Self::first_defaults`].
     pub fn defaults(&self) -> Vec<DefaultSite<'_>> {
         let mut sites = Vec::new();
         self.root
@@ -198,7 +199,8 @@ impl Compiled {
     }
 }
 
-/// Whether the server would change a default before it serves the schema. Where it cannot even try, there is none.
+/// Whether the server would change a default before it serves the schema. Where it cannot even try, there is
+/// none.
 pub fn has_unpruned_defaults(schema: &Schema) -> bool {
     is_servable(schema) && any_unpruned(schema, &Standing::Root)
 }
@@ -220,7 +222,8 @@ fn any_unpruned(schema: &Schema, standing: &Standing<'_>) -> bool {
     })
 }
 
-/// The node of a schema, as far as pruning leaves its defaults to be `shown`; none where there is nothing to fill.
+/// The node of a schema, as far as pruning leaves its defaults to be `shown`; none where there is nothing to
+/// fill.
 fn node(schema: &Schema, standing: &Standing<'_>, shown: Option<Pruner<'_>>) -> Option<Node> {
     level(|| {
         let mut node = Node::default();
@@ -277,7 +280,8 @@ fn inner(mut node: Node) -> Option<Box<Node>> {
     (!node.is_idle()).then(|| Box::new(node))
 }
 
-/// Upstream prunes a default inside an object of its place, and an object is not what the root's items are in.
+/// Upstream prunes a default inside an object of its place, and an object is not what the root's items are
+/// in.
 fn is_servable(root: &Schema) -> bool {
     root.default.as_ref().is_none_or(|default| default.is_object())
         && root.items.as_ref().is_none_or(|items| !has_default(items))

@@ -1,5 +1,6 @@
-//! What is wrong with a schema, a default or an object, in the API server's own terms.
-//! A finding's `field` and `requirement` may be shown anywhere; its `detail` may quote values and never reaches a log or a status.
+//! What is wrong with a schema, a default or an object, in the API server's own terms. A finding's `field`
+//! and `requirement` may be shown anywhere; its `detail` may quote values and never reaches a log or a
+//! status.
 
 use std::fmt;
 
@@ -92,8 +93,8 @@ pub struct Finding {
     pub kind: Kind,
     /// The API server's wording. It may quote values: for tests and for the author of the file only.
     pub detail: String,
-    /// What the schema asks for, in its own words and without values: a rule's message, or a restriction. None where only the
-    /// kind says it.
+    /// What the schema asks for, in its own words and without values: a rule's message, or a restriction.
+    /// None where only the kind says it.
     pub asked: Option<Box<str>>,
     /// The value that the API server quotes, in its writing: for tests and for the author of the file only.
     pub quoted: Option<Box<str>>,
@@ -151,9 +152,11 @@ impl Finding {
         })
     }
 
-    /// The place in the schema of the default that a finding about defaults is about, or of the node that a structural rule is.
+    /// The place in the schema of the default that a finding about defaults is about, or of the node that a
+    /// structural rule is.
     ///
-    /// The server writes it `openAPIV3Schema.properties[spec].items.default`, with the place inside the default after that.
+    /// The server writes it `openAPIV3Schema.properties[spec].items.default`, with the place inside the
+    /// default after that.
     pub fn default_site(&self) -> Path {
         let mut path = Path::root();
         let mut rest = self.field.strip_prefix("openAPIV3Schema").unwrap_or(&self.field);

@@ -1,7 +1,7 @@
 //! JSON documents of any depth: parsed, compared, copied and dropped without overflowing the stack.
-//! It must not know what a document means.
 //!
-//! API servers accept objects nested 9,000 levels deep, and one such object must not fail the page it is listed in.
+//! API servers accept objects nested 9,000 levels deep, and one such object must not fail the page it is
+//! listed in.
 
 use std::ops::{Deref, DerefMut};
 
@@ -61,7 +61,8 @@ fn same_number(a: &serde_json::Number, b: &serde_json::Number) -> bool {
     }
 }
 
-/// Whether a value is what a program takes an absent field for anyway: null, false, 0, an empty text, list or object.
+/// Whether a value is what a program takes an absent field for anyway: null, false, 0, an empty text, list or
+/// object.
 pub fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,

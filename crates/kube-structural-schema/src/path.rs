@@ -1,5 +1,4 @@
 //! Places in schemas and objects, and the ways in which they are written down.
-//! It must not look at values.
 
 mod read;
 
@@ -82,7 +81,8 @@ impl Path {
         )
     }
 
-    /// The same place with each key of a map as `*`: names of fields are the schema's, and keys are data of users.
+    /// The same place with each key of a map as `*`: names of fields are the schema's, and keys are data of
+    /// users.
     #[must_use]
     pub fn without_keys(&self) -> Self {
         let hidden = |step: &Step| match step {
@@ -93,8 +93,8 @@ impl Path {
     }
 }
 
-/// Whether one of some places is this one, lies below it or has it below. The places are sorted; the steps that it takes to
-/// find out hardly grow with their number.
+/// Whether one of some places is this one, lies below it or has it below. The places are sorted; the steps
+/// that it takes to find out hardly grow with their number.
 pub fn touches(places: &[Path], place: &Path) -> bool {
     let first = places.partition_point(|other| other < place);
     let is_below = places.get(first).is_some_and(|other| place.contains(other));
@@ -135,7 +135,8 @@ impl fmt::Display for Path {
     }
 }
 
-/// A place while walking: a list through the stack frames, so that a walk that finds nothing allocates nothing.
+/// A place while walking: a list through the stack frames, so that a walk that finds nothing allocates
+/// nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Trail<'a> {
     parent: Option<&'a Trail<'a>>,

@@ -11,8 +11,8 @@ use crate::schema::{Additional, Schema};
 
 /// Removes all fields that the schema does not specify and reports the topmost of them.
 ///
-/// `whole` says that the value is a whole object: its `apiVersion`, `kind` and `metadata` stay as they are, as those of an
-/// embedded resource do.
+/// `whole` says that the value is a whole object: its `apiVersion`, `kind` and `metadata` stay as they are,
+/// as those of an embedded resource do.
 pub fn prune(value: &mut Value, schema: &Schema, whole: bool, report: &mut impl FnMut(&Trail<'_>)) {
     let pruner = if whole { Pruner::root(schema) } else { Pruner::of(Some(schema)) };
     pruner.prune(value, &Trail::ROOT, report);
@@ -21,7 +21,8 @@ pub fn prune(value: &mut Value, schema: &Schema, whole: bool, report: &mut impl 
 /// What pruning does at one place of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Pruner<'a> {
-    /// None where the schema says nothing, as below `additionalProperties: true`: every field is removed there.
+    /// None where the schema says nothing, as below `additionalProperties: true`: every field is removed
+    /// there.
     schema: Option<&'a Schema>,
     /// Whether unknown fields are kept.
     keeps: bool,
@@ -46,8 +47,8 @@ impl<'a> Pruner<'a> {
         Self { resource: true, ..Self::of(Some(schema)) }
     }
 
-    /// For a value that is reached through the items of an array that keeps unknown fields: from array to items upstream hands this
-    /// down, though not from object to property.
+    /// For a value that is reached through the items of an array that keeps unknown fields: from array to
+    /// items upstream hands this down, though not from object to property.
     pub(crate) fn keeping(schema: &'a Schema) -> Self {
         Self { keeps: true, ..Self::of(Some(schema)) }
     }
@@ -87,7 +88,8 @@ impl<'a> Pruner<'a> {
         }
     }
 
-    /// Any item here; none where items are kept, whatever they hold. Items of a list that keeps unknown fields keep theirs.
+    /// Any item here; none where items are kept, whatever they hold. Items of a list that keeps unknown
+    /// fields keep theirs.
     pub fn item(self) -> Option<Self> {
         let items = self.schema.and_then(|schema| schema.items.as_deref());
         match (items, self.keeps) {

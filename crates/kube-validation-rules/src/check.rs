@@ -1,5 +1,4 @@
 //! Types of expressions: what names mean, which overloads a call may come to, and what cannot work at all.
-//! It must not look at values other than literals.
 //!
 //! Source: cel-go `checker/checker.go`.
 
@@ -30,8 +29,8 @@ pub(super) enum Reference {
     Local,
     /// A type, by its name.
     Type(&'static str),
-    /// A function by its full name; the first overload that takes the values at run time is called, on the target where
-    /// that is kept.
+    /// A function by its full name; the first overload that takes the values at run time is called, on the
+    /// target where that is kept.
     Call { name: Box<str>, candidates: Vec<&'static Overload>, keeps_target: bool },
 }
 
@@ -374,7 +373,8 @@ impl<'m> Checker<'_, 'm> {
         inner
     }
 
-    /// The type of a literal's entries so far with one more. Literals whose entries differ are reported later.
+    /// The type of a literal's entries so far with one more. Literals whose entries differ are reported
+    /// later.
     fn join(&mut self, previous: Option<Type<'m>>, current: Type<'m>) -> Type<'m> {
         match previous {
             None => current,

@@ -1,8 +1,8 @@
 //! When two values are equal, and which of two comes first.
-//! It must not know expressions.
 //!
-//! Source: cel-go `common/types` (`Equal`, `Compare`) and apiserver `pkg/cel/common/valuesunstructured.go`. There equality
-//! belongs to the left operand, and what it does with an operand of another kind differs from type to type.
+//! Source: cel-go `common/types` (`Equal`, `Compare`) and apiserver `pkg/cel/common/valuesunstructured.go`.
+//! There equality belongs to the left operand, and what it does with an operand of another kind differs from
+//! type to type.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -166,8 +166,9 @@ fn same_map_lists(a: &Value<'_>, b: &Value<'_>, keys: &[Box<str>]) -> Outcome<bo
     Ok(seen.len() == mine.len() && !strangers)
 }
 
-/// What identifies an item where a list of the object itself is compared. Upstream takes the spelling of a key for its name
-/// there, and makes Go map keys of up to three values as they are, which panics over an object or a list.
+/// What identifies an item where a list of the object itself is compared. Upstream takes the spelling of a
+/// key for its name there, and makes Go map keys of up to three values as they are, which panics over an
+/// object or a list.
 fn stored_key(item: &Value<'_>, keys: &[Box<str>]) -> Outcome<Vec<Option<Scalar>>> {
     let Value::Object(object) = item else { return Err(Fault::NoOverload) };
     let key: Vec<_> = keys.iter().map(|key| object.fields.get(&**key).and_then(Scalar::of_json)).collect();

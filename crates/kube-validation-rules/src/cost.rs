@@ -1,7 +1,8 @@
 //! What evaluation costs, in the units of the API server's budget.
 //! It must not be an estimate from above: this counts what was done.
 //!
-//! Source: cel-go `interpreter/runtimecost.go`, `ext/{lists,sets}.go` and apiserver `pkg/cel/library/cost.go`.
+//! Source: cel-go `interpreter/runtimecost.go`, `ext/{lists,sets}.go` and apiserver
+//! `pkg/cel/library/cost.go`.
 
 use std::borrow::Cow;
 

@@ -146,8 +146,8 @@ impl<'v> Object<'v> {
         })
     }
 
-    /// What a loop over the object sees: the keys that the schema knows, and then a null for every other. Upstream makes
-    /// room for all keys and fills in those that it knows.
+    /// What a loop over the object sees: the keys that the schema knows, and then a null for every other.
+    /// Upstream makes room for all keys and fills in those that it knows.
     pub(super) fn entries(&self) -> impl Iterator<Item = Value<'v>> + '_ {
         let unknown = self.fields.keys().filter(|key| self.node_of(key).is_none());
         self.keys().chain(unknown.map(|_| Value::Null))

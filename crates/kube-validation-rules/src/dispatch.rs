@@ -1,5 +1,4 @@
 //! Which overload of a function a call runs, and what is said where there is none.
-//! It must not evaluate arguments.
 //!
 //! Source: cel-go `common/decls/decls.go` and `interpreter/interpretable.go`.
 
@@ -37,8 +36,8 @@ pub(super) fn run<'v>(call: &Call, args: &[Value<'v>]) -> Outcome<Value<'v>> {
     }
 }
 
-/// Whether the first argument of an operator is of a type that has it, whatever the second one is. Some types answer for all
-/// functions.
+/// Whether the first argument of an operator is of a type that has it, whatever the second one is. Some types
+/// answer for all functions.
 ///
 /// Source: cel-go `common/types/types.go`, the traits of types.
 fn has_trait(function: &str, args: &[Value<'_>]) -> bool {

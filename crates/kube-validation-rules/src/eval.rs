@@ -140,8 +140,9 @@ impl<'v> Evaluation<'_, 'v> {
         if negated { Ok(Value::Bool(equal != Ok(true))) } else { equal.map(Value::Bool) }
     }
 
-    /// The values of arguments, with `null` for the ones that have none, and the first of their errors. Unless all are
-    /// wanted, the first error ends it, and there are fewer values than arguments if others would have followed.
+    /// The values of arguments, with `null` for the ones that have none, and the first of their errors.
+    /// Unless all are wanted, the first error ends it, and there are fewer values than arguments if others
+    /// would have followed.
     fn args(&mut self, args: &[StepId], all: bool) -> Outcome<(Vec<Value<'v>>, Option<Fault>)> {
         let mut values = Vec::with_capacity(args.len());
         let mut fault = None;
@@ -177,7 +178,8 @@ impl<'v> Evaluation<'_, 'v> {
         self.meter.charge_for(cost, result)
     }
 
-    /// A call whose first argument is an accumulator. Taken out of its slot it is nobody else's, and need not be copied.
+    /// A call whose first argument is an accumulator. Taken out of its slot it is nobody else's, and need not
+    /// be copied.
     fn grow(&mut self, call: &Call, accu: usize) -> Outcome<Value<'v>> {
         self.fill(accu)?;
         self.meter.charge(cost::READ)?;
@@ -391,7 +393,8 @@ impl<'v> Evaluation<'_, 'v> {
         Ok(if optional { Value::some(value) } else { value })
     }
 
-    /// The part of a value that a qualifier names, if it is there, and the key where the expression does not state it.
+    /// The part of a value that a qualifier names, if it is there, and the key where the expression does not
+    /// state it.
     fn select(&mut self, value: &Value<'v>, qualifier: &Qualifier) -> Outcome<Selected<'v>> {
         match &qualifier.key {
             QualifierKey::Constant(key) => Ok((part(value, key)?, None)),

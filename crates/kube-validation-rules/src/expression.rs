@@ -1,8 +1,8 @@
-//! Expressions outside a schema: conditions, rules, messages and computed values over variables that their author declares.
-//! It must not decide what a result means.
+//! Expressions outside a schema: conditions, rules, messages and computed values over variables that their
+//! author declares.
 //!
-//! The language is that of rules, checked and evaluated by the same code. Two things differ: literals of lists and maps may
-//! mix types, as a computed value often has to, and a variable without a schema is `dyn`.
+//! The language is that of rules, checked and evaluated by the same code. Two things differ: literals of
+//! lists and maps may mix types, as a computed value often has to, and a variable without a schema is `dyn`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -27,8 +27,9 @@ use super::syntax;
 use super::types::Type;
 use super::value::{Key, Value};
 
-/// How many characters, items or entries a value without a limit is taken to have by [`Expression::max_cost`]: so few that going
-/// through a list once is within the budget of a request, and so many that going through it for each of its items is not.
+/// How many characters, items or entries a value without a limit is taken to have by
+/// [`Expression::max_cost`]: so few that going through a list once is within the budget of a request, and so
+/// many that going through it for each of its items is not.
 pub const ASSUMED: u64 = 2_000;
 
 /// The variables that expressions may name, and what is known of their values.
@@ -147,8 +148,9 @@ impl Expression {
         Ok(Self { plan, used: used.into(), max_cost })
     }
 
-    /// The most that one evaluation may cost, in the units of [`crate::RUNTIME_BUDGET`]: the estimate that the server makes of
-    /// rules, by the limits of schemas. What has no limit is taken to have [`ASSUMED`] elements.
+    /// The most that one evaluation may cost, in the units of [`crate::RUNTIME_BUDGET`]: the estimate that
+    /// the server makes of rules, by the limits of schemas. What has no limit is taken to have [`ASSUMED`]
+    /// elements.
     pub fn max_cost(&self) -> u64 {
         self.max_cost
     }
@@ -158,8 +160,8 @@ impl Expression {
         self.used.get(place).copied().unwrap_or_default()
     }
 
-    /// Evaluates it to a truth, and tells what that cost. `values` are those of the variables it was compiled with, by
-    /// their places; one that is none is absent, and naming it is an error.
+    /// Evaluates it to a truth, and tells what that cost. `values` are those of the variables it was compiled
+    /// with, by their places; one that is none is absent, and naming it is an error.
     pub fn holds(
         &self,
         variables: &Variables,

@@ -1,7 +1,7 @@
 //! Places in objects as Kubernetes writes them (`spec.ports[0]`), and the `fieldPath` of rules.
-//! It must not look at values.
 //!
-//! Source: apimachinery `field.Path`, and `ValidFieldPath` in apiextensions-apiserver `schema/cel/validation.go`.
+//! Source: apimachinery `field.Path`, and `ValidFieldPath` in apiextensions-apiserver
+//! `schema/cel/validation.go`.
 
 use std::fmt::Write as _;
 

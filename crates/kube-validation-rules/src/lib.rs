@@ -1,12 +1,13 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # What this is
-//! `x-kubernetes-validations`: rules in CEL, compiled and run as the API server of Kubernetes 1.37 runs stored rules.
-//! It must not validate anything but rules, nor read a clock; rules run on what has passed the rest of validation.
+//! `x-kubernetes-validations`: rules in CEL, compiled and run as the API server of Kubernetes 1.37 runs
+//! stored rules. It must not validate anything but rules, nor read a clock; rules run on what has passed the
+//! rest of validation.
 //!
 //! # What is a crate's and what is ours
-//! The text of a rule is parsed by the `cel` crate, whose grammar is cel-go's. Everything after that is written here, since
-//! no crate could be made to agree:
+//! The text of a rule is parsed by the `cel` crate, whose grammar is cel-go's. Everything after that is
+//! written here, since no crate could be made to agree:
 //!
 //! | | `cel` 0.15 | `kube-cel` 0.8 (on `cel`), `cel-interpreter` 0.10 (its old name) |
 //! |---|---|---|
@@ -17,28 +18,30 @@
 //! | quantities, URLs, formats, regular expressions | none but `regex` | near ones: `url`, `f64`, `regex`'s syntax |
 //!
 //! # How a rule comes to its result
-//! `syntax` parses and expands macros, `check` finds types and overloads, `literals` looks at constants, `plan` lays out
-//! steps, `eval` runs them over `data`, which shows JSON through the `model` of its schema. Steps, overloads and prices are
-//! those of cel-go 0.29, one for one: what a rule costs is exactly what the server says, and so is where it stops.
+//! `syntax` parses and expands macros, `check` finds types and overloads, `literals` looks at constants,
+//! `plan` lays out steps, `eval` runs them over `data`, which shows JSON through the `model` of its schema.
+//! Steps, overloads and prices are those of cel-go 0.29, one for one: what a rule costs is exactly what the
+//! server says, and so is where it stops.
 //!
 //! # Where it is known to differ from the server
 //! - Time zones by name (`getHours('Europe/Paris')`) are an error; UTC and offsets are not.
-//! - Messages of protocol buffers (`google.protobuf.Duration{}`) do not compile. The authorizer's functions do not compile
-//!   either; on the server they do, on values of no type, and then fail.
-//! - Maps are gone through in the order of their keys. The server's order is random, so where it decides (a `map()` over a
-//!   map, which rule exceeds a budget) the server's own answer differs from time to time.
+//! - Messages of protocol buffers (`google.protobuf.Duration{}`) do not compile. The authorizer's functions
+//!   do not compile either; on the server they do, on values of no type, and then fail.
+//! - Maps are gone through in the order of their keys. The server's order is random, so where it decides (a
+//!   `map()` over a map, which rule exceeds a budget) the server's own answer differs from time to time.
 //! - `sort` and `sortBy` keep the order of equals; Go does not promise to.
-//! - `double('0x1p4')`: hexadecimal doubles are not read. Quantities with an exponent beyond 50,000 are refused.
+//! - `double('0x1p4')`: hexadecimal doubles are not read. Quantities with an exponent beyond 50,000 are
+//!   refused.
 //! - Keys of a map literal must be `null`, a `bool`, a number or a `string`; the server takes some others.
-//! - An update of an object is not ratcheted: it is judged as if all of it were new, but for the rules that compare with
-//!   `oldSelf`.
-//! - An error of evaluation has the server's words, values among them, in a finding's `detail`. What [`Expression`] returns has
-//!   none, and says less.
+//! - An update of an object is not ratcheted: it is judged as if all of it were new, but for the rules that
+//!   compare with `oldSelf`.
+//! - An error of evaluation has the server's words, values among them, in a finding's `detail`. What
+//!   [`Expression`] returns has none, and says less.
 //!
 //! # Expressions outside a schema
-//! [`Expression`] is one expression over [`Variables`] that its author declares, typed by a schema or not, and may give a
-//! value of any kind. It is the language of rules with two differences: literals of lists and maps may mix types, and what no
-//! schema describes is `dyn`.
+//! [`Expression`] is one expression over [`Variables`] that its author declares, typed by a schema or not,
+//! and may give a value of any kind. It is the language of rules with two differences: literals of lists and
+//! maps may mix types, and what no schema describes is `dyn`.
 
 mod check;
 mod compare;

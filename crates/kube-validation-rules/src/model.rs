@@ -1,7 +1,7 @@
 //! What expressions may know of a schema: the fields they can name, and what the values below them are.
-//! It must not run rules nor look at values.
 //!
-//! Source: apiserver `pkg/cel/common/{schemas,valuesunstructured}.go`, `SchemaDeclType` and `UnstructuredToVal`.
+//! Source: apiserver `pkg/cel/common/{schemas,valuesunstructured}.go`, `SchemaDeclType` and
+//! `UnstructuredToVal`.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -17,7 +17,8 @@ use super::names;
 /// Source: apimachinery `pkg/util/validation`, `DNS1123SubdomainMaxLength`.
 const MAX_NAME: i64 = 253;
 
-/// One node of a schema. Its address is the identity of its type: two objects of the same shape are of different types.
+/// One node of a schema. Its address is the identity of its type: two objects of the same shape are of
+/// different types.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) shape: Shape,
@@ -27,8 +28,8 @@ pub(super) struct Node {
     pub(super) extent: Extent,
     /// Whether this is the server's own declaration of `metadata`.
     is_own: bool,
-    /// The properties that a node which is no object names: rules are run there all the same if they have no spelling, or
-    /// if upstream takes the node for an object of its own.
+    /// The properties that a node which is no object names: rules are run there all the same if they have no
+    /// spelling, or if upstream takes the node for an object of its own.
     pub(super) strays: BTreeMap<Box<str>, Node>,
 }
 
@@ -65,11 +66,12 @@ pub(super) struct Fields {
     pub(super) named: BTreeMap<Box<str>, Node>,
     /// Whether the schema names fields at all; an object without is taken for a map of unknown values.
     pub(super) structured: bool,
-    /// `additionalProperties` beside fields, which only a schema that is not structural has: such an object is declared as
-    /// a map of those, yet has the values of its fields alone.
+    /// `additionalProperties` beside fields, which only a schema that is not structural has: such an object
+    /// is declared as a map of those, yet has the values of its fields alone.
     pub(super) entries: Option<Box<Node>>,
-    /// What the schema says of `apiVersion`, `kind` and `metadata` of a resource root, where upstream's own declarations
-    /// have taken their place. The rules stated there are compiled for those, but run over values as the schema has them.
+    /// What the schema says of `apiVersion`, `kind` and `metadata` of a resource root, where upstream's own
+    /// declarations have taken their place. The rules stated there are compiled for those, but run over
+    /// values as the schema has them.
     pub(super) stated: BTreeMap<Box<str>, Node>,
 }
 
@@ -95,7 +97,8 @@ pub(super) enum Format {
 }
 
 impl Node {
-    /// The node of a schema. A resource root has `apiVersion`, `kind` and the names in `metadata` whatever it says.
+    /// The node of a schema. A resource root has `apiVersion`, `kind` and the names in `metadata` whatever it
+    /// says.
     pub(super) fn new(schema: &Schema, resource_root: bool) -> Self {
         level(|| {
             let shape = Shape::new(schema, resource_root);
@@ -250,7 +253,8 @@ impl Shape {
     }
 }
 
-/// The sizes of the values of a schema; `own` says which fields are the server's declarations and not the schema's.
+/// The sizes of the values of a schema; `own` says which fields are the server's declarations and not the
+/// schema's.
 fn extent(schema: &Schema, shape: &Shape, own: impl Fn(&str) -> bool) -> Extent {
     let none = Constraints::default();
     let constraints = schema.constraints.as_deref().unwrap_or(&none);

@@ -1,5 +1,4 @@
 //! How property names are spelled as CEL identifiers: `foo-bar` is `foo__dash__bar`.
-//! It must not know schemas.
 //!
 //! Source: apiserver `pkg/cel/escaping.go`.
 

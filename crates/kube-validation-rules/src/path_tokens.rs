@@ -1,9 +1,10 @@
-//! The parts of a field path as CRDs write it (`.spec['my.key']`): of the `fieldPath` of rules and of selectable fields.
-//! It must not know any schema.
+//! The parts of a field path as CRDs write it (`.spec['my.key']`): of the `fieldPath` of rules and of
+//! selectable fields.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `ValidFieldPath`.
 
-/// The delimiters `.`, `[` and `]`, quoted texts with their quotes, and the names between them, of the text that it holds.
+/// The delimiters `.`, `[` and `]`, quoted texts with their quotes, and the names between them, of the text
+/// that it holds.
 #[derive(Clone, Debug)]
 pub struct PathTokens<'p>(pub &'p str);
 
@@ -32,7 +33,8 @@ impl<'p> Iterator for PathTokens<'p> {
     }
 }
 
-/// What a quoted text says, given without its quotes; none where it has an escape that the server does not know.
+/// What a quoted text says, given without its quotes; none where it has an escape that the server does not
+/// know.
 pub fn unquote(text: &str) -> Option<String> {
     let mut unquoted = String::with_capacity(text.len());
     let mut characters = text.chars();

@@ -1,5 +1,5 @@
-//! How a checked expression is evaluated: names become slots, field chains one step, and what is constant is done.
-//! It must not decide what a rule's result means.
+//! How a checked expression is evaluated: names become slots, field chains one step, and what is constant is
+//! done.
 //!
 //! The steps are cel-go's own, one for one, since what evaluation costs is counted by them.
 //! Source: cel-go `interpreter/{planner,decorators}.go`, with the options that Kubernetes sets.
@@ -72,7 +72,8 @@ pub(super) struct Call {
     pub(super) price: Price,
     /// The regular expression, if it is a constant.
     pub(super) search: Option<(Search, Pattern)>,
-    /// The accumulator that is the first argument and will be replaced by the result: it may be changed in place.
+    /// The accumulator that is the first argument and will be replaced by the result: it may be changed in
+    /// place.
     pub(super) grows: Option<usize>,
     /// Whether all arguments are evaluated even if the first has no value.
     pub(super) binary: bool,
@@ -350,8 +351,8 @@ impl Planner<'_, '_> {
         Ok(self.add(Step::Call(Box::new(call))))
     }
 
-    /// The accumulator that a call's result will replace. Only macros name accumulators, and each reads its own once in
-    /// what it evaluates of a step.
+    /// The accumulator that a call's result will replace. Only macros name accumulators, and each reads its
+    /// own once in what it evaluates of a step.
     fn grown(&self, function: &str, args: &[StepId]) -> Option<usize> {
         if !matches!(function, "_+_" | MAP_INSERT) {
             return None;
@@ -443,7 +444,8 @@ impl Planner<'_, '_> {
     }
 }
 
-/// Whether upstream has a function of exactly two arguments for a call, rather than one that picks among overloads.
+/// Whether upstream has a function of exactly two arguments for a call, rather than one that picks among
+/// overloads.
 fn is_binary(function: &str, overload: Option<&str>) -> bool {
     function.starts_with(['_', '@']) || overload.is_some_and(|overload| overload != "string_format")
 }

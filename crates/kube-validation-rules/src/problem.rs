@@ -1,5 +1,4 @@
 //! What is wrong with the text of an expression, and how cel-go shows it: with the line and a mark below it.
-//! It must not decide anything.
 //!
 //! Source: cel-go `common/{error,errors,source}.go`.
 

@@ -1,8 +1,8 @@
 //! The rules of a whole schema, and their evaluation over a value.
 //! It must not validate anything else; rules are evaluated on what has passed the rest of validation.
 //!
-//! Source: apiextensions-apiserver `schema/cel/validation.go`, without ratcheting: an update is judged as if all of it were
-//! new, but for the rules that compare with `oldSelf`.
+//! Source: apiextensions-apiserver `schema/cel/validation.go`, without ratcheting: an update is judged as if
+//! all of it were new, but for the rules that compare with `oldSelf`.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -83,8 +83,9 @@ impl Program {
 
     /// Runs the rules over a value and, where it replaces one, over what it replaces.
     ///
-    /// `base` is the place of the value as the server writes it, empty for a whole object. Returns what is left of the
-    /// budget; when it is used up there is a finding for that, nothing more is run, and the result is negative.
+    /// `base` is the place of the value as the server writes it, empty for a whole object. Returns what is
+    /// left of the budget; when it is used up there is a finding for that, nothing more is run, and the
+    /// result is negative.
     pub fn validate(
         &self,
         value: &Json,
@@ -96,7 +97,8 @@ impl Program {
         self.run(value, old, Run { base, budget, findings, misfits: None })
     }
 
-    /// The same for a value that need not fit its schema: rules that fail because of that are in `misfits`, apart from all others.
+    /// The same for a value that need not fit its schema: rules that fail because of that are in `misfits`,
+    /// apart from all others.
     pub fn validate_any(
         &self,
         value: &Json,
@@ -234,8 +236,8 @@ fn values_of(node: &Node) -> Option<&Node> {
     }
 }
 
-/// The node of a property. Where values have no type in expressions the server runs no rule at or below the property; where
-/// its name has no spelling it does.
+/// The node of a property. Where values have no type in expressions the server runs no rule at or below the
+/// property; where its name has no spelling it does.
 fn field_of<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
     let spelled = names::escape(name).is_some();
     let Shape::Object(fields) = &node.shape else {
@@ -245,7 +247,8 @@ fn field_of<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
     fields.named.get(name).filter(|field| field.declared && reachable)
 }
 
-/// The node by which a property's values are read: as the schema states it, whatever its rules are compiled for.
+/// The node by which a property's values are read: as the schema states it, whatever its rules are compiled
+/// for.
 fn stated_of<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
     match &node.shape {
         Shape::Object(fields) => fields.stated.get(name).or_else(|| fields.named.get(name)),

@@ -1,5 +1,4 @@
 //! One of the `x-kubernetes-validations`, compiled.
-//! It must not know where in a schema it stands.
 //!
 //! Source: apiextensions-apiserver `schema/cel/compilation.go`.
 
@@ -52,7 +51,8 @@ impl CompiledRule {
             }
         }
         if !rule.message_expression.is_empty() {
-            // Upstream gives up on the rest of the rule with an expression that is not sound, and runs the rule.
+            // Upstream gives up on the rest of the rule with an expression that is not sound, and runs the
+            // rule.
             let Ok((message, _)) = compile(&rule.message_expression, &globals, &Type::String) else {
                 return compiled;
             };

@@ -1,5 +1,4 @@
 //! The parts of values: fields, entries and items, and what is said of those that are not there.
-//! It must not evaluate keys.
 //!
 //! Source: cel-go `interpreter/attributes.go`.
 

@@ -1,8 +1,7 @@
 //! From the text of an expression to its tree, macros expanded.
-//! It must not know types nor values of an object.
 //!
-//! The text is parsed by the `cel` crate, whose grammar is cel-go's own; its evaluation is not used (see the parent module).
-//! Macros are expanded here as cel-go expands them, since what a rule costs depends on it.
+//! The text is parsed by the `cel` crate, whose grammar is cel-go's own; its evaluation is not used (see the
+//! parent module). Macros are expanded here as cel-go expands them, since what a rule costs depends on it.
 
 use std::sync::Arc;
 
@@ -72,7 +71,8 @@ fn problems(errors: ParseErrors) -> Vec<Problem> {
     errors.errors.into_iter().map(problem).collect()
 }
 
-/// `depth` counts what cel-go counts: what stands around an expression, but for lists, maps, arguments and logic.
+/// `depth` counts what cel-go counts: what stands around an expression, but for lists, maps, arguments and
+/// logic.
 fn lower(tree: &mut Tree, context: &Context, parsed: &IdedExpr, depth: u16) -> Result<Id, String> {
     let depth = depth + u16::from(is_counted(&parsed.expr));
     if depth > MAX_DEPTH {

@@ -30,7 +30,8 @@ fn lines(text: &str) -> impl Iterator<Item = Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("one case to a line"))
 }
 
-/// What the server makes of each expression: whether it compiles, its value as text, and what it costs to write that text.
+/// What the server makes of each expression: whether it compiles, its value as text, and what it costs to
+/// write that text.
 #[test]
 fn expressions_have_the_values_and_costs_that_the_server_gives_them() {
     let mut cases = lines(include_str!("cases/expressions.jsonl"));
@@ -67,7 +68,8 @@ fn expressions_have_the_values_and_costs_that_the_server_gives_them() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What the server says of rules that cannot be evaluated: the errors of Go's packages and of cel-go, with the values in them.
+/// What the server says of rules that cannot be evaluated: the errors of Go's packages and of cel-go, with
+/// the values in them.
 #[test]
 fn rules_fail_in_the_servers_words() {
     let mut cases = lines(include_str!("cases/failures.jsonl"));
@@ -95,7 +97,8 @@ fn rules_fail_in_the_servers_words() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Rules at every kind of node, with `allOf`, `oldSelf`, `reason`, `fieldPath` and budgets: the findings and what is left.
+/// Rules at every kind of node, with `allOf`, `oldSelf`, `reason`, `fieldPath` and budgets: the findings and
+/// what is left.
 #[test]
 fn rules_are_run_where_the_server_runs_them() {
     let mut wrong = Vec::new();

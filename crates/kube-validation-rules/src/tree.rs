@@ -75,7 +75,8 @@ impl Tree {
         &self.nodes[id.0 as usize]
     }
 
-    /// Where an expression stands in the text: an offset in characters. What a macro adds stands where its call does.
+    /// Where an expression stands in the text: an offset in characters. What a macro adds stands where its
+    /// call does.
     pub(super) fn place(&self, id: Id) -> u32 {
         self.places[id.0 as usize]
     }

@@ -1,5 +1,4 @@
 //! The types of expressions, and when one will do for another.
-//! It must not know expressions nor functions.
 //!
 //! Source: cel-go `checker/types.go`.
 
@@ -190,7 +189,8 @@ impl<'m> Type<'m> {
 pub(super) struct Bindings<'m>(HashMap<u32, Type<'m>>);
 
 impl<'m> Bindings<'m> {
-    /// Whether a value of one type will do where the other is wanted. What was learned of the variables is kept only then.
+    /// Whether a value of one type will do where the other is wanted. What was learned of the variables is
+    /// kept only then.
     pub(super) fn assign(&mut self, from: &Type<'m>, to: &Type<'m>) -> bool {
         let mut attempt = self.clone();
         let fits = attempt.unify(from, to);

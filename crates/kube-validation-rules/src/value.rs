@@ -1,5 +1,4 @@
 //! The values that expressions work on.
-//! It must not know expressions nor types at compile time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

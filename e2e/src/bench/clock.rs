@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 /// A time, of one call.
 pub(super) type Nanoseconds = f64;
 
-/// How often a function is timed, and for how long each time: short enough that on a busy machine some rounds are
-/// undisturbed. Go's benchmarks are given the same.
+/// How often a function is timed, and for how long each time: short enough that on a busy machine some rounds
+/// are undisturbed. Go's benchmarks are given the same.
 pub(super) const ROUNDS: u32 = 40;
 pub(super) const ROUND: Duration = Duration::from_millis(2);
 /// Calls between two looks at the clock.

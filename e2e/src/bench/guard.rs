@@ -1,5 +1,5 @@
-//! How long an author of a CRD waits for `kubectl apply` of an upgrade, with the guard and without, where there are many objects.
-//! It must not judge what the guard finds, beyond that it found something.
+//! How long an author of a CRD waits for `kubectl apply` of an upgrade, with the guard and without, where
+//! there are many objects. It must not judge what the guard finds, beyond that it found something.
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
@@ -88,7 +88,8 @@ pub async fn measure(count: usize, bytes: usize, rounds: usize, say: &dyn Fn(&st
     })
 }
 
-/// Applies an upgrade by which every object shows another value, as a dry run; how long that took, and the answer.
+/// Applies an upgrade by which every object shows another value, as a dry run; how long that took, and the
+/// answer.
 async fn apply(cluster: &Cluster) -> Result<(f64, Answer)> {
     let body = serde_json::to_vec(&upgrade()?)?;
     let path = format!("{CRDS}/{}?fieldManager=author&force=true&dryRun=All", objects::CRD);

@@ -1,5 +1,5 @@
-//! The schemas and objects that are measured.
-//! It must not pick what is easy: the real ones are whole schemas of CRDs in use, with objects of one to three kilobytes.
+//! The schemas and objects that are measured. It must not pick what is easy: the real ones are whole schemas
+//! of CRDs in use, with objects of one to three kilobytes.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -55,8 +55,9 @@ pub(super) fn real_crds() -> anyhow::Result<Vec<Input>> {
     Ok(inputs)
 }
 
-/// The shape that upstream measures pruning with (`pkg/apiserver/schema/pruning/algorithm_test.go`): objects that prune
-/// inside ones that preserve, and the other way round. Once as it is, without defaults, and once with one at every node.
+/// The shape that upstream measures pruning with (`pkg/apiserver/schema/pruning/algorithm_test.go`): objects
+/// that prune inside ones that preserve, and the other way round. Once as it is, without defaults, and once
+/// with one at every node.
 pub(super) fn pruning_shapes() -> Vec<Input> {
     let shape = |default: bool| {
         let node = |mut schema: Value, value: Value| {

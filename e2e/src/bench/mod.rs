@@ -1,5 +1,5 @@
-//! How long filling and deciding take, beside Go's `Default` and the plainest things one can do with the same object.
-//! It must not judge: it measures, and all numbers of a report come from one run on one machine.
+//! How long filling and deciding take, beside Go's `Default` and the plainest things one can do with the same
+//! object. It must not judge: it measures, and all numbers of a report come from one run on one machine.
 
 pub mod admission;
 pub mod admission_server;
@@ -76,8 +76,8 @@ pub struct Ratios {
     pub decide_to_copy: f64,
 }
 
-/// What is wanted of every measurement: filling at most this part of a deep copy, and Go's `Default` at least that many
-/// times as long, whether something is missing or not.
+/// What is wanted of every measurement: filling at most this part of a deep copy, and Go's `Default` at least
+/// that many times as long, whether something is missing or not.
 pub const WANTED: Worst = Worst { fill_to_copy: 0.5, go_default_to_fill: 5.0 };
 
 /// The least favourable ratios of a report.

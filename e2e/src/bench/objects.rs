@@ -1,5 +1,6 @@
-//! The objects of a pass, of a size that is asked for, and the releases of their CRD, each with one default more.
-//! It must not go through the API server to write them: that would take minutes, and is not what is measured.
+//! The objects of a pass, of a size that is asked for, and the releases of their CRD, each with one default
+//! more. It must not go through the API server to write them: that would take minutes, and is not what is
+//! measured.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Map, Value, json};

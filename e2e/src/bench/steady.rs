@@ -1,5 +1,5 @@
-//! Asking at a steady rate, whether or not there are answers yet: whoever waits for an answer before asking again does not see how
-//! long others wait. It must not know what is asked.
+//! Asking at a steady rate, whether or not there are answers yet: whoever waits for an answer before asking
+//! again does not see how long others wait. It must not know what is asked.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use anyhow::Result;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval_at};
 
-/// Asks so often in a second until `ended`; how long each answer took from when its request was due, in milliseconds, the
-/// shortest first.
+/// Asks so often in a second until `ended`; how long each answer took from when its request was due, in
+/// milliseconds, the shortest first.
 ///
 /// # Errors
 /// A request has no good answer.

@@ -1,7 +1,8 @@
 //! Every check of the project, one after the other; each is run, whatever became of those before it.
 //!
-//! It knows commands and nothing of what they check: each can be run by hand as it is shown. What failed tests printed is
-//! repeated at the end, where it is looked for. Its last line is the sum of all tests: `N passed, N failed`.
+//! It knows commands and nothing of what they check: each can be run by hand as it is shown. What failed
+//! tests printed is repeated at the end, where it is looked for. Its last line is the sum of all tests:
+//! `N passed, N failed`.
 
 #![expect(clippy::print_stderr, clippy::print_stdout, reason = "a command line program talks to its user")]
 
@@ -13,8 +14,8 @@ use std::{
 
 use e2e::cargo::forget_package;
 
-/// The name of a step and its command, whose words hold no spaces. What fails fastest comes first, and the tests on a
-/// control plane last.
+/// The name of a step and its command, whose words hold no spaces. What fails fastest comes first, and the
+/// tests on a control plane last.
 const STEPS: &[(&str, &str)] = &[
     ("format", "cargo fmt --all --check"),
     ("lint", "cargo clippy --workspace --all-targets -- --deny warnings"),
@@ -112,7 +113,8 @@ struct Reports {
 }
 
 impl Reports {
-    /// Takes the next line of a test runner's output: reports stand between `failures:` and the names of the failed tests.
+    /// Takes the next line of a test runner's output: reports stand between `failures:` and the names of the
+    /// failed tests.
     fn read(&mut self, line: &str) {
         match line {
             "failures:" => self.inside = !self.inside,

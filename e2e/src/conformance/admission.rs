@@ -1,8 +1,9 @@
 //! Vectors of what a provider's own webhooks answered, and how EmbeddedSchemas answer the same requests.
 //! It must not hold a provider's rule: it asks, compares and counts.
 //!
-//! A line is skipped where no schema is for its platform, and where the vectors say that the answer came of how Go decodes and
-//! writes values: their README has the flags. Updates are judged as if all of them were new, as those webhooks do.
+//! A line is skipped where no schema is for its platform, and where the vectors say that the answer came of
+//! how Go decodes and writes values: their README has the flags. Updates are judged as if all of them were
+//! new, as those webhooks do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -182,8 +183,8 @@ fn without_indices(field: &str) -> String {
     written
 }
 
-/// Which laws of defaulting an answer breaks: a present value is never changed, but an empty one may be; defaulting twice
-/// equals defaulting once; the same request has the same answer.
+/// Which laws of defaulting an answer breaks: a present value is never changed, but an empty one may be;
+/// defaulting twice equals defaulting once; the same request has the same answer.
 pub fn broken_laws(schemas: &Schemas, line: &Line) -> Vec<&'static str> {
     let first = schemas.review(line, &line.object);
     let mut broken = Vec::new();

@@ -1,10 +1,10 @@
 //! When two answers agree, and in few words how they differ.
 //! It must not forgive anything that is not written here.
 //!
-//! `read` agrees by the whole object, `structural` by type, field and detail of every violation, `defaults` and
-//! `validate` by the set of (type, field) pairs, `crd-create` and `crd-update` by the set of (type, field, detail), and a
-//! refused document just by being refused. In a detail that quotes Go's compiler of regular expressions or that of CEL, the
-//! words behind `error` may differ.
+//! `read` agrees by the whole object, `structural` by type, field and detail of every violation, `defaults`
+//! and `validate` by the set of (type, field) pairs, `crd-create` and `crd-update` by the set of (type,
+//! field, detail), and a refused document just by being refused. In a detail that quotes Go's compiler of
+//! regular expressions or that of CEL, the words behind `error` may differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -97,7 +97,8 @@ pub fn without_quotes(issue: &Issue) -> Issue {
     Issue { kind: issue.kind.clone(), field: issue.field.clone(), detail }
 }
 
-/// A wavering answer with that one of each group that was expected, if it was one of them; any other answer as it is.
+/// A wavering answer with that one of each group that was expected, if it was one of them; any other answer
+/// as it is.
 pub fn settle(answer: &Outcome, expected: &Outcome) -> Outcome {
     let (Outcome::Wavering { certain, either }, Outcome::Issues(expected)) = (answer, expected) else {
         return answer.clone();

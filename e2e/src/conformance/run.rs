@@ -25,7 +25,8 @@ pub struct Tally {
     pub failed: usize,
 }
 
-/// Answers all vectors of `paths` with `answer` and writes each mismatch to `report`, in the order of the lines.
+/// Answers all vectors of `paths` with `answer` and writes each mismatch to `report`, in the order of the
+/// lines.
 ///
 /// A folder stands for all `.jsonl` and `.jsonl.gz` files below it, by name.
 ///

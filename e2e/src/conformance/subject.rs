@@ -40,7 +40,8 @@ fn answered(release: crd::Release, case: &Case) -> Result<Outcome, String> {
         Op::Validate => {
             let object = read(&case.object, &schema)?;
             let found = Validator::new(&schema).object(&object);
-            // A vector asks for the rules only where the rest is clean, which is more than what keeps them from running.
+            // A vector asks for the rules only where the rest is clean, which is more than what keeps them
+            // from running.
             Outcome::Issues(issues(if found.values.is_empty() { found.rules } else { found.values }))
         }
         Op::CrdCreate | Op::CrdUpdate => return Err("a CRD is no schema".to_owned()),

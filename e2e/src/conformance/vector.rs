@@ -71,7 +71,8 @@ impl std::str::FromStr for Op {
     }
 }
 
-/// A question: schema and object, or a CRD and the one before it, as documents; the second is `null` where the op takes none.
+/// A question: schema and object, or a CRD and the one before it, as documents; the second is `null` where
+/// the op takes none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     /// What is asked.
@@ -100,7 +101,8 @@ pub enum Outcome {
     Object(Json),
     /// What is wrong, in no particular order; nothing where the list is empty.
     Issues(Vec<Issue>),
-    /// As [`Outcome::Issues`], and one of each group too: the API server stops at one of them, not always the same.
+    /// As [`Outcome::Issues`], and one of each group too: the API server stops at one of them, not always the
+    /// same.
     Wavering {
         /// What is wrong in any case.
         certain: Vec<Issue>,
@@ -212,7 +214,8 @@ impl Outcome {
             .map(Self::Issues)
     }
 
-    /// The `expect` of a vector; issues are sorted by field, type and detail, and a wavering answer takes the first.
+    /// The `expect` of a vector; issues are sorted by field, type and detail, and a wavering answer takes the
+    /// first.
     pub fn to_json(&self) -> Json {
         match self {
             Self::Object(object) => {

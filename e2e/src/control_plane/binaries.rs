@@ -1,4 +1,5 @@
-//! The programs of a control plane: found where the user keeps them, or built from the pinned Go modules of `build/`.
+//! The programs of a control plane: found where the user keeps them, or built from the pinned Go modules of
+//! `build/`.
 //!
 //! It decides nothing about versions: `build/kubernetes-X.Y/go.mod` and `build/etcd/go.mod` do.
 
@@ -44,8 +45,8 @@ impl Kubernetes {
         Ok(found)
     }
 
-    /// The release that `E2E_KUBERNETES` names, or the newest supported one: what is meant where nothing is said, so that
-    /// any test can be run on any release.
+    /// The release that `E2E_KUBERNETES` names, or the newest supported one: what is meant where nothing is
+    /// said, so that any test can be run on any release.
     pub fn meant() -> Result<Self> {
         match env::var("E2E_KUBERNETES") {
             Ok(release) => Self::supported_release(&release).context("E2E_KUBERNETES"),
@@ -100,14 +101,15 @@ impl Binaries {
         Ok(Self { etcd, kube_apiserver, kubernetes: found })
     }
 
-    /// Finds or builds the controller manager of the API server's release. It is no part of [`Self::ensure`], since few
-    /// need it and it is as large as the API server.
+    /// Finds or builds the controller manager of the API server's release. It is no part of [`Self::ensure`],
+    /// since few need it and it is as large as the API server.
     pub async fn kube_controller_manager(&self) -> Result<PathBuf> {
         Program::kubernetes("kube-controller-manager", &self.kubernetes).ensure().await
     }
 }
 
-/// Finds or builds the `kubectl` of a release: what documentation tells users to type is tried with what they have.
+/// Finds or builds the `kubectl` of a release: what documentation tells users to type is tried with what they
+/// have.
 ///
 /// # Errors
 /// It does not build.

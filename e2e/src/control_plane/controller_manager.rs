@@ -1,7 +1,7 @@
 //! The controller manager with a few of its controllers, as a client of one API server.
 //!
-//! It has the rights that a cluster gives it and no more: each controller acts as its own service account. It takes part in
-//! no leader election, since there is only one.
+//! It has the rights that a cluster gives it and no more: each controller acts as its own service account. It
+//! takes part in no leader election, since there is only one.
 
 use std::{path::Path, process::Command};
 

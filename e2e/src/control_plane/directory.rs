@@ -42,8 +42,8 @@ impl Directory {
         Ok(Self { path, _lock: lock })
     }
 
-    /// Records the release that is about to run on the data; an older one than before is refused, since it may not
-    /// understand what the newer one wrote.
+    /// Records the release that is about to run on the data; an older one than before is refused, since it
+    /// may not understand what the newer one wrote.
     pub(super) fn record(&self, release: &Kubernetes) -> Result<()> {
         let file = self.path.join(RELEASE);
         let last = fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;

@@ -25,7 +25,8 @@ pub struct EtcdRaw {
 pub struct RawValue {
     /// The whole key, `/registry/…`.
     pub key: String,
-    /// The stored bytes: JSON for custom resources and CRDs, protobuf behind a `k8s\0` prefix for most built-in types.
+    /// The stored bytes: JSON for custom resources and CRDs, protobuf behind a `k8s\0` prefix for most
+    /// built-in types.
     pub bytes: Vec<u8>,
     /// The revision of the last write, which the API shows as `metadata.resourceVersion`.
     pub mod_revision: i64,
@@ -65,7 +66,8 @@ struct PutRequest {
 }
 
 impl EtcdRaw {
-    /// A client for the endpoint `url`, as in `endpoints.json`, with the certificates that it wants. Nothing is sent yet.
+    /// A client for the endpoint `url`, as in `endpoints.json`, with the certificates that it wants. Nothing
+    /// is sent yet.
     pub async fn new(url: &str, tls: Option<&EtcdPki>) -> Result<Self> {
         let mut config = match tls {
             None => Config::new(url.parse().with_context(|| format!("the etcd endpoint {url}"))?),
@@ -113,10 +115,11 @@ impl EtcdRaw {
         Ok(())
     }
 
-    /// What is stored for a custom resource, at whatever version it is stored; `None` if there is no such object.
+    /// What is stored for a custom resource, at whatever version it is stored; `None` if there is no such
+    /// object.
     ///
-    /// The key is `/registry/<group>/<plural>/<namespace>/<name>`, without the namespace for cluster-scoped ones. An
-    /// error if the bytes are no JSON, as for built-in types.
+    /// The key is `/registry/<group>/<plural>/<namespace>/<name>`, without the namespace for cluster-scoped
+    /// ones. An error if the bytes are no JSON, as for built-in types.
     pub async fn raw_object(
         &self,
         group: &str,
@@ -179,8 +182,8 @@ fn encode(key: &str) -> ByteString {
     ByteString(key.as_bytes().to_vec())
 }
 
-/// The first key after all those that begin with `prefix`, as etcd's ranges exclude their end. UTF-8 has no byte 0xff,
-/// so the last one can always be counted up.
+/// The first key after all those that begin with `prefix`, as etcd's ranges exclude their end. UTF-8 has no
+/// byte 0xff, so the last one can always be counted up.
 fn end_of_prefix(prefix: &str) -> Vec<u8> {
     let mut end = prefix.as_bytes().to_vec();
     if let Some(last) = end.last_mut() {

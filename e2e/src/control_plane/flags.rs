@@ -1,6 +1,7 @@
 //! How etcd and the API servers are started: their command lines and the audit policy.
 //!
-//! What is not set here is as Kubernetes ships it, since that is what the tests are about; nothing is started here.
+//! What is not set here is as Kubernetes ships it, since that is what the tests are about; nothing is started
+//! here.
 
 use std::{path::Path, process::Command};
 
@@ -82,8 +83,8 @@ impl ApiServer<'_> {
     }
 }
 
-/// Every request at the metadata level, once, when it is answered; a watch when it starts and when it ends. What an API
-/// server asks itself is left out.
+/// Every request at the metadata level, once, when it is answered; a watch when it starts and when it ends.
+/// What an API server asks itself is left out.
 pub(super) fn audit_policy() -> Value {
     json!({
         "apiVersion": "audit.k8s.io/v1",

@@ -1,6 +1,7 @@
 //! Kubeconfig files: for the admin of a control plane and for service accounts.
 //!
-//! They are written as JSON, which every reader of YAML takes; certificates are inside, so that a file can be copied.
+//! They are written as JSON, which every reader of YAML takes; certificates are inside, so that a file can be
+//! copied.
 
 use std::{fs, path::Path};
 

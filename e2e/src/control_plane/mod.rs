@@ -1,5 +1,5 @@
-//! A real control plane on loopback: etcd, any number of API servers and, where asked for, controllers; for tests, the demo
-//! and people.
+//! A real control plane on loopback: etcd, any number of API servers and, where asked for, controllers; for
+//! tests, the demo and people.
 //!
 //! It knows nothing of Etch, and leaves nothing running, however the process that started it ends.
 
@@ -47,8 +47,9 @@ pub struct Options {
     pub kubernetes: Option<Kubernetes>,
     /// Further flags for every API server, which win over the built-in ones.
     pub apiserver_flags: Vec<String>,
-    /// The controllers of kube-controller-manager that run, by the names that its `--controllers` takes, such as
-    /// `clusterrole-aggregation-controller`. Without any there is no controller manager, and none is built.
+    /// The controllers of kube-controller-manager that run, by the names that its `--controllers` takes, such
+    /// as `clusterrole-aggregation-controller`. Without any there is no controller manager, and none is
+    /// built.
     pub controllers: Vec<String>,
     /// Whether etcd speaks TLS, with a certificate authority of its own, and wants a client certificate.
     pub etcd_tls: bool,
@@ -70,8 +71,9 @@ impl Options {
 
 /// A running control plane. Dropping it stops it, within milliseconds and without grace.
 ///
-/// API servers are numbered from 0; a number that does not exist is a mistake of the caller and panics. No controller runs
-/// but those of [`Options::controllers`]: nothing collects garbage, and a deleted namespace stays `Terminating`.
+/// API servers are numbered from 0; a number that does not exist is a mistake of the caller and panics. No
+/// controller runs but those of [`Options::controllers`]: nothing collects garbage, and a deleted namespace
+/// stays `Terminating`.
 pub struct ControlPlane {
     // The order is the order in which they are stopped.
     controllers: Option<Component>,
@@ -100,8 +102,8 @@ impl ControlPlane {
     /// Builds what is missing, starts everything, and returns once every API server is ready for any request.
     ///
     /// # Errors
-    /// A directory that is in use or holds something else; a failing build; a server that ends before it is ready,
-    /// with the end of its log.
+    /// A directory that is in use or holds something else; a failing build; a server that ends before it is
+    /// ready, with the end of its log.
     pub async fn start(options: Options) -> Result<Self> {
         let Options { dir, apiservers, kubernetes, apiserver_flags: flags, controllers, etcd_tls } = options;
         ensure!(apiservers > 0, "at least one API server is needed");
@@ -167,7 +169,8 @@ impl ControlPlane {
         &self.setup.pki.ca
     }
 
-    /// Where the API server `index` listens: `https://127.0.0.1:PORT`, the same after a restart of that server.
+    /// Where the API server `index` listens: `https://127.0.0.1:PORT`, the same after a restart of that
+    /// server.
     pub fn url(&self, index: usize) -> String {
         server_url(self.servers[index].port)
     }
@@ -179,14 +182,14 @@ impl ControlPlane {
 
     /// What the API server `index` was asked, a JSON event per line: `DIR/audit.log`, `DIR/audit-1.log`, …
     ///
-    /// An event is there before its request has been answered; the events of watches are there when they start and
-    /// when they end.
+    /// An event is there before its request has been answered; the events of watches are there when they
+    /// start and when they end.
     pub fn audit_log(&self, index: usize) -> PathBuf {
         self.setup.audit_log(index)
     }
 
-    /// The admin's configuration for the API server `index`: kube's default, which repeats what is answered with 429 or
-    /// 503 (`default_retry`), as an API server does for a moment after a CRD has changed.
+    /// The admin's configuration for the API server `index`: kube's default, which repeats what is answered
+    /// with 429 or 503 (`default_retry`), as an API server does for a moment after a CRD has changed.
     pub async fn config(&self, index: usize) -> Result<Config> {
         kubeconfig::read(&self.kubeconfig(index)).await
     }
@@ -196,7 +199,8 @@ impl ControlPlane {
         Ok(Client::try_from(self.config(index).await?)?)
     }
 
-    /// Writes a kubeconfig for the API server `index` and an existing service account, with a token for a day.
+    /// Writes a kubeconfig for the API server `index` and an existing service account, with a token for a
+    /// day.
     pub async fn service_account_kubeconfig(
         &self,
         index: usize,
@@ -225,8 +229,8 @@ impl ControlPlane {
         self.servers[index].component.kill();
     }
 
-    /// Starts a stopped API server again, at the same address, and waits until it is ready. An error if some other
-    /// process has taken its port in the meantime.
+    /// Starts a stopped API server again, at the same address, and waits until it is ready. An error if some
+    /// other process has taken its port in the meantime.
     pub async fn start_apiserver(&mut self, index: usize) -> Result<()> {
         let server = &mut self.servers[index];
         ensure!(server.component.is_stopped(), "API server {index} has not been stopped");
@@ -262,7 +266,8 @@ impl ControlPlane {
 }
 
 impl Setup {
-    /// `name` in the directory for the first server, `name-1` for the second, and so on, before the extension.
+    /// `name` in the directory for the first server, `name-1` for the second, and so on, before the
+    /// extension.
     fn file(&self, name: &str, index: usize, extension: &str) -> PathBuf {
         self.directory.path.join(format!("{}{extension}", numbered(name, index)))
     }

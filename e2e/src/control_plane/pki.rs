@@ -48,8 +48,9 @@ pub struct Identity {
 }
 
 impl Pki {
-    /// Uses the files of an earlier run in `dir`, or makes them. The last file written is looked for, so that a half-made
-    /// set is made again, and the newest kind of file, for directories from before there was such a kind.
+    /// Uses the files of an earlier run in `dir`, or makes them. The last file written is looked for, so that
+    /// a half-made set is made again, and the newest kind of file, for directories from before there was such
+    /// a kind.
     pub(super) fn at(dir: &Path) -> Result<Self> {
         let identity = |name: &str| Identity {
             certificate: dir.join(format!("{name}.crt")),

@@ -15,10 +15,11 @@ use anyhow::{Context, Result};
 
 /// Runs `"$@"` and, beside it, a guard that reads signal names from standard input.
 ///
-/// The other end of that pipe is held by the parent alone, so the guard sees it closed at the moment the parent is gone,
-/// killed ones included, and then kills the child. Each signal sent is acknowledged by the child's process id. The guard
-/// ignores SIGPIPE: the parent may die between asking for a signal and reading the acknowledgement. Once the child has
-/// ended, what it left behind in the process group is ended too (compilers under `go build`, and the guard itself).
+/// The other end of that pipe is held by the parent alone, so the guard sees it closed at the moment the
+/// parent is gone, killed ones included, and then kills the child. Each signal sent is acknowledged by the
+/// child's process id. The guard ignores SIGPIPE: the parent may die between asking for a signal and reading
+/// the acknowledgement. Once the child has ended, what it left behind in the process group is ended too
+/// (compilers under `go build`, and the guard itself).
 const SUPERVISOR: &str = r#"
 exec 3<&0
 "$@" </dev/null >&2 3<&- &
@@ -52,8 +53,8 @@ pub(super) struct Supervised {
 impl Supervised {
     /// Starts `command`, whose output of both kinds goes to `output`.
     ///
-    /// The child gets a process group of its own: Ctrl-C in a terminal reaches this process alone, which then decides
-    /// in which order to stop what it runs.
+    /// The child gets a process group of its own: Ctrl-C in a terminal reaches this process alone, which then
+    /// decides in which order to stop what it runs.
     pub(super) fn spawn(command: &Command, output: Stdio) -> Result<Self> {
         let program = command.get_program();
         let mut supervisor = Command::new("/bin/sh");
@@ -86,7 +87,8 @@ impl Supervised {
         self.supervisor.try_wait().context("wait for a child process")
     }
 
-    /// Sends the signal of this name (`TERM`, `CONT`, …), and returns the child's process id once it has been sent.
+    /// Sends the signal of this name (`TERM`, `CONT`, …), and returns the child's process id once it has been
+    /// sent.
     ///
     /// `None` for a child that has already ended.
     pub(super) fn signal(&mut self, name: &str) -> Option<u32> {
@@ -97,8 +99,8 @@ impl Supervised {
         child.trim().parse().ok()
     }
 
-    /// Stops the child in its tracks, and returns once none of its threads runs. A busy machine may take its time
-    /// between the two.
+    /// Stops the child in its tracks, and returns once none of its threads runs. A busy machine may take its
+    /// time between the two.
     pub(super) async fn pause(&mut self) -> Result<()> {
         let child = self.signal("STOP").context("pause a process that has ended")?;
         while self.ended()?.is_none() && !all_stopped(child) {

@@ -28,7 +28,8 @@ struct Place<'a> {
     followed: [bool; 2],
 }
 
-/// Draws `left` and `right` under their titles. Members of objects are paired by key; all else by being equal.
+/// Draws `left` and `right` under their titles. Members of objects are paired by key; all else by being
+/// equal.
 pub(super) fn side_by_side(
     style: Style,
     titles: [&str; 2],

@@ -23,8 +23,8 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// The lines of a table, the first row being its head. Columns are as wide as their widest cell; the last takes what is
-/// left.
+/// The lines of a table, the first row being its head. Columns are as wide as their widest cell; the last
+/// takes what is left.
 pub(super) fn table(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width_of = |column: usize| {

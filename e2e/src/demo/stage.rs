@@ -168,7 +168,8 @@ impl Stage {
         Ok(rows)
     }
 
-    /// How many requests of Etch the API server's audit log has for an object, by verb: `[patch, any other write]`.
+    /// How many requests of Etch the API server's audit log has for an object, by verb:
+    /// `[patch, any other write]`.
     ///
     /// # Errors
     /// The log cannot be read.

@@ -83,7 +83,8 @@ impl Program {
     }
 }
 
-/// The path of a program that is up to date with its sources, built first where need be; progress goes to standard error.
+/// The path of a program that is up to date with its sources, built first where need be; progress goes to
+/// standard error.
 ///
 /// Programs live in `oracle/<version>/` of cargo's target folder, named by a hash of their sources.
 ///

@@ -1,5 +1,5 @@
-//! Asks the oracle and somebody else the same cases, and keeps what they disagree on.
-//! It must not take the API server's own wavering for a mistake: what it answers only sometimes is agreement too.
+//! Asks the oracle and somebody else the same cases, and keeps what they disagree on. It must not take the
+//! API server's own wavering for a mistake: what it answers only sometimes is agreement too.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;

@@ -59,8 +59,8 @@ impl Oracle {
         })
     }
 
-    /// Sends questions without waiting for the answers. `repeat` is how often each is evaluated, to see whether the
-    /// API server always says the same.
+    /// Sends questions without waiting for the answers. `repeat` is how often each is evaluated, to see
+    /// whether the API server always says the same.
     pub fn ask<'a>(&mut self, cases: impl IntoIterator<Item = &'a Case>, repeat: u32) {
         let mut lines = Vec::new();
         for case in cases {

@@ -1,5 +1,5 @@
-//! Makes a failing case small: drops and simplifies parts of schema and object for as long as it keeps failing.
-//! It must not know why it fails.
+//! Makes a failing case small: drops and simplifies parts of schema and object for as long as it keeps
+//! failing. It must not know why it fails.
 
 use kube_structural_schema::json::{Json, copy, level};
 use serde_json::Value;

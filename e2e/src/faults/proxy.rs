@@ -1,5 +1,5 @@
-//! The proxy: it passes requests on with the operator's credentials, unless a rule says otherwise, and records them.
-//! It must not change what a request says.
+//! The proxy: it passes requests on with the operator's credentials, unless a rule says otherwise, and
+//! records them. It must not change what a request says.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

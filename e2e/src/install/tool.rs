@@ -1,5 +1,5 @@
-//! Kustomize, Helm, promtool and kube-storage-version-migrator, at the versions that `e2e/build` pins; go builds them once and keeps them.
-//! It must not use a tool that happens to be installed.
+//! Kustomize, Helm, promtool and kube-storage-version-migrator, at the versions that `e2e/build` pins; go
+//! builds them once and keeps them. It must not use a tool that happens to be installed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,7 +18,8 @@ pub fn kustomize(folder: &str) -> Result<String> {
     output(go("kustomize", "kustomize").arg("build").arg(root().join(folder)))
 }
 
-/// What `helm template` makes of `config/chart`, CRDs included, installed as `etch` in `etch-system`, with further flags.
+/// What `helm template` makes of `config/chart`, CRDs included, installed as `etch` in `etch-system`, with
+/// further flags.
 ///
 /// # Errors
 /// There is no go, or Helm refuses the chart or a value.
@@ -57,7 +58,8 @@ fn program(name: &str, package: &str, folder: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// What `promtool test rules` says of files with tests of alerts: whether all passed, and the lines that tell it for each.
+/// What `promtool test rules` says of files with tests of alerts: whether all passed, and the lines that tell
+/// it for each.
 ///
 /// # Errors
 /// There is no go, or promtool does not build.

@@ -49,7 +49,8 @@ axis! {
         None = "plain",
         /// A webhook adds an annotation at any version.
         Stamps = "stamps",
-        /// A webhook removes `.spec.color` at v1. By the usual `matchPolicy`, requests at other versions reach it too.
+        /// A webhook removes `.spec.color` at v1. By the usual `matchPolicy`, requests at other versions
+        /// reach it too.
         Strips = "strips",
     }
 }
@@ -63,7 +64,8 @@ axis! {
         CreateByApply = "create-by-apply",
         /// PUT of what is read, with one field more.
         Update = "update",
-        /// PUT of what is read without any value that has a default, as a client sends it that does not know these fields.
+        /// PUT of what is read without any value that has a default, as a client sends it that does not know
+        /// these fields.
         Replace = "replace",
         /// JSON patch that adds a field.
         JsonPatch = "json-patch",
@@ -134,8 +136,8 @@ pub struct World {
     pub admission: Admission,
 }
 
-/// One request to an object of a world. `v1` is sent while only v1 is served, `v1beta1` while v1alpha1 is not, `v1alpha1` while
-/// all are.
+/// One request to an object of a world. `v1` is sent while only v1 is served, `v1beta1` while v1alpha1 is
+/// not, `v1alpha1` while all are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cell {
     /// What is requested.

@@ -71,7 +71,8 @@ pub fn served(version: &str) -> &'static [&'static str] {
     }
 }
 
-/// The CRD with the defaults. `conversion` is where its webhook is, and has no effect in a world that needs none.
+/// The CRD with the defaults. `conversion` is where its webhook is, and has no effect in a world that needs
+/// none.
 pub fn crd(world: World, group: &str, served: &[&str], conversion: &Value) -> Value {
     let versions = [("v1alpha1", old()), ("v1beta1", new()), (S, new())];
     document(world, group, &versions, S, served, conversion)

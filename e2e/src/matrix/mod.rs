@@ -1,10 +1,10 @@
-//! The write matrix: what each kind of request leaves in etcd, as real servers showed it, kept under `matrix/RELEASE`.
-//! It must not reason: what stands there was observed.
+//! The write matrix: what each kind of request leaves in etcd, as real servers showed it, kept under
+//! `matrix/RELEASE`. It must not reason: what stands there was observed.
 //!
-//! An object of a [`World`] is made before its CRD has defaults, so that etcd holds none of them; then it gets one request, a [`Cell`].
-//! Six places of the schema have a default, and one request shows all six. The axes that are left out do not change what a request
-//! stores: objects that hold their defaults are decoded to the same view as those that do not (fact R1), and values of changed
-//! defaults are stored like others.
+//! An object of a [`World`] is made before its CRD has defaults, so that etcd holds none of them; then it
+//! gets one request, a [`Cell`]. Six places of the schema have a default, and one request shows all six. The
+//! axes that are left out do not change what a request stores: objects that hold their defaults are decoded
+//! to the same view as those that do not (fact R1), and values of changed defaults are stored like others.
 
 mod axes;
 mod data;

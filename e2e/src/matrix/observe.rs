@@ -173,7 +173,8 @@ impl Stage<'_> {
         .await
     }
 
-    /// Has the CRD with the defaults served at the versions at which it is while requests at this one are sent.
+    /// Has the CRD with the defaults served at the versions at which it is while requests at this one are
+    /// sent.
     async fn serve(&self, version: &str) -> Result<()> {
         let document = crd(self.world, &self.group, served(version), &self.observer.reviews.client_config());
         self.cluster().apply_crd(&document).await?;

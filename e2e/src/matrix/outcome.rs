@@ -1,5 +1,6 @@
-//! What a request came to, in a form that is the same each time: without times, uids, names and numbers of revisions.
-//! It must not hold an object twice: objects and sets of fields are [`Parts`], and outcomes name them.
+//! What a request came to, in a form that is the same each time: without times, uids, names and numbers of
+//! revisions. It must not hold an object twice: objects and sets of fields are [`Parts`], and outcomes name
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -212,7 +213,8 @@ impl Parts {
         entries
     }
 
-    /// The view at S after the request, as the API returns it; the uid is `uid`, the resource version as given.
+    /// The view at S after the request, as the API returns it; the uid is `uid`, the resource version as
+    /// given.
     pub fn view(&self, outcome: &Outcome, revision: u64) -> Option<Value> {
         let mut object = self.0.get(outcome.view.as_ref()?)?.clone();
         let owners = outcome.after.iter().map(|entry| self.entry(entry)).collect::<Option<Vec<_>>>()?;

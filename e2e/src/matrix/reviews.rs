@@ -81,7 +81,8 @@ fn convert(request: &Value) -> Value {
     answer
 }
 
-/// What a program does that reads objects into the Go types of the release before. Those of metadata have a name.
+/// What a program does that reads objects into the Go types of the release before. Those of metadata have a
+/// name.
 fn forget(object: &mut Value) {
     let mut remove = |parent: &str, field: &str| {
         if let Some(parent) = object.pointer_mut(parent).and_then(Value::as_object_mut) {

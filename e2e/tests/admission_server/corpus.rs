@@ -1,4 +1,5 @@
-//! Real upgrades, and objects made up from their schemas: the guard warns of what `etch impact` finds, and of nothing else.
+//! Real upgrades, and objects made up from their schemas: the guard warns of what `etch impact` finds, and of
+//! nothing else.
 
 #![expect(clippy::print_stdout, reason = "how each upgrade was answered is worth a line")]
 

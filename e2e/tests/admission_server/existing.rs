@@ -1,5 +1,5 @@
-//! Machines from before a schema: what it means for them is known before it is enforced, and their defaults are stored where it
-//! asks for that.
+//! Machines from before a schema: what it means for them is known before it is enforced, and their defaults
+//! are stored where it asks for that.
 
 use std::process::Command;
 

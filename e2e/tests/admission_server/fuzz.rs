@@ -1,4 +1,5 @@
-//! Random and mutated reviews: whatever is sent, the server answers with an AdmissionReview, or says that it is none.
+//! Random and mutated reviews: whatever is sent, the server answers with an AdmissionReview, or says that it
+//! is none.
 //!
 //! `ADMISSION_REVIEWS` says how many; `ADMISSION_SEED` repeats a run.
 
@@ -143,7 +144,8 @@ fn machine(value: Value, rng: &mut Rng) -> Value {
     machine
 }
 
-/// A request about an object, or about what came of it by some changes; one in ten is then changed byte by byte.
+/// A request about an object, or about what came of it by some changes; one in ten is then changed byte by
+/// byte.
 fn body(object: &Value, rng: &mut Rng) -> Vec<u8> {
     let mut changed = object.clone();
     for _ in 0..rng.usize(..4) {

@@ -1,6 +1,8 @@
-//! Admission on a real control plane: the API server asks the operator, and EmbeddedSchemas answer; `upgrades` has the guard.
+//! Admission on a real control plane: the API server asks the operator, and EmbeddedSchemas answer;
+//! `upgrades` has the guard.
 //!
-//! The schemas are the shipped ones for Machines, the CRDs are OpenShift's, and the permissions those of `config/admission`.
+//! The schemas are the shipped ones for Machines, the CRDs are OpenShift's, and the permissions those of
+//! `config/admission`.
 
 mod corpus;
 mod existing;
@@ -132,7 +134,8 @@ async fn who_has_no_key_learns_nothing(stage: &Stage, operator: &Operator) -> Re
     Ok(())
 }
 
-/// With `failurePolicy: Fail` the API server shows authors the URL that it could not reach, and so the key (D18).
+/// With `failurePolicy: Fail` the API server shows authors the URL that it could not reach, and so the key
+/// (D18).
 async fn who_must_be_answered_sees_the_url(cluster: &Cluster) -> Result<()> {
     for (policy, code) in [("Fail", 500), ("Ignore", 201)] {
         let mut found = cluster.get(WEBHOOKS[1]).await?;
@@ -364,7 +367,8 @@ async fn defaults_are_stored(cluster: &Cluster, name: &str, id: &str) -> Result<
     Ok(())
 }
 
-/// A machine whose faults are older than the schema can be labelled, annotated, finalized and deleted, and nothing else.
+/// A machine whose faults are older than the schema can be labelled, annotated, finalized and deleted, and
+/// nothing else.
 async fn an_old_machine_is_left_in_peace(cluster: &Cluster) -> Result<()> {
     let old = format!("{MACHINES}/old");
     let patched = async |body: Value| cluster.patch(&old, Patch::Merge, "author", &body).await;

@@ -1,4 +1,5 @@
-//! Replicas behind what stands for a Service: a rolling upgrade, in which each of them ends while requests come all the time.
+//! Replicas behind what stands for a Service: a rolling upgrade, in which each of them ends while requests
+//! come all the time.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +19,8 @@ use crate::load::Load;
 use crate::stage::{Stage, apply_schema, condition};
 use crate::{denied_soon, strict};
 
-/// How often it is asked who is ready; kubelets ask every five seconds, and a replica that ends serves for as long.
+/// How often it is asked who is ready; kubelets ask every five seconds, and a replica that ends serves for as
+/// long.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a replica may take to say that it is ready.
 const PATIENCE: Duration = Duration::from_secs(5);

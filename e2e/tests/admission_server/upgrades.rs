@@ -1,4 +1,5 @@
-//! Upgrades of CRDs on a real control plane: their authors learn what they do to objects, in the words and numbers of `etch impact`.
+//! Upgrades of CRDs on a real control plane: their authors learn what they do to objects, in the words and
+//! numbers of `etch impact`.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -143,7 +144,8 @@ async fn what_takes_nothing_away_is_silent(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// The API server raises the generation before it asks, and so does not ask about labels, finalizers and conditions (fact C9).
+/// The API server raises the generation before it asks, and so does not ask about labels, finalizers and
+/// conditions (fact C9).
 async fn metadata_is_not_asked_about(cluster: &Cluster) -> Result<()> {
     let before = asked(cluster).await?;
     let metadata =

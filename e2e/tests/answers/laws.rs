@@ -41,7 +41,8 @@ pub(crate) fn judge(
     for path in difference.changes.iter().chain(&difference.goes).filter(|path| !is_free(path)) {
         note(format!("the value at {path} was changed"));
     }
-    // Where no other manager names it there is no hint of what only etcd holds; a default that Etch stored is none.
+    // Where no other manager names it there is no hint of what only etcd holds; a default that Etch stored is
+    // none.
     let lost: Vec<_> = old
         .hidden
         .iter()

@@ -1,7 +1,8 @@
-//! Every answer, over random clusters: what commands, reports, conditions and metrics say is held against raw etcd.
+//! Every answer, over random clusters: what commands, reports, conditions and metrics say is held against raw
+//! etcd.
 //!
-//! `ANSWERS_CLUSTERS` says how many clusters (30, and those that once got a false answer), and `ANSWERS_SEED` which come first. A cluster that fails is printed with the
-//! seed with which it can be run alone.
+//! `ANSWERS_CLUSTERS` says how many clusters (30, and those that once got a false answer), and `ANSWERS_SEED`
+//! which come first. A cluster that fails is printed with the seed with which it can be run alone.
 
 mod audit;
 mod impact;
@@ -104,7 +105,8 @@ fn names(text: &str, name: &str) -> bool {
     text.split(name).skip(1).any(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
 }
 
-/// A life of all clusters: an upgrade, Etch by hand, the operator, what others do meanwhile, the next upgrade.
+/// A life of all clusters: an upgrade, Etch by hand, the operator, what others do meanwhile, the next
+/// upgrade.
 async fn follow(stage: &Stage, notes: &Notes) -> Result<()> {
     stage.upgrade(NOW).await?;
     stage.deeds(0).await?;

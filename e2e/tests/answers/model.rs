@@ -1,5 +1,6 @@
-//! What a cluster holds, worked out from raw bytes and schemas alone, by the shortest code that does it.
-//! It must not use Etch: its answers are held against what is worked out here, and this against the API server's reads.
+//! What a cluster holds, worked out from raw bytes and schemas alone, by the shortest code that does it. It
+//! must not use Etch: its answers are held against what is worked out here, and this against the API server's
+//! reads.
 
 use serde_json::{Map, Value};
 
@@ -268,7 +269,8 @@ impl Difference {
     }
 }
 
-/// Whether some manager of those that are meant, by name and `apiVersion`, names a place, or something above or below it.
+/// Whether some manager of those that are meant, by name and `apiVersion`, names a place, or something above
+/// or below it.
 pub(crate) fn is_claimed(raw: &Value, path: &str, is_meant: impl Fn(&str, &str) -> bool) -> bool {
     let first = path.split(['.', '[']).filter(|part| !part.is_empty()).take(2);
     let pointer: String = first.map(|part| format!("/f:{part}")).collect();

@@ -75,8 +75,8 @@ fn followed(plan: &Plan) -> Vec<String> {
     rules.filter_map(|rule| rule["path"].as_str()).map(str::to_owned).collect()
 }
 
-/// Waits until a pass for the present state of the CRD has ended, and the condition gives its numbers. Where they never come,
-/// what stands there is judged.
+/// Waits until a pass for the present state of the CRD has ended, and the condition gives its numbers. Where
+/// they never come, what stands there is judged.
 async fn ended(stage: &Stage, plan: &Plan) -> Result<Said> {
     let crd = plan.crd();
     let generation = stage.crd(plan).await?["metadata"]["generation"].clone();
@@ -151,7 +151,8 @@ fn reported(
         }
     }
     for (id, truth) in truths {
-        // Where a value cannot follow its default, the object is named for it, and its other defaults are stored.
+        // Where a value cannot follow its default, the object is named for it, and its other defaults are
+        // stored.
         let is_untouchable = truth.is_left_alone() || is_named(id) && followed(plan).is_empty();
         if is_untouchable && changed.contains(&id) {
             note(format!("{id} was written, although it is to be left alone"));
@@ -169,7 +170,8 @@ fn reported(
     }
 }
 
-/// The condition: true only where everything that may be written is stored, and its words say the report's numbers.
+/// The condition: true only where everything that may be written is stored, and its words say the report's
+/// numbers.
 fn conditioned(plan: &Plan, said: &Said, truths: &BTreeMap<String, Truth>, note: &dyn Fn(String)) {
     let Said { status, condition } = said;
     let counts = &status["counts"];

@@ -167,7 +167,8 @@ impl Stage {
         .await
     }
 
-    /// Does to all objects what the plan says for after the upgrade (0), or for after the operator's pass (1).
+    /// Does to all objects what the plan says for after the upgrade (0), or for after the operator's pass
+    /// (1).
     pub(crate) async fn deeds(&self, turn: usize) -> Result<()> {
         self.each_object(async |plan, thing| match &thing.deeds[turn] {
             Some(deed) => self
@@ -205,7 +206,8 @@ impl Stage {
                 return if answer.code == 200 { cluster.delete(&now).await.map(drop) } else { Ok(()) };
             }
         };
-        // What the schema, a type or another owner forbids is not done; whatever stands there is what is judged.
+        // What the schema, a type or another owner forbids is not done; whatever stands there is what is
+        // judged.
         ensure!(answer.code != 404, "{}", answer.body);
         Ok(())
     }

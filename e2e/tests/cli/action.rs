@@ -123,7 +123,8 @@ fn with_the_crds_in_force_it_judges_the_update() -> Result<()> {
     Ok(())
 }
 
-/// What the runner itself does with the rest of the file cannot be run here; that its names agree can be seen.
+/// What the runner itself does with the rest of the file cannot be run here; that its names agree can be
+/// seen.
 #[test]
 fn its_names_agree() -> Result<()> {
     let runner = Runner::new()?;

@@ -1,5 +1,5 @@
-//! What commands say of a cluster that does not have, or does not grant, what they were asked for; and how much they print of
-//! one that has much.
+//! What commands say of a cluster that does not have, or does not grant, what they were asked for; and how
+//! much they print of one that has much.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! Each flag of each command, given what it cannot use: one clear line, exit status 2, and never a panic.
 //!
-//! `flags.json` says what each flag takes; a test of the command line holds it against what can be typed, so that a flag which
-//! is not tried here fails there.
+//! `flags.json` says what each flag takes; a test of the command line holds it against what can be typed, so
+//! that a flag which is not tried here fails there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -331,7 +331,8 @@ fn policy_words_are_understood_as_policies_write_them() -> Result<()> {
     Ok(())
 }
 
-/// A value that nobody expects: of the kinds that parsers of numbers, addresses, paths and names stumble over.
+/// A value that nobody expects: of the kinds that parsers of numbers, addresses, paths and names stumble
+/// over.
 fn nonsense(random: &mut fastrand::Rng) -> String {
     const PIECES: [&str; 40] = [
         "",

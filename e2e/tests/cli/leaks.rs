@@ -1,7 +1,7 @@
 //! Broken input that may hold a secret: whatever reads it says what is wrong, and shows nothing of it.
 //!
-//! Each flag of `flags.json` that takes a file of YAML, JSON or PEM is given each broken one. Certificates of the admission server
-//! have a test of their own, beside their reader.
+//! Each flag of `flags.json` that takes a file of YAML, JSON or PEM is given each broken one. Certificates of
+//! the admission server have a test of their own, beside their reader.
 
 use std::fs;
 use std::path::Path;

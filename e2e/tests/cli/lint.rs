@@ -25,10 +25,11 @@ fn found(name: &str, severity: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-/// A rule, real CRDs with all that it finds in them, and one in which it finds nothing though what it is about is there.
+/// A rule, real CRDs with all that it finds in them, and one in which it finds nothing though what it is
+/// about is there.
 ///
-/// Servers refuse what ETCH002, ETCH003, ETCH011 and ETCH017 find: no published CRD was found that shows these, nor ETCH004, ETCH013,
-/// ETCH016, ETCH018 or ETCH019. They are planted in the rules' own tests.
+/// Servers refuse what ETCH002, ETCH003, ETCH011 and ETCH017 find: no published CRD was found that shows
+/// these, nor ETCH004, ETCH013, ETCH016, ETCH018 or ETCH019. They are planted in the rules' own tests.
 struct Shown {
     code: &'static str,
     by: &'static [(&'static str, &'static [&'static str])],

@@ -1,6 +1,7 @@
 //! Every example of README and docs, run as it stands there and in its order, on a cluster of its own.
 //!
-//! An example that is new is to be put into `known.rs`, or the test fails. What a page shows as output is what comes.
+//! An example that is new is to be put into `known.rs`, or the test fails. What a page shows as output is
+//! what comes.
 
 mod files;
 mod known;
@@ -81,7 +82,8 @@ async fn tried(stage: &mut Stage, page: &Page, example: &Example) -> Result<()> 
     }
 }
 
-/// A workflow uses our action as it is: where it is, and with inputs that it has. The action itself is run by its own tests.
+/// A workflow uses our action as it is: where it is, and with inputs that it has. The action itself is run by
+/// its own tests.
 fn workflow(text: &str) -> Result<()> {
     let workflow: Value = serde_yaml_ng::from_str(text).context("it is no YAML")?;
     let steps =
@@ -178,7 +180,8 @@ async fn before(stage: &Stage, command: &str) -> Result<()> {
     Ok(())
 }
 
-/// Helm installs into a cluster of its own, and is taken away there: it takes over nothing that kubectl has applied.
+/// Helm installs into a cluster of its own, and is taken away there: it takes over nothing that kubectl has
+/// applied.
 async fn with_helm(command: &str) -> Result<()> {
     let mut stage = Stage::bare().await?;
     let others = ["kubectl label", "helm uninstall", "kubectl delete -f config/crd/crds.yaml"];
@@ -192,7 +195,8 @@ async fn with_helm(command: &str) -> Result<()> {
     stage.stop().await
 }
 
-/// A line of the justfile is a comment, the head of a recipe, or a line of its body: just reads nothing of one with another line.
+/// A line of the justfile is a comment, the head of a recipe, or a line of its body: just reads nothing of
+/// one with another line.
 #[test]
 fn every_line_of_the_justfile_can_be_read() -> Result<()> {
     let justfile = fs::read_to_string(root().join("justfile"))?;
@@ -208,7 +212,8 @@ fn every_line_of_the_justfile_can_be_read() -> Result<()> {
     Ok(())
 }
 
-/// Whether an alias of cargo, a test or a recipe of just has the name that a command says; it takes too long to be run here.
+/// Whether an alias of cargo, a test or a recipe of just has the name that a command says; it takes too long
+/// to be run here.
 fn exists(command: &str) -> Result<()> {
     let words: Vec<&str> = command.split(' ').skip_while(|word| word.contains('=')).collect();
     let after = |flag: &str| words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1));

@@ -1,4 +1,5 @@
-//! Writes that change nothing a reader would see (W1 to W5, W11, W13, W15, W21, W23, W24, W30), on CRDs with one version.
+//! Writes that change nothing a reader would see (W1 to W5, W11, W13, W15, W21, W23, W24, W30), on CRDs with
+//! one version.
 //!
 //! What several versions add to it is in `versions`.
 
@@ -131,8 +132,8 @@ async fn w2_preconditions(cluster: &Cluster) -> Result<()> {
     tabs.apply("v1", "a", ETCH, json!({"metadata": repeated})).await?.ok()?;
     assert_eq!(tabs.precondition("v1", "a").await?, repeated);
 
-    // Somebody was faster. (Where what they wrote is what we would write, the server may skip it and answer with 200, as
-    // in `versions::w6_proof`.)
+    // Somebody was faster. (Where what they wrote is what we would write, the server may skip it and answer
+    // with 200, as in `versions::w6_proof`.)
     tabs.merge("v1", "a", "other", json!({"metadata": {"labels": {"l": ""}}})).await?.ok()?;
     let modified =
         "the object has been modified; please apply your changes to the latest version and try again";
@@ -220,7 +221,8 @@ async fn w5(cluster: &Cluster) -> Result<()> {
     tabs.merge("v1", "merge", ETCH, json!({"metadata": precondition})).await?.ok()?;
     assert_eq!(tabs.revision("merge").await?, written);
 
-    // The owner's next apply of another value meets before-first-apply on both: it always does without managedFields.
+    // The owner's next apply of another value meets before-first-apply on both: it always does without
+    // managedFields.
     for name in ["apply", "merge"] {
         let answer = tabs.apply("v1", name, "owner", json!({"spec": {"a": "y"}})).await?;
         answer.refused(409, "Conflict", r#"conflict with "before-first-apply""#)?;

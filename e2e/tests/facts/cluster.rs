@@ -125,7 +125,8 @@ impl Answer {
         Ok(body)
     }
 
-    /// Fails unless this is a `Status` with `code`, `reason` (empty: none) and a message that contains `message`.
+    /// Fails unless this is a `Status` with `code`, `reason` (empty: none) and a message that contains
+    /// `message`.
     pub(crate) fn refused(&self, code: u16, reason: &str, message: &str) -> Result<()> {
         let shown = String::from_utf8_lossy(&self.body.to_vec()).into_owned();
         ensure!(self.code == code, "answered {} instead of {code}: {shown}", self.code);

@@ -1,5 +1,5 @@
-//! CRDs themselves: their conditions, what the server lets through, and their changes seen from outside (C1 to C8, A1,
-//! A2).
+//! CRDs themselves: their conditions, what the server lets through, and their changes seen from outside (C1
+//! to C8, A1, A2).
 //!
 //! What a CRD does to its objects' bytes is in `reading` and `versions`.
 

@@ -24,7 +24,8 @@ rows! {
 /// How long the server may take until it serves what etcd holds.
 const SERVED: Duration = Duration::from_secs(60);
 
-/// Changes the CRD in etcd, as an older release left it there, and waits until an object that shows the change is served so.
+/// Changes the CRD in etcd, as an older release left it there, and waits until an object that shows the
+/// change is served so.
 async fn plant(tabs: &Tabs<'_>, change: impl FnOnce(&mut Value)) -> Result<()> {
     let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/crontabs.{}", tabs.group);
     let (bytes, _) = tabs.cluster.etcd().get(&key).await?.context("the CRD in etcd")?;

@@ -1,7 +1,8 @@
-//! What Etch takes for granted of the API server, asked of a real one: each row sends a few requests and compares what
-//! is answered with the bytes in etcd before and after.
+//! What Etch takes for granted of the API server, asked of a real one: each row sends a few requests and
+//! compares what is answered with the bytes in etcd before and after.
 //!
-//! Etch itself takes no part. The release is chosen with `E2E_KUBERNETES=X.Y`; rows on which releases differ say so.
+//! Etch itself takes no part. The release is chosen with `E2E_KUBERNETES=X.Y`; rows on which releases differ
+//! say so.
 
 mod applying;
 mod cluster;

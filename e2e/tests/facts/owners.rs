@@ -1,4 +1,5 @@
-//! When the server forgets the owners of an object, when it gathers some of them, and what they own where a schema says nothing (W19, W20, W22, W26).
+//! When the server forgets the owners of an object, when it gathers some of them, and what they own where a
+//! schema says nothing (W19, W20, W22, W26).
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

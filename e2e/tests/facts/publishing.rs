@@ -23,7 +23,8 @@ rows! {
 /// What the server may take to publish a change.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Defaults at each sort of place. `last` is in it so that a test knows when this schema is the one that is published.
+/// Defaults at each sort of place. `last` is in it so that a test knows when this schema is the one that is
+/// published.
 fn properties() -> Value {
     let with = |mut schema: Value, properties: Value| {
         schema["type"] = json!("object");

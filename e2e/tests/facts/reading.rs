@@ -1,4 +1,5 @@
-//! What a reader sees of what etcd holds (R3 to R8, C5), and what the difference does to the next write (W12).
+//! What a reader sees of what etcd holds (R3 to R8, C5), and what the difference does to the next write
+//! (W12).
 //!
 //! Which version's schema it is that counts is in `versions`.
 

@@ -1,5 +1,5 @@
-//! How the server says no: the code, the reason, the form of the message and the causes of every refusal that Etch tells
-//! apart.
+//! How the server says no: the code, the reason, the form of the message and the causes of every refusal that
+//! Etch tells apart.
 //!
 //! Refusals that belong to a row of their own (a stale resourceVersion, a missing object, owners) are there.
 
@@ -125,7 +125,8 @@ async fn validation(cluster: &Cluster) -> Result<()> {
     };
     tabs.define(v1(json!({"min": number}))).await?;
     tabs.apply("v1", "a", "owner", json!({"spec": {"min": 10}})).await?.ok()?;
-    // The read view broke the rule before the write too, so the rule is not looked at; neither is what is missing.
+    // The read view broke the rule before the write too, so the rule is not looked at; neither is what is
+    // missing.
     tabs.define(versions([("v1", ruled(json!([])))])).await?;
     tabs.identity("v1", "a").await?.ok()?;
     assert_eq!(tabs.raw("a").await?["spec"], json!({"min": 10, "max": 5}));

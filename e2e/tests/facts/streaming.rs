@@ -1,4 +1,5 @@
-//! Watches that begin with what exists, and watches from a resource version that etcd has forgotten (R9, R10).
+//! Watches that begin with what exists, and watches from a resource version that etcd has forgotten (R9,
+//! R10).
 //!
 //! What a change of the CRD does to a watch is in `crds`.
 
@@ -49,7 +50,8 @@ fn version(object: &Value) -> Result<i64> {
     object["metadata"]["resourceVersion"].as_str().context("no resource version")?.parse().map_err(Into::into)
 }
 
-/// Three objects, one of which changes and one of which goes; then what a watch begins with, and the version of the bookmark.
+/// Three objects, one of which changes and one of which goes; then what a watch begins with, and the version
+/// of the bookmark.
 async fn begin(tabs: &Tabs<'_>) -> Result<i64> {
     tabs.define(v1(json!({"a": text()}))).await?;
     for name in ["a", "b", "c"] {

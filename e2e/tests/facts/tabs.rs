@@ -1,4 +1,5 @@
-//! The CronTabs of one API group: a CRD that a test changes as it likes, requests by any manager, and what etcd holds.
+//! The CronTabs of one API group: a CRD that a test changes as it likes, requests by any manager, and what
+//! etcd holds.
 //!
 //! A group belongs to one row, so rows run side by side.
 
@@ -155,7 +156,8 @@ impl<'a> Tabs<'a> {
         }
     }
 
-    /// Forgets that objects may be stored at other versions than these, as a storage migration does at its end.
+    /// Forgets that objects may be stored at other versions than these, as a storage migration does at its
+    /// end.
     pub(crate) async fn forget_versions_but(&self, kept: &[&str]) -> Result<()> {
         let path = format!("{}/status", self.crd_path());
         self.cluster.patch(MERGE, &path, &json!({"status": {"storedVersions": kept}})).await?.ok()?;
@@ -196,7 +198,8 @@ impl<'a> Tabs<'a> {
         send(&self.client, Method::PATCH, &path, APPLY, body).await
     }
 
-    /// The identity-only apply of W2: no fields, but the uid and the resourceVersion of the object as it is (W6).
+    /// The identity-only apply of W2: no fields, but the uid and the resourceVersion of the object as it is
+    /// (W6).
     pub(crate) async fn identity(&self, version: &str, name: &str) -> Result<Answer> {
         let object = name.split('/').next().unwrap_or(name);
         let metadata = self.precondition(version, object).await?;

@@ -1,4 +1,5 @@
-//! Writes to objects whose bytes or owners are of another version than the storage version (R2, W6 to W10, W16 to W18).
+//! Writes to objects whose bytes or owners are of another version than the storage version (R2, W6 to W10,
+//! W16 to W18).
 //!
 //! The older version is v1beta1, the newer, where `color` has its default, is v1; nothing is converted.
 
@@ -42,8 +43,8 @@ fn new() -> Value {
     spec(json!({"a": text(), "b": text(), "color": defaulted("red")}))
 }
 
-/// Objects by `owner` (`a`, applied) and `other` (`b`, updated), both at v1beta1, where the bytes are too; then v1 with
-/// its default becomes the storage version.
+/// Objects by `owner` (`a`, applied) and `other` (`b`, updated), both at v1beta1, where the bytes are too;
+/// then v1 with its default becomes the storage version.
 async fn introduced<'a>(cluster: &'a Cluster, row: &str, names: &[&str]) -> Result<Tabs<'a>> {
     let tabs = Tabs::new(cluster, row);
     tabs.define(versions([("v1beta1", old())])).await?;
@@ -130,8 +131,9 @@ async fn w6_proof(cluster: &Cluster) -> Result<()> {
         let uid = copy(&tabs.precondition("v1", name).await?["uid"]);
         let mut identity = json!({"metadata": {"uid": uid}});
         let first = tabs.apply("v1", name, ETCH, identity.clone()).await?.ok()?;
-        // Without this one in some dozens is answered with 200 and the same resourceVersion: the server starts from what
-        // its watch cache still holds, the object at v1beta1, arrives at the bytes that etcd holds by now, and skips.
+        // Without this one in some dozens is answered with 200 and the same resourceVersion: the server
+        // starts from what its watch cache still holds, the object at v1beta1, arrives at the bytes that etcd
+        // holds by now, and skips.
         identity["metadata"]["resourceVersion"] = copy(&first["metadata"]["resourceVersion"]);
         tabs.apply("v1", name, ETCH, identity).await?.refused(500, "", NOT_DECLARED)?;
         assert_eq!(tabs.raw(name).await?["spec"], without());
@@ -297,7 +299,8 @@ async fn w10(cluster: &Cluster) -> Result<()> {
             _ => tabs.identity("v1beta1", name).await?,
         };
         answer.ok()?;
-        // The owner's entry is of the version of its last apply; the user's claim stays, on a value that is gone.
+        // The owner's entry is of the version of its last apply; the user's claim stays, on a value that is
+        // gone.
         let owner = if name == "apply" { OWNER_BETA } else { OWNER };
         assert_eq!(tabs.stored(name).await?, stored("v1", without(), 3, &[OTHER, owner, user]), "{name}");
         assert_ne!(tabs.revision(name).await?, before, "{name}");
@@ -342,7 +345,8 @@ async fn w16(cluster: &Cluster) -> Result<()> {
     // The message quotes the value.
     misfit.refused(500, "", "CronTab): .spec.b: expected map, got &{y}")?;
     assert_eq!(tabs.stored("identity").await?, stored("v1beta1", without(), 2, &[OTHER_BETA, OWNER_BETA]));
-    // The server cannot tell who owns what; up to 1.36 it then forgets all, now it keeps what was there, ours ignored.
+    // The server cannot tell who owns what; up to 1.36 it then forgets all, now it keeps what was there, ours
+    // ignored.
     let owners = if cluster.since("1.37")? { &[OTHER_BETA, OWNER_BETA][..] } else { &[] };
     tabs.merge("v1", "merge", ETCH, json!({})).await?.ok()?;
     tabs.reversion("v1", "reversion", "v1").await?.ok()?;

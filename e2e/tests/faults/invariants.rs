@@ -76,7 +76,8 @@ pub(crate) async fn broken(
         let owners = owners(raw);
         // While owners cannot express a new field, the server does not list who updates an object (fact W8).
         let unlisted = if subject.workload == Workload::NewVersion { "user" } else { "" };
-        // What is being deleted between a move and the removal of Etch's entry keeps that entry: Etch writes it no more.
+        // What is being deleted between a move and the removal of Etch's entry keeps that entry: Etch writes
+        // it no more.
         let left = if expected.is_terminating { "etch" } else { "" };
         let differing = owners.symmetric_difference(&expected.owners);
         if differing.filter(|owner| ![unlisted, left].contains(&owner.as_str())).count() > 0 {
@@ -85,8 +86,8 @@ pub(crate) async fn broken(
         if raw["metadata"]["uid"] != expected.uid.as_str() {
             broken.push(format!("{name} has another uid"));
         }
-        // What a user creates after the upgrade is the user's, defaults included; and to the first apply of an object without
-        // managedFields the server holds everything against it that was there before.
+        // What a user creates after the upgrade is the user's, defaults included; and to the first apply of
+        // an object without managedFields the server holds everything against it that was there before.
         if subject.workload != Workload::Hidden
             && expected.owners.contains("owner")
             && !expected.is_terminating
@@ -108,12 +109,13 @@ pub(crate) async fn broken(
     Ok((broken, bounds))
 }
 
-/// For each object, how many of its writes the server may have done without Etch's knowledge: those, and no others, Etch may
-/// have to make once more.
+/// For each object, how many of its writes the server may have done without Etch's knowledge: those, and no
+/// others, Etch may have to make once more.
 ///
-/// Where Etch was killed, they are what was under way just then. A write whose answer came before is known to be stored or not
-/// from the object itself, since the next process reads it again, and the server does not write what is there (fact W1): what a
-/// process forgets costs requests, but no write. A late answer is an answer, and so is a refusal.
+/// Where Etch was killed, they are what was under way just then. A write whose answer came before is known to
+/// be stored or not from the object itself, since the next process reads it again, and the server does not
+/// write what is there (fact W1): what a process forgets costs requests, but no write. A late answer is an
+/// answer, and so is a refusal.
 fn lost(subject: &Subject, seen: &[Seen]) -> BTreeMap<String, usize> {
     let mut lost = BTreeMap::new();
     for write in Place::Objects.of(&subject.plural(), seen) {
@@ -129,8 +131,8 @@ fn owners(raw: &Value) -> BTreeSet<String> {
     entries.filter_map(|entry| entry["manager"].as_str().map(str::to_owned)).collect()
 }
 
-/// What is broken of all plans that were played together: of objects Etch asks nothing but to read and to patch them, and never
-/// by force.
+/// What is broken of all plans that were played together: of objects Etch asks nothing but to read and to
+/// patch them, and never by force.
 pub(crate) fn of_all(scene: &Scene) -> Result<Vec<String>> {
     let unasked = scene.requests(|event| {
         let is_ours = event["objectRef"]["apiGroup"] == GROUP;

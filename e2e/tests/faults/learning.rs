@@ -27,8 +27,8 @@ pub(crate) struct Learned {
     events: BTreeMap<Place, Vec<usize>>,
 }
 
-/// What is played to learn: each workload, and two in which a user comes between Etch's reads and writes, so that it reads an
-/// object anew.
+/// What is played to learn: each workload, and two in which a user comes between Etch's reads and writes, so
+/// that it reads an object anew.
 pub(crate) fn lessons() -> Vec<Plan> {
     let mut all = WORKLOADS.map(|workload| Plan { workload, deed: None, fault: None }).to_vec();
     // The second write of a rewrite, and the first one of a move.
@@ -192,8 +192,8 @@ pub(crate) fn all(learned: &[Learned], seed: u64) -> (Vec<Plan>, Vec<Plan>) {
     (plans, learned.iter().flat_map(Learned::stalls).collect())
 }
 
-/// Of the plans that have the same befall the same kind of request, one each: as many as CI has time for. The seed decides
-/// which, and some faults befall several requests in a row.
+/// Of the plans that have the same befall the same kind of request, one each: as many as CI has time for. The
+/// seed decides which, and some faults befall several requests in a row.
 pub(crate) fn share(learned: &[Learned], seed: u64) -> Vec<Plan> {
     let mut kinds: BTreeMap<_, Vec<Plan>> = BTreeMap::new();
     for plan in all(learned, seed).0 {

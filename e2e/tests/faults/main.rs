@@ -1,10 +1,12 @@
-//! Faults between the operator and a real API server, and what must hold whatever they are: see `invariants.rs` and `laws.rs`.
+//! Faults between the operator and a real API server, and what must hold whatever they are: see
+//! `invariants.rs` and `laws.rs`.
 //!
-//! Each workload is played once without any fault, and what it asks for then is what faults befall: see `learning.rs`. Plans share
-//! a control plane and an operator, and each has a CRD to itself: a rule of a plan befalls requests for its CRD alone, save that an
-//! operator which is killed is killed for all, and that the watch of CRDs is everybody's. `FAULTS_SEED` decides which plans are
-//! played together, and which of them CI plays. `FAULTS_ONLY='Follow.*Recreate'` plays those of all plans alone whose text has these
-//! parts in this order.
+//! Each workload is played once without any fault, and what it asks for then is what faults befall: see
+//! `learning.rs`. Plans share a control plane and an operator, and each has a CRD to itself: a rule of a plan
+//! befalls requests for its CRD alone, save that an operator which is killed is killed for all, and that the
+//! watch of CRDs is everybody's. `FAULTS_SEED` decides which plans are played together, and which of them CI
+//! plays. `FAULTS_ONLY='Follow.*Recreate'` plays those of all plans alone whose text has these parts in this
+//! order.
 
 #![expect(clippy::print_stdout, reason = "how many plans there were of each kind is worth some lines")]
 
@@ -30,7 +32,8 @@ use crate::workload::{WORKLOADS, Workload};
 
 /// How many plans share an operator.
 const TOGETHER: usize = 48;
-/// How many times a plan is played again that found no request: whether there is one may depend on who comes first.
+/// How many times a plan is played again that found no request: whether there is one may depend on who comes
+/// first.
 const AGAIN: usize = 4;
 /// How many times plans are played on one control plane.
 const BATCHES: usize = 3;

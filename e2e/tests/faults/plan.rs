@@ -196,7 +196,8 @@ impl Plan {
         self.fault.is_some_and(|(_, fault)| matches!(fault, Fault::KillBefore | Fault::KillAfter))
     }
 
-    /// Whether it befalls a request that all plans share or wait for, so that only one of its kind is played at a time.
+    /// Whether it befalls a request that all plans share or wait for, so that only one of its kind is played
+    /// at a time.
     pub(crate) fn is_for_all(&self) -> bool {
         self.fault.is_some_and(|(spot, fault)| match fault {
             Fault::Stall | Fault::StallAnswer => spot.place == Place::Crds,

@@ -1,5 +1,5 @@
-//! A cluster, a proxy, an operator that is started again when it is killed, and the play of some plans together.
-//! It must not judge what came of them.
+//! A cluster, a proxy, an operator that is started again when it is killed, and the play of some plans
+//! together. It must not judge what came of them.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -141,7 +141,8 @@ impl Rig {
         Ok((all, seen))
     }
 
-    /// Plays all until nothing is written any more; how each ended, what came by, and whether then it was silent.
+    /// Plays all until nothing is written any more; how each ended, what came by, and whether then it was
+    /// silent.
     async fn until_silent(&self, acts: &[Act]) -> Result<(Vec<Result<()>>, Vec<Seen>, bool)> {
         let playing = pin!(join_all(acts.iter().enumerate().map(|(index, act)| self.end_of(index, act))));
         let ended = match select(playing, pin!(self.act(acts))).await {

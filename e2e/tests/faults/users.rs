@@ -107,7 +107,8 @@ impl Subject {
         let collection = self.collection(state.version);
         let path = format!("{collection}/{name}");
         let mut expected = state.objects.get(name).with_context(|| format!("no {name}"))?.clone();
-        // Where one write takes several requests, it may have to be begun again. A user's own write stores the defaults.
+        // Where one write takes several requests, it may have to be begun again. A user's own write stores
+        // the defaults.
         expected.writes += self.workload.writes().saturating_sub(1);
         // The server lists no owners of an object that had none, until somebody applies it.
         let is_unowned = self.workload == Workload::Unowned;

@@ -22,13 +22,15 @@ pub(crate) const LONG: Duration = Duration::from_secs(180);
 pub(crate) enum Workload {
     /// Defaults are added, one of them within another, and some of them where users have set nothing or null.
     Upgrade,
-    /// The storage version changes, and the new one has a default: owners are moved to it. Later, users write at the old one.
+    /// The storage version changes, and the new one has a default: owners are moved to it. Later, users write
+    /// at the old one.
     NewVersion,
     /// Objects that nobody owns, as old clients left them.
     Unowned,
     /// A default changes, and a policy has unowned values follow it.
     Follow,
-    /// Users edit, delete, recreate and take over objects, some just after the upgrade and some later; one is terminating.
+    /// Users edit, delete, recreate and take over objects, some just after the upgrade and some later; one is
+    /// terminating.
     Users,
     /// Objects hold a field that the schema no longer knows.
     Hidden,
@@ -101,7 +103,8 @@ impl Workload {
     pub(crate) fn writes(self) -> usize {
         match self {
             Self::Hidden => 0,
-            // A move, or a rewrite of the owners, is one patch, and another one that takes our own entry away.
+            // A move, or a rewrite of the owners, is one patch, and another one that takes our own entry
+            // away.
             Self::NewVersion | Self::Follow => 2,
             Self::Upgrade | Self::Unowned | Self::Users => 1,
         }

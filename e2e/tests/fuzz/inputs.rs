@@ -130,8 +130,8 @@ pub(super) fn watched() -> Result<Vec<Vec<u8>>> {
     Ok(lines.iter().map(|line| format!("{line}\n").into_bytes()).collect())
 }
 
-/// A snapshot of etcd with objects that were created, changed and deleted: as it was saved, and without the hash at its end, which
-/// no change would get past.
+/// A snapshot of etcd with objects that were created, changed and deleted: as it was saved, and without the
+/// hash at its end, which no change would get past.
 pub(super) fn snapshots() -> Result<Vec<Vec<u8>>> {
     let path = folder("tests/fuzz/corpus/snapshot.db.gz");
     let file = BufReader::new(File::open(&path).with_context(|| path.display().to_string())?);

@@ -1,6 +1,8 @@
-//! Bytes that nobody meant to send, for each reader of what others write: none may make it panic, or break its law.
+//! Bytes that nobody meant to send, for each reader of what others write: none may make it panic, or break
+//! its law.
 //!
-//! Inputs are the project's own files, and those in `corpus`, mangled. `FUZZ_SECONDS` says how long each reader is tried, `FUZZ_SEED` repeats a run.
+//! Inputs are the project's own files, and those in `corpus`, mangled. `FUZZ_SECONDS` says how long each
+//! reader is tried, `FUZZ_SEED` repeats a run.
 
 #![expect(clippy::print_stdout, reason = "how many inputs there were is worth a line")]
 

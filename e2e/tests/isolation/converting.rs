@@ -1,5 +1,5 @@
-//! Conversion webhooks that never answer the same twice: the API server finds that every write changes what others own.
-//! Etch writes nothing until that is over, takes nothing from anybody, and names the objects.
+//! Conversion webhooks that never answer the same twice: the API server finds that every write changes what
+//! others own. Etch writes nothing until that is over, takes nothing from anybody, and names the objects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -99,7 +99,8 @@ fn owners(widget: &Value) -> Vec<[&Value; 2]> {
     entries.map(|entry| [&entry["manager"], &entry["operation"]]).collect()
 }
 
-/// The answer to a request for conversion, with the spec of each object changed; `true` is for the new version.
+/// The answer to a request for conversion, with the spec of each object changed; `true` is for the new
+/// version.
 fn converted(request: &Value, change: impl Fn(bool, &mut Value)) -> Value {
     let wanted = request["desiredAPIVersion"].as_str().unwrap_or_default();
     let objects = request["objects"].as_array().into_iter().flatten().map(|object| {

@@ -1,4 +1,5 @@
-//! CRDs that are odd in themselves: not structural, without conditions, going away, coming back as something else.
+//! CRDs that are odd in themselves: not structural, without conditions, going away, coming back as something
+//! else.
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Condition, Patch, crd, eventually};
@@ -151,7 +152,8 @@ async fn being_deleted(stage: &Stage, name: &'static str) -> Result<()> {
     let upgrade = json!({ "spec": { "versions": upgrade["spec"]["versions"] } });
     widgets.cluster.patch(&crd, Patch::Merge, "author", &upgrade).await?.ok()?;
     stage.scene.barrier().await?;
-    // Etcd proves nothing here: whenever the API server deletes all widgets once more, it stores their defaults itself.
+    // Etcd proves nothing here: whenever the API server deletes all widgets once more, it stores their
+    // defaults itself.
     let writes = stage.scene.requests_to(&widgets.group, &["patch", "update", "create", "delete"])?;
     ensure!(writes == 0, "{writes} writes of an object whose CRD is being deleted");
     let requests = widgets.requests()?;
@@ -235,7 +237,8 @@ async fn shadowing_a_built_in_type(stage: &Stage, name: &'static str) -> Result<
     cluster.delete(&format!("{CRDS}/storageclasses.storage.k8s.io")).await.map(drop)
 }
 
-/// Requests for the CRD's objects reach those of another API server: they are not the ones that its defaults are for.
+/// Requests for the CRD's objects reach those of another API server: they are not the ones that its defaults
+/// are for.
 async fn served_by_an_aggregated_api(stage: &Stage, name: &'static str) -> Result<()> {
     let widgets = stage.widgets(name).await?;
     let cluster = widgets.cluster;
@@ -301,7 +304,8 @@ async fn served_by_an_aggregated_api(stage: &Stage, name: &'static str) -> Resul
     Ok(())
 }
 
-/// The API server does not establish a CRD whose kind another one in the group has, and serves none of its objects.
+/// The API server does not establish a CRD whose kind another one in the group has, and serves none of its
+/// objects.
 async fn names_that_are_taken(stage: &Stage, name: &'static str) -> Result<()> {
     let widgets = stage.widgets(name).await?;
     widgets.define(plain()).await?;

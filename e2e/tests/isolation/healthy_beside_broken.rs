@@ -1,5 +1,5 @@
-//! Twenty healthy CRDs in the company of five broken ones: of each kind that is slow to fail, or fails for each object.
-//! How each of them is reported is for the other files.
+//! Twenty healthy CRDs in the company of five broken ones: of each kind that is slow to fail, or fails for
+//! each object. How each of them is reported is for the other files.
 
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,8 @@ async fn five_broken_and_twenty_healthy(stage: &Stage, _: &'static str) -> Resul
     Ok(())
 }
 
-/// How long twenty CRDs take from their upgrade until everything is stored; `meanwhile` happens just before it.
+/// How long twenty CRDs take from their upgrade until everything is stored; `meanwhile` happens just before
+/// it.
 async fn healthy(stage: &Stage, name: &str, meanwhile: impl AsyncFnOnce() -> Result<()>) -> Result<Duration> {
     let all = (0..HEALTHY).map(|index| stage.widgets(format!("{name}_{index}")));
     let all: Vec<Widgets<'_>> = try_join_all(all).await?;

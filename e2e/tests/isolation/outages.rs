@@ -1,5 +1,5 @@
-//! What is away for a while: a webhook, a conversion webhook, a permission, a version. It is reported, costs few requests,
-//! and what is back is made up for without a restart.
+//! What is away for a while: a webhook, a conversion webhook, a permission, a version. It is reported, costs
+//! few requests, and what is back is made up for without a restart.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Objects whose write is refused: by a policy, a webhook, validation, or for their size. The others are stored.
-//! What a refusal looks like on the wire is for the facts.
+//! Objects whose write is refused: by a policy, a webhook, validation, or for their size. The others are
+//! stored. What a refusal looks like on the wire is for the facts.
 
 use std::time::Duration;
 

@@ -97,8 +97,8 @@ async fn write(scene: &Scene, kind: &str, index: usize) -> Result<()> {
     Ok(())
 }
 
-/// A cluster in which the account of Etch may patch objects and no CRD, and read what mutates objects. It may not read Leases: they tell
-/// the real time.
+/// A cluster in which the account of Etch may patch objects and no CRD, and read what mutates objects. It may
+/// not read Leases: they tell the real time.
 async fn scene(group: &str) -> Result<Scene> {
     let scene = Scene::start(&[group]).await?;
     let resources = ["mutatingwebhookconfigurations", "mutatingadmissionpolicies"];

@@ -1,4 +1,5 @@
-//! What is known of the objects of random types without access to etcd, in three situations, held against etcd.
+//! What is known of the objects of random types without access to etcd, in three situations, held against
+//! etcd.
 //!
 //! `TYPES` says how many types (the usual run has 12), and `TYPES_SEED` which come first.
 
@@ -198,7 +199,8 @@ impl Type {
                     cluster.patch(&path, Patch::Apply, "creator", &object).await?.ok()?;
                 }
             }
-            // One in twenty is written by somebody else before the upgrade, and of these every third has its owners cleared.
+            // One in twenty is written by somebody else before the upgrade, and of these every third has its
+            // owners cleared.
             if rng.u8(..20) == 0 {
                 written.push(name.clone());
                 if rng.u8(..3) == 0 {

@@ -1,4 +1,5 @@
-//! The places in the product that conclude from a view or an answer that etcd holds something, and the observed facts that each rests on.
+//! The places in the product that conclude from a view or an answer that etcd holds something, and the
+//! observed facts that each rests on.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Defaults that are valid alone and not in the objects that get them: what the API server says of each CRD and its objects, what
-//! `etch lint` says of the CRD, and `etch impact` of the objects.
+//! Defaults that are valid alone and not in the objects that get them: what the API server says of each CRD
+//! and its objects, what `etch lint` says of the CRD, and `etch impact` of the objects.
 
 use std::collections::BTreeMap;
 use std::path::Path;

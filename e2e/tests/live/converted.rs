@@ -1,4 +1,5 @@
-//! An audit of objects behind a conversion webhook: exact with access to etcd, for the server is asked what becomes of the bytes.
+//! An audit of objects behind a conversion webhook: exact with access to etcd, for the server is asked what
+//! becomes of the bytes.
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, crd, eventually};

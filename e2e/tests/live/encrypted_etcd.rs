@@ -53,13 +53,15 @@ async fn encrypted_values_are_named_and_etcd_is_read_over_tls() -> Result<()> {
     refused(&explained, &["encrypted"])?;
     let presumed = found(&etch(&kubeconfig, &["audit", VAULTS])?)?;
     let of = |state: &str| presumed["crds"][0][state].as_u64().unwrap_or_default();
-    // Through the API they are objects like any other: what nobody has written since the default is there lacks it.
+    // Through the API they are objects like any other: what nobody has written since the default is there
+    // lacks it.
     ensure!(of("unknown") + of("phantom") == 5 && of("unreadable") == 0, "{presumed:#}");
 
     strangers_are_told_why(&kubeconfig, &control_plane)
 }
 
-/// Objects that are encrypted in two ways, and two plain ones among them, all from before there was a default.
+/// Objects that are encrypted in two ways, and two plain ones among them, all from before there was a
+/// default.
 async fn set(cluster: &Cluster) -> Result<()> {
     for crd in [vaults(None), safes(None)] {
         cluster.apply_crd(&crd).await?;
@@ -126,7 +128,8 @@ fn not_predicted(impact: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Whoever comes with the wrong certificates gets one clear line and exit 2, in time, and nothing is told of the objects.
+/// Whoever comes with the wrong certificates gets one clear line and exit 2, in time, and nothing is told of
+/// the objects.
 fn strangers_are_told_why(kubeconfig: &Path, control_plane: &ControlPlane) -> Result<()> {
     let url = control_plane.etcd_url();
     let plain = url.replace("https://", "http://");

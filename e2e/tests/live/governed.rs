@@ -1,4 +1,5 @@
-//! What `explain`, `audit` and `impact` predict under each setting of a policy, held against what the operator does.
+//! What `explain`, `audit` and `impact` predict under each setting of a policy, held against what the
+//! operator does.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -15,8 +16,8 @@ const SOON: Duration = Duration::from_secs(60);
 /// An object with a field that the schema loses, and one without.
 const OBJECTS: [&str; 2] = ["plain", "relic"];
 
-/// A kind whose CRD has a policy of its own: the policy, the reasons of `DefaultsPersisted` after the first upgrade and after the
-/// second, and whether the second one takes a field away.
+/// A kind whose CRD has a policy of its own: the policy, the reasons of `DefaultsPersisted` after the first
+/// upgrade and after the second, and whether the second one takes a field away.
 struct Governed {
     kind: &'static str,
     policy: Option<Value>,
@@ -58,7 +59,8 @@ impl Governed {
         format!("/apis/{GROUP}/v1/namespaces/default/{}/{name}", self.plural())
     }
 
-    /// The CRD before there are defaults, after the upgrade that brings one, and after the one that changes it.
+    /// The CRD before there are defaults, after the upgrade that brings one, and after the one that changes
+    /// it.
     fn document(&self, phase: usize) -> Value {
         let mut fields = json!({ "size": { "type": "integer" }, "note": { "type": "string" } });
         match phase {

@@ -52,7 +52,8 @@ impl Hand {
         Ok(Self { cluster, control_plane, dir })
     }
 
-    /// Objects in these namespaces, `t0000` and so on, from before `spec.size` had its default 1; all lack it in etcd.
+    /// Objects in these namespaces, `t0000` and so on, from before `spec.size` had its default 1; all lack it
+    /// in etcd.
     pub(crate) async fn with(objects: &[(&str, usize)]) -> Result<Self> {
         let hand = Self::empty().await?;
         hand.cluster.apply_crd(&things(None)).await?;

@@ -1,4 +1,5 @@
-//! `etch impact` before an upgrade, held against what the upgrade does: object by object, by reads, by etcd and by what is refused.
+//! `etch impact` before an upgrade, held against what the upgrade does: object by object, by reads, by etcd
+//! and by what is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,14 +62,14 @@ async fn what_is_predicted_of_an_upgrade_comes_true() -> Result<()> {
     Ok(())
 }
 
-/// Whether managedFields tell what is stored: not of values that were stored without an owner, nor of those inside atomic
-/// lists, nor of those that are gone while their owner stays.
+/// Whether managedFields tell what is stored: not of values that were stored without an owner, nor of those
+/// inside atomic lists, nor of those that are gone while their owner stays.
 fn is_told_by_owners(made: &Made) -> bool {
     !matches!(made.form.state, "stored" | "atomic" | "cleared" | "versions")
 }
 
-/// What is predicted by owners, without what happens where etcd holds an outer default and not the one in it: nothing here is stored
-/// that way.
+/// What is predicted by owners, without what happens where etcd holds an outer default and not the one in it:
+/// nothing here is stored that way.
 fn without_doubts(told: &Value) -> Value {
     let mut told = told.clone();
     let disappears = told["disappears"].as_array().cloned().unwrap_or_default();
@@ -83,7 +84,8 @@ fn without_doubts(told: &Value) -> Value {
     told
 }
 
-/// What is predicted to be invalid is refused when it is made anew, and when it is changed there; nothing else is.
+/// What is predicted to be invalid is refused when it is made anew, and when it is changed there; nothing
+/// else is.
 async fn refused_as_predicted(
     stage: &Stage,
     made: &Made,
@@ -118,7 +120,8 @@ async fn refused_as_predicted(
     Ok(())
 }
 
-/// Defaults that come, change and go, a field that goes, and a rule that some objects break with their new default.
+/// Defaults that come, change and go, a field that goes, and a rule that some objects break with their new
+/// default.
 fn upgraded_tabs() -> Value {
     let mut schema = tab_schema(true);
     let spec = &mut schema["properties"]["spec"];
@@ -144,7 +147,8 @@ fn upgraded_pairs() -> Value {
     let mut new = pair_schema(&more);
     new["properties"]["spec"]["x-kubernetes-validations"] = json!([
         { "rule": "!has(self.color) || self.color != 'green' || self.a != 2" },
-        // No reader sees the default of an object that is stored at an older version, and every write meets it.
+        // No reader sees the default of an object that is stored at an older version, and every write meets
+        // it.
         { "rule": "!has(self.extra) || self.a != 3" },
     ]);
     pairs(&[("v1beta1", false, old), ("v1", false, stored), ("v2", true, new)])

@@ -1,4 +1,5 @@
-//! `etch persist` that is interrupted: its numbers are those of etcd, and the command that it prints goes on as it was.
+//! `etch persist` that is interrupted: its numbers are those of etcd, and the command that it prints goes on
+//! as it was.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};

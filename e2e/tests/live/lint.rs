@@ -1,4 +1,5 @@
-//! `etch lint --live`, held against `etch lint FILE` of the same CRDs; and what it says where it may not look.
+//! `etch lint --live`, held against `etch lint FILE` of the same CRDs; and what it says where it may not
+//! look.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -73,7 +74,8 @@ fn planted() -> Value {
     crd("planted.example.com", "Planted", &[("v1", true, schema)])
 }
 
-/// A CRD that is not structural, stored as it may have been before servers refused such; answered as it is read at v1.
+/// A CRD that is not structural, stored as it may have been before servers refused such; answered as it is
+/// read at v1.
 async fn legacy(cluster: &Cluster) -> Result<Value> {
     let schema = json!({ "type": "object", "properties": { "spec": { "type": "object" } } });
     let accepted = crd("legacy.example.com", "Legacy", &[("v1", true, schema)]);
@@ -92,7 +94,8 @@ async fn legacy(cluster: &Cluster) -> Result<Value> {
     .await
 }
 
-/// The findings without their places in files, which a cluster has not, and without what a file cannot have: what is published.
+/// The findings without their places in files, which a cluster has not, and without what a file cannot have:
+/// what is published.
 fn findings(output: &Output) -> Result<Vec<Value>> {
     let document: Value = serde_json::from_slice(&output.stdout).with_context(|| said(output))?;
     let mut findings = document["findings"].as_array().context("findings")?.clone();

@@ -164,7 +164,8 @@ fn forms() -> Vec<Form> {
         versions(json!({ "a": 1 }), &[Deed::Write(2, "red")]),
         versions(json!({ "a": 1 }), &[Deed::Merge]),
         versions(json!({ "a": 3 }), &[Deed::Write(3, "blue")]),
-        // A write through a version without the field takes its value away again, and leaves its owner (fact W10).
+        // A write through a version without the field takes its value away again, and leaves its owner (fact
+        // W10).
         Form {
             phantoms: &[".spec.color"],
             ..versions(json!({ "a": 1 }), &[Deed::Write(2, "red"), Deed::MergeOld])
@@ -244,7 +245,8 @@ pub(crate) fn pairs(versions: &[(&str, bool, Value)]) -> Value {
     crd(GROUP, "Pair", versions)
 }
 
-/// The schema of tabs: as it is at first, or with defaults, without two fields, and with another type for a third.
+/// The schema of tabs: as it is at first, or with defaults, without two fields, and with another type for a
+/// third.
 pub(crate) fn tab_schema(defaults: bool) -> Value {
     let with = |mut schema: Value, default: Value| {
         if defaults {

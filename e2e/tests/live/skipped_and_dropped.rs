@@ -1,5 +1,5 @@
-//! Objects that Etch leaves alone, and fields that it drops: what the operator and the commands say of them, held against etcd and
-//! against what happens next.
+//! Objects that Etch leaves alone, and fields that it drops: what the operator and the commands say of them,
+//! held against etcd and against what happens next.
 
 use std::process::Command;
 use std::time::Duration;
@@ -130,7 +130,8 @@ async fn what_is_predicted_of_them_comes_true(scene: &Scene, etcd: &[&str]) -> R
     Ok(())
 }
 
-/// The annotation goes with an apply, beside an owner at a version without the default: such a write need not store what it shows.
+/// The annotation goes with an apply, beside an owner at a version without the default: such a write need not
+/// store what it shows.
 async fn what_is_freed_is_stored_when_it_is_said_to_be(scene: &Scene) -> Result<()> {
     let cluster = &scene.cluster;
     let note = json!({ "note": { "type": "string" } });
@@ -165,7 +166,8 @@ async fn what_is_freed_is_stored_when_it_is_said_to_be(scene: &Scene) -> Result<
     Ok(())
 }
 
-/// Policy `Drop`, a pass, the policy deleted: what was dropped is named, and holds nothing up that is due later.
+/// Policy `Drop`, a pass, the policy deleted: what was dropped is named, and holds nothing up that is due
+/// later.
 async fn what_was_dropped_is_known_to_be_gone(scene: &Scene) -> Result<()> {
     let cluster = &scene.cluster;
     let with = |fields: Value| {

@@ -44,7 +44,8 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Objects from before there were defaults, the upgrade that brings them, and what is done to some objects after it.
+    /// Objects from before there were defaults, the upgrade that brings them, and what is done to some
+    /// objects after it.
     async fn set(&self) -> Result<()> {
         let Self { cluster, .. } = self;
         cluster.apply_crd(&tabs(&tab_schema(false))).await?;

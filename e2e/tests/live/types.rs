@@ -1,4 +1,5 @@
-//! What is typed for a type is understood as kubectl understands it, and what is no custom resource is told to be none.
+//! What is typed for a type is understood as kubectl understands it, and what is no custom resource is told
+//! to be none.
 
 use anyhow::{Result, ensure};
 

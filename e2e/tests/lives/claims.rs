@@ -33,7 +33,8 @@ impl Truth {
         let mut filled = shown.clone();
         model::fill(&schema, &mut filled);
         let mut missing = Vec::new();
-        // What readers do not see at the storage version is not stored there, whatever the bytes hold at another one.
+        // What readers do not see at the storage version is not stored there, whatever the bytes hold at
+        // another one.
         model::lacking(&schema, &filled, &bytes, "", &mut missing);
         model::lacking(&schema, &filled, &shown, "", &mut missing);
         missing.sort();
@@ -280,7 +281,8 @@ fn is_left_alone(raw: &Value) -> bool {
 /// Fields that only etcd holds, and that some other manager names.
 fn hidden(living: &Living, schema: &Value, name: &str, was: &Value, now: &Value, note: &dyn Fn(String)) {
     let version = |raw: &Value| raw["apiVersion"].as_str().unwrap_or_default().to_owned();
-    // What a conversion webhook drops on the way to the storage version is its own affair, and nobody else can tell.
+    // What a conversion webhook drops on the way to the storage version is its own affair, and nobody else
+    // can tell.
     let is_converted = living.crd.conversion != Conversion::None && version(was) != version(now);
     if living.policy["hiddenFields"] == "Drop" || is_converted {
         return;

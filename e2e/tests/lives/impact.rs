@@ -107,7 +107,8 @@ fn came_true(
             let told = told(keys);
             for path in paths {
                 let is_told = told.iter().any(|told| within(path, told) || within(told, path));
-                // Without access to etcd a claim may have outlived its field, and a hidden field may have no owner.
+                // Without access to etcd a claim may have outlived its field, and a hidden field may have no
+                // owner.
                 let is_unclear =
                     is_claimed(raw, path, |_, _| true) || (word == "appears" && holds(raw, path));
                 if !is_told && (is_certain || !is_unclear) {

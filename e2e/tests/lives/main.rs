@@ -1,8 +1,9 @@
-//! Random lives on a real control plane: users, upgrades, webhooks and policies come and go, Etch runs and is stopped, and
-//! whatever it claims once it rests is held against raw etcd.
+//! Random lives on a real control plane: users, upgrades, webhooks and policies come and go, Etch runs and is
+//! stopped, and whatever it claims once it rests is held against raw etcd.
 //!
-//! `LIVES` says how many lives (the usual run has 30), and `LIVES_SEED` which comes first. A life that fails is printed with the
-//! seed with which it can be run alone: then it is printed with as few of its steps as it takes.
+//! `LIVES` says how many lives (the usual run has 30), and `LIVES_SEED` which comes first. A life that fails
+//! is printed with the seed with which it can be run alone: then it is printed with as few of its steps as it
+//! takes.
 
 mod claims;
 mod impact;

@@ -267,7 +267,8 @@ impl Crd {
         fields[rng.usize(..fields.len())].name.clone()
     }
 
-    /// The document. `serving` stands in each schema: no object has it, and it tells which state of the schema is served.
+    /// The document. `serving` stands in each schema: no object has it, and it tells which state of the
+    /// schema is served.
     pub(crate) fn document(&self, kind: &str, serving: &str, conversion: &Value) -> Value {
         let plural = format!("{}s", kind.to_lowercase());
         let versions: Vec<Value> = self

@@ -308,7 +308,8 @@ impl Stage {
         Ok((answer.code == 200).then_some(answer.body))
     }
 
-    /// Sends a request until the server is ready for it: after a change of the CRD it may not be for a moment.
+    /// Sends a request until the server is ready for it: after a change of the CRD it may not be for a
+    /// moment.
     async fn send(
         &self,
         method: &str,
@@ -331,8 +332,9 @@ impl Stage {
         .await
     }
 
-    /// Waits until Etch has seen all that has happened to a life, and is done with it: what it says then is judged. A marker
-    /// that is created now comes after everything else in the watch, and the report names it, since it is ignored.
+    /// Waits until Etch has seen all that has happened to a life, and is done with it: what it says then is
+    /// judged. A marker that is created now comes after everything else in the watch, and the report names
+    /// it, since it is ignored.
     ///
     /// # Errors
     /// It never comes to rest; the error tells what it said last.

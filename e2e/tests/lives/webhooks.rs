@@ -1,4 +1,5 @@
-//! The webhooks of all lives: two for conversions, and one for admission, which does to each type what its life says.
+//! The webhooks of all lives: two for conversions, and one for admission, which does to each type what its
+//! life says.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

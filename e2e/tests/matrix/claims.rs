@@ -1,4 +1,5 @@
-//! What Etch concludes from an object that it reads: that any write at S stores what it shows, that what is on record covers it.
+//! What Etch concludes from an object that it reads: that any write at S stores what it shows, that what is
+//! on record covers it.
 
 use anyhow::Result;
 use e2e::matrix::{Admission, S};

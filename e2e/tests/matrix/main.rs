@@ -1,4 +1,5 @@
-//! The write matrix: whether servers still do what is kept, and whether what Etch concludes from a view or an answer agrees with it.
+//! The write matrix: whether servers still do what is kept, and whether what Etch concludes from a view or an
+//! answer agrees with it.
 //!
 //! `MATRIX_SEED` chooses the worlds that are observed anew.
 
@@ -86,8 +87,8 @@ impl Case<'_> {
         shows.beyond(&holds)
     }
 
-    /// What is on record of the objects before the request. One with bytes at another version is always excepted: before the
-    /// request nothing proved it.
+    /// What is on record of the objects before the request. One with bytes at another version is always
+    /// excepted: before the request nothing proved it.
     pub(crate) fn records(&self) -> Vec<Record> {
         let record = Record { through: Some(THROUGH), ..Record::empty(self.crd) };
         let excepted = Record { exceptions: std::iter::once("uid".to_owned()).collect(), ..record.clone() };

@@ -1,4 +1,5 @@
-//! What the matrix shows, as facts of `docs/apiserver.md`: each holds for all cells of all releases that are kept.
+//! What the matrix shows, as facts of `docs/apiserver.md`: each holds for all cells of all releases that are
+//! kept.
 
 use anyhow::{Result, ensure};
 use e2e::matrix::{Admission, Conversion, Outcome, Owners, Part, Place, Places, S, Verb};

@@ -1,6 +1,6 @@
-//! The model's server held against a real one: random requests to both, and after each of them the answer, the bytes in etcd, the
-//! views, the owners, and whether the resource version has moved.
-//! It must not look into the model for what the real server should have done, but compare what both did.
+//! The model's server held against a real one: random requests to both, and after each of them the answer,
+//! the bytes in etcd, the views, the owners, and whether the resource version has moved. It must not look
+//! into the model for what the real server should have done, but compare what both did.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Values of objects and sets of their fields, as structured-merge-diff treats maps that are owned field by field, and scalars.
-//! It must not know lists, atomic maps or map keys: no schema of the model has them.
+//! Values of objects and sets of their fields, as structured-merge-diff treats maps that are owned field by
+//! field, and scalars. It must not know lists, atomic maps or map keys: no schema of the model has them.
 //!
 //! Source: structured-merge-diff v6 `typed/{compare,merge,tofieldset,remove}.go`, `fieldpath/serialize.go`.
 

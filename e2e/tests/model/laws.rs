@@ -1,5 +1,5 @@
-//! The laws, as what one request of Etch's may make of an object, and what must be so where nothing is left to be done.
-//! It must not ask Etch.
+//! The laws, as what one request of Etch's may make of an object, and what must be so where nothing is left
+//! to be done. It must not ask Etch.
 
 use std::collections::BTreeSet;
 
@@ -53,11 +53,12 @@ impl Law {
     }
 }
 
-/// Which law a change of bytes by Etch breaks. `release` is the newest one, `reader` the same where Etch knew it, and `moves` says that
-/// values may follow.
+/// Which law a change of bytes by Etch breaks. `release` is the newest one, `reader` the same where Etch knew
+/// it, and `moves` says that values may follow.
 ///
-/// A limit: a server that lags behind, `served`, destroys by any write what it does not know. So a field that is new to it is lost
-/// where Etch writes through such a server what it has read through another. Without `served` that counts.
+/// A limit: a server that lags behind, `served`, destroys by any write what it does not know. So a field that
+/// is new to it is lost where Etch writes through such a server what it has read through another. Without
+/// `served` that counts.
 pub(crate) fn broken(
     world: &World,
     (release, served, reader): (&Release, Option<&Release>, Option<&Release>),
@@ -104,8 +105,8 @@ pub(crate) fn broken(
     law
 }
 
-/// Whether a value that nobody owns is still what a default gave in an `earlier` release, though it should follow. Of an object
-/// without any owners nobody knows whose its values are: they stay.
+/// Whether a value that nobody owns is still what a default gave in an `earlier` release, though it should
+/// follow. Of an object without any owners nobody knows whose its values are: they stay.
 pub(crate) fn stays_behind(world: &World, release: &Release, earlier: &Release, content: &Content) -> bool {
     let default = |release: &Release, place: &str| {
         get(&release.fill(json!({ "spec": {} }), release.storage()), place).cloned()

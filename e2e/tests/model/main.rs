@@ -1,8 +1,8 @@
-//! Every interleaving, within bounds, of what users, API servers and Etch do to an object: no law is broken. Each law that is broken on
-//! purpose is found. The model's server answers as a real one does.
+//! Every interleaving, within bounds, of what users, API servers and Etch do to an object: no law is broken.
+//! Each law that is broken on purpose is found. The model's server answers as a real one does.
 //!
-//! `MODEL_DEPTH`, `MODEL_STATES`, `MODEL_BOUNDS` (users, crashes, faults, upgrades, requests to a server that lags behind, restores) and
-//! `MODEL_WORLD` choose what is explored.
+//! `MODEL_DEPTH`, `MODEL_STATES`, `MODEL_BOUNDS` (users, crashes, faults, upgrades, requests to a server that
+//! lags behind, restores) and `MODEL_WORLD` choose what is explored.
 
 mod conform;
 mod fields;
@@ -36,8 +36,8 @@ use crate::server::Untypable;
 use crate::state::{Action, Bounds, State};
 use crate::system::System;
 
-/// What may happen in the usual run: once with everything that fails, once with two changes of the schema, once with three, so that
-/// a schema may come back, and once with restores.
+/// What may happen in the usual run: once with everything that fails, once with two changes of the schema,
+/// once with three, so that a schema may come back, and once with restores.
 const USUAL: [Bounds; 4] = [
     Bounds { users: 1, crashes: 1, faults: 1, upgrades: 1, behind: 1, restores: 0 },
     Bounds { users: 1, crashes: 0, faults: 0, upgrades: 2, behind: 1, restores: 0 },
@@ -170,8 +170,8 @@ fn each_law_that_is_broken_is_found() -> Result<()> {
     Ok(())
 }
 
-/// What [`System`] leaves out, since Etch does not promise it: whoever mends one of these takes it from there, and from
-/// `docs/reliability.md`.
+/// What [`System`] leaves out, since Etch does not promise it: whoever mends one of these takes it from
+/// there, and from `docs/reliability.md`.
 #[test]
 fn the_limits_are_where_they_are_said_to_be() -> Result<()> {
     let bounds = Bounds { users: 1, crashes: 1, faults: 0, upgrades: 2, behind: 2, restores: 0 };

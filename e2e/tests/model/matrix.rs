@@ -1,9 +1,10 @@
-//! The model's server against the write matrix: what it makes of each request that it can express is what real servers did.
-//! It must not send anything.
+//! The model's server against the write matrix: what it makes of each request that it can express is what
+//! real servers did. It must not send anything.
 //!
-//! It expresses objects of scalars and maps, conversion by `apiVersion`, and requests to the object itself. Of the matrix it leaves
-//! out: list items, values of maps by any key, embedded metadata and `status`, of which it has no schema; the subresources; worlds
-//! with a conversion webhook or admission; deletes that a finalizer holds up.
+//! It expresses objects of scalars and maps, conversion by `apiVersion`, and requests to the object itself.
+//! Of the matrix it leaves out: list items, values of maps by any key, embedded metadata and `status`, of
+//! which it has no schema; the subresources; worlds with a conversion webhook or admission; deletes that a
+//! finalizer holds up.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The operator's steps: what it remembers and does when it starts, lists, hears of an object, or is answered.
-//! It must not decide about an object, nor what an answer means: it asks Etch's own code.
+//! The operator's steps: what it remembers and does when it starts, lists, hears of an object, or is
+//! answered. It must not decide about an object, nor what an answer means: it asks Etch's own code.
 
 use etch_core::object_machine::{ATTEMPTS, STRIPPED};
 

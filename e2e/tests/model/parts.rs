@@ -1,5 +1,6 @@
-//! The real decision and the real write machine of Etch, and the model's server, as functions from small numbers to small numbers.
-//! It must not decide anything that Etch decides, nor repair what it sends: only a sabotage changes a request, on its way out.
+//! The real decision and the real write machine of Etch, and the model's server, as functions from small
+//! numbers to small numbers. It must not decide anything that Etch decides, nor repair what it sends: only a
+//! sabotage changes a request, on its way out.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -128,7 +129,8 @@ pub(crate) struct Pending {
     pub(crate) release: u8,
 }
 
-/// What a request does to the object: the refusal, or the bytes that there are then; none where it is deleted.
+/// What a request does to the object: the refusal, or the bytes that there are then; none where it is
+/// deleted.
 pub(crate) type Done = Result<Option<Id>, Refused>;
 
 /// World, release, object and request.

@@ -1,5 +1,5 @@
-//! Each law broken on purpose, where Etch meets the world: in a request on its way out, in an answer, or in what is remembered.
-//! It must not be known to the product.
+//! Each law broken on purpose, where Etch meets the world: in a request on its way out, in an answer, or in
+//! what is remembered. It must not be known to the product.
 
 use etch_core::object::Object;
 use serde_json::{Value, json};

@@ -1,9 +1,10 @@
-//! What an API server makes of a request to one custom resource: the bytes in etcd, the read view, the owners.
-//! It must not use Etch's decisions. Pruning, nulls and filling are the library's that vectors hold against Kubernetes; what is
-//! stored when, by whom it is owned, and what is refused, is worked out here and held against a real server by `conform`.
+//! What an API server makes of a request to one custom resource: the bytes in etcd, the read view, the
+//! owners. It must not use Etch's decisions. Pruning, nulls and filling are the library's that vectors hold
+//! against Kubernetes; what is stored when, by whom it is owned, and what is refused, is worked out here and
+//! held against a real server by `conform`.
 //!
-//! Source: apiextensions-apiserver `customresource_handler.go`; apimachinery `util/managedfields`; structured-merge-diff v6
-//! `merge/update.go`.
+//! Source: apiextensions-apiserver `customresource_handler.go`; apimachinery `util/managedfields`;
+//! structured-merge-diff v6 `merge/update.go`.
 
 use etch_core::crd::Crd;
 use kube_structural_schema::compile::Compiled;

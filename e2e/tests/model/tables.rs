@@ -1,5 +1,5 @@
-//! Values by small numbers, and answers of pure functions by what they were asked: states stay small, and nothing is worked out twice.
-//! It must not be given a function that looks at anything but its key.
+//! Values by small numbers, and answers of pure functions by what they were asked: states stay small, and
+//! nothing is worked out twice. It must not be given a function that looks at anything but its key.
 
 use std::collections::HashMap;
 use std::hash::Hash;

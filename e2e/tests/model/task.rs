@@ -1,11 +1,12 @@
-//! What the operator remembers between two requests, and what it does next: the smallest form of `operator::{object, crd}`
-//! that has their laws.
+//! What the operator remembers between two requests, and what it does next: the smallest form of
+//! `operator::{object, crd}` that has their laws.
 //!
-//! Real, and called here: the decision, what follows a changed default, the values that are pinned, the write machine with its proofs
-//! and the meaning of every refusal, what an object that shows an old default is. Modelled, since it lives in tasks, timers and the
-//! API server: the loop around a write (with the numbers of `etch_core::object_machine`), the sweeps of a pass and those that verify
-//! it (`crd/{pass,verify}.rs`), the watch, and what a report keeps for the next run (`etch_core::report`). Left out: how far an interrupted pass had come,
-//! policies that change, pauses, and fields that were dropped.
+//! Real, and called here: the decision, what follows a changed default, the values that are pinned, the write
+//! machine with its proofs and the meaning of every refusal, what an object that shows an old default is.
+//! Modelled, since it lives in tasks, timers and the API server: the loop around a write (with the numbers of
+//! `etch_core::object_machine`), the sweeps of a pass and those that verify it (`crd/{pass,verify}.rs`), the
+//! watch, and what a report keeps for the next run (`etch_core::report`). Left out: how far an interrupted
+//! pass had come, policies that change, pauses, and fields that were dropped.
 
 use crate::parts::{Known, Past, Seen};
 use crate::server::Tag;

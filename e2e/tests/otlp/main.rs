@@ -1,4 +1,5 @@
-//! Traces over OTLP: the operator built with the feature `otlp`, on a real control plane, beside a collector of every kind.
+//! Traces over OTLP: the operator built with the feature `otlp`, on a real control plane, beside a collector
+//! of every kind.
 
 mod collector;
 mod protobuf;

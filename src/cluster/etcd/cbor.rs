@@ -1,5 +1,5 @@
-//! CBOR as API servers store it, read as JSON.
-//! It must not accept what they never write: a break without a beginning, a key that is no text, bytes that are left over.
+//! CBOR as API servers store it, read as JSON. It must not accept what they never write: a break without a
+//! beginning, a key that is no text, bytes that are left over.
 //!
 //! Texts may be byte strings, and binary data is a byte string with a tag that names its form in JSON.
 //!
@@ -9,7 +9,8 @@ use serde_json::{Map, Number, Value};
 
 use kube_structural_schema::json::{Json, level};
 
-/// How deep a document may nest. Each level of a hostile one would cost memory, and API servers nest far less.
+/// How deep a document may nest. Each level of a hostile one would cost memory, and API servers nest far
+/// less.
 const DEEPEST: usize = 20_000;
 
 /// Reads one document; none where the bytes are not exactly one.

@@ -7,8 +7,8 @@ use kube_structural_schema::json::Json;
 
 /// Brings a stored CRD into the form of `apiextensions.k8s.io/v1`.
 ///
-/// Servers store CRDs as `v1beta1` (fact R7), where one schema for all versions stands beside them, and a CRD may name its only
-/// version by itself. One that does not say otherwise keeps unknown fields there.
+/// Servers store CRDs as `v1beta1` (fact R7), where one schema for all versions stands beside them, and a CRD
+/// may name its only version by itself. One that does not say otherwise keeps unknown fields there.
 ///
 /// Source: apiextensions-apiserver `pkg/apis/apiextensions/{v1/conversion,v1beta1/defaults}.go`.
 pub fn definition(mut stored: Json) -> Json {

@@ -19,8 +19,9 @@ use crate::cluster::credentials::{authentication, of_client, of_kubeconfig};
 
 /// How long a page may take.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// How long one key may take, which is asked for before anything else. A handshake that etcd ends late can leave a request
-/// on a connection that is gone, without an error: whoever has the wrong certificate shall not wait for a page's time.
+/// How long one key may take, which is asked for before anything else. A handshake that etcd ends late can
+/// leave a request on a connection that is gone, without an error: whoever has the wrong certificate shall
+/// not wait for a page's time.
 const CHECK_DEADLINE: Duration = Duration::from_secs(20);
 /// How many times a page is asked for in smaller parts, where it is too large for one answer.
 const HALVINGS: u32 = 9;
@@ -28,7 +29,8 @@ const HALVINGS: u32 = 9;
 /// Which etcd is meant.
 #[derive(Clone, Debug, Default)]
 pub struct EtcdTarget {
-    /// Asked in this order until one answers. Those without a scheme are reached over TLS where a file is named below.
+    /// Asked in this order until one answers. Those without a scheme are reached over TLS where a file is
+    /// named below.
     pub endpoints: Vec<Endpoint>,
     /// The certificate authority in PEM; the system's where there is none.
     pub cacert: Option<PathBuf>,
@@ -165,8 +167,8 @@ impl Etcd {
         Ok(Self { members })
     }
 
-    /// Reads a page of what is under a prefix: the first, or the one that begins where the page before ended. All pages
-    /// show the same revision.
+    /// Reads a page of what is under a prefix: the first, or the one that begins where the page before ended.
+    /// All pages show the same revision.
     ///
     /// # Errors
     /// See [`EtcdError`].
@@ -185,7 +187,8 @@ impl Etcd {
         }
     }
 
-    /// Asks for one key under a prefix, so that what is wrong with the access to etcd is reported once, and first.
+    /// Asks for one key under a prefix, so that what is wrong with the access to etcd is reported once, and
+    /// first.
     ///
     /// # Errors
     /// See [`EtcdError`]; there has to be a key.
@@ -333,8 +336,8 @@ async fn config(endpoint: &str, target: &EtcdTarget) -> Result<Config, String> {
     Ok(config)
 }
 
-/// The first key after all those that begin with `prefix`, which is not empty and ends in ASCII. The key that is the prefix
-/// comes before the others.
+/// The first key after all those that begin with `prefix`, which is not empty and ends in ASCII. The key that
+/// is the prefix comes before the others.
 fn end_of_prefix(prefix: &str) -> Vec<u8> {
     let mut end = prefix.as_bytes().to_vec();
     if let Some(last) = end.last_mut() {

@@ -26,7 +26,8 @@ pub struct RawValue {
     pub key: String,
     /// The stored bytes.
     pub bytes: Vec<u8>,
-    /// The revision of the last write, which the API shows as `metadata.resourceVersion`; 0 where it is not known.
+    /// The revision of the last write, which the API shows as `metadata.resourceVersion`; 0 where it is not
+    /// known.
     pub revision: u64,
 }
 

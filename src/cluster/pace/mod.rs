@@ -16,7 +16,8 @@ use slowdown::Slowdown;
 /// How many writes are under way at once at most, where nobody says otherwise.
 pub const MAX_IN_FLIGHT: usize = 16;
 
-/// After the limit was halved, further refusals count as the same one for this long: they answer requests sent before it.
+/// After the limit was halved, further refusals count as the same one for this long: they answer requests
+/// sent before it.
 const ONE_CUT: Duration = Duration::from_millis(500);
 /// A write that takes this many times the usual is a sign to send no more at once.
 const SLOW: f64 = 4.0;
@@ -29,8 +30,8 @@ const CUT_ABOVE: f64 = 1.6;
 /// What is left of the limit then, and when the server refuses writes.
 const CUT_FACTOR: f64 = 0.75;
 const OVERLOAD_CUT_FACTOR: f64 = 0.5;
-/// The least limit of a gentle pace: below 1 it is the share of the time in which there is a write, one at a time, and it rests
-/// between them.
+/// The least limit of a gentle pace: below 1 it is the share of the time in which there is a write, one at a
+/// time, and it rests between them.
 const MIN_LIMIT: f64 = 1.0 / 6.0;
 /// How much of that share is added to it where there may be more.
 const GROWTH: f64 = 0.125;
@@ -42,8 +43,8 @@ const SAMPLES_BETWEEN_CUTS: usize = 10;
 /// How much of the server a pace takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PaceMode {
-    /// So little that other clients hardly notice it: fewer writes at once as soon as they take longer than alone, and rests
-    /// between them where one at a time is too much.
+    /// So little that other clients hardly notice it: fewer writes at once as soon as they take longer than
+    /// alone, and rests between them where one at a time is too much.
     #[default]
     Gentle,
     /// As much as there is: fewer writes at once when the server refuses some.
@@ -157,7 +158,8 @@ impl Pace {
         permit
     }
 
-    /// How many writes have given their slot back and are still under way: more than they may have become no object is held up by.
+    /// How many writes have given their slot back and are still under way: more than they may have become no
+    /// object is held up by.
     pub fn without_slot(&self) -> usize {
         self.lock().without_slot
     }
@@ -254,8 +256,8 @@ impl State {
         self.next_start = self.next_start.max(now + rest);
     }
 
-    /// Takes in how long a write has taken. Every now and then a few are let through one at a time, to see how long one takes
-    /// alone.
+    /// Takes in how long a write has taken. Every now and then a few are let through one at a time, to see
+    /// how long one takes alone.
     fn measure(&mut self, began: Instant, now: Instant) -> f64 {
         match &mut self.probe {
             None if self.slowdown.is_stale(now) && self.limit >= 2.0 => {
@@ -299,10 +301,11 @@ impl Permit<'_> {
         self.pace.slots.add_permits(grown);
     }
 
-    /// Lets others write instead of this write, which takes long and goes on: what it waits for may be a webhook that
-    /// never answers, and that must not hold up what has nothing to do with it.
+    /// Lets others write instead of this write, which takes long and goes on: what it waits for may be a
+    /// webhook that never answers, and that must not hold up what has nothing to do with it.
     ///
-    /// Nothing changes where as many writes have no slot already as may be under way at most: then it is the server that is slow.
+    /// Nothing changes where as many writes have no slot already as may be under way at most: then it is the
+    /// server that is slow.
     pub fn release_slot(&mut self) {
         let mut state = self.pace.lock();
         if !self.without_slot && (state.without_slot as f64) < self.pace.max {
@@ -326,8 +329,8 @@ impl Permit<'_> {
         self.pace.slots.add_permits(1 + grown);
     }
 
-    /// Says how the server bore the write, and by how many times longer it took than alone, where another pace knows that;
-    /// returns the same for another pace.
+    /// Says how the server bore the write, and by how many times longer it took than alone, where another
+    /// pace knows that; returns the same for another pace.
     pub fn finish(self, pressure: Pressure, known: Option<f64>) -> Option<f64> {
         let now = Instant::now();
         let (began, pace) = (self.began, self.pace);

@@ -1,14 +1,15 @@
 //! How much slower writes are than they would be alone: what other clients of the server notice of them too.
 //! It must not decide how many there may be.
 //!
-//! The idea is that of TCP Vegas and BBR: the least time of late is how long a write takes on a server that has nothing else to do,
-//! and whatever comes on top of it is spent in queues.
+//! The idea is that of TCP Vegas and BBR: the least time of late is how long a write takes on a server that
+//! has nothing else to do, and whatever comes on top of it is spent in queues.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// For how long the least time counts, at least; twice this at most. What a write costs changes with the objects and the server.
+/// For how long the least time counts, at least; twice this at most. What a write costs changes with the
+/// objects and the server.
 const WINDOW: Duration = Duration::from_secs(10);
 /// One write that takes this many times the least counts for no more: it may have waited for something else.
 const MOST: f64 = 4.0;

@@ -25,7 +25,8 @@ async fn most_at_once(pace: &Arc<Pace>, writes: usize) -> usize {
     most.load(Ordering::Relaxed)
 }
 
-/// Performs writes on a server that does so many at once; how many were under way on average, and how often just one was.
+/// Performs writes on a server that does so many at once; how many were under way on average, and how often
+/// just one was.
 async fn on_a_server(pace: &Arc<Pace>, capacity: usize, writes: usize) -> (f64, usize) {
     let running = Arc::new(AtomicUsize::new(0));
     let mut tasks = tokio::task::JoinSet::new();

@@ -137,7 +137,8 @@ impl Asking {
     }
 }
 
-/// Whether a Secret, as it was typed, is the one that is looked for. A name without a namespace is one in any.
+/// Whether a Secret, as it was typed, is the one that is looked for. A name without a namespace is one in
+/// any.
 fn is_named(secret: &str, lookup: &Lookup<'_>) -> bool {
     match secret.split_once('/') {
         Some((namespace, name)) => (namespace, name) == (lookup.namespace, lookup.name),

@@ -64,8 +64,8 @@ impl Audited {
         }
     }
 
-    /// What the operator does with an object, as far as it looks at it; none where there is nothing to decide. Of the record only
-    /// what is known to be gone counts.
+    /// What the operator does with an object, as far as it looks at it; none where there is nothing to
+    /// decide. Of the record only what is known to be gone counts.
     fn prediction(&self, crd: &Crd, object: &Object, is_stored: bool) -> Option<Prediction> {
         let changes = self.due.as_ref().map_or(&[][..], |due| due.of(object));
         if self.rules.is_ignored() || is_stored && changes.is_empty() {

@@ -48,7 +48,8 @@ pub(super) fn explain(
     Ok(())
 }
 
-/// Generators of Go types write one for each field that is no pointer, and a program reads a missing field as the same value.
+/// Generators of Go types write one for each field that is no pointer, and a program reads a missing field as
+/// the same value.
 fn zeros(count: u64) -> String {
     format!("{} with a zero value ({{}}, \"\", 0 and the like)", counted(count, "default"))
 }

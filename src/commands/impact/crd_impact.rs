@@ -112,8 +112,8 @@ impl CrdImpact {
         self.details.add(identity, Detail { effect, exact, skipped });
     }
 
-    /// The sorts of everything that happens, to the schema and to objects. Other defaults count by what they do to objects, where that
-    /// is known of all there are.
+    /// The sorts of everything that happens, to the schema and to objects. Other defaults count by what they
+    /// do to objects, where that is known of all there are.
     pub(super) fn kinds(&self) -> BTreeSet<Kind> {
         let of_schema = match self.is_exact && self.tally.counts.total > 0 {
             true => self.schemas.kinds_beside_defaults(),

@@ -1,5 +1,5 @@
-//! What changes between two releases of an API server, by the types that they publish: for people and for programs.
-//! It must not look at objects.
+//! What changes between two releases of an API server, by the types that they publish: for people and for
+//! programs. It must not look at objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -21,7 +21,8 @@ struct Group<'c> {
     defaults: Vec<&'c DefaultChange>,
 }
 
-/// The changes by API version, those of a group together. What no API version has of its own comes first, under no name.
+/// The changes by API version, those of a group together. What no API version has of its own comes first,
+/// under no name.
 fn groups(changes: &Changes) -> BTreeMap<(&str, &str), Group<'_>> {
     let mut groups: BTreeMap<_, Group<'_>> = BTreeMap::new();
     fn key(api_version: &str) -> (&str, &str) {

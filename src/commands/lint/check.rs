@@ -122,8 +122,8 @@ impl Checked {
     }
 }
 
-/// Checks the CRDs in files; whatever else they hold is passed over. They are held back for Go types where there are
-/// any to check.
+/// Checks the CRDs in files; whatever else they hold is passed over. They are held back for Go types where
+/// there are any to check.
 pub(super) fn files(checked: &mut Checked, paths: &[PathBuf], with_go: bool) {
     for path in paths {
         let (mut crds, mut others) = (0, BTreeSet::new());

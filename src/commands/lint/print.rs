@@ -67,7 +67,8 @@ pub(super) fn table(
     }
 }
 
-/// A rule that finds more in a package than this is shown in one row: such findings are mostly a habit of the package.
+/// A rule that finds more in a package than this is shown in one row: such findings are mostly a habit of the
+/// package.
 const MOST_OF_A_RULE: usize = 5;
 /// How many fields that row names.
 const NAMED: usize = 3;
@@ -121,7 +122,8 @@ fn go_table(shown: &[&Located]) -> Table {
     table
 }
 
-/// Commands of the workflow log: <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>.
+/// Commands of the workflow log:
+/// <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>.
 pub(super) fn github(out: &mut dyn Write, checked: &Checked) -> io::Result<()> {
     let escaped = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::check::{Checked, Located};
 
-/// How often a document is read again that is not what the CRD asks for, and after which time: the server publishes a change
-/// some moments after it serves it.
+/// How often a document is read again that is not what the CRD asks for, and after which time: the server
+/// publishes a change some moments after it serves it.
 const AGAIN: usize = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 

@@ -12,7 +12,8 @@ use super::{Persist, policy_warnings};
 use crate::commands::scope;
 
 impl Persist {
-    /// Says what is about to be done and what policies say against it, and asks whether it shall be where that is everything there is.
+    /// Says what is about to be done and what policies say against it, and asks whether it shall be where
+    /// that is everything there is.
     ///
     /// # Errors
     /// The answer is no.

@@ -23,7 +23,8 @@ pub(super) struct Planned {
     pub(super) broken: Vec<Broken>,
 }
 
-/// What would be done to objects: the first of them by name, and how many of all by what and where in the schema.
+/// What would be done to objects: the first of them by name, and how many of all by what and where in the
+/// schema.
 #[derive(Default)]
 pub(super) struct Plans {
     pub(super) objects: Sample<Planned>,

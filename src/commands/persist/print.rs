@@ -43,7 +43,8 @@ fn left_out(all: &[CrdPass]) -> u64 {
     all.iter().map(|crd_pass| crd_pass.passed.left_out).sum()
 }
 
-/// How many CRDs were not processed to the end: those that failed or were interrupted, and those that were not begun.
+/// How many CRDs were not processed to the end: those that failed or were interrupted, and those that were
+/// not begun.
 fn not_completed(all: &[CrdPass], not_begun: u64) -> u64 {
     all.iter().filter(|crd_pass| crd_pass.error.is_some()).count() as u64 + not_begun
 }

@@ -66,8 +66,8 @@ impl Drop for DedicatedRuntime {
     }
 }
 
-/// Holds the Lease, again and again, until the process is to end; `leads` is set while it is held. It is given up, or tried for
-/// anew, when nobody is `working` any more.
+/// Holds the Lease, again and again, until the process is to end; `leads` is set while it is held. It is
+/// given up, or tried for anew, when nobody is `working` any more.
 pub(super) async fn hold(
     mut lease: Lease,
     ready: Arc<Readiness>,
@@ -107,8 +107,8 @@ mod tests {
 
     const GUARD: Duration = Duration::from_secs(60);
 
-    // In each of these the only thread of the test's own runtime is busy from when something is asked until it is answered, as with
-    // an object that takes long.
+    // In each of these the only thread of the test's own runtime is busy from when something is asked until
+    // it is answered, as with an object that takes long.
 
     #[tokio::test]
     async fn health_is_answered_while_the_operator_is_busy() {

@@ -1,5 +1,5 @@
-//! The certificates of admission where Etch makes them itself: every replica watches the Secret, and the leader renews what is
-//! in it. It must not decide when; see `etch_admission::renewal`.
+//! The certificates of admission where Etch makes them itself: every replica watches the Secret, and the
+//! leader renews what is in it. It must not decide when; see `etch_admission::renewal`.
 //!
 //! ```text
 //! watch of the Secret ─> presented ─> server ─> authority ─> webhooks, by the leader ─> trusted ─┐
@@ -74,8 +74,9 @@ enum Found {
 }
 
 impl SelfManagedCertificates {
-    /// Begins to watch the Secret. Where there is nothing to present in it, whoever sees that first makes it, so that a replica
-    /// need not wait for a leader that does not know the Secret yet; all else is for the leader.
+    /// Begins to watch the Secret. Where there is nothing to present in it, whoever sees that first makes it,
+    /// so that a replica need not wait for a leader that does not know the Secret yet; all else is for the
+    /// leader.
     pub(super) fn start(
         cluster: Cluster,
         options: SelfManaged,
@@ -100,7 +101,8 @@ impl SelfManagedCertificates {
         self.presented.clone()
     }
 
-    /// Has this replica renew what is in the Secret for as long as it is polled, which only the leader may do.
+    /// Has this replica renew what is in the Secret for as long as it is polled, which only the leader may
+    /// do.
     pub(super) async fn lead(&self) -> Infallible {
         let _leads = Leads::begin(self.leads.clone());
         pending().await

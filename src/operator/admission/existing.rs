@@ -1,6 +1,6 @@
-//! The checks of existing objects: the leader judges them by each schema before anybody is refused for it, and has their defaults
-//! stored where the schema asks for that.
-//! It must not decide which write stores them, nor hold more than a page of objects.
+//! The checks of existing objects: the leader judges them by each schema before anybody is refused for it,
+//! and has their defaults stored where the schema asks for that. It must not decide which write stores them,
+//! nor hold more than a page of objects.
 //!
 //! ```text
 //! schema, facts or annotation changed, or a check failed ─> due ─> list each resource once, page by page
@@ -8,8 +8,9 @@
 //!                                                                 ─> `existing: Persist`, settled: persist
 //! ```
 //!
-//! There is no check where nothing has changed: what a schema means is to be known before it is enforced, not followed for ever. But
-//! defaults that are to be stored are looked for once an hour: an object may have been created while no replica answered.
+//! There is no check where nothing has changed: what a schema means is to be known before it is enforced, not
+//! followed for ever. But defaults that are to be stored are looked for once an hour: an object may have been
+//! created while no replica answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -38,7 +39,8 @@ use etch_core::object::Object;
 const SETTLE: Duration = Duration::from_secs(10);
 /// How often objects are looked for that lack defaults which are to be stored.
 const PERSIST_AGAIN: Duration = Duration::from_secs(3_600);
-/// How long after one check the next follows at the earliest, where only facts have changed: some change all the time.
+/// How long after one check the next follows at the earliest, where only facts have changed: some change all
+/// the time.
 const FACTS_SETTLE: Duration = Duration::from_secs(30);
 /// The waits after a check that could not see everything.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
@@ -83,7 +85,8 @@ impl ExistingChecker {
         Self { cluster, shared, endpoint, store }
     }
 
-    /// Checks whenever something asks for it, for as long as it is polled. `checked` is notified of each check.
+    /// Checks whenever something asks for it, for as long as it is polled. `checked` is notified of each
+    /// check.
     pub(super) async fn run(
         &self,
         mut changes: watch::Receiver<()>,
@@ -158,8 +161,8 @@ impl ExistingChecker {
         last.insert(schema.name.clone(), LastCheck { inputs, at, again, is_withheld, backoff });
     }
 
-    /// Judges the objects of all resources of the schemas that are due: one resource at a time, each once. For those that are
-    /// `storing` defaults are stored on the way.
+    /// Judges the objects of all resources of the schemas that are due: one resource at a time, each once.
+    /// For those that are `storing` defaults are stored on the way.
     async fn check<'k>(
         &self,
         known: &'k [CheckedSchema],
@@ -208,7 +211,8 @@ impl ExistingChecker {
         while let Some(page) = scan.next().await.map_err(|error| unlisted(&error, resource))? {
             let judged = {
                 let (judges, resource, endpoint) = (judges.clone(), resource.clone(), self.endpoint.clone());
-                // Rules may cost some time: nothing else waits for that. It fails only by a panic, which was logged.
+                // Rules may cost some time: nothing else waits for that. It fails only by a panic, which was
+                // logged.
                 spawn_blocking(move || judge(page, &resource, &judges, &endpoint)).await
             };
             for Judged { object, name, found } in judged.map_err(|_| "the check failed".to_owned())? {

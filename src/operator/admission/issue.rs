@@ -25,7 +25,8 @@ const KEY: &str = "tls.key";
 const AUTHORITIES: &str = "ca.crt";
 const SIGNER_KEY: &str = "ca.key";
 
-/// How many former authorities are trusted. There is more than one only where somebody has taken a signer's key away.
+/// How many former authorities are trusted. There is more than one only where somebody has taken a signer's
+/// key away.
 const MOST_FORMER: usize = 7;
 
 /// What was found in a Secret.

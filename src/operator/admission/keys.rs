@@ -1,5 +1,5 @@
-//! The keys by which API servers are known, as the webhook configurations hold them: every replica follows both.
-//! It must not decide when a key is renewed; see `etch_admission::KeyRing`.
+//! The keys by which API servers are known, as the webhook configurations hold them: every replica follows
+//! both. It must not decide when a key is renewed; see `etch_admission::KeyRing`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use etch_admission::{KEY_BYTES, PathKey, keys_in};
 /// What is known of the keys in a configuration; none until it has been listed.
 type Known = Option<Vec<PathKey>>;
 
-/// Accepts the keys that are in the configurations, as they change. `ready` is set as soon as both have been listed.
+/// Accepts the keys that are in the configurations, as they change. `ready` is set as soon as both have been
+/// listed.
 pub(super) async fn follow(cluster: Cluster, accepted: AcceptedKeys, ready: Arc<Readiness>) {
     let [mutating, validating] = WebhookConfiguration::BOTH
         .map(|which| cluster.watch_webhook_configuration(which).map(move |event| (which, event)).boxed());

@@ -1,6 +1,6 @@
-//! What admission answers by: on every replica EmbeddedSchemas and facts are watched; the leader writes statuses and webhooks,
-//! and makes certificates where nobody else does.
-//! It must not answer requests; see `server::admission`.
+//! What admission answers by: on every replica EmbeddedSchemas and facts are watched; the leader writes
+//! statuses and webhooks, and makes certificates where nobody else does. It must not answer requests; see
+//! `server::admission`.
 
 mod certificates;
 mod checked_schema;
@@ -77,7 +77,8 @@ type Fact = (FactObject, Option<Value>);
 impl Admission {
     /// Begins to watch, and to set what is served. `ready` is set as soon as all of it is known.
     ///
-    /// `accepted` is set to the keys in the webhooks. `endpoint` and `authority` are for the webhooks, should this replica lead.
+    /// `accepted` is set to the keys in the webhooks. `endpoint` and `authority` are for the webhooks, should
+    /// this replica lead.
     pub fn start(
         cluster: Cluster,
         serving: ServedSchemas,
@@ -147,8 +148,8 @@ impl Admission {
         self
     }
 
-    /// Writes statuses and webhooks, checks existing objects, and renews certificates, for as long as it is polled, which only the
-    /// leader may do.
+    /// Writes statuses and webhooks, checks existing objects, and renews certificates, for as long as it is
+    /// polled, which only the leader may do.
     pub async fn lead(&self) -> Infallible {
         lock(&self.shared).forget_looks();
         // Another may have led meanwhile.

@@ -193,8 +193,8 @@ impl Writer<'_> {
         found.await.ok()
     }
 
-    /// Reads an object that was written once more, from etcd; what has become of it, or none where somebody else has written
-    /// it meanwhile.
+    /// Reads an object that was written once more, from etcd; what has become of it, or none where somebody
+    /// else has written it meanwhile.
     async fn proved(
         &self,
         schema: &CheckedSchema,

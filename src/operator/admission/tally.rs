@@ -74,8 +74,8 @@ impl<T> First<T> {
 }
 
 impl Tally {
-    /// Of a schema that asks for defaults to be stored (`persist`), by a check that does so (`is_storing`); where API servers ask
-    /// about some objects only, it does not.
+    /// Of a schema that asks for defaults to be stored (`persist`), by a check that does so (`is_storing`);
+    /// where API servers ask about some objects only, it does not.
     pub(super) fn new(persist: bool, is_storing: bool, is_restricted: bool) -> Self {
         let stop = is_restricted.then(|| Stop {
             reason: "NotSupported",

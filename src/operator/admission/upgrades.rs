@@ -1,5 +1,5 @@
-//! The check of an upgrade of a CRD, within the request that asks for it: what its policy wants, and what it does to objects.
-//! It must not write anything, nor log what is found.
+//! The check of an upgrade of a CRD, within the request that asks for it: what its policy wants, and what it
+//! does to objects. It must not write anything, nor log what is found.
 //!
 //! ```text
 //! read both CRDs ─> is it the stored one ─> report ─> list, page by page ─> effect of each object ─> findings ─> decision
@@ -82,7 +82,8 @@ impl UpgradeGuard {
         decide(&name, guard_mode, &findings, &digest, allowed.as_deref())
     }
 
-    /// What the upgrade does, and the digest of its schemas, which is empty where there was no time to find out anything.
+    /// What the upgrade does, and the digest of its schemas, which is empty where there was no time to find
+    /// out anything.
     async fn check(&self, update: Update, settings: Settings, until: Instant) -> (Findings, String) {
         let late = || (unknown("no time was left to check it"), String::new());
         let Ok(Ok(place)) = timeout_at(until, self.places.clone().acquire_owned()).await else {

@@ -25,10 +25,11 @@ pub(super) struct Client<'c> {
     pub(super) new_key: PathKey,
 }
 
-/// Applies the webhooks of these schemas. Those that the API server does not take are left out, and come back with the fields
-/// that it names: one webhook must not keep it from asking by the others.
+/// Applies the webhooks of these schemas. Those that the API server does not take are left out, and come back
+/// with the fields that it names: one webhook must not keep it from asking by the others.
 ///
-/// `guard` says whether the API server is to ask about upgrades of CRDs; where that is not known, it stays as it is.
+/// `guard` says whether the API server is to ask about upgrades of CRDs; where that is not known, it stays as
+/// it is.
 pub(super) async fn write(
     cluster: &Cluster,
     mut declared: Vec<(String, Declaration)>,
@@ -112,8 +113,8 @@ fn fields(error: &CallError, body: &Value) -> BTreeMap<String, String> {
     named
 }
 
-/// Which webhooks are refused one by one, where a refusal names none of them, as one by an admission policy does. None of them
-/// where a configuration without webhooks is refused as well.
+/// Which webhooks are refused one by one, where a refusal names none of them, as one by an admission policy
+/// does. None of them where a configuration without webhooks is refused as well.
 async fn refused_alone(
     cluster: &Cluster,
     which: WebhookConfiguration,

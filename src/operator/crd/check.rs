@@ -13,25 +13,26 @@ use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::Pool;
 
 /// How long the read of a CRD may take before others are read beside it.
-pub(in crate::operator) const READ_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const READ_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A CRD as it was read.
 #[derive(Debug)]
-pub(in crate::operator) struct Checked {
+pub(crate) struct Checked {
     /// None where a schema cannot be read: what is wrong with it is in `findings`.
-    pub(in crate::operator) crd: Option<Arc<Crd>>,
-    pub(in crate::operator) findings: SchemaFindings,
-    pub(in crate::operator) generation: i64,
+    pub(crate) crd: Option<Arc<Crd>>,
+    pub(crate) findings: SchemaFindings,
+    pub(crate) generation: i64,
     /// Its resource version.
-    pub(in crate::operator) revision: String,
+    pub(crate) revision: String,
     /// Our conditions, as it carries them.
-    pub(in crate::operator) conditions: Vec<Condition>,
+    pub(crate) conditions: Vec<Condition>,
     /// When it was asked for.
-    pub(in crate::operator) asked: Instant,
+    pub(crate) asked: Instant,
 }
 
-/// Checks a CRD: whether its schema is structural, and its defaults are valid. `pool` is of the schemas that are held already.
-pub(in crate::operator) fn check(document: &Json, asked: Instant, pool: &Pool) -> Checked {
+/// Checks a CRD: whether its schema is structural, and its defaults are valid. `pool` is of the schemas that
+/// are held already.
+pub(crate) fn check(document: &Json, asked: Instant, pool: &Pool) -> Checked {
     let (crd, findings) = judge(document, pool);
     let metadata = &document["metadata"];
     Checked {

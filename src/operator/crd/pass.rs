@@ -38,20 +38,20 @@ fn is_same(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> bool {
 }
 
 /// What is known after a pass.
-pub(in crate::operator) struct PassState {
-    pub(in crate::operator) tally: Tally,
-    pub(in crate::operator) record: Record,
-    pub(in crate::operator) proved: ObjectVersions,
-    pub(in crate::operator) watch_from: String,
-    pub(in crate::operator) times: Times,
-    pub(in crate::operator) finished_through: Option<u64>,
+pub(crate) struct PassState {
+    pub(crate) tally: Tally,
+    pub(crate) record: Record,
+    pub(crate) proved: ObjectVersions,
+    pub(crate) watch_from: String,
+    pub(crate) times: Times,
+    pub(crate) finished_through: Option<u64>,
     /// Since when, and why, changes of the objects are not noticed.
-    pub(in crate::operator) watch_failure: Option<String>,
+    pub(crate) watch_failure: Option<String>,
 }
 
 impl PassState {
     /// What remains of it for the next pass; none where it is not known which objects were processed.
-    pub(in crate::operator) fn into_checkpoint(self) -> Option<Checkpoint> {
+    pub(crate) fn into_checkpoint(self) -> Option<Checkpoint> {
         let Self { record, proved, tally, .. } = self;
         record.through.is_some().then(|| Checkpoint {
             record,
@@ -132,9 +132,9 @@ impl CrdTask {
         self.settings.mode == Mode::Persist && self.settings.pause.is_some()
     }
 
-    /// A pass over all objects, of which those that `checkpoint` covers need no request. What is known when it cannot be ended
-    /// is left in `checkpoint`.
-    pub(in crate::operator) async fn pass(
+    /// A pass over all objects, of which those that `checkpoint` covers need no request. What is known when
+    /// it cannot be ended is left in `checkpoint`.
+    pub(crate) async fn pass(
         &mut self,
         open: &OpenReport,
         checkpoint: &mut Checkpoint,
@@ -184,9 +184,10 @@ impl CrdTask {
             return Err(TaskError::Incomplete);
         }
         let now_known = open.state.status("", &last.tally, None, times);
-        // A verification is one of all objects, so the record moves with it: what is held or rejected by now may have been written
-        // since, through a server that lagged behind, and nothing but the record would keep it from being taken for stored.
-        // Under another generation, other versions may be served: what was written before it was judged now, and is not to be judged again.
+        // A verification is one of all objects, so the record moves with it: what is held or rejected by now
+        // may have been written since, through a server that lagged behind, and nothing but the record would
+        // keep it from being taken for stored. Under another generation, other versions may be served: what
+        // was written before it was judged now, and is not to be judged again.
         let is_current =
             |report: &&DefaultsReportStatus| !self.writes() || report.generation == self.crd.generation();
         let unchanged =
@@ -296,7 +297,7 @@ impl CrdTask {
     }
 
     /// Publishes what is known now.
-    pub(in crate::operator) async fn publish(&mut self, open: &OpenReport, pass: &PassState) {
+    pub(crate) async fn publish(&mut self, open: &OpenReport, pass: &PassState) {
         self.count_phantoms(pass);
         let crd_status = self.crd_status(open, pass, &self.settings);
         // That a CRD has no defaults left is reported once this has ended.
@@ -311,7 +312,7 @@ impl CrdTask {
     }
 
     /// The status of a watched CRD when a pause begins or ends: what is proved stays so.
-    pub(in crate::operator) fn pause_changed(&self, open: &OpenReport, pass: &PassState) -> CrdStatus {
+    pub(crate) fn pause_changed(&self, open: &OpenReport, pass: &PassState) -> CrdStatus {
         let settings = Settings { pause: self.pause.borrow().clone(), ..self.settings.clone() };
         let known = self.crd_status(open, pass, &settings);
         if known.reason == Reason::AllPersisted { known } else { self.in_progress(&pass.tally, None) }

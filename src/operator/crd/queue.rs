@@ -24,15 +24,15 @@ const AT_ONCE: usize = 16;
 const READ_AGAIN: usize = 8;
 
 /// What became of an object.
-pub(in crate::operator) struct Completed {
-    pub(in crate::operator) identity: Identity,
-    pub(in crate::operator) reconciled: Result<Reconciled, StopReason>,
-    pub(in crate::operator) in_tally: InTally,
+pub(crate) struct Completed {
+    pub(crate) identity: Identity,
+    pub(crate) reconciled: Result<Reconciled, StopReason>,
+    pub(crate) in_tally: InTally,
 }
 
 /// Whether the tally counts an object already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::operator) enum InTally {
+pub(crate) enum InTally {
     /// It is one of those that are counted.
     Counted,
     /// It was created since they were.
@@ -53,14 +53,15 @@ enum LatestEvent {
 }
 
 /// The objects of one CRD that are being reconciled.
-pub(in crate::operator) struct ObjectQueue<'a> {
+pub(crate) struct ObjectQueue<'a> {
     reconciler: ObjectReconciler<'a>,
     record: Arc<Record>,
     /// The same for an object that was processed before it changed.
     of_known: Arc<Record>,
     under_way: FuturesUnordered<BoxFuture<'a, Ended>>,
     ended: VecDeque<Ended>,
-    /// The objects that are under way, by uid. Each is reconciled once at a time, so that its last state is the one that counts.
+    /// The objects that are under way, by uid. Each is reconciled once at a time, so that its last state is
+    /// the one that counts.
     active: HashMap<String, LatestEvent>,
     /// The newest state of the object that was done last.
     newest: Option<Received>,
@@ -77,7 +78,7 @@ pub(in crate::operator) struct ObjectQueue<'a> {
 }
 
 impl<'a> ObjectQueue<'a> {
-    pub(in crate::operator) fn new(reconciler: ObjectReconciler<'a>, record: Record) -> Self {
+    pub(crate) fn new(reconciler: ObjectReconciler<'a>, record: Record) -> Self {
         Self {
             reconciler,
             of_known: Arc::new(record.of_known_object()),
@@ -97,40 +98,41 @@ impl<'a> ObjectQueue<'a> {
     }
 
     /// What is on record from now on.
-    pub(in crate::operator) fn set_record(&mut self, record: Record) {
+    pub(crate) fn set_record(&mut self, record: Record) {
         self.of_known = Arc::new(record.of_known_object());
         self.record = Arc::new(record);
     }
 
-    /// Whether one more object can be reconciled; [`ObjectReconciler::slot_released`] shows when there is more room.
-    pub(in crate::operator) fn has_capacity(&self) -> bool {
+    /// Whether one more object can be reconciled; [`ObjectReconciler::slot_released`] shows when there is
+    /// more room.
+    pub(crate) fn has_capacity(&self) -> bool {
         self.under_way.len() < AT_ONCE + self.reconciler.writes_without_slot()
     }
 
     /// Whether every object that changed was reconciled, apart from those that wait for a time of their own.
-    pub(in crate::operator) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         let Self { under_way, ended, newest, new, again, .. } = self;
         under_way.is_empty() && ended.is_empty() && newest.is_none() && new.is_empty() && again.is_empty()
     }
 
     /// Reconciles an object that was created.
-    pub(in crate::operator) fn created(&mut self, object: Received) {
+    pub(crate) fn created(&mut self, object: Received) {
         self.new.insert(object.uid().to_owned());
         // Nobody can have removed anything from it.
         self.enqueue(object);
     }
 
     /// Notes that an object was deleted; whether it is one of those that are counted.
-    pub(in crate::operator) fn deleted(&mut self, object: &Object) -> bool {
+    pub(crate) fn deleted(&mut self, object: &Object) -> bool {
         if let Some(meanwhile) = self.active.get_mut(object.uid()) {
             *meanwhile = LatestEvent::Deleted;
         }
         !self.new.remove(object.uid())
     }
 
-    /// Reconciles an object as it was read; later, where somebody has removed again and again what was stored there. Returns
-    /// whether it has to wait for that.
-    pub(in crate::operator) fn enqueue(&mut self, object: Received) -> bool {
+    /// Reconciles an object as it was read; later, where somebody has removed again and again what was stored
+    /// there. Returns whether it has to wait for that.
+    pub(crate) fn enqueue(&mut self, object: Received) -> bool {
         if let Some(meanwhile) = self.active.get_mut(object.uid()) {
             *meanwhile = LatestEvent::Changed(object);
             return false;
@@ -153,12 +155,12 @@ impl<'a> ObjectQueue<'a> {
     }
 
     /// Whether somebody has removed again and again what was stored in an object.
-    pub(in crate::operator) fn is_contended(&self, uid: &str) -> bool {
+    pub(crate) fn is_contended(&self, uid: &str) -> bool {
         self.rewrites.is_contended(uid)
     }
 
     /// Reads an object that admission changes on each write again, after a wait that grows each time.
-    pub(in crate::operator) fn back_off(&mut self, identity: Identity) {
+    pub(crate) fn back_off(&mut self, identity: Identity) {
         self.mutations.count(&identity.uid);
         let delay = self.mutations.delay(&identity.uid);
         self.requeue_after(identity, delay);
@@ -176,7 +178,7 @@ impl<'a> ObjectQueue<'a> {
     /// Reads objects again and reconciles them, as soon as there is capacity.
     ///
     /// Those that wait for a time of their own go on waiting.
-    pub(in crate::operator) fn requeue(&mut self, objects: impl IntoIterator<Item = Identity>) {
+    pub(crate) fn requeue(&mut self, objects: impl IntoIterator<Item = Identity>) {
         for identity in objects {
             if !self.waiting.contains(&identity) {
                 self.read_again(identity);
@@ -191,17 +193,18 @@ impl<'a> ObjectQueue<'a> {
     }
 
     /// Whether objects are still to be read again.
-    pub(in crate::operator) fn reads_again(&self) -> bool {
+    pub(crate) fn reads_again(&self) -> bool {
         !self.again.is_empty()
     }
 
     /// Notes that a default was stored in an object while watching.
-    pub(in crate::operator) fn count_write(&mut self, uid: &str) {
+    pub(crate) fn count_write(&mut self, uid: &str) {
         self.rewrites.count_write(uid);
     }
 
-    /// What became of an object. This future may be dropped at any time, and never ends while nothing is under way.
-    pub(in crate::operator) async fn next_completed(&mut self) -> Completed {
+    /// What became of an object. This future may be dropped at any time, and never ends while nothing is
+    /// under way.
+    pub(crate) async fn next_completed(&mut self) -> Completed {
         loop {
             if let Some(ended) = self.ended.pop_front() {
                 return self.done(ended);
@@ -232,14 +235,14 @@ impl<'a> ObjectQueue<'a> {
     }
 
     /// Waits until nothing is under way any more. What has begun goes on; its result is not counted.
-    pub(in crate::operator) async fn drain(&mut self) {
+    pub(crate) async fn drain(&mut self) {
         while self.under_way.next().await.is_some() {}
     }
 
     /// Awaits other work while what is under way goes on: it holds permits that other CRDs wait for.
     ///
     /// Boxed: there is a queue for every CRD, and hardly any of them has such work at a time.
-    pub(in crate::operator) fn drive_while<'w, T: 'w>(
+    pub(crate) fn drive_while<'w, T: 'w>(
         &'w mut self,
         work: impl Future<Output = T> + Send + 'w,
     ) -> BoxFuture<'w, T> {
@@ -255,7 +258,7 @@ impl<'a> ObjectQueue<'a> {
     }
 
     /// The object that was completed last, if it changed meanwhile: it is to be reconciled again.
-    pub(in crate::operator) fn take_changed(&mut self) -> Option<Received> {
+    pub(crate) fn take_changed(&mut self) -> Option<Received> {
         self.newest.take()
     }
 
@@ -322,7 +325,8 @@ impl MutationBackoff {
     }
 }
 
-/// Objects that were written again and again while watching: somebody removes what Etch stores, and is not raced.
+/// Objects that were written again and again while watching: somebody removes what Etch stores, and is not
+/// raced.
 #[derive(Default)]
 struct RewriteBackoff(HashMap<String, (u32, Instant)>);
 

@@ -6,7 +6,8 @@
 //! 1. Which policy governs the CRD? None: remove our conditions, and be idle.
 //! 2. Has the CRD or its policy changed? Stop what is under way, read the CRD again, and check it.
 //! 3. Is there anything to do for its objects? Settling and missing permissions are waits, that is requeues.
-//! 4. Start the task that makes a pass over the objects and watches them; its end asks for the next reconciliation.
+//! 4. Start the task that makes a pass over the objects and watches them; its end asks for the next
+//!    reconciliation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,10 +33,7 @@ const NOT_SELECTED: &str = "NotSelected";
 ///
 /// # Errors
 /// Where the API server does not answer as it should; [`retry`] decides when to try again.
-pub(in crate::operator) async fn reconcile(
-    crd: Arc<CrdMeta>,
-    context: Arc<Context>,
-) -> Result<Action, Error> {
+pub(crate) async fn reconcile(crd: Arc<CrdMeta>, context: Arc<Context>) -> Result<Action, Error> {
     let name = crd.name_any();
     let slot = context.slot(&name);
     let mut slot = slot.lock().await;
@@ -53,7 +51,7 @@ pub(in crate::operator) async fn reconcile(
 }
 
 /// When to reconcile again after an error.
-pub(in crate::operator) fn retry(crd: Arc<CrdMeta>, failed: &Error, context: Arc<Context>) -> Action {
+pub(crate) fn retry(crd: Arc<CrdMeta>, failed: &Error, context: Arc<Context>) -> Action {
     let (name, again_in) = (crd.name_any(), context.back_off(&crd.name_any(), failed));
     warn!(crd = name, error = %failed, retry_in_seconds = seconds(again_in), "cannot reconcile");
     Action::requeue(again_in)

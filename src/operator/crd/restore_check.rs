@@ -15,7 +15,7 @@ const SELDOM: Duration = Duration::from_secs(3600);
 const SPREAD: Duration = Duration::from_secs(30);
 
 /// When the report of one CRD is to be read.
-pub(in crate::operator) struct RestoreCheck {
+pub(crate) struct RestoreCheck {
     /// Changes when something shows that etcd may have been restored; none where nothing does.
     sign: Option<watch::Receiver<()>>,
     due: Instant,
@@ -25,7 +25,7 @@ pub(in crate::operator) struct RestoreCheck {
 
 impl RestoreCheck {
     /// For the CRD `name`, whose report is read now.
-    pub(in crate::operator) fn new(name: &str, sign: Option<&watch::Receiver<()>>) -> Self {
+    pub(crate) fn new(name: &str, sign: Option<&watch::Receiver<()>>) -> Self {
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
         let turn = SPREAD.mul_f64(f64::from(hasher.finish() as u16) / f64::from(u16::MAX));
@@ -39,19 +39,19 @@ impl RestoreCheck {
     }
 
     /// The report is read now, or was written.
-    pub(in crate::operator) fn checked(&mut self) {
+    pub(crate) fn checked(&mut self) {
         self.due = Instant::now() + if self.sign.is_some() { SELDOM } else { OFTEN };
     }
 
     /// There is a reason to read it at once.
-    pub(in crate::operator) fn check_now(&mut self) {
+    pub(crate) fn check_now(&mut self) {
         self.due = Instant::now();
     }
 
     /// Waits until it is to be read.
     ///
     /// This future may be dropped at any time: what is due stays due.
-    pub(in crate::operator) async fn due(&mut self) {
+    pub(crate) async fn due(&mut self) {
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(self.due) => return,

@@ -24,9 +24,9 @@ const PROBES: usize = 4;
 
 /// When to try again what could not be written.
 ///
-/// What was rejected is retried ever more seldom. What nobody answered about is probed steadily, a few at a time and each in
-/// turn; once one is answered, all others are tried at once.
-pub(in crate::operator) struct Retries {
+/// What was rejected is retried ever more seldom. What nobody answered about is probed steadily, a few at a
+/// time and each in turn; once one is answered, all others are tried at once.
+pub(crate) struct Retries {
     rejected: Timer,
     unanswered: Timer,
     /// The last that was probed.
@@ -42,7 +42,7 @@ struct Timer {
 }
 
 impl Retries {
-    pub(in crate::operator) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             rejected: Timer { backoff: Backoff::new(RETRY_FIRST, RETRY_LAST), at: None },
             unanswered: Timer { backoff: Backoff::new(PROBE_FIRST, PROBE_LAST), at: None },
@@ -51,24 +51,24 @@ impl Retries {
         }
     }
 
-    pub(in crate::operator) fn arm(&mut self, tally: &Tally) {
+    pub(crate) fn arm(&mut self, tally: &Tally) {
         self.rejected.arm(Duration::MAX, !tally.rejected().is_empty() || tally.overflows());
         self.unanswered.arm(longest_probe(tally), !tally.unanswered().is_empty());
     }
 
     /// Notes that an earlier run was refused some, which were not tried again yet.
-    pub(in crate::operator) fn postpone(&mut self) {
+    pub(crate) fn postpone(&mut self) {
         self.rejected.at.get_or_insert_with(|| Instant::now() + RETRY_AFTER_RESTART);
     }
 
     /// Notes that there was an answer about one of them.
-    pub(in crate::operator) fn answered(&mut self) {
+    pub(crate) fn answered(&mut self) {
         self.answered = true;
         self.unanswered.at = self.unanswered.at.map(|_| Instant::now());
     }
 
     /// Waits until it is time; may be dropped at any time.
-    pub(in crate::operator) async fn due(&self) {
+    pub(crate) async fn due(&self) {
         match self.rejected.at.into_iter().chain(self.unanswered.at).min() {
             Some(at) => tokio::time::sleep_until(at).await,
             None => std::future::pending().await,
@@ -76,7 +76,7 @@ impl Retries {
     }
 
     /// What is to be retried now; none where all objects are, since not all that failed are remembered.
-    pub(in crate::operator) fn take(&mut self, tally: &Tally) -> Option<Vec<Identity>> {
+    pub(crate) fn take(&mut self, tally: &Tally) -> Option<Vec<Identity>> {
         let rejected = self.rejected.is_over(Duration::MAX);
         let unanswered = self.unanswered.is_over(longest_probe(tally));
         let answered = unanswered && std::mem::take(&mut self.answered);

@@ -28,19 +28,20 @@ use etch_core::report::checkpoint::Checkpoint;
 use etch_core::report::open_report::OpenReport;
 use etch_core::report::rejected::Rejected;
 
-/// The same where none is missing: what is taken away later is noticed by `Permissions` as long as anything goes on.
+/// The same where none is missing: what is taken away later is noticed by `Permissions` as long as anything
+/// goes on.
 const ASK_WHILE_IDLE: Duration = Duration::from_secs(6 * 3600);
 /// The longest wait for a conversion webhook: it is asked through a server that is well.
 const CONVERT_AGAIN: Duration = Duration::from_secs(30);
-/// The longest wait for a resource that is not served, as while a CRD is established, or again after a restore: the API server
-/// says so without a look at etcd, and nothing else shows when it is over.
+/// The longest wait for a resource that is not served, as while a CRD is established, or again after a
+/// restore: the API server says so without a look at etcd, and nothing else shows when it is over.
 const SERVED_AGAIN: Duration = Duration::from_secs(10);
 /// The wait where another server answers for the CRD: nothing shows when that is over.
 const SERVED_BY_CRD_AGAIN: Duration = Duration::from_secs(600);
 
 /// What is to be done next about a CRD.
 #[derive(Debug)]
-pub(in crate::operator) enum Next {
+pub(crate) enum Next {
     /// A pass over its objects, and the watch after it, from the report as it was read.
     Run(Arc<OpenReport>),
     /// The same, when this has passed.
@@ -60,7 +61,7 @@ impl CrdTask {
     ///
     /// # Errors
     /// Where the report cannot be read.
-    pub(in crate::operator) async fn prepare(&mut self) -> Result<Next, TaskError> {
+    pub(crate) async fn prepare(&mut self) -> Result<Next, TaskError> {
         // Whatever comes of this, the next CRD is read.
         let turn = self.turn.take();
         self.settings.pause = self.pause.borrow_and_update().clone();
@@ -111,7 +112,8 @@ impl CrdTask {
         if checkpoint.is_none() && !self.writes() && !self.is_restored && has_defaults {
             checkpoint = self.recorded_on_crd().await;
         }
-        // Where no default is left and none is followed, nothing is written: what is only counted need not settle.
+        // Where no default is left and none is followed, nothing is written: what is only counted need not
+        // settle.
         let may_write = has_defaults || !self.settings.follow.is_empty();
         if checkpoint.is_none()
             && may_write
@@ -129,7 +131,8 @@ impl CrdTask {
         Ok(Next::Run(open))
     }
 
-    /// What the CRD itself carries of an earlier pass, for whoever only counts: what writes proves everything again.
+    /// What the CRD itself carries of an earlier pass, for whoever only counts: what writes proves everything
+    /// again.
     async fn recorded_on_crd(&self) -> Option<Checkpoint> {
         let document = self.cluster.crd(self.crd.name()).await.ok().flatten()?;
         let is_this = document["metadata"]["uid"] == self.crd.uid();
@@ -138,7 +141,7 @@ impl CrdTask {
     }
 
     /// Makes a pass over the objects and then watches them, until something ends it; returns what to do next.
-    pub(in crate::operator) async fn run(&mut self, open: &OpenReport) -> Next {
+    pub(crate) async fn run(&mut self, open: &OpenReport) -> Next {
         let Err(error) = self.pass_and_watch(open).await;
         Box::pin(async {
             let error = if error.is_not_served() { self.why_not_served(error).await } else { error };
@@ -174,7 +177,7 @@ impl CrdTask {
     }
 
     /// Reports why it cannot go on; returns what to do next.
-    pub(in crate::operator) async fn handle_error(&mut self, error: &TaskError) -> Next {
+    pub(crate) async fn handle_error(&mut self, error: &TaskError) -> Next {
         let next = match error {
             TaskError::Interrupted(SweepError::Stop(StopReason::CrdChanged)) => {
                 info!(reason = %error, "reading the CRD again");
@@ -290,8 +293,8 @@ impl CrdTask {
         ended
     }
 
-    /// Whether nothing is to be done, though objects may be there. Where the last defaults were taken back, one more pass has
-    /// to count what becomes of their values.
+    /// Whether nothing is to be done, though objects may be there. Where the last defaults were taken back,
+    /// one more pass has to count what becomes of their values.
     fn is_idle(&self, state: Option<Reason>, open: &OpenReport) -> bool {
         let may_look = self.settings.mode != Mode::Ignore && self.crd.storage().served;
         state.is_some() || !may_look || !open.changes.are_pending()
@@ -323,8 +326,8 @@ impl CrdTask {
         }
     }
 
-    /// Sets the conditions of a CRD without defaults. The first start in a cluster may find thousands of those: each is read when the
-    /// one before it is written.
+    /// Sets the conditions of a CRD without defaults. The first start in a cluster may find thousands of
+    /// those: each is read when the one before it is written.
     async fn set_conditions_in_turn(&mut self, crd_status: CrdStatus, turn: Option<OwnedSemaphorePermit>) {
         let Some(turn) = turn else { return self.status_writer.set_conditions(crd_status).await };
         let mut writing = pin!(self.status_writer.set_conditions(crd_status));
@@ -338,8 +341,9 @@ impl CrdTask {
         }
     }
 
-    /// How long the schema must stay unchanged before objects are written, which it reports; none where it has been long enough.
-    /// What is missing until then is found out now, and not when it is too late to be granted in time.
+    /// How long the schema must stay unchanged before objects are written, which it reports; none where it
+    /// has been long enough. What is missing until then is found out now, and not when it is too late to be
+    /// granted in time.
     async fn settle(&mut self, open: &OpenReport) -> Result<Option<Duration>, TaskError> {
         let stood = Duration::try_from(self.clock.second().duration_since(open.state.first_seen()))
             .unwrap_or_default();
@@ -384,8 +388,8 @@ impl CrdTask {
     }
 }
 
-/// The first second that is not before a time: Kubernetes stores no part of one, and a report that is read otherwise than it was
-/// written is taken for another writer's.
+/// The first second that is not before a time: Kubernetes stores no part of one, and a report that is read
+/// otherwise than it was written is taken for another writer's.
 fn whole_second(time: Timestamp) -> Timestamp {
     let second = time.as_second() + i64::from(time.subsec_nanosecond() > 0);
     Timestamp::from_second(second).unwrap_or(Timestamp::MAX)

@@ -28,20 +28,20 @@ const SPREAD: Duration = Duration::from_secs(3);
 
 /// What a CRD is reconciled to.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::operator) struct Target {
-    pub(in crate::operator) uid: String,
-    pub(in crate::operator) generation: i64,
-    /// The settings of its policy; none where none governs it. A pause that begins or ends interrupts nothing but writes: see
-    /// [`Slot::pause`].
-    pub(in crate::operator) settings: Option<Settings>,
+pub(crate) struct Target {
+    pub(crate) uid: String,
+    pub(crate) generation: i64,
+    /// The settings of its policy; none where none governs it. A pause that begins or ends interrupts nothing
+    /// but writes: see [`Slot::pause`].
+    pub(crate) settings: Option<Settings>,
     /// See [`super::super::index::CrdEntry::conditions`].
-    pub(in crate::operator) conditions: Option<u64>,
+    pub(crate) conditions: Option<u64>,
     /// See [`super::super::index::CrdEntry::condition_changes`].
-    pub(in crate::operator) condition_changes: u64,
+    pub(crate) condition_changes: u64,
 }
 
 /// One CRD.
-pub(in crate::operator) struct Slot {
+pub(crate) struct Slot {
     target: Option<Target>,
     phase: Phase,
     /// Our conditions as managedFields name them, and how often that has changed.
@@ -50,13 +50,13 @@ pub(in crate::operator) struct Slot {
     conditions_changed: watch::Sender<()>,
     /// Notifies the task that writes are paused, or may go on.
     pause: watch::Sender<Option<Pause>>,
-    pub(in crate::operator) backoff: Backoff,
+    pub(crate) backoff: Backoff,
     /// That of the last task: what its writes have dropped outlives it.
-    pub(in crate::operator) generation_check: Option<Arc<GenerationCheck>>,
+    pub(crate) generation_check: Option<Arc<GenerationCheck>>,
 }
 
 /// How far a CRD has come.
-pub(in crate::operator) enum Phase {
+pub(crate) enum Phase {
     /// Nothing to do, and no condition of ours on it.
     Unmanaged,
     /// Nothing to do; conditions and report are kept in place.
@@ -70,7 +70,7 @@ pub(in crate::operator) enum Phase {
 }
 
 /// Until when a CRD waits. It ends as soon as a pause begins or ends: then the condition changes.
-pub(in crate::operator) struct Wait {
+pub(crate) struct Wait {
     until: Instant,
     why: WaitReason,
 }
@@ -86,13 +86,13 @@ pub(super) enum WaitReason {
 }
 
 /// A task of its own; it ends when this is dropped.
-pub(in crate::operator) struct RunningTask {
+pub(crate) struct RunningTask {
     task: JoinHandle<()>,
     outcome: oneshot::Receiver<Option<(Box<CrdTask>, Next)>>,
 }
 
 impl Slot {
-    pub(in crate::operator) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             target: None,
             phase: Phase::Unmanaged,
@@ -104,7 +104,8 @@ impl Slot {
         }
     }
 
-    /// Whether what is under way is for this target. A CRD that was read later than the index saw it is not older.
+    /// Whether what is under way is for this target. A CRD that was read later than the index saw it is not
+    /// older.
     pub(super) fn is_current(&self, target: &Target) -> bool {
         self.target.as_ref().is_some_and(|begun| {
             let same_settings = match (&begun.settings, &target.settings) {
@@ -124,7 +125,8 @@ impl Slot {
         }
     }
 
-    /// Notifies the task whether writes are paused. It goes on: writes under way finish, and its state is kept.
+    /// Notifies the task whether writes are paused. It goes on: writes under way finish, and its state is
+    /// kept.
     pub(super) fn set_pause(&self, pause: Option<&Pause>) {
         self.pause.send_if_modified(|before| {
             let is_new = before.as_ref() != pause;
@@ -134,12 +136,12 @@ impl Slot {
     }
 
     /// The pause that is in force.
-    pub(in crate::operator) fn pause(&self) -> watch::Receiver<Option<Pause>> {
+    pub(crate) fn pause(&self) -> watch::Receiver<Option<Pause>> {
         self.pause.subscribe()
     }
 
     /// Notifies the status writer that somebody may have changed our conditions.
-    pub(in crate::operator) fn conditions_changed(&self) -> watch::Receiver<()> {
+    pub(crate) fn conditions_changed(&self) -> watch::Receiver<()> {
         self.conditions_changed.subscribe()
     }
 
@@ -150,7 +152,7 @@ impl Slot {
     }
 
     /// What the writes of the last task have dropped, now that the CRD was read again.
-    pub(in crate::operator) fn take_dropped(&mut self, crd: &Crd) -> Vec<Dropped> {
+    pub(crate) fn take_dropped(&mut self, crd: &Crd) -> Vec<Dropped> {
         self.generation_check.take().map(|check| check.take_dropped(crd)).unwrap_or_default()
     }
 
@@ -168,7 +170,7 @@ impl Slot {
     }
 
     /// Ends what is under way, and waits until it has ended: no write of it follows.
-    pub(in crate::operator) async fn stop(&mut self) {
+    pub(crate) async fn stop(&mut self) {
         self.forget();
         if let Phase::Running(mut work) = self.take() {
             work.task.abort();
@@ -211,7 +213,7 @@ impl Wait {
 
 impl RunningTask {
     /// Starts a task; `ended` is called when it has ended.
-    pub(in crate::operator) fn start(
+    pub(crate) fn start(
         mut task: Box<CrdTask>,
         open: Arc<OpenReport>,
         span: tracing::Span,

@@ -25,34 +25,34 @@ use etch_core::report::versions::{ListKey, ObjectVersions, key, list_key};
 
 /// Objects processed at once in one pass; the shared pace limits how many of them are written at once.
 const AT_ONCE: usize = 64;
-/// Objects of one pass that are decided about or wait for their first write at once: while hundreds of CRDs wait, all others of
-/// theirs stay as they came.
+/// Objects of one pass that are decided about or wait for their first write at once: while hundreds of CRDs
+/// wait, all others of theirs stay as they came.
 const BEFORE_WRITE: usize = 1;
-/// The next page is asked for when only so many objects of a page are still to be begun, or half of a smaller page: their writes take
-/// about as long as a list.
+/// The next page is asked for when only so many objects of a page are still to be begun, or half of a smaller
+/// page: their writes take about as long as a list.
 const AHEAD: usize = 64;
 
 /// A list of all objects, page by page, and what became of them.
 #[derive(Debug, Default)]
-pub(in crate::operator) struct Sweep {
+pub(crate) struct Sweep {
     /// What became of the objects, once the sweep has ended; until then see [`SweepInput::tally`].
-    pub(in crate::operator) tally: Tally,
+    pub(crate) tally: Tally,
     /// The resource version at which the sweep began: all that is older was processed.
-    pub(in crate::operator) through: Option<u64>,
+    pub(crate) through: Option<u64>,
     /// The resource version from which a watch misses nothing: that of the first page.
-    pub(in crate::operator) watch_from: String,
+    pub(crate) watch_from: String,
     /// Objects that this sweep wrote and proved, as they were left; hashes, since there may be many.
-    pub(in crate::operator) proved: ObjectVersions,
+    pub(crate) proved: ObjectVersions,
     /// Objects that are held or rejected, in the version in which they were read.
-    pub(in crate::operator) left: ProblemVersions,
+    pub(crate) left: ProblemVersions,
     /// How many objects needed a request.
-    pub(in crate::operator) requests: u64,
+    pub(crate) requests: u64,
     /// How many objects an earlier run was refused, and are not tried again yet.
-    pub(in crate::operator) postponed: u64,
+    pub(crate) postponed: u64,
     /// The last object of the last page of which every object was processed; none if the list is not sorted.
-    pub(in crate::operator) upto: Option<ListKey>,
+    pub(crate) upto: Option<ListKey>,
     /// The same within the last page: the object up to which every one was processed.
-    pub(in crate::operator) reached: Option<ListKey>,
+    pub(crate) reached: Option<ListKey>,
     /// Pages that were asked for.
     pages: u64,
     /// Whether the last page had an object of which it was not known what becomes of it.
@@ -75,7 +75,7 @@ struct NextPage {
 
 /// Which versions of which objects were held or rejected.
 #[derive(Debug, Default)]
-pub(in crate::operator) struct ProblemVersions {
+pub(crate) struct ProblemVersions {
     held: ObjectVersions,
     rejected: ObjectVersions,
 }
@@ -96,25 +96,26 @@ pub enum SweepError {
 
 /// The inputs of a sweep.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::operator) struct SweepInput<'a> {
+pub(crate) struct SweepInput<'a> {
     /// What is on record.
-    pub(in crate::operator) record: &'a Record,
+    pub(crate) record: &'a Record,
     /// Up to which object the record goes; none if it is about all of them.
-    pub(in crate::operator) upto: Option<&'a ListKey>,
+    pub(crate) upto: Option<&'a ListKey>,
     /// What is on record of the others: nothing.
-    pub(in crate::operator) beyond: &'a Record,
+    pub(crate) beyond: &'a Record,
     /// States that were proved since.
-    pub(in crate::operator) proved: &'a ObjectVersions,
-    /// The sweep that this one verifies: what was held or rejected then, and has not changed, is not tried again.
-    pub(in crate::operator) earlier: Option<&'a Sweep>,
+    pub(crate) proved: &'a ObjectVersions,
+    /// The sweep that this one verifies: what was held or rejected then, and has not changed, is not tried
+    /// again.
+    pub(crate) earlier: Option<&'a Sweep>,
     /// What an earlier run was refused: it is not tried again at once. None where everything is.
-    pub(in crate::operator) rejected: Option<&'a Rejected>,
+    pub(crate) rejected: Option<&'a Rejected>,
     /// The object up to which all are left out; none if all are processed.
-    pub(in crate::operator) after: Option<&'a ListKey>,
+    pub(crate) after: Option<&'a ListKey>,
     /// What became of the objects so far, for progress reports.
-    pub(in crate::operator) tally: &'a Mutex<Tally>,
+    pub(crate) tally: &'a Mutex<Tally>,
     /// Rejections after which the sweep stops.
-    pub(in crate::operator) stop_after_rejected: Option<u32>,
+    pub(crate) stop_after_rejected: Option<u32>,
 }
 
 impl ProblemVersions {
@@ -125,8 +126,9 @@ impl ProblemVersions {
 }
 
 impl SweepInput<'_> {
-    /// What is on record of an object. One that was written after the record began is covered wherever it stands in the list, for
-    /// the schema was in force by then; but not where it may have been stored at an old version until then.
+    /// What is on record of an object. One that was written after the record began is covered wherever it
+    /// stands in the list, for the schema was in force by then; but not where it may have been stored at an
+    /// old version until then.
     fn record_of(&self, object: &Object, crd: &Crd) -> &Record {
         let is_before = object.revision() <= self.record.through || crd.stored_elsewhere();
         match self.upto {
@@ -141,7 +143,7 @@ impl Sweep {
     ///
     /// # Errors
     /// See [`Self::page`].
-    pub(in crate::operator) async fn run(
+    pub(crate) async fn run(
         &mut self,
         reconciler: ObjectReconciler<'_>,
         input: SweepInput<'_>,
@@ -154,7 +156,7 @@ impl Sweep {
     ///
     /// # Errors
     /// See [`SweepError`]; what was done until then is done, and counted.
-    pub(in crate::operator) async fn page(
+    pub(crate) async fn page(
         &mut self,
         reconciler: ObjectReconciler<'_>,
         input: SweepInput<'_>,
@@ -252,7 +254,7 @@ impl Sweep {
 }
 
 /// The numbers of a sweep that is under way.
-pub(in crate::operator) fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+pub(crate) fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
     // Counting does not panic half way; and numbers that may be off by one are better than none.
     tally.lock().unwrap_or_else(PoisonError::into_inner)
 }

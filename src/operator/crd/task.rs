@@ -31,59 +31,63 @@ use etch_core::report::open_report::OpenReport;
 use etch_core::report::state::LAG;
 use etch_core::report::tally::Tally;
 
-/// How often a missing permission is asked for again, at first and at most, while objects are not to be written yet.
+/// How often a missing permission is asked for again, at first and at most, while objects are not to be
+/// written yet.
 const ASK_FIRST: Duration = Duration::from_secs(30);
 const ASK_SELDOM: Duration = Duration::from_secs(600);
 /// The least time between two updates of conditions and report while something goes on.
-pub(in crate::operator) const UPDATES: Duration = Duration::from_secs(3);
+pub(crate) const UPDATES: Duration = Duration::from_secs(3);
 
 /// What a task is given.
-pub(in crate::operator) struct CrdTask {
-    pub(in crate::operator) cluster: Cluster,
-    pub(in crate::operator) pace: Arc<Pace>,
+pub(crate) struct CrdTask {
+    pub(crate) cluster: Cluster,
+    pub(crate) pace: Arc<Pace>,
     /// This CRD's own, beside the one that all share.
-    pub(in crate::operator) own_pace: Arc<Pace>,
-    pub(in crate::operator) crd: Arc<Crd>,
-    pub(in crate::operator) settings: Settings,
+    pub(crate) own_pace: Arc<Pace>,
+    pub(crate) crd: Arc<Crd>,
+    pub(crate) settings: Settings,
     /// The pause that is in force now; that of `settings` is the one which was when this tenure began.
-    pub(in crate::operator) pause: watch::Receiver<Option<Pause>>,
+    pub(crate) pause: watch::Receiver<Option<Pause>>,
     /// Since when, and why, changes of CRDs or policies are not noticed; none where they are.
-    pub(in crate::operator) watch_failure: watch::Receiver<Option<String>>,
+    pub(crate) watch_failure: watch::Receiver<Option<String>>,
     /// What is wrong with the CRD itself.
-    pub(in crate::operator) findings: SchemaFindings,
-    pub(in crate::operator) status_writer: StatusWriter,
-    /// Its turn to be read, kept until its first conditions are written; none where it has some, or has defaults.
-    pub(in crate::operator) turn: Option<OwnedSemaphorePermit>,
+    pub(crate) findings: SchemaFindings,
+    pub(crate) status_writer: StatusWriter,
+    /// Its turn to be read, kept until its first conditions are written; none where it has some, or has
+    /// defaults.
+    pub(crate) turn: Option<OwnedSemaphorePermit>,
     /// The resource version of the CRD as it was read.
-    pub(in crate::operator) revision: String,
-    /// The report as it was last opened; none before it was read, and where what is counted is to be read again.
-    pub(in crate::operator) open: Option<Arc<OpenReport>>,
-    pub(in crate::operator) retries: Retries,
-    pub(in crate::operator) permissions: Permissions,
+    pub(crate) revision: String,
+    /// The report as it was last opened; none before it was read, and where what is counted is to be read
+    /// again.
+    pub(crate) open: Option<Arc<OpenReport>>,
+    pub(crate) retries: Retries,
+    pub(crate) permissions: Permissions,
     /// What is known of the objects, from before the last pass ended.
-    pub(in crate::operator) checkpoint: Option<Checkpoint>,
-    /// Whether the DefaultsReport is not the one that Etch wrote last: until a pass begins it is no source of a checkpoint.
-    pub(in crate::operator) is_restored: bool,
-    pub(in crate::operator) backoff: Backoff,
+    pub(crate) checkpoint: Option<Checkpoint>,
+    /// Whether the DefaultsReport is not the one that Etch wrote last: until a pass begins it is no source of
+    /// a checkpoint.
+    pub(crate) is_restored: bool,
+    pub(crate) backoff: Backoff,
     /// When the schema will have stood long enough.
-    pub(in crate::operator) settled_at: Option<Instant>,
-    pub(in crate::operator) verification: Verification,
+    pub(crate) settled_at: Option<Instant>,
+    pub(crate) verification: Verification,
     /// When to read the report, while nothing happens.
-    pub(in crate::operator) restore_check: RestoreCheck,
+    pub(crate) restore_check: RestoreCheck,
     /// What was missing when it was last asked, while the schema settles.
-    pub(in crate::operator) missing: Option<MissingPermissions>,
+    pub(crate) missing: Option<MissingPermissions>,
     /// How often to ask for it.
-    pub(in crate::operator) permission_backoff: Backoff,
-    pub(in crate::operator) clock: Clock,
-    pub(in crate::operator) generation_check: Arc<GenerationCheck>,
-    pub(in crate::operator) refusal_log: Arc<RefusalLog>,
+    pub(crate) permission_backoff: Backoff,
+    pub(crate) clock: Clock,
+    pub(crate) generation_check: Arc<GenerationCheck>,
+    pub(crate) refusal_log: Arc<RefusalLog>,
     /// What writes have dropped that were planned for an earlier generation, until it is on record.
-    pub(in crate::operator) dropped: Vec<Dropped>,
+    pub(crate) dropped: Vec<Dropped>,
 }
 
 /// Whether what was written since the pass is to be verified once more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::operator) enum Verification {
+pub(crate) enum Verification {
     /// As the report says.
     #[default]
     Unknown,
@@ -94,12 +98,12 @@ pub(in crate::operator) enum Verification {
 }
 
 /// How often to ask for a permission that is missing while the schema settles.
-pub(in crate::operator) fn permission_backoff() -> Backoff {
+pub(crate) fn permission_backoff() -> Backoff {
     Backoff::new(ASK_FIRST, ASK_SELDOM)
 }
 
 /// What the reconciler of objects borrows, apart from the task: that writes the status meanwhile.
-pub(in crate::operator) struct ReconcilerParts {
+pub(crate) struct ReconcilerParts {
     cluster: Cluster,
     pace: Arc<Pace>,
     own_pace: Arc<Pace>,
@@ -111,12 +115,12 @@ pub(in crate::operator) struct ReconcilerParts {
     dropped: Arc<DroppedFields>,
     generation_check: Arc<GenerationCheck>,
     refusal_log: Arc<RefusalLog>,
-    pub(in crate::operator) pause_watch: PauseWatch,
+    pub(crate) pause_watch: PauseWatch,
 }
 
 impl ReconcilerParts {
     /// What reconciles objects of the CRD.
-    pub(in crate::operator) fn reconciler(&self) -> ObjectReconciler<'_> {
+    pub(crate) fn reconciler(&self) -> ObjectReconciler<'_> {
         ObjectReconciler {
             cluster: &self.cluster,
             pace: &self.pace,
@@ -138,7 +142,7 @@ impl ReconcilerParts {
 
 impl CrdTask {
     /// What the reconciler of this CRD's objects borrows.
-    pub(in crate::operator) fn reconciler_parts(&self, open: &OpenReport) -> ReconcilerParts {
+    pub(crate) fn reconciler_parts(&self, open: &OpenReport) -> ReconcilerParts {
         ReconcilerParts {
             cluster: self.cluster.clone(),
             pace: self.pace.clone(),
@@ -155,13 +159,11 @@ impl CrdTask {
         }
     }
 
-    /// Takes in when the report asks for a verification, unless that is known; returns when it is to be reported.
+    /// Takes in when the report asks for a verification, unless that is known; returns when it is to be
+    /// reported.
     ///
     /// The wall clock is asked once: it may be set, and other machines' clocks differ.
-    pub(in crate::operator) fn schedule_verification(
-        &mut self,
-        asked: Option<Timestamp>,
-    ) -> Option<Timestamp> {
+    pub(crate) fn schedule_verification(&mut self, asked: Option<Timestamp>) -> Option<Timestamp> {
         if let (Verification::Unknown, Some(asked)) = (self.verification, asked) {
             let left = Duration::try_from(asked.duration_since(self.clock.second())).unwrap_or_default();
             self.verification = Verification::At(asked, Instant::now() + left.min(LAG));
@@ -173,12 +175,13 @@ impl CrdTask {
     }
 
     /// Whether it is time to verify what was written since the pass.
-    pub(in crate::operator) fn is_verification_due(&self) -> bool {
+    pub(crate) fn is_verification_due(&self) -> bool {
         matches!(self.verification, Verification::At(_, at) if at <= Instant::now())
     }
 
-    /// Waits until it is time to verify what was written since the pass, where it is; may be dropped at any time.
-    pub(in crate::operator) fn verification_due(&self) -> impl Future<Output = ()> + use<> {
+    /// Waits until it is time to verify what was written since the pass, where it is; may be dropped at any
+    /// time.
+    pub(crate) fn verification_due(&self) -> impl Future<Output = ()> + use<> {
         let at = match self.verification {
             Verification::At(_, at) if self.writes() => Some(at),
             Verification::At(..) | Verification::Unknown | Verification::Done => None,
@@ -192,24 +195,25 @@ impl CrdTask {
     }
 
     /// Whether objects may be written.
-    pub(in crate::operator) fn writes(&self) -> bool {
+    pub(crate) fn writes(&self) -> bool {
         self.settings.mode == Mode::Persist && self.settings.pause.is_none()
     }
 
-    /// Whether nothing is to be done for a CRD without defaults: no object waits for what its last ones left behind.
-    pub(in crate::operator) fn has_nothing_left(&self, tally: &Tally) -> bool {
+    /// Whether nothing is to be done for a CRD without defaults: no object waits for what its last ones left
+    /// behind.
+    pub(crate) fn has_nothing_left(&self, tally: &Tally) -> bool {
         let counts = tally.counts();
         !self.crd.compiled().has_defaults()
             && counts.held + counts.rejected + counts.unknown + counts.due + counts.unproved == 0
     }
 
     /// The pause under which this runs, and whether it changes.
-    pub(in crate::operator) fn pause_watch(&self) -> PauseWatch {
+    pub(crate) fn pause_watch(&self) -> PauseWatch {
         PauseWatch::new(self.pause.clone(), self.settings.pause.clone())
     }
 
     /// Asks whether Etch may do what it is about to do.
-    pub(in crate::operator) async fn check_permissions(&self) -> Result<(), TaskError> {
+    pub(crate) async fn check_permissions(&self) -> Result<(), TaskError> {
         let verbs: &[Verb] = match self.settings.mode {
             Mode::Persist if self.settings.pause.is_none() => {
                 &[Verb::Get, Verb::List, Verb::Watch, Verb::Patch]
@@ -224,7 +228,7 @@ impl CrdTask {
     }
 
     /// Asks whether requests for the CRD's objects reach those, and not the objects of another API server.
-    pub(in crate::operator) async fn check_server(&self) -> Result<(), TaskError> {
+    pub(crate) async fn check_server(&self) -> Result<(), TaskError> {
         self.cluster.check_server(&(&*self.crd).into()).await.map_err(TaskError::call)
     }
 }

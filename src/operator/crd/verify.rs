@@ -24,34 +24,34 @@ const VERIFICATIONS: u32 = 3;
 
 /// What all sweeps of a pass have in common.
 #[derive(Clone, Copy)]
-pub(in crate::operator) struct Sweeps<'a> {
-    pub(in crate::operator) reconciler: ObjectReconciler<'a>,
+pub(crate) struct Sweeps<'a> {
+    pub(crate) reconciler: ObjectReconciler<'a>,
     /// The object up to which all are left out; none if all are processed.
-    pub(in crate::operator) after: Option<&'a ListKey>,
+    pub(crate) after: Option<&'a ListKey>,
     /// Rejections after which a sweep stops.
-    pub(in crate::operator) stop_after_rejected: Option<u32>,
-    /// Whether a pass is verified only once every object was answered about. The operator retries those while it watches; a
-    /// command has no later.
-    pub(in crate::operator) needs_every_answer: bool,
-    /// Whether each sweep moves the resource version up to which the record covers the objects. Where it does not, a write of
-    /// somebody else's in the course of the pass is checked by every sweep that follows.
-    pub(in crate::operator) moves_record: bool,
+    pub(crate) stop_after_rejected: Option<u32>,
+    /// Whether a pass is verified only once every object was answered about. The operator retries those while
+    /// it watches; a command has no later.
+    pub(crate) needs_every_answer: bool,
+    /// Whether each sweep moves the resource version up to which the record covers the objects. Where it does
+    /// not, a write of somebody else's in the course of the pass is checked by every sweep that follows.
+    pub(crate) moves_record: bool,
     /// Whether the CRD's own server is taken to serve its objects where nobody may read APIServices.
-    pub(in crate::operator) trusts_server: bool,
+    pub(crate) trusts_server: bool,
 }
 
 /// Where a sweep has its place in a pass.
 #[derive(Clone, Copy)]
-pub(in crate::operator) struct Stage<'a> {
+pub(crate) struct Stage<'a> {
     /// What is known of the objects before it.
-    pub(in crate::operator) checkpoint: &'a Checkpoint,
+    pub(crate) checkpoint: &'a Checkpoint,
     /// The sweep that it verifies; none for the first one.
-    pub(in crate::operator) earlier: Option<&'a Sweep>,
+    pub(crate) earlier: Option<&'a Sweep>,
 }
 
 /// When progress is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::operator) enum Moment {
+pub(crate) enum Moment {
     /// In the course of a sweep, at the observer's rate, and as soon as a pause begins or ends.
     UnderWay,
     /// After a sweep that was not completed.
@@ -61,7 +61,7 @@ pub(in crate::operator) enum Moment {
 }
 
 /// What reports how far the sweeps of a pass have come.
-pub(in crate::operator) trait Observer: Send {
+pub(crate) trait Observer: Send {
     /// How long a sweep runs before its first report.
     const FIRST: Duration;
     /// The least time from the end of a report to the next one.
@@ -77,36 +77,36 @@ pub(in crate::operator) trait Observer: Send {
 }
 
 /// What the sweeps of a pass came to.
-pub(in crate::operator) struct Verified {
+pub(crate) struct Verified {
     /// The last sweep; its numbers are those of the whole pass.
-    pub(in crate::operator) last: Sweep,
+    pub(crate) last: Sweep,
     /// What is known of the objects now.
-    pub(in crate::operator) checkpoint: Checkpoint,
+    pub(crate) checkpoint: Checkpoint,
     /// The resource version up to which that is known.
-    pub(in crate::operator) through: Option<u64>,
+    pub(crate) through: Option<u64>,
     /// How many objects needed a request, in all sweeps.
-    pub(in crate::operator) requests: u64,
+    pub(crate) requests: u64,
     /// Whether the last sweep wrote nothing.
-    pub(in crate::operator) is_verified: bool,
+    pub(crate) is_verified: bool,
 }
 
 /// A verification that was not completed.
-pub(in crate::operator) struct Unverified {
+pub(crate) struct Unverified {
     /// The sweep that was being verified.
-    pub(in crate::operator) last: Sweep,
+    pub(crate) last: Sweep,
     /// What is known of the objects now.
-    pub(in crate::operator) checkpoint: Checkpoint,
+    pub(crate) checkpoint: Checkpoint,
     /// Why it was not completed.
-    pub(in crate::operator) reason: SweepError,
+    pub(crate) reason: SweepError,
 }
 
 impl Sweeps<'_> {
-    /// Verifies a sweep to the end that may write, by further ones for as long as they find something to write; `checkpoint`
-    /// is what was known before it.
+    /// Verifies a sweep to the end that may write, by further ones for as long as they find something to
+    /// write; `checkpoint` is what was known before it.
     ///
     /// # Errors
     /// See [`Unverified`]. What was done until then is done.
-    pub(in crate::operator) async fn verify(
+    pub(crate) async fn verify(
         self,
         first: Sweep,
         checkpoint: &mut Checkpoint,
@@ -151,7 +151,7 @@ impl Sweeps<'_> {
     }
 
     /// One sweep, as far as it came, and how it ended.
-    pub(in crate::operator) async fn sweep<O: Observer>(
+    pub(crate) async fn sweep<O: Observer>(
         self,
         stage: Stage<'_>,
         observer: &mut O,

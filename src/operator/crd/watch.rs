@@ -22,7 +22,8 @@ use etch_core::object_state::ObjectState;
 use etch_core::report::checkpoint::record_of;
 use etch_core::report::open_report::OpenReport;
 
-/// Changes of the totals alone, by objects that are created or deleted with their defaults stored, are gathered for this long.
+/// Changes of the totals alone, by objects that are created or deleted with their defaults stored, are
+/// gathered for this long.
 const TOTALS: Duration = Duration::from_secs(240);
 /// How long the watch may fail before nothing counts as known.
 const WATCH_FAILING_AFTER: Duration = Duration::from_secs(60);
@@ -31,7 +32,7 @@ const GATHER: Duration = Duration::from_millis(500);
 
 impl CrdTask {
     /// Watches, and reconciles what changes.
-    pub(in crate::operator) async fn watch_objects(
+    pub(crate) async fn watch_objects(
         &mut self,
         open: &OpenReport,
         pass: &mut PassState,
@@ -169,8 +170,8 @@ impl CrdTask {
         }
     }
 
-    /// Goes on after the watch has expired, where nothing has happened to any object since it was last heard of; `objects` is how many
-    /// there are, none while some are being reconciled.
+    /// Goes on after the watch has expired, where nothing has happened to any object since it was last heard
+    /// of; `objects` is how many there are, none while some are being reconciled.
     async fn resume(
         &self,
         expired: CallError,
@@ -201,8 +202,8 @@ impl CrdTask {
         }
     }
 
-    /// Has an object reconciled that somebody has changed. While it has to wait, nothing is known of it; whether the status changes
-    /// by that.
+    /// Has an object reconciled that somebody has changed. While it has to wait, nothing is known of it;
+    /// whether the status changes by that.
     fn enqueue(&self, object: Received, pass: &mut PassState, queue: &mut ObjectQueue<'_>) -> bool {
         let identity = object.identity();
         let is_news = queue.enqueue(object) && pass.tally.update(&identity, ObjectState::Unknown, &[]);
@@ -212,8 +213,9 @@ impl CrdTask {
         is_news
     }
 
-    /// Moves the record to the resource version up to which every object was reconciled while watching, or excepted. Before what was
-    /// written under a changed schema is verified, it stays where the pass has put it.
+    /// Moves the record to the resource version up to which every object was reconciled while watching, or
+    /// excepted. Before what was written under a changed schema is verified, it stays where the pass has put
+    /// it.
     fn advance_record(&self, delivered: Option<u64>, pass: &mut PassState, queue: &mut ObjectQueue<'_>) {
         let is_later = delivered > pass.finished_through && pass.finished_through.is_some();
         if is_later && self.writes() && pass.times.verify_at.is_none() {
@@ -329,8 +331,8 @@ fn is_lasting(error: &CallError) -> bool {
     }
 }
 
-/// When to update the status: soon after a change of what it says, some minutes after a change of its totals alone, and both
-/// at a bounded rate.
+/// When to update the status: soon after a change of what it says, some minutes after a change of its totals
+/// alone, and both at a bounded rate.
 struct Updates {
     at: Option<Instant>,
     last: Option<Instant>,
@@ -366,7 +368,8 @@ impl Updates {
         }
     }
 
-    /// Whether there is something to publish: objects may have come and gone, and the totals be what they were.
+    /// Whether there is something to publish: objects may have come and gone, and the totals be what they
+    /// were.
     fn take(&mut self, counts: Counts) -> bool {
         let is_needed = self.is_news || counts != self.published;
         (self.at, self.is_news, self.published) = (None, false, counts);

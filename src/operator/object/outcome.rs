@@ -6,7 +6,7 @@ use crate::metrics::WriteOutcome;
 use etch_core::plan::Outcome;
 
 /// The outcome as it is counted.
-pub(in crate::operator) fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
+pub(crate) fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
     match outcome {
         Ok(Outcome::Written { .. }) => WriteOutcome::Written,
         Ok(Outcome::Followed(_)) => WriteOutcome::Followed,
@@ -27,7 +27,7 @@ pub(in crate::operator) fn counted(outcome: &Result<Outcome, CallError>) -> Writ
 }
 
 /// What an outcome indicates about the server's load.
-pub(in crate::operator) fn pressure(outcome: &Result<Outcome, CallError>) -> Pressure {
+pub(crate) fn pressure(outcome: &Result<Outcome, CallError>) -> Pressure {
     match outcome {
         Err(error) if matches!(error.code(), Some(429 | 503 | 504)) => {
             Pressure::Overload(error.retry_after())

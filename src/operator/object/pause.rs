@@ -7,24 +7,24 @@ use etch_core::api::Pause;
 
 /// The pause as it was when some work began, and as it is now.
 #[derive(Clone, Debug)]
-pub(in crate::operator) struct PauseWatch {
+pub(crate) struct PauseWatch {
     now: watch::Receiver<Option<Pause>>,
     then: Option<Pause>,
 }
 
 impl PauseWatch {
     /// For work that began under the pause `then`.
-    pub(in crate::operator) fn new(now: watch::Receiver<Option<Pause>>, then: Option<Pause>) -> Self {
+    pub(crate) fn new(now: watch::Receiver<Option<Pause>>, then: Option<Pause>) -> Self {
         Self { now, then }
     }
 
     /// Whether a pause has begun, changed or ended since the work began: nothing more of it may begin.
-    pub(in crate::operator) fn has_changed(&self) -> bool {
+    pub(crate) fn has_changed(&self) -> bool {
         *self.now.borrow() != self.then
     }
 
     /// Waits for that. This future may be dropped at any time.
-    pub(in crate::operator) async fn changed(&self) {
+    pub(crate) async fn changed(&self) {
         let mut now = self.now.clone();
         let found = now.wait_for(|now| *now != self.then).await.is_ok();
         if !found {

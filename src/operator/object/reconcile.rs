@@ -22,35 +22,35 @@ use etch_core::rbac::{MissingPermissions, Verb};
 use etch_core::report::changed_defaults::ChangedDefaults;
 use etch_core::report::dropped_fields::DroppedFields;
 
-/// The turn of an object to be decided about, which is the next one's as soon as its first write begins or it needs none. None where
-/// it has not waited for one.
-pub(in crate::operator) type Turn<'a> = Option<SemaphorePermit<'a>>;
+/// The turn of an object to be decided about, which is the next one's as soon as its first write begins or it
+/// needs none. None where it has not waited for one.
+pub(crate) type Turn<'a> = Option<SemaphorePermit<'a>>;
 
 /// Everything that reconciling objects of one CRD needs.
 #[derive(Clone, Copy)]
-pub(in crate::operator) struct ObjectReconciler<'a> {
-    pub(in crate::operator) cluster: &'a Cluster,
-    pub(in crate::operator) pace: &'a Pace,
+pub(crate) struct ObjectReconciler<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) pace: &'a Pace,
     /// The CRD's own, beside the one that all share: what is broken about one CRD slows down that one alone.
-    pub(in crate::operator) own_pace: Option<&'a Pace>,
+    pub(crate) own_pace: Option<&'a Pace>,
     /// Says when a pause begins or ends: no further write begins then. None where there is none to obey.
-    pub(in crate::operator) pause_watch: Option<&'a PauseWatch>,
+    pub(crate) pause_watch: Option<&'a PauseWatch>,
     /// Cancelled when nothing more is to be begun.
-    pub(in crate::operator) cancelled: Option<&'a CancellationToken>,
-    pub(in crate::operator) crd: &'a Crd,
+    pub(crate) cancelled: Option<&'a CancellationToken>,
+    pub(crate) crd: &'a Crd,
     /// Which of its objects are meant.
-    pub(in crate::operator) scope: &'a Scope,
-    pub(in crate::operator) terms: Terms,
-    pub(in crate::operator) mode: Mode,
+    pub(crate) scope: &'a Scope,
+    pub(crate) terms: Terms,
+    pub(crate) mode: Mode,
     /// Since when each default has been in the schema.
-    pub(in crate::operator) since: &'a Since,
+    pub(crate) since: &'a Since,
     /// The defaults that have changed.
-    pub(in crate::operator) changes: &'a ChangedDefaults,
+    pub(crate) changes: &'a ChangedDefaults,
     /// The fields that writes have dropped under `hiddenFields: Drop`.
-    pub(in crate::operator) dropped: &'a DroppedFields,
+    pub(crate) dropped: &'a DroppedFields,
     /// Whether the CRD is still the one that this was made for.
-    pub(in crate::operator) generation_check: &'a GenerationCheck,
-    pub(in crate::operator) refusal_log: &'a RefusalLog,
+    pub(crate) generation_check: &'a GenerationCheck,
+    pub(crate) refusal_log: &'a RefusalLog,
 }
 
 /// Why no further object of the CRD may be processed.
@@ -111,11 +111,12 @@ impl StopReason {
 }
 
 impl ObjectReconciler<'_> {
-    /// Reconciles one object as it had been read by `read`; of one that `is_proved` to store its defaults, only what may follow a changed one.
+    /// Reconciles one object as it had been read by `read`; of one that `is_proved` to store its defaults,
+    /// only what may follow a changed one.
     ///
     /// # Errors
     /// [`StopReason`], if no further object may be processed. Any other failure is the object's state.
-    pub(in crate::operator) async fn reconcile(
+    pub(crate) async fn reconcile(
         self,
         object: Object,
         mut read: Instant,
@@ -152,7 +153,8 @@ impl ObjectReconciler<'_> {
         }
     }
 
-    /// Performs the write that is planned; `read` is when the object was, and `asked` how long the server wants to be left alone.
+    /// Performs the write that is planned; `read` is when the object was, and `asked` how long the server
+    /// wants to be left alone.
     async fn write(
         &self,
         machine: &mut ObjectMachine<'_>,
@@ -282,13 +284,14 @@ impl ObjectReconciler<'_> {
         }
     }
 
-    /// How many writes of this CRD's objects are not answered for so long that others no longer wait for them.
-    pub(in crate::operator) fn writes_without_slot(&self) -> usize {
+    /// How many writes of this CRD's objects are not answered for so long that others no longer wait for
+    /// them.
+    pub(crate) fn writes_without_slot(&self) -> usize {
         self.own_pace.map_or(0, Pace::without_slot)
     }
 
     /// Waits until there is one more of them; may be dropped at any time.
-    pub(in crate::operator) async fn slot_released(&self) {
+    pub(crate) async fn slot_released(&self) {
         match self.own_pace {
             Some(pace) => pace.released().await,
             None => std::future::pending().await,
@@ -296,7 +299,7 @@ impl ObjectReconciler<'_> {
     }
 
     /// Waits until a pause begins or ends.
-    pub(in crate::operator) async fn pause_changed(&self) {
+    pub(crate) async fn pause_changed(&self) {
         match self.pause_watch {
             Some(pause_watch) => pause_watch.changed().await,
             None => std::future::pending().await,
@@ -304,7 +307,7 @@ impl ObjectReconciler<'_> {
     }
 
     /// Waits until a pause begins or ends, or the work is cancelled.
-    pub(in crate::operator) async fn stopped(&self) -> StopReason {
+    pub(crate) async fn stopped(&self) -> StopReason {
         let ended = async {
             match self.cancelled {
                 Some(ended) => ended.cancelled().await,

@@ -1,5 +1,5 @@
-//! Which refusals of single objects are worth a line of the log: the first few in a while, for there may be thousands.
-//! It must not count anything: conditions, reports and metrics do.
+//! Which refusals of single objects are worth a line of the log: the first few in a while, for there may be
+//! thousands. It must not count anything: conditions, reports and metrics do.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,11 +14,11 @@ const WHILE: Duration = Duration::from_secs(600);
 
 /// How many refusals of objects of one CRD were logged of late.
 #[derive(Debug, Default)]
-pub(in crate::operator) struct RefusalLog(Mutex<Option<(Instant, u32)>>);
+pub(crate) struct RefusalLog(Mutex<Option<(Instant, u32)>>);
 
 impl RefusalLog {
     /// Whether one more is logged as a warning.
-    pub(in crate::operator) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, count) =
             logged.filter(|(since, _)| since.elapsed() < WHILE).unwrap_or((Instant::now(), 0));

@@ -19,8 +19,8 @@ use etch_core::plan::{Outcome, RejectionKind, Write};
 
 /// How long a write may take before it makes room for others.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The same for others of its own CRD. A webhook of the CRD's is what may be slow, and that takes 10 seconds where nobody has set
-/// another timeout: whoever is not answered by then has probably been lost on the way.
+/// The same for others of its own CRD. A webhook of the CRD's is what may be slow, and that takes 10 seconds
+/// where nobody has set another timeout: whoever is not answered by then has probably been lost on the way.
 const OWN_PATIENCE: Duration = Duration::from_secs(12);
 
 impl ObjectReconciler<'_> {
@@ -76,7 +76,8 @@ impl ObjectReconciler<'_> {
             }
             outcome => pressure(outcome),
         };
-        // How long a write takes depends on the CRD, so its own pace is the one to tell what the server adds to that.
+        // How long a write takes depends on the CRD, so its own pace is the one to tell what the server adds
+        // to that.
         let slowdown = own.and_then(|own| own.finish(own_pressure, None));
         permit.finish(pressure(&outcome), slowdown);
         Ok(outcome)

@@ -11,16 +11,17 @@ const LAST: Duration = Duration::from_secs(600);
 
 /// What is set again each time that somebody else has changed it, ever more seldom.
 ///
-/// Another release of Etch that runs beside this one, or a tool that replaces all conditions, never gives up either.
+/// Another release of Etch that runs beside this one, or a tool that replaces all conditions, never gives up
+/// either.
 #[derive(Debug, Default)]
-pub(in crate::operator) struct ReapplyBackoff {
+pub(crate) struct ReapplyBackoff {
     times: u32,
     last: Option<Instant>,
 }
 
 impl ReapplyBackoff {
     /// How long to wait before it is set again.
-    pub(in crate::operator) fn wait(&self) -> Duration {
+    pub(crate) fn wait(&self) -> Duration {
         match self.last {
             Some(last) if last.elapsed() < 2 * LAST => (FIRST * 2_u32.saturating_pow(self.times)).min(LAST),
             _ => FIRST,
@@ -28,7 +29,7 @@ impl ReapplyBackoff {
     }
 
     /// Notes that somebody else has changed it.
-    pub(in crate::operator) fn overwritten(&mut self) {
+    pub(crate) fn overwritten(&mut self) {
         let goes_on = self.last.is_some_and(|last| last.elapsed() < 2 * LAST);
         self.times = if goes_on { (self.times + 1).min(16) } else { 1 };
         self.last = Some(Instant::now());

@@ -21,12 +21,12 @@ const WRITE_AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs
 
 /// Which CRD, in which state, is written about.
 #[derive(Clone, Debug)]
-pub(in crate::operator) struct Subject {
-    pub(in crate::operator) name: String,
-    pub(in crate::operator) uid: String,
-    pub(in crate::operator) generation: i64,
+pub(crate) struct Subject {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) generation: i64,
     /// What its objects are called; none where it cannot be read.
-    pub(in crate::operator) objects: Option<ObjectKind>,
+    pub(crate) objects: Option<ObjectKind>,
 }
 
 impl Subject {
@@ -42,7 +42,7 @@ impl Subject {
 }
 
 /// Writes the conditions and the report of one CRD.
-pub(in crate::operator) struct StatusWriter {
+pub(crate) struct StatusWriter {
     cluster: Cluster,
     events: Events,
     subject: Subject,
@@ -59,7 +59,8 @@ pub(in crate::operator) struct StatusWriter {
     conditions: Desired,
     /// The conditions as they were last set; those from before are in the CRD.
     last: Option<Arc<[Condition]>>,
-    /// Whether the report is known to be there, and about this CRD: one of that name may be left from an earlier CRD.
+    /// Whether the report is known to be there, and about this CRD: one of that name may be left from an
+    /// earlier CRD.
     opened: bool,
     /// The report as it was last read or written.
     report: Option<DefaultsReportStatus>,
@@ -79,7 +80,7 @@ enum Desired {
 }
 
 impl StatusWriter {
-    pub(in crate::operator) fn new(
+    pub(crate) fn new(
         cluster: Cluster,
         events: Events,
         subject: Subject,
@@ -106,9 +107,7 @@ impl StatusWriter {
     }
 
     /// Reads the report of an earlier run; none if there is none for this CRD.
-    pub(in crate::operator) async fn read_report(
-        &mut self,
-    ) -> Result<Option<DefaultsReportStatus>, CallError> {
+    pub(crate) async fn read_report(&mut self) -> Result<Option<DefaultsReportStatus>, CallError> {
         let report = self.cluster.report(&self.subject.name, &self.subject.uid).await?;
         self.opened = report.is_some();
         self.report = report.and_then(|report| report.status);
@@ -119,14 +118,15 @@ impl StatusWriter {
     ///
     /// # Errors
     /// Where it cannot be read: then nothing is known.
-    pub(in crate::operator) async fn is_report_ours(&self) -> Result<bool, CallError> {
+    pub(crate) async fn is_report_ours(&self) -> Result<bool, CallError> {
         let report = self.cluster.report(&self.subject.name, &self.subject.uid).await?;
         let status = report.and_then(|report| report.status);
         Ok(self.is_ours(self.report.as_ref(), status.as_ref()))
     }
 
-    /// Whether a report that was read is the one that was known before. A write whose answer was lost may have been carried out.
-    pub(in crate::operator) fn is_ours(
+    /// Whether a report that was read is the one that was known before. A write whose answer was lost may
+    /// have been carried out.
+    pub(crate) fn is_ours(
         &self,
         known: Option<&DefaultsReportStatus>,
         read: Option<&DefaultsReportStatus>,
@@ -134,9 +134,9 @@ impl StatusWriter {
         read == known || read.is_some() && read == self.unwritten.as_ref()
     }
 
-    /// Gives the report another state, if there is one. With `forget`, it is no record any more. As long as it is one, it keeps the
-    /// generation that it is about.
-    pub(in crate::operator) async fn set_report_state(
+    /// Gives the report another state, if there is one. With `forget`, it is no record any more. As long as
+    /// it is one, it keeps the generation that it is about.
+    pub(crate) async fn set_report_state(
         &mut self,
         state: &str,
         policy: &str,
@@ -156,17 +156,17 @@ impl StatusWriter {
     }
 
     /// Forgets the report: the next read finds what there is.
-    pub(in crate::operator) fn forget_report(&mut self) {
+    pub(crate) fn forget_report(&mut self) {
         (self.report, self.unwritten, self.opened) = (None, None, false);
     }
 
     /// The report as it was last read or written.
-    pub(in crate::operator) fn report(&self) -> Option<&DefaultsReportStatus> {
+    pub(crate) fn report(&self) -> Option<&DefaultsReportStatus> {
         self.report.as_ref()
     }
 
     /// Puts the conditions on the CRD, unless they stand there already.
-    pub(in crate::operator) async fn set_conditions(&mut self, crd_status: CrdStatus) {
+    pub(crate) async fn set_conditions(&mut self, crd_status: CrdStatus) {
         match crd_status.reason {
             // There may be thousands of them, and nothing is to be seen in them.
             Reason::NoDefaults => self.cluster.metrics().forget(&self.subject.name),
@@ -187,7 +187,7 @@ impl StatusWriter {
     }
 
     /// The last reason that was given.
-    pub(in crate::operator) fn reason(&self) -> Option<Reason> {
+    pub(crate) fn reason(&self) -> Option<Reason> {
         match &self.conditions {
             Desired::Status(crd_status) => Some(crd_status.reason),
             Desired::Unknown | Desired::None => None,
@@ -195,12 +195,12 @@ impl StatusWriter {
     }
 
     /// Whether the CRD carries this reason.
-    pub(in crate::operator) fn has_reason(&self, reason: Reason) -> bool {
+    pub(crate) fn has_reason(&self, reason: Reason) -> bool {
         self.present.iter().any(|condition| condition.reason == reason.as_str())
     }
 
     /// Whether the CRD's defaults are reported as stored.
-    pub(in crate::operator) fn is_persisted(&self) -> bool {
+    pub(crate) fn is_persisted(&self) -> bool {
         match self.reason() {
             Some(reason) => reason == Reason::AllPersisted,
             None => self.has_reason(Reason::AllPersisted),
@@ -208,7 +208,7 @@ impl StatusWriter {
     }
 
     /// Takes our conditions off the CRD, if there are any.
-    pub(in crate::operator) async fn remove_conditions(&mut self) {
+    pub(crate) async fn remove_conditions(&mut self) {
         self.conditions = Desired::None;
         self.cluster.metrics().forget(&self.subject.name);
         self.last = None;
@@ -217,11 +217,11 @@ impl StatusWriter {
         }
     }
 
-    /// Waits until our conditions have to be checked: some time after somebody may have changed the CRD's conditions, for
-    /// nobody is fought over them, or after they could not be written.
+    /// Waits until our conditions have to be checked: some time after somebody may have changed the CRD's
+    /// conditions, for nobody is fought over them, or after they could not be written.
     ///
     /// This future may be dropped at any time: what is due stays due.
-    pub(in crate::operator) async fn recheck_due(&mut self) {
+    pub(crate) async fn recheck_due(&mut self) {
         let due = match self.recheck {
             Some(due) => due,
             None if self.conditions_changed.changed().await.is_err() => return std::future::pending().await,
@@ -231,7 +231,7 @@ impl StatusWriter {
     }
 
     /// How long until our conditions have to be checked; none while nothing asks for it.
-    pub(in crate::operator) fn recheck_in(&mut self) -> Option<Duration> {
+    pub(crate) fn recheck_in(&mut self) -> Option<Duration> {
         if self.recheck.is_none() && self.conditions_changed.has_changed().unwrap_or_default() {
             self.conditions_changed.mark_unchanged();
             self.recheck = Some(Instant::now() + self.reapply_backoff.wait());
@@ -239,8 +239,9 @@ impl StatusWriter {
         self.recheck.map(|due| due.saturating_duration_since(Instant::now()))
     }
 
-    /// Reads the conditions and sets them again where they are missing; whether somebody else had changed them.
-    pub(in crate::operator) async fn recheck(&mut self) -> bool {
+    /// Reads the conditions and sets them again where they are missing; whether somebody else had changed
+    /// them.
+    pub(crate) async fn recheck(&mut self) -> bool {
         self.recheck = None;
         self.conditions_changed.mark_unchanged();
         let is_changed = match self.cluster.crd(&self.subject.name).await {
@@ -274,9 +275,9 @@ impl StatusWriter {
 
     /// Replaces the report, unless it is the same already.
     ///
-    /// What was found out while the CRD was changed is put on no record: servers may have served another schema by then, and by what
-    /// they showed nothing is known of this one, which may come back unseen.
-    pub(in crate::operator) async fn write_report(&mut self, mut status: DefaultsReportStatus) {
+    /// What was found out while the CRD was changed is put on no record: servers may have served another
+    /// schema by then, and by what they showed nothing is known of this one, which may come back unseen.
+    pub(crate) async fn write_report(&mut self, mut status: DefaultsReportStatus) {
         self.unwritten = None;
         status.crd_uid.clone_from(&self.subject.uid);
         size::fit(&mut status);
@@ -319,8 +320,8 @@ impl StatusWriter {
         news.into_iter().for_each(|event| self.events.publish(event));
     }
 
-    /// Writes the report. One that is left from an earlier CRD of this name is made this one's first, and one that `is_new` on record is
-    /// no record where the CRD has changed.
+    /// Writes the report. One that is left from an earlier CRD of this name is made this one's first, and one
+    /// that `is_new` on record is no record where the CRD has changed.
     async fn write(&mut self, status: &mut DefaultsReportStatus, is_new: bool) -> Result<(), CallError> {
         let Subject { name, uid, generation, .. } = &self.subject;
         if is_new && status.through.is_some() && !self.cluster.has_generation(name, uid, *generation).await? {
@@ -373,7 +374,7 @@ impl StatusWriter {
 }
 
 /// The time of day, to the second, as Kubernetes stores it.
-pub(in crate::operator) fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     let now = Timestamp::now();
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }

@@ -1,5 +1,5 @@
-//! The certificate of the admission server, from a folder as kubelets mount Secrets, or as somebody reads the Secret; another
-//! one counts at once. It must not log what is in a file.
+//! The certificate of the admission server, from a folder as kubelets mount Secrets, or as somebody reads the
+//! Secret; another one counts at once. It must not log what is in a file.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -36,7 +36,8 @@ const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 const AUTHORITY: &str = "ca.crt";
 
-/// A certificate that is served, and kept current by [`Certificates::follow_folder`] or [`Certificates::follow_secret`].
+/// A certificate that is served, and kept current by [`Certificates::follow_folder`] or
+/// [`Certificates::follow_secret`].
 pub struct Certificates {
     provider: Arc<CryptoProvider>,
     current: Arc<Current>,
@@ -113,8 +114,8 @@ impl Certificates {
         self.authority.subscribe()
     }
 
-    /// Reads `tls.crt`, `tls.key` and, where it is there, `ca.crt` again and again. `ready` is called as soon as there is a
-    /// certificate.
+    /// Reads `tls.crt`, `tls.key` and, where it is there, `ca.crt` again and again. `ready` is called as soon
+    /// as there is a certificate.
     pub async fn follow_folder(&self, folder: PathBuf, ready: impl Fn()) -> Infallible {
         let (mut last, mut failed) = (Presented::default(), None);
         loop {
@@ -128,7 +129,8 @@ impl Certificates {
         }
     }
 
-    /// Serves what a Secret of this name holds, whenever that changes. `ready` is called as soon as there is a certificate.
+    /// Serves what a Secret of this name holds, whenever that changes. `ready` is called as soon as there is
+    /// a certificate.
     pub async fn follow_secret(
         &self,
         name: &str,
@@ -198,8 +200,8 @@ impl Certificates {
     }
 }
 
-/// From when until when a certificate is valid, if whoever trusts these authorities trusts a server of this name that presents
-/// it, as long as it is valid.
+/// From when until when a certificate is valid, if whoever trusts these authorities trusts a server of this
+/// name that presents it, as long as it is valid.
 pub fn trusted(presented: &Presented, host: &str, authorities: &[CertificateDer<'_>]) -> Option<Validity> {
     let provider = default_provider();
     let (certified, validity) = certified(presented, &provider).ok()?;

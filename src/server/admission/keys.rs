@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use etch_admission::PathKey;
 
-/// How long a key is accepted that is not in the webhook configurations: they do not hold it any more, or not yet.
+/// How long a key is accepted that is not in the webhook configurations: they do not hold it any more, or not
+/// yet.
 const GRACE: Duration = Duration::from_secs(60);
 
 type Hash = [u8; 32];
@@ -48,7 +49,8 @@ impl AcceptedKeys {
         }
     }
 
-    /// Whether a path that begins so comes from an API server. Digests are compared, so how long that takes shows nothing of a key.
+    /// Whether a path that begins so comes from an API server. Digests are compared, so how long that takes
+    /// shows nothing of a key.
     pub fn accepts(&self, presented: &str) -> bool {
         if PathKey::read(presented).is_none() {
             return false;

@@ -1,6 +1,6 @@
-//! Connections of the admission server: TLS 1.3, HTTP/1.1 and 2, each with a limit, and their end. A request counts only if its
-//! path begins with a key; until a connection has brought one, it is a stranger's.
-//! It must not know what is answered.
+//! Connections of the admission server: TLS 1.3, HTTP/1.1 and 2, each with a limit, and their end. A request
+//! counts only if its path begins with a key; until a connection has brought one, it is a stranger's. It must
+//! not know what is answered.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -29,7 +29,8 @@ use crate::server::places::{Limits, Place};
 
 /// An API server gives up after three seconds, so who has not asked by then is none, or too late.
 const LIMITS: Limits = Limits { strangers: 128, patience: Duration::from_secs(3), known: 512 };
-/// How long a connection may wait for its next request. API servers close idle ones after 90 s, so they are first.
+/// How long a connection may wait for its next request. API servers close idle ones after 90 s, so they are
+/// first.
 const IDLE: Duration = Duration::from_secs(120);
 /// How often an HTTP/2 client is asked whether it is there, and how long that may take.
 const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));

@@ -71,7 +71,8 @@ impl References {
         known.get(reference).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, found)| *found)
     }
 
-    /// Finds out about these, as far as there is time. What is not found out counts as unknown for as long as an answer.
+    /// Finds out about these, as far as there is time. What is not found out counts as unknown for as long as
+    /// an answer.
     pub async fn find(&self, mut wanted: Vec<Reference>) {
         wanted.truncate(MOST_AT_ONCE);
         let asked = wanted.into_iter().map(|reference| async move {

@@ -129,9 +129,11 @@ impl Asked {
     }
 }
 
-/// Answers a review by these schemas, in their order: the whole AdmissionReview to send back, and what came of it.
+/// Answers a review by these schemas, in their order: the whole AdmissionReview to send back, and what came
+/// of it.
 ///
-/// `exists` says whether an object exists; none where that is not known. A dry run is answered like any other request.
+/// `exists` says whether an object exists; none where that is not known. A dry run is answered like any other
+/// request.
 pub fn review(
     phase: Phase,
     schemas: &[(&str, &Served)],

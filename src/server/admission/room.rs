@@ -1,8 +1,8 @@
 //! Room for the bodies of requests: taken as their bytes arrive, and given back when they are answered.
 //! It must not know what is in a body.
 //!
-//! Bodies share most of the room. If none of that is left, the rest is for one body at a time, as large as it may be: so bodies that
-//! are half read never wait for each other for ever.
+//! Bodies share most of the room. If none of that is left, the rest is for one body at a time, as large as it
+//! may be: so bodies that are half read never wait for each other for ever.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use axum::body::{Body, Bytes};
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The largest body: an object and its predecessor, each as large as etcd takes it (1.5 MiB), and what is around them.
+/// The largest body: an object and its predecessor, each as large as etcd takes it (1.5 MiB), and what is
+/// around them.
 pub(super) const LARGEST: usize = 4 << 20;
 /// How much all bodies may take that are read and answered at once. What is parsed takes a multiple of it.
 pub(super) const LARGEST_SUM: usize = 16 << 20;
@@ -45,7 +46,8 @@ impl Room {
         Self { shared, last: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Reads a body as far as there is room for it; none if it is too large or breaks off. What a client announces takes no room.
+    /// Reads a body as far as there is room for it; none if it is too large or breaks off. What a client
+    /// announces takes no room.
     pub(super) async fn take(&self, mut body: Body) -> Option<Taken> {
         let mut taken = Taken { body: Vec::new(), room: Held::default() };
         while let Some(frame) = body.frame().await {

@@ -31,10 +31,12 @@ use kube_structural_schema::json::Json;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long an upgrade is checked, from the request on.
 const LOOK: Duration = Duration::from_millis(1_500);
-/// How many requests are taken at once; further ones are refused, and the API server goes on as `failurePolicy` has it.
+/// How many requests are taken at once; further ones are refused, and the API server goes on as
+/// `failurePolicy` has it.
 const MOST: usize = 256;
-/// How many of them are evaluated at once for each processor, those included for whose answer nobody waits any more: two, so that
-/// one whose expressions take long does not hold up the others. More would only take each other's turns.
+/// How many of them are evaluated at once for each processor, those included for whose answer nobody waits
+/// any more: two, so that one whose expressions take long does not hold up the others. More would only take
+/// each other's turns.
 const EVALUATED_PER_PROCESSOR: usize = 2;
 /// In place of a schema's name: all of them, and one that is not served.
 const ALL: &str = "*";
@@ -84,7 +86,8 @@ impl AdmissionHandler {
         Self { upgrades, ..self }
     }
 
-    /// `/mutate/NAME` and `/validate/NAME`, by one schema, without a name by all; and `/guard`. Whoever serves this asks for a key.
+    /// `/mutate/NAME` and `/validate/NAME`, by one schema, without a name by all; and `/guard`. Whoever
+    /// serves this asks for a key.
     pub fn router(self) -> Router {
         let metrics = self.metrics.clone();
         let limits = ServiceBuilder::new()
@@ -188,7 +191,8 @@ impl AdmissionHandler {
         self.room.take(request.into_body()).await
     }
 
-    /// Evaluates apart: schemas are bounded by cost, not by time, and must not hold up a thread of the runtime.
+    /// Evaluates apart: schemas are bounded by cost, not by time, and must not hold up a thread of the
+    /// runtime.
     async fn evaluated<T: Send + 'static>(
         &self,
         evaluate: impl FnOnce() -> T + Send + 'static,
@@ -202,8 +206,8 @@ impl AdmissionHandler {
         spawn_blocking(evaluate).await
     }
 
-    /// The answer, and what has to be found out before it counts. A schema that is not served, since it has gone or is not
-    /// known yet, has nothing against a request.
+    /// The answer, and what has to be found out before it counts. A schema that is not served, since it has
+    /// gone or is not known yet, has nothing against a request.
     fn try_review(&self, phase: Phase, name: Option<&str>, asked: &Asked) -> (Answered, Vec<Reference>) {
         let serving = self.serving.now();
         let is_meant = |schema: &str| name.is_none_or(|name| name == schema);

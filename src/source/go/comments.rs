@@ -1,5 +1,5 @@
-//! Comments with markers, and what they belong to: as controller-gen and gengo have it, to the next declaration or field.
-//! It must not know any marker.
+//! Comments with markers, and what they belong to: as controller-gen and gengo have it, to the next
+//! declaration or field. It must not know any marker.
 
 use std::sync::Arc;
 
@@ -30,7 +30,8 @@ pub(super) struct About {
 }
 
 impl Comments {
-    /// Takes a comment in. One behind something on the same row is about that, and is returned if it mentions a default.
+    /// Takes a comment in. One behind something on the same row is about that, and is returned if it mentions
+    /// a default.
     pub(super) fn comment(&mut self, node: Node<'_>, text: &str, file: &Arc<str>) -> Option<Remark> {
         let (start, end) = (node.start_position().row, node.end_position().row);
         let line = text.strip_prefix("//").map(str::trim);

@@ -208,8 +208,8 @@ impl Declarations<'_, '_> {
     }
 }
 
-/// Whether the body of a `MarshalJSON` may write null: by that word, by another such method, or by handing a field or variable, which
-/// may be a pointer, to the encoder.
+/// Whether the body of a `MarshalJSON` may write null: by that word, by another such method, or by handing a
+/// field or variable, which may be a pointer, to the encoder.
 fn may_write_null(body: &str) -> bool {
     let may_be_nil = |argument: &str| {
         let argument = argument.split(')').next().unwrap_or_default();
@@ -264,8 +264,8 @@ fn qualifier(path: &str) -> &str {
         number.parse::<u32>().is_ok_and(|number| number > 1)
             && number.bytes().all(|digit| digit.is_ascii_digit())
     });
-    // `k8s.io/api/autoscaling/v2` is a package called v2; `example.com/go-yaml/v3` is not. Types of Kubernetes are in
-    // the former kind.
+    // `k8s.io/api/autoscaling/v2` is a package called v2; `example.com/go-yaml/v3` is not. Types of
+    // Kubernetes are in the former kind.
     let is_api = path.contains("/api") || path.contains("apis/");
     match parts.next() {
         Some(before) if is_major && !is_api => before,

@@ -20,10 +20,10 @@ use etch_lint::go_types::{Package, Packages, is_built};
 
 /// Reads the packages that patterns name, and those that they import from the same modules.
 ///
-/// A pattern is a folder, or one with `/...` behind it, which stands for all folders below as well; as for the go command,
-/// these are not those that begin with a point or an underscore, nor `testdata` and `vendor`. Left out are tests, generated
-/// files that hold no types, and files that the go command does not build for Linux on amd64. What can be read is read; the
-/// rest is an error each.
+/// A pattern is a folder, or one with `/...` behind it, which stands for all folders below as well; as for
+/// the go command, these are not those that begin with a point or an underscore, nor `testdata` and `vendor`.
+/// Left out are tests, generated files that hold no types, and files that the go command does not build for
+/// Linux on amd64. What can be read is read; the rest is an error each.
 pub fn packages(patterns: &[PathBuf]) -> (Packages, Vec<SourceError>) {
     let mut reader = Reader {
         parser: Parser::new(),

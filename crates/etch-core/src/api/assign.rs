@@ -28,7 +28,8 @@ pub struct Assignment {
 
 /// What the policies say for a CRD; none if no policy selects it. `settle` is the operator's own.
 ///
-/// Everything that asks whether objects may be written asks this function: [`Settings::pause`] is decided nowhere else.
+/// Everything that asks whether objects may be written asks this function: [`Settings::pause`] is decided
+/// nowhere else.
 pub fn assign(
     policies: &Policies,
     name: &str,
@@ -50,8 +51,8 @@ pub fn assign(
     Some(Assignment { settings, ties, outranked })
 }
 
-/// What counts of a policy by its `spec` as it stands in the cluster: all of it, or `pauseAll` alone where this version cannot
-/// read the rest. None where nothing counts.
+/// What counts of a policy by its `spec` as it stands in the cluster: all of it, or `pauseAll` alone where
+/// this version cannot read the rest. None where nothing counts.
 pub fn counting(spec: &Value) -> Option<DefaultsPolicySpec> {
     DefaultsPolicySpec::deserialize(spec).ok().or_else(|| (spec["pauseAll"] == true).then(only_pauses))
 }

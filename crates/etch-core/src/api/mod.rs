@@ -1,4 +1,5 @@
-//! `DefaultsPolicy` and `DefaultsReport` of Etch's own API group, `etch-operator.io/v1alpha1`: what users write and read.
+//! `DefaultsPolicy` and `DefaultsReport` of Etch's own API group, `etch-operator.io/v1alpha1`: what users
+//! write and read.
 //!
 //! `EmbeddedSchema`, the third resource, stands beside what it declares, in `etch_admission::api`.
 

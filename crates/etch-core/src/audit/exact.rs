@@ -20,14 +20,14 @@ pub struct Exact {
     pub missing: Vec<Missing>,
     /// The topmost fields that only etcd holds, in order: a write destroys them (fact W12).
     pub hidden: Vec<Path>,
-    /// Whether it is stored at a version that a webhook converts: what the storage version would have is then not known
-    /// before it is [`Self::seen`], and places are those of the stored version.
+    /// Whether it is stored at a version that a webhook converts: what the storage version would have is then
+    /// not known before it is [`Self::seen`], and places are those of the stored version.
     pub unconverted: bool,
 }
 
 impl Exact {
-    /// The same, with what a server shows of these very bytes at the storage version: what the webhook gave is made of what is
-    /// stored, and what it left open nobody fills in (fact R2).
+    /// The same, with what a server shows of these very bytes at the storage version: what the webhook gave
+    /// is made of what is stored, and what it left open nobody fills in (fact R2).
     pub fn seen(mut self, view: Object, crd: &Crd) -> Self {
         self.missing.retain(|missing| missing.state != State::Unknown);
         crd.compiled().gaps(view.json(), &mut |at: &Trail<'_>, _: &Value| {
@@ -56,7 +56,8 @@ pub fn by_bytes(stored: &Json, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact
     let mut missing = Vec::new();
     let mut add = |state, path| missing.push(Missing { path, state });
     if crd.names_fields_alike(version) {
-        // Whatever a reader sees there and the bytes do not have was filled in, by the defaults of their own version too (fact R2).
+        // Whatever a reader sees there and the bytes do not have was filled in, by the defaults of their own
+        // version too (fact R2).
         absent(&object, stored, &crd.storage().schema).into_iter().for_each(|path| add(State::Phantom, path));
         crd.compiled().gaps(&object, &mut |at: &Trail<'_>, _: &Value| add(State::Gap, at.to_path()));
     } else if let Some(compiled) = decoder.compiled(version) {

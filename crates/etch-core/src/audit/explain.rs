@@ -1,5 +1,4 @@
 //! Each default that applies to an object, with what is known of it and what Etch does about it.
-//! It must not hold a value of the object.
 
 use std::collections::BTreeSet;
 
@@ -41,8 +40,8 @@ pub struct Rules<'a> {
     pub idle: Option<&'a str>,
 }
 
-/// Explains each default of the storage version that applies, in the order of their places; and behind them each value that
-/// goes with a default that is gone.
+/// Explains each default of the storage version that applies, in the order of their places; and behind them
+/// each value that goes with a default that is gone.
 ///
 /// `missing` is what was found by the view or, where `exact` is set, by the bytes.
 pub fn explain(
@@ -131,7 +130,8 @@ impl OperatorAction<'_> {
         })
     }
 
-    /// What is known of a default that is stored, and whether Etch stored it: its entry says so, or what is on record of its pass.
+    /// What is known of a default that is stored, and whether Etch stored it: its entry says so, or what is
+    /// on record of its pass.
     fn of_stored(&self, path: &Path, owners: &[String], exact: bool) -> String {
         let proof = self.rules.record.coverage(self.object, self.crd).of_place(path);
         let is_ours = owners.iter().any(|owner| owner == MANAGER);

@@ -1,5 +1,4 @@
 //! Which defaults of an object etcd holds, by whatever evidence there is.
-//! It must not call a default stored that nothing proves to be stored.
 
 mod exact;
 mod explain;

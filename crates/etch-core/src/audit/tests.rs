@@ -123,7 +123,8 @@ fn nothing_on_record_covers_what_was_skipped() {
             assert_eq!(told(&found), [".spec.a unknown"], "{field}, through {through}");
         }
     }
-    // The pass was before the annotation was taken away, and every write after it stores what its writer sees.
+    // The pass was before the annotation was taken away, and every write after it stores what its writer
+    // sees.
     let freed = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z");
     let record = Record { through: Some(5), ..record };
     assert_eq!(told(&by_view(&freed, &one_version(), &record, false)), [""; 0]);

@@ -1,5 +1,4 @@
 //! The numbers of an audit of one CRD.
-//! It must not grow with the number of objects.
 
 use std::collections::BTreeMap;
 

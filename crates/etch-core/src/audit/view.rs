@@ -12,9 +12,10 @@ use kube_structural_schema::path::{Path, Trail};
 
 /// The defaults that etcd does not hold or may not hold, in order.
 ///
-/// A value that is a default's is stored for certain only where a write is known to have met it: see [`Record::coverage`], and absent only
-/// where no write can have: see [`History`](crate::plan::History), which also knows what creators have given. With `trust_owners`, one that an owner names counts
-/// as stored as well.
+/// A value that is a default's is stored for certain only where a write is known to have met it: see
+/// [`Record::coverage`], and absent only where no write can have: see [`History`](crate::plan::History),
+/// which also knows what creators have given. With `trust_owners`, one that an owner names counts as stored
+/// as well.
 pub fn by_view(object: &Object, crd: &Crd, record: &Record, trust_owners: bool) -> Vec<Missing> {
     let mut missing = Vec::new();
     crd.compiled().gaps(object.json(), &mut |at: &Trail<'_>, _: &Value| {

@@ -32,7 +32,8 @@ pub(super) fn difference(before: &Value, after: &Value, old: &Schema, new: &Sche
     found
 }
 
-/// A place as both schemas have it: what is a key of a map in one of them is data of users, whatever the other makes of it.
+/// A place as both schemas have it: what is a key of a map in one of them is data of users, whatever the
+/// other makes of it.
 pub(super) fn place(path: &Path, old: &Schema, new: &Schema) -> Path {
     let mut schemas = Schemas { old: Some(old), new: Some(new) };
     let step = |step: &Step| {

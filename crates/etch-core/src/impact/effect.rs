@@ -1,5 +1,4 @@
 //! What an upgrade does to one object, and what of it is certain.
-//! It must not find that out.
 
 use std::collections::HashSet;
 
@@ -16,11 +15,14 @@ pub struct Effect {
     pub changes: Vec<Path>,
     /// Values that it no longer shows, and that were never stored.
     pub disappears: Vec<Path>,
-    /// Values that it no longer shows and that etcd goes on holding, until the next write destroys them (facts R4, W12).
+    /// Values that it no longer shows and that etcd goes on holding, until the next write destroys them
+    /// (facts R4, W12).
     pub hidden: Vec<Path>,
-    /// Stored values that are the old default, and that Etch then moves to the new one, or removes with a default that is gone.
+    /// Stored values that are the old default, and that Etch then moves to the new one, or removes with a
+    /// default that is gone.
     pub follows: Vec<Path>,
-    /// Those of `changes` and `disappears` that would stay as they are if the present defaults were stored first.
+    /// Those of `changes` and `disappears` that would stay as they are if the present defaults were stored
+    /// first.
     pub protected: Vec<Path>,
     /// Whether Etch then writes the object, which destroys what is `hidden`.
     pub dropped: bool,
@@ -56,8 +58,8 @@ impl Open {
 /// One thing that is wrong with an object after an upgrade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// It breaks the new schema. Writes that leave the part alone are let through (fact C6); others are refused, and so is
-    /// its creation elsewhere.
+    /// It breaks the new schema. Writes that leave the part alone are let through (fact C6); others are
+    /// refused, and so is its creation elsewhere.
     Invalid {
         /// What it breaks there.
         broken: Broken,
@@ -66,7 +68,8 @@ pub enum Problem {
     },
     /// It could not be read any more.
     Unreadable(Undecodable),
-    /// It is in the terms of another version than the storage version, and a webhook would have to convert it.
+    /// It is in the terms of another version than the storage version, and a webhook would have to convert
+    /// it.
     NotConverted {
         /// The version that it is in.
         version: String,
@@ -129,7 +132,8 @@ impl Problem {
 }
 
 impl Effect {
-    /// What may happen where either of two things is stored. What is hidden or held, and so lost, is as in the first.
+    /// What may happen where either of two things is stored. What is hidden or held, and so lost, is as in
+    /// the first.
     pub(super) fn or(mut self, other: Self) -> Self {
         unite(&mut self.appears, other.appears);
         unite(&mut self.changes, other.changes);

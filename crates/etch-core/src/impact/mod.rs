@@ -1,5 +1,4 @@
 //! What an upgrade of a CRD will do: to its defaults and fields, and to the objects that are there.
-//! It must not say that a value is stored or not stored beyond what the object's owners tell.
 
 mod difference;
 mod effect;
@@ -54,7 +53,8 @@ pub struct Stored {
 }
 
 impl<'a> Upgrade<'a> {
-    /// An upgrade from `old` to `new`, which are two states of one CRD, in a cluster in which nobody writes to objects.
+    /// An upgrade from `old` to `new`, which are two states of one CRD, in a cluster in which nobody writes
+    /// to objects.
     pub fn new(old: &'a Crd, new: &'a Crd) -> Self {
         Self {
             terms: Terms::default(),
@@ -69,8 +69,8 @@ impl<'a> Upgrade<'a> {
         }
     }
 
-    /// The same upgrade in a cluster with a policy: what writes may do, the `changes` of defaults that come with the upgrade, and
-    /// whether the operator `writes` to objects at all.
+    /// The same upgrade in a cluster with a policy: what writes may do, the `changes` of defaults that come
+    /// with the upgrade, and whether the operator `writes` to objects at all.
     pub fn under(self, terms: Terms, changes: Vec<Change>, writes: bool) -> Self {
         Self { terms, changes, writes, ..self }
     }
@@ -80,8 +80,8 @@ impl<'a> Upgrade<'a> {
         compare_crds(Some(self.old), self.new)
     }
 
-    /// What happens to an object as a server returned it, by what its owners say is stored; and to one that somebody wrote, as
-    /// if just that were stored.
+    /// What happens to an object as a server returned it, by what its owners say is stored; and to one that
+    /// somebody wrote, as if just that were stored.
     pub fn object(&self, object: &Object) -> Effect {
         let storage = &self.old.storage().name;
         let version = version_of(object);
@@ -104,7 +104,8 @@ impl<'a> Upgrade<'a> {
         self.effect(&view, &stored)
     }
 
-    /// What happens to an object as a server returned it at the storage version, by what is on record, and whether that is certain.
+    /// What happens to an object as a server returned it at the storage version, by what is on record, and
+    /// whether that is certain.
     pub fn on_record(&self, object: &Object, record: &Record) -> (Effect, bool) {
         match proved(object, self.old, record) {
             Some(value) => {
@@ -115,7 +116,8 @@ impl<'a> Upgrade<'a> {
         }
     }
 
-    /// What happens to an object of which this is what etcd holds; it comes with the object as it is read before.
+    /// What happens to an object of which this is what etcd holds; it comes with the object as it is read
+    /// before.
     ///
     /// # Errors
     /// See [`Undecodable`].
@@ -157,7 +159,8 @@ impl<'a> Upgrade<'a> {
         Effect { open, ..effects.fold(first, Effect::or) }
     }
 
-    /// What happens to an object that is read as `view` at the old storage version, and of which etcd holds `stored`.
+    /// What happens to an object that is read as `view` at the old storage version, and of which etcd holds
+    /// `stored`.
     pub fn effect(&self, view: &Value, stored: &Stored) -> Effect {
         let View { object: after, hidden } = match self.decoder.view(&stored.value, &stored.version) {
             Ok(view) => view,
@@ -189,7 +192,8 @@ impl<'a> Upgrade<'a> {
 
     /// What the operator does with an object after the upgrade; none where it writes to none.
     fn written(&self, after: Json) -> Option<Prediction> {
-        // The schema of a CRD that keeps unknown fields is not structural, and the operator writes none of its objects.
+        // The schema of a CRD that keeps unknown fields is not structural, and the operator writes none of
+        // its objects.
         let may_write = self.writes && !self.new.preserves_unknown_fields();
         let has_work = self.new.compiled().has_defaults() || !self.changes.is_empty();
         let written = || predict(&after.into(), self.new, &self.terms, &Record::default(), &self.changes);
@@ -224,8 +228,8 @@ impl<'a> Upgrade<'a> {
         protected
     }
 
-    /// What is wrong with an object as the storage versions have it, and would be in any write of it: with the defaults that
-    /// no reader sees while it is stored at another version (fact R2).
+    /// What is wrong with an object as the storage versions have it, and would be in any write of it: with
+    /// the defaults that no reader sees while it is stored at another version (fact R2).
     fn problems(&self, before: &Value, after: &Value) -> Vec<Problem> {
         let after = written(after, self.new);
         let found = self.after.object(&after);

@@ -19,8 +19,8 @@ pub struct SchemaChanges {
     pub defaults_removed: Vec<(Path, Json)>,
     /// The topmost places that only the old schema declares.
     pub fields_removed: Vec<Path>,
-    /// The places that no longer keep fields which the schema does not declare; the whole object where the CRD no longer has
-    /// `preserveUnknownFields: true`.
+    /// The places that no longer keep fields which the schema does not declare; the whole object where the
+    /// CRD no longer has `preserveUnknownFields: true`.
     pub unknown_removed: Vec<Path>,
 }
 
@@ -61,8 +61,8 @@ pub fn compare_crds(old: Option<&Crd>, new: &Crd) -> SchemaChanges {
     changes
 }
 
-/// Compares the defaults and the declared fields of two schemas. A default of the whole object has no effect and does not
-/// count.
+/// Compares the defaults and the declared fields of two schemas. A default of the whole object has no effect
+/// and does not count.
 pub fn compare(old: &Schema, new: &Schema) -> SchemaChanges {
     let mut changes = SchemaChanges::default();
     if old.preserve_unknown_fields && !keeps_unknown(new) {
@@ -93,7 +93,8 @@ fn below(old: Option<&Schema>, new: Option<&Schema>, at: &Trail<'_>, changes: &m
     });
 }
 
-/// One place that at least one schema may declare; `parent_stays` says whether the new one declares what is above.
+/// One place that at least one schema may declare; `parent_stays` says whether the new one declares what is
+/// above.
 fn place(
     old: Option<&Schema>,
     new: Option<&Schema>,

@@ -1,5 +1,6 @@
-//! What etcd holds of an object: where that is proved, and where it is taken from what the owners name.
-//! The second must not be taken for proof: a claim outlives its field, and a value may be stored without an owner.
+//! What etcd holds of an object: where that is proved, and where it is taken from what the owners name. The
+//! second must not be taken for proof: a claim outlives its field, and a value may be stored without an
+//! owner.
 
 use serde_json::Value;
 
@@ -14,8 +15,8 @@ use kube_structural_schema::json::{Json, level};
 use kube_structural_schema::path::{Path, Step, Trail};
 use kube_structural_schema::schema::Schema;
 
-/// What etcd holds of an object that is read at the storage version, where that is proved: all that it shows, or all but defaults that are
-/// known to be absent.
+/// What etcd holds of an object that is read at the storage version, where that is proved: all that it shows,
+/// or all but defaults that are known to be absent.
 pub fn proved(object: &Object, crd: &Crd, record: &Record) -> Option<Json> {
     let mut stored = object.json().clone();
     if record.covers(object, crd).is_some() {
@@ -33,11 +34,13 @@ pub fn proved(object: &Object, crd: &Crd, record: &Record) -> Option<Json> {
 /// How many levels of nested defaults are distinguished.
 const LEVELS: usize = 4;
 
-/// The object without the values that these defaults give, of the version that its bytes are in, and that no owner names.
+/// The object without the values that these defaults give, of the version that its bytes are in, and that no
+/// owner names.
 ///
-/// A default may stand in the value of another one: `{}` in which `x: 5` appears. The object may have been written since the outer
-/// default is there and before the inner one was. So there may be several things that etcd holds: the first lacks the outer
-/// values, each further one has them and lacks what is in them, one level deeper.
+/// A default may stand in the value of another one: `{}` in which `x: 5` appears. The object may have been
+/// written since the outer default is there and before the inner one was. So there may be several things that
+/// etcd holds: the first lacks the outer values, each further one has them and lacks what is in them, one
+/// level deeper.
 pub fn presumed(object: &Object, crd: &Crd, defaults: &Compiled) -> Vec<Json> {
     let presumption = Presumption {
         object: object.json(),

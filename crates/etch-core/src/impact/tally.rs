@@ -69,8 +69,8 @@ impl Tally {
         Self { terms, ..Self::default() }
     }
 
-    /// Counts what happens to an object, which comes as it is read before the upgrade where it can be read. What `etch persist`
-    /// would not write is taken out of what that protects.
+    /// Counts what happens to an object, which comes as it is read before the upgrade where it can be read.
+    /// What `etch persist` would not write is taken out of what that protects.
     pub fn add(&mut self, effect: &mut Effect, read: Option<(&Object, &Crd)>) -> Counted {
         let counts = &mut self.counts;
         counts.total += 1;

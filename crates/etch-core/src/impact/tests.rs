@@ -127,7 +127,8 @@ fn of_defaults_in_one_another_the_outer_one_may_be_stored_alone() {
     );
 }
 
-/// The effect on an object all of which is stored, in a cluster whose policy has these terms and follows `.spec.a`, or does not write.
+/// The effect on an object all of which is stored, in a cluster whose policy has these terms and follows
+/// `.spec.a`, or does not write.
 fn governed(old: Value, new: Value, object: &Object, terms: Terms, writes: bool) -> Vec<String> {
     let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
     let followed = [".spec.a".parse().expect("a path")];

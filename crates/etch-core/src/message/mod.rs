@@ -67,7 +67,8 @@ pub fn settling(
     CrdStatus { nameless, ..crd_status(findings, Some(false), Reason::Settling, message) }
 }
 
-/// The status while a pass is under way, or has just been paused. `verified` is the number of objects that were re-checked.
+/// The status while a pass is under way, or has just been paused. `verified` is the number of objects that
+/// were re-checked.
 pub fn in_progress(
     findings: &SchemaFindings,
     pause: Option<&Pause>,

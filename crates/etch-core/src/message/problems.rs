@@ -1,5 +1,5 @@
-//! The sentences about objects that are held, rejected, skipped or not processed: a number, and the first of them by name.
-//! It must not name values, nor more than a few objects.
+//! The sentences about objects that are held, rejected, skipped or not processed: a number, and the first of
+//! them by name. It must not name values, nor more than a few objects.
 
 use std::collections::BTreeSet;
 

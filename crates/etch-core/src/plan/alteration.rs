@@ -8,7 +8,8 @@ use kube_structural_schema::json::copy;
 
 /// What the server changes with any write.
 const NOTED: [&str; 3] = ["resourceVersion", "generation", "managedFields"];
-/// So many changes in a row show that admission changes an object on each write, and does not put it right once and for all.
+/// So many changes in a row show that admission changes an object on each write, and does not put it right
+/// once and for all.
 const EACH: u32 = 2;
 
 /// How often the requests of one write changed metadata that no write of Etch's touches.
@@ -25,7 +26,8 @@ impl Alterations {
         Self { metadata: metadata(object), count: 0 }
     }
 
-    /// Takes in an answer. Each request names the resource version that it is for, so nobody else has written in between.
+    /// Takes in an answer. Each request names the resource version that it is for, so nobody else has written
+    /// in between.
     pub(super) fn note(&mut self, answer: &Object) {
         let metadata = metadata(answer);
         if metadata != self.metadata {

@@ -1,5 +1,4 @@
 //! The bodies of writes that identify the object and hold nothing else.
-//! It must not contain a value of the object.
 
 use serde_json::{Value, json};
 
@@ -8,7 +7,8 @@ use crate::crd::Crd;
 use crate::object::Object;
 use kube_structural_schema::json::Json;
 
-/// Who the object is, and nothing else: what the server needs to store the read view without giving us a field (W2).
+/// Who the object is, and nothing else: what the server needs to store the read view without giving us a
+/// field (W2).
 pub(super) fn identity(object: &Object, crd: &Crd) -> Json {
     let mut metadata = json!({
         "name": object.name(),

@@ -1,10 +1,11 @@
 //! What an object breaks only through the defaults that a write would store (facts B2, D7).
 //! It must not blame a default for what is wrong without it, nor run without bound.
 //!
-//! The object is judged as it is shown and as it would be without the defaults that etcd lacks or may lack: all of them, each
-//! by itself, and where they are few every selection, since which of them etcd lacks is not known. What is wrong with it as it is shown and not with one of the
-//! others is the defaults' doing. A rule that is broken with a default and cannot be evaluated without it is broken by it:
-//! another default might keep it.
+//! The object is judged as it is shown and as it would be without the defaults that etcd lacks or may lack:
+//! all of them, each by itself, and where they are few every selection, since which of them etcd lacks is not
+//! known. What is wrong with it as it is shown and not with one of the others is the defaults' doing. A rule
+//! that is broken with a default and cannot be evaluated without it is broken by it: another default might
+//! keep it.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -80,7 +81,8 @@ pub(super) fn breach(object: &Json, crd: &Crd, missing: &[Path]) -> Option<Breac
     Some(Breach { paths, broken })
 }
 
-/// Which of the places are left out at a time: all of them, each by itself, and every other selection of a few.
+/// Which of the places are left out at a time: all of them, each by itself, and every other selection of a
+/// few.
 fn trials<'p>(places: &[&'p Path]) -> Vec<Vec<&'p Path>> {
     if places.len() <= FEW {
         let selected = |mask: usize| {

@@ -1,5 +1,5 @@
-//! Which writes were made under the schema that is served now, told by resource versions and by the times that owners leave.
-//! It must not take a time for more than it is: the object was written then, or later.
+//! Which writes were made under the schema that is served now, told by resource versions and by the times
+//! that owners leave. It must not take a time for more than it is: the object was written then, or later.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -7,14 +7,15 @@ use serde_json::Value;
 use crate::object::Object;
 use kube_structural_schema::json::Json;
 
-/// After this time every API server serves a changed schema (fact R6), whatever its clock says: no watch of CRDs lasts longer than ten
-/// minutes.
+/// After this time every API server serves a changed schema (fact R6), whatever its clock says: no watch of
+/// CRDs lasts longer than ten minutes.
 const SERVED_EVERYWHERE: SignedDuration = SignedDuration::from_mins(11);
 
 /// Tells whether an object was last written after every API server served a CRD's present schema.
 ///
-/// Resource versions of one etcd grow with each write in it, whatever the type (fact R11). A witness is anything in that etcd which was
-/// written late enough, as its owners' times tell: whatever has its resource version or a higher one was written no earlier.
+/// Resource versions of one etcd grow with each write in it, whatever the type (fact R11). A witness is
+/// anything in that etcd which was written late enough, as its owners' times tell: whatever has its resource
+/// version or a higher one was written no earlier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
     /// When the CRD's spec was last changed; none where nothing tells.
@@ -48,7 +49,8 @@ impl Clock {
         self.is_late(created(object))
     }
 
-    /// Whether no witness can help at this time: nothing tells when the schema changed, or that was a short time ago.
+    /// Whether no witness can help at this time: nothing tells when the schema changed, or that was a short
+    /// time ago.
     pub fn is_deaf(&self, now: Timestamp) -> bool {
         !self.is_late(Some(now))
     }
@@ -141,7 +143,8 @@ mod tests {
         let old = |revision| written(revision, "2025-12-01T00:00:00Z");
         let witness = |revision, time| Witness::of(&written(revision, time)).expect("a witness");
         assert!(!clock.is_since(&old(100)));
-        // Too early, however high its resource version is: a server that lags behind may have written what follows.
+        // Too early, however high its resource version is: a server that lags behind may have written what
+        // follows.
         clock.hear(witness(50, "2026-01-01T12:11:00Z"));
         assert!(!clock.is_since(&old(100)));
         clock.hear(witness(90, "2026-01-01T12:11:01Z"));

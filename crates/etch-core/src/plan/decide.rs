@@ -17,18 +17,21 @@ use kube_structural_schema::path::Path;
 /// Rows of the table, in order; the first that holds decides:
 /// 1. terminating or ignored: skip;
 /// 2. the record covers it, it shows every default, and we own nothing that we should not: stored;
-/// 3. no place of it takes a default, we own nothing that we should not, and it is not stored at an old version: stored;
-/// 4. it may have fields that only etcd still holds, and they are not known to be gone: hold, unless the policy drops them;
+/// 3. no place of it takes a default, we own nothing that we should not, and it is not stored at an old
+///    version: stored;
+/// 4. it may have fields that only etcd still holds, and they are not known to be gone: hold, unless the
+///    policy drops them;
 /// 5. a default that it would get is itself invalid: hold, for that may be why it does not fit;
 /// 6. it does not fit the storage version by type: hold;
 /// 7. the defaults that it would get make it invalid, and it is valid without them: hold;
 /// 8. it has no owners at all: merge patch;
-/// 9. an owner speaks in the terms of a version that lacks the default or is gone, or we own what we should not:
-///    rewrite the owners;
+/// 9. an owner speaks in the terms of a version that lacks the default or is gone, or we own what we should
+///    not: rewrite the owners;
 /// 10. otherwise: apply.
 ///
-/// An owner of the value does not prove that etcd has it: a claim outlives its field, and covers a default that a later
-/// schema gives in its place. Only where asking is not wanted ([`Record::trust_claims`]) does row 3 go by claims.
+/// An owner of the value does not prove that etcd has it: a claim outlives its field, and covers a default
+/// that a later schema gives in its place. Only where asking is not wanted ([`Record::trust_claims`]) does
+/// row 3 go by claims.
 pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Plan {
     if let Some(why) = skip(object) {
         return Plan::Skip(why);
@@ -78,8 +81,9 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     })
 }
 
-/// Whether an apply could take away what others have set, so that it is tried in a dry run first: where Etch owns fields already, the server looks for what it gives up, and
-/// converts the object to the versions of all owners and back. A webhook may drop fields on the way.
+/// Whether an apply could take away what others have set, so that it is tried in a dry run first: where Etch
+/// owns fields already, the server looks for what it gives up, and converts the object to the versions of all
+/// owners and back. A webhook may drop fields on the way.
 ///
 /// Source: structured-merge-diff v6 `merge/update.go`, `prune`.
 pub(super) fn apply_may_lose_fields(object: &Object, crd: &Crd, terms: &Terms) -> bool {
@@ -89,9 +93,9 @@ pub(super) fn apply_may_lose_fields(object: &Object, crd: &Crd, terms: &Terms) -
         && owners(object).any(|owner| !crd.names_fields_alike(owner.version()))
 }
 
-/// Whether an object that the record does not cover, and that no default is missing in, is to be written all the same: stored at an old
-/// version, it is read with that version's defaults (fact R2), and nothing is proved until it is stored at the storage version. A storage
-/// version without defaults has nothing to prove.
+/// Whether an object that the record does not cover, and that no default is missing in, is to be written all
+/// the same: stored at an old version, it is read with that version's defaults (fact R2), and nothing is
+/// proved until it is stored at the storage version. A storage version without defaults has nothing to prove.
 fn may_be_stored_elsewhere(crd: &Crd, record: &Record) -> bool {
     crd.compiled().has_defaults()
         && crd.stored_elsewhere()
@@ -99,14 +103,16 @@ fn may_be_stored_elsewhere(crd: &Crd, record: &Record) -> bool {
         && !record.trust_claims
 }
 
-/// A write of the owners, where an apply of `refused` could not be carried out in their terms, or after one that was.
+/// A write of the owners, where an apply of `refused` could not be carried out in their terms, or after one
+/// that was.
 pub fn rewritten(object: &Object, crd: &Crd, terms: &Terms, refused: &Write) -> Write {
     rewrite(object, crd, terms, refused.missing.clone())
 }
 
-/// The identity alone, to be applied before a rewrite: stored at S first, the object keeps its generation, and no default
-/// becomes ours. None where it is stored at S already, as far as the read view shows; and where we own fields by an apply,
-/// for one that leaves them out gives them up, and what nobody owns the server removes.
+/// The identity alone, to be applied before a rewrite: stored at S first, the object keeps its generation,
+/// and no default becomes ours. None where it is stored at S already, as far as the read view shows; and
+/// where we own fields by an apply, for one that leaves them out gives them up, and what nobody owns the
+/// server removes.
 pub fn ahead_of_rewrite(object: &Object, crd: &Crd) -> Option<Json> {
     let owns = owners(object).any(|owner| owner.manager == MANAGER && owner.operation == "Apply");
     (!owns && has_gap(object, crd)).then(|| body::identity(object, crd))

@@ -1,5 +1,5 @@
-//! Fields that a write has taken from an object because the server that answered no longer knows them (fact W12).
-//! It must not count what no etcd value held, such as a default that the read view alone showed.
+//! Fields that a write has taken from an object because the server that answered no longer knows them (fact
+//! W12). It must not count what no etcd value held, such as a default that the read view alone showed.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use kube_structural_schema::json::{level, same};
 use kube_structural_schema::path::{Path, Step, Trail};
 use kube_structural_schema::prune::{Field, Pruner};
 
-/// The fields that the object showed before a write and the answer lacks, the topmost ones in order, apart from those that the write
-/// `moved` and those that may have been defaults which etcd did not hold.
+/// The fields that the object showed before a write and the answer lacks, the topmost ones in order, apart
+/// from those that the write `moved` and those that may have been defaults which etcd did not hold.
 ///
 /// Every write names the resource version that it is for, so nobody else has removed them in between.
 pub(super) fn dropped(before: &Object, answer: &Object, crd: &Crd, moved: &[Path]) -> Vec<Path> {
@@ -29,8 +29,8 @@ pub(super) fn dropped(before: &Object, answer: &Object, crd: &Crd, moved: &[Path
     found
 }
 
-/// The values that the object showed before a write, outside its metadata, and that the answer lacks or shows otherwise: the topmost ones,
-/// in order.
+/// The values that the object showed before a write, outside its metadata, and that the answer lacks or shows
+/// otherwise: the topmost ones, in order.
 pub(super) fn changed(before: &Object, answer: &Object) -> Vec<Path> {
     let mut found = Vec::new();
     let fields = before.json().as_object().into_iter().flatten();
@@ -58,9 +58,9 @@ fn differs(before: &Value, after: Option<&Value>, at: Path, found: &mut Vec<Path
     }
 }
 
-/// The fields that others own and neither the object nor the answer shows, though the schema knows them: a server with a newer schema
-/// may have shown the object, and the write dropped them. Owners also go on naming fields that are long gone (fact R5), so whether it
-/// did shows only when the CRD is read again.
+/// The fields that others own and neither the object nor the answer shows, though the schema knows them: a
+/// server with a newer schema may have shown the object, and the write dropped them. Owners also go on naming
+/// fields that are long gone (fact R5), so whether it did shows only when the CRD is read again.
 pub(super) fn unseen(before: &Object, answer: &Object, crd: &Crd) -> Vec<Path> {
     let mut found = BTreeSet::new();
     let root = Pruner::root(&crd.storage().schema);

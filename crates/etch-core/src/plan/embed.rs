@@ -1,8 +1,9 @@
 //! The decision about one object whose embedded extensions lack defaults, and the write that stores them.
 //! It must not find out what is missing; see `etch_admission`.
 //!
-//! Such defaults are in no CRD, so there is no phantom to be stored: the write carries the values. It is tried in a dry run
-//! first, for where the schema of a CRD says nothing only the API server knows who owns what (fact W22).
+//! Such defaults are in no CRD, so there is no phantom to be stored: the write carries the values. It is
+//! tried in a dry run first, for where the schema of a CRD says nothing only the API server knows who owns
+//! what (fact W22).
 
 use serde_json::{Value, json};
 
@@ -32,9 +33,11 @@ words! {
     /// What harm a write of such defaults would do.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Withheld {
-        /// It would destroy fields that etcd still holds and the CRD's schema no longer knows (facts R4, W12).
+        /// It would destroy fields that etcd still holds and the CRD's schema no longer knows (facts R4,
+        /// W12).
         HiddenFields,
-        /// The object does not fit the storage version's schema by type, and the server would forget its owners (fact W16).
+        /// The object does not fit the storage version's schema by type, and the server would forget its
+        /// owners (fact W16).
         Misfit,
         /// It would take a field from its owner: an empty value, or a list that is owned as a whole.
         Owned,

@@ -1,6 +1,6 @@
-//! Fields that etcd may still hold and that no read shows: what the owners and the last applied document name and the
-//! schema does not know.
-//! It must not claim that they are there: `managedFields` goes on naming a field that is long gone (fact R5).
+//! Fields that etcd may still hold and that no read shows: what the owners and the last applied document name
+//! and the schema does not know. It must not claim that they are there: `managedFields` goes on naming a
+//! field that is long gone (fact R5).
 
 use std::collections::BTreeSet;
 

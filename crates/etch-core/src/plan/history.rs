@@ -1,6 +1,6 @@
-//! The states that a CRD has had since it was created, and which defaults an object cannot hold that was last written under an early
-//! one.
-//! It must not call a default absent that anybody may have stored: by hand, through a webhook, or under a state that is not on record.
+//! The states that a CRD has had since it was created, and which defaults an object cannot hold that was last
+//! written under an early one. It must not call a default absent that anybody may have stored: by hand,
+//! through a webhook, or under a state that is not on record.
 
 use std::sync::Arc;
 
@@ -48,7 +48,8 @@ enum Holds {
 }
 
 impl HistoryBuilder {
-    /// Takes in the CRD as it was from this resource version on. The first one has to be that of its creation, and none may be left out.
+    /// Takes in the CRD as it was from this resource version on. The first one has to be that of its
+    /// creation, and none may be left out.
     pub fn add(&mut self, revision: u64, document: &Json) {
         let generation = document["metadata"]["generation"].as_i64();
         let known = self.eras.last().map(|era| era.crd.generation());
@@ -82,11 +83,12 @@ impl History {
         self.eras.first().map(|era| era.from)
     }
 
-    /// Whether etcd holds nothing at this place, where the object shows a default: it was last written before any version had a default
-    /// there, and nobody has set the field by hand.
+    /// Whether etcd holds nothing at this place, where the object shows a default: it was last written before
+    /// any version had a default there, and nobody has set the field by hand.
     ///
-    /// No server knows a state before etcd holds it, and each write leaves out what no version declares (fact R12). Who created an object
-    /// owns all that was in it, unless mutating admission put it there: of what a webhook may have changed, ask nobody.
+    /// No server knows a state before etcd holds it, and each write leaves out what no version declares (fact
+    /// R12). Who created an object owns all that was in it, unless mutating admission put it there: of what a
+    /// webhook may have changed, ask nobody.
     pub fn lacks(&self, object: &Object, path: &Path) -> bool {
         match self.before(object).flat_map(|crd| held(crd, path)).max() {
             Some(Holds::Nothing) => true,
@@ -95,14 +97,16 @@ impl History {
         }
     }
 
-    /// Whether etcd holds the value that the object shows at this place, although a default gives the same: whoever created the object set
-    /// it, and it was last written when every version declared the field and none had a default there.
+    /// Whether etcd holds the value that the object shows at this place, although a default gives the same:
+    /// whoever created the object set it, and it was last written when every version declared the field and
+    /// none had a default there.
     pub fn gives(&self, object: &Object, path: &Path) -> bool {
         let mut before = self.before(object).flat_map(|crd| held(crd, path));
         before.all(|holds| holds == Holds::Written) && self.is_as_created(object, path, true)
     }
 
-    /// The same as [`is_as_created`], by the schema under which the object was last written: owners name things as that has them.
+    /// The same as [`is_as_created`], by the schema under which the object was last written: owners name
+    /// things as that has them.
     fn is_as_created(&self, object: &Object, path: &Path, is_given: bool) -> bool {
         let last = self.before(object).last();
         last.is_some_and(|crd| is_as_created(object, path, is_given, &crd.storage().schema))
@@ -155,8 +159,9 @@ fn holds_at(pruner: Pruner<'_>, steps: &[Step]) -> Holds {
     }
 }
 
-/// Whether the object is as it was created, and whoever created it did set this field, or did not: the entry of that request is there as it
-/// was, so nobody has cleared the owners. It names the field, or what that is in as a whole; or else no entry does.
+/// Whether the object is as it was created, and whoever created it did set this field, or did not: the entry
+/// of that request is there as it was, so nobody has cleared the owners. It names the field, or what that is
+/// in as a whole; or else no entry does.
 fn is_as_created(object: &Object, path: &Path, is_given: bool, schema: &Schema) -> bool {
     let steps = path.steps();
     // No generation counts the changes of these.

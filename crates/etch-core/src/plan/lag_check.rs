@@ -1,6 +1,5 @@
-//! Values that may not be stored: a server that lags behind shows what a changed default gave before, and any write through it
-//! stores that (fact R6).
-//! It must not doubt what no default ever gave.
+//! Values that may not be stored: a server that lags behind shows what a changed default gave before, and any
+//! write through it stores that (fact R6).
 
 use serde_json::{Value, json};
 
@@ -13,16 +12,17 @@ use kube_structural_schema::path::{Path, Step};
 /// The most places that one dry run asks about: a server takes a JSON patch of 10,000 operations.
 const MOST: usize = 4_000;
 
-/// The same write, which begins with a dry run where the object shows, at a place that the write does not move, what a changed default
-/// gave before.
+/// The same write, which begins with a dry run where the object shows, at a place that the write does not
+/// move, what a changed default gave before.
 ///
-/// The dry run tests the value and takes it away, in one request (fact W23). A server that answers with something else in its place fills in
-/// another default, and showed the value all the same: so etcd holds it. One that answers with the value lags behind, and one where the
-/// test fails never showed it. Then nothing is written, and the object is read again. Where the dry run is refused, nothing is proved, and the
-/// write goes on.
+/// The dry run tests the value and takes it away, in one request (fact W23). A server that answers with
+/// something else in its place fills in another default, and showed the value all the same: so etcd holds it.
+/// One that answers with the value lags behind, and one where the test fails never showed it. Then nothing is
+/// written, and the object is read again. Where the dry run is refused, nothing is proved, and the write goes
+/// on.
 ///
-/// To be asked while servers may lag behind. Of more than 4,000 such places, the first are asked about; of those below `status`, and of
-/// items of lists, none.
+/// To be asked while servers may lag behind. Of more than 4,000 such places, the first are asked about; of
+/// those below `status`, and of items of lists, none.
 #[must_use]
 pub fn with_lag_check(write: Write, object: &Object, changes: &[Change]) -> Write {
     let is_moved = |place: &Path| write.missing.iter().any(|moved| moved.contains(place));

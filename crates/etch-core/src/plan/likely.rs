@@ -10,8 +10,8 @@ use crate::object::Object;
 use crate::ownership::{MANAGER, is_covered, owners};
 use kube_structural_schema::path::Path;
 
-/// The resource version from which on a default has been in the schema, by its place there: an object that was written later
-/// holds it.
+/// The resource version from which on a default has been in the schema, by its place there: an object that
+/// was written later holds it.
 pub type Since = BTreeMap<String, u64>;
 
 /// What a write would probably do.
@@ -23,11 +23,13 @@ pub struct Likely {
     pub missing: Vec<Path>,
 }
 
-/// What this write would probably do, for an audit, which must not ask by writing, and to count what was missing.
+/// What this write would probably do, for an audit, which must not ask by writing, and to count what was
+/// missing.
 ///
-/// A default counts as stored where an owner names it, and where the object was last written after the schema had it, by a write that
-/// stores it: see [`last_write_stores`]. Where versions disagree, a write through another one may have dropped it again (fact W10), so
-/// this needs an object of which nobody speaks at another version.
+/// A default counts as stored where an owner names it, and where the object was last written after the schema
+/// had it, by a write that stores it: see [`last_write_stores`]. Where versions disagree, a write through
+/// another one may have dropped it again (fact W10), so this needs an object of which nobody speaks at
+/// another version.
 pub fn likely(object: &Object, crd: &Crd, terms: &Terms, write: &Write, since: &Since) -> Likely {
     let missing: Vec<Path> = match terms.ownership {
         // Who is to own the defaults writes its claims, whatever etcd holds.

@@ -1,5 +1,4 @@
 //! What comes of a write, and what an answer that is not success means for the object.
-//! It must not show more of an answer than a refusal shows.
 
 use super::Proof;
 use crate::object::Object;
@@ -23,15 +22,15 @@ pub enum Outcome {
     AlreadyStored(Proof),
     /// The object is gone, or another one has its name.
     Gone,
-    /// Somebody else wrote meanwhile, and theirs stands; or the server that answered serves another schema than the one that showed the
-    /// object. Read and decide again.
+    /// Somebody else wrote meanwhile, and theirs stands; or the server that answered serves another schema
+    /// than the one that showed the object. Read and decide again.
     Conflict,
     /// The server cannot store the default in the terms of the object's owners (facts W6, W18): rewrite them.
     NeedsRewrite,
     /// The answer does not show every default.
     Unproved,
-    /// A repeat changed the object again, and nobody wrote in between: the first write went through a server that lags
-    /// behind, or admission changes the object on each write.
+    /// A repeat changed the object again, and nobody wrote in between: the first write went through a server
+    /// that lags behind, or admission changes the object on each write.
     Altered,
     /// Admission has changed the object with each request, beside what was written: nothing can be proved.
     Mutated {
@@ -50,13 +49,14 @@ pub enum Outcome {
         /// Their managers' names.
         managers: Vec<String>,
     },
-    /// Owners that were there before are not in the answer. Nothing more may be written to this CRD's objects.
+    /// Owners that were there before are not in the answer. Nothing more may be written to this CRD's
+    /// objects.
     OwnersLost {
         /// Their managers' names.
         managers: Vec<String>,
     },
-    /// The answer lacks fields that the object showed: the server that answered no longer knows them. Nothing more may be written to
-    /// this CRD's objects before the CRD is read again.
+    /// The answer lacks fields that the object showed: the server that answered no longer knows them. Nothing
+    /// more may be written to this CRD's objects before the CRD is read again.
     FieldsDropped {
         /// The topmost of them.
         paths: Vec<Path>,
@@ -89,7 +89,8 @@ pub enum RejectionKind {
     Unavailable,
     /// Its `managedFields` are such that the server cannot read them.
     Owners,
-    /// Admission changes it on each write, or takes its defaults away again: nobody can prove what etcd holds.
+    /// Admission changes it on each write, or takes its defaults away again: nobody can prove what etcd
+    /// holds.
     Mutated,
     /// We may not write this one, though we may write others of its kind.
     Forbidden,
@@ -112,7 +113,8 @@ impl RejectionKind {
 }
 
 impl Rejection {
-    /// Of an object from which an apply would take fields, or owners, because a conversion webhook drops them.
+    /// Of an object from which an apply would take fields, or owners, because a conversion webhook drops
+    /// them.
     pub fn lossy(paths: &[Path]) -> Self {
         let message = "an apply under ownership: Own would take away fields or owners, because the conversion webhook drops fields on the \
                        way to the versions of their owners and back; correct the webhook, or use ownership: None"
@@ -145,12 +147,13 @@ impl Rejection {
     }
 }
 
-/// What an apply is answered where an entry of `managedFields` has an unknown form, or names another API group.
+/// What an apply is answered where an entry of `managedFields` has an unknown form, or names another API
+/// group.
 const UNREADABLE_OWNERS: [&str; 2] =
     ["failed to decode managed fields", "is unstructured and is not suitable for converting to"];
 
-/// What an answer that is not success means for the object; its fields are places already. A table, in which admission comes first: a webhook may use
-/// any code.
+/// What an answer that is not success means for the object; its fields are places already. A table, in which
+/// admission comes first: a webhook may use any code.
 ///
 /// # Errors
 /// Where it means nothing for the object: the server could not answer.

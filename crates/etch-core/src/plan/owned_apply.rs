@@ -1,5 +1,4 @@
 //! The body of an apply under `ownership: Own`: the defaults, so that Etch's manager owns them.
-//! It must not name a value that the object does not show or that its default would not give.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,13 +12,14 @@ use kube_structural_schema::json::{Json, copy, level};
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::Schema;
 
-/// The identity, the values at the missing places, and what Etch already owns: an apply gives up what it leaves out, and
-/// the server would then remove it.
+/// The identity, the values at the missing places, and what Etch already owns: an apply gives up what it
+/// leaves out, and the server would then remove it.
 ///
-/// Items of lists come in the order that they have in the object, which is the order that they get from an apply.
+/// Items of lists come in the order that they have in the object, which is the order that they get from an
+/// apply.
 ///
-/// Places inside atomic lists and maps are left out: to own the part one would have to own the whole. So are list items that
-/// are there twice: the server would put the applied one in the place of both.
+/// Places inside atomic lists and maps are left out: to own the part one would have to own the whole. So are
+/// list items that are there twice: the server would put the applied one in the place of both.
 ///
 /// Source for both: structured-merge-diff v6 `typed/merge.go`.
 pub(super) fn body<'a>(object: &Object, crd: &Crd, missing: impl Iterator<Item = &'a Path>) -> Body {
@@ -71,7 +71,8 @@ impl<'v> Lists<'v> {
     }
 }
 
-/// Copies the value at `path` into `body`, with the keys of the list-map items on the way; nothing if it cannot be owned.
+/// Copies the value at `path` into `body`, with the keys of the list-map items on the way; nothing if it
+/// cannot be owned.
 fn insert<'v>(
     body: &mut Value,
     object: &'v Value,
@@ -130,8 +131,8 @@ fn put(
     level(|| put(slot, value, child, rest, extent, lists));
 }
 
-/// Whether the place is there, and every parent on the way lets its parts be owned one by one. Where the schema says
-/// nothing, objects do and lists do not.
+/// Whether the place is there, and every parent on the way lets its parts be owned one by one. Where the
+/// schema says nothing, objects do and lists do not.
 fn can_reach<'v>(object: &'v Value, schema: Option<&Schema>, path: &[Step], lists: &mut Lists<'v>) -> bool {
     let (mut value, mut schema) = (object, schema);
     for step in path {
@@ -162,8 +163,8 @@ fn name_of(item: &Value, list: &Schema) -> Value {
     Value::Object(keys.collect())
 }
 
-/// Calls `found` with every place of the object that a field set names: an element with others below it is named with a
-/// `.` among them if it is meant itself.
+/// Calls `found` with every place of the object that a field set names: an element with others below it is
+/// named with a `.` among them if it is meant itself.
 fn named<'v>(
     fields: &Value,
     object: &'v Value,

@@ -1,5 +1,5 @@
-//! What a CRD itself carries of an earlier pass over its objects: an annotation of `etch persist`, and Etch's own condition.
-//! It must not prove anything of what was written later.
+//! What a CRD itself carries of an earlier pass over its objects: an annotation of `etch persist`, and Etch's
+//! own condition.
 
 use k8s_openapi::ByteString;
 use serde::{Deserialize, Serialize};
@@ -78,8 +78,9 @@ pub fn record_on(document: &Json, crd: &Crd) -> Option<Record> {
         .or_else(|| of_condition(document, crd))
 }
 
-/// By Etch's condition, where nothing has happened to the CRD since that was set: then everything up to the CRD's resource version
-/// was processed. What is written through another version may not have been, just before.
+/// By Etch's condition, where nothing has happened to the CRD since that was set: then everything up to the
+/// CRD's resource version was processed. What is written through another version may not have been, just
+/// before.
 fn of_condition(document: &Json, crd: &Crd) -> Option<Record> {
     let condition = present(document).into_iter().find(|condition| {
         (condition.status.as_str(), condition.reason.as_str()) == ("True", Reason::AllPersisted.as_str())
@@ -101,7 +102,8 @@ fn of_condition(document: &Json, crd: &Crd) -> Option<Record> {
         .then(|| Record { through: Some(through), ..unproved_since(crd) })
 }
 
-/// A record that proves nothing of later writes: they may have been made through a server that did not serve the schema yet.
+/// A record that proves nothing of later writes: they may have been made through a server that did not serve
+/// the schema yet.
 fn unproved_since(crd: &Crd) -> Record {
     Record { servers_lag: true, ..Record::empty(crd) }
 }

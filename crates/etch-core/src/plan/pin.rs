@@ -1,6 +1,5 @@
-//! Writes that carry the values of defaults that have changed: a server that lags behind would fill in and store the old ones
-//! (fact R6).
-//! It must not send a value that the object does not show.
+//! Writes that carry the values of defaults that have changed: a server that lags behind would fill in and
+//! store the old ones (fact R6).
 
 use serde_json::{Value, json};
 
@@ -11,19 +10,23 @@ use crate::object::Object;
 use crate::ownership::{Claimants, MANAGER, Owner, owners};
 use kube_structural_schema::json::copy;
 
-/// The same write, as a JSON patch that puts the value of each changed default where the object shows it already.
+/// The same write, as a JSON patch that puts the value of each changed default where the object shows it
+/// already.
 ///
-/// A server that shows these values too changes nothing by it but what etcd holds, and nobody owns more than before (fact W21). One
-/// that lags behind shows the old default there: it stores the new one, and notes that it is ours. That entry is removed after it.
+/// A server that shows these values too changes nothing by it but what etcd holds, and nobody owns more than
+/// before (fact W21). One that lags behind shows the old default there: it stores the new one, and notes that
+/// it is ours. That entry is removed after it.
 ///
-/// Where somebody else claims the place, the value is only tested for: a claim outlives its value (fact R5), and the patch would take
-/// the place from its owner on a server that shows another value. It is refused there, and the object is read again.
+/// Where somebody else claims the place, the value is only tested for: a claim outlives its value (fact R5),
+/// and the patch would take the place from its owner on a server that shows another value. It is refused
+/// there, and the object is read again.
 ///
-/// An owner who speaks in the terms of another version is moved to the storage version by the same patch: that version may lack
-/// the default on a server that lags behind, where it has it by now, and a patch would cost the owner its fields there (fact W8).
+/// An owner who speaks in the terms of another version is moved to the storage version by the same patch:
+/// that version may lack the default on a server that lags behind, where it has it by now, and a patch would
+/// cost the owner its fields there (fact W8).
 ///
-/// Left as it is: what carries the values already; and where an owner's version names fields in another way, for an apply is
-/// refused where a patch would do that harm.
+/// Left as it is: what carries the values already; and where an owner's version names fields in another way,
+/// for an apply is refused where a patch would do that harm.
 #[must_use]
 pub fn pinned(write: Write, object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> Write {
     let is_foreign = |owner: &Owner<'_>| owner.version() != crd.storage().name;

@@ -19,7 +19,8 @@ pub fn skip(object: &Object) -> Option<Skip> {
     })
 }
 
-/// The places of a skipped object whose default etcd lacks, or may lack: what it shows of them proves nothing.
+/// The places of a skipped object whose default etcd lacks, or may lack: what it shows of them proves
+/// nothing.
 pub fn unproved(object: &Object, crd: &Crd) -> Vec<Path> {
     let mut missing = gaps(object, crd);
     missing.extend(filled(object, crd, false));
@@ -32,8 +33,8 @@ pub fn unproved(object: &Object, crd: &Crd) -> Vec<Path> {
     missing
 }
 
-/// The places that show what a default of another version gives, at which the object may be stored; what a webhook makes of such a
-/// default nothing shows (see [`Crd::converts_defaults`]).
+/// The places that show what a default of another version gives, at which the object may be stored; what a
+/// webhook makes of such a default nothing shows (see [`Crd::converts_defaults`]).
 pub fn filled_elsewhere(object: &Object, crd: &Crd) -> Vec<Path> {
     let mut paths = Vec::new();
     for (_, compiled) in crd.defaults_elsewhere() {
@@ -42,8 +43,8 @@ pub fn filled_elsewhere(object: &Object, crd: &Crd) -> Vec<Path> {
     paths
 }
 
-/// Whether the read view lacks a default: the object is stored at a version without it (fact R2), or the answering server
-/// does not serve the schema yet (fact R6).
+/// Whether the read view lacks a default: the object is stored at a version without it (fact R2), or the
+/// answering server does not serve the schema yet (fact R6).
 pub fn has_gap(object: &Object, crd: &Crd) -> bool {
     !gaps(object, crd).is_empty()
 }

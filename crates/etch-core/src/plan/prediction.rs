@@ -1,5 +1,5 @@
-//! What comes of one object once all its writes are done: defaults are stored, and old values follow changed defaults.
-//! It must not perform anything, nor claim that a write is accepted.
+//! What comes of one object once all its writes are done: defaults are stored, and old values follow changed
+//! defaults. It must not perform anything, nor claim that a write is accepted.
 
 use super::{Change, Held, Plan, Record, Terms, decide, follow};
 use crate::crd::Crd;
@@ -11,7 +11,8 @@ use kube_structural_schema::path::Path;
 pub struct Prediction {
     /// What would be done about defaults that are missing.
     pub plan: Plan,
-    /// The places whose value is an old default, and would follow it: to the new one, or away with a default that is gone.
+    /// The places whose value is an old default, and would follow it: to the new one, or away with a default
+    /// that is gone.
     pub moved: Vec<Path>,
     /// The places whose value is an old default, and would stay.
     pub kept: Vec<Path>,
@@ -34,10 +35,11 @@ impl Prediction {
     }
 }
 
-/// Decides about one object of a CRD, and about its values that are old defaults: `changes` are those that concern it.
+/// Decides about one object of a CRD, and about its values that are old defaults: `changes` are those that
+/// concern it.
 ///
-/// Owners that have to be moved to the storage version come before values that follow, in a write of their own. What would be
-/// done is the same.
+/// Owners that have to be moved to the storage version come before values that follow, in a write of their
+/// own. What would be done is the same.
 pub fn predict(object: &Object, crd: &Crd, terms: &Terms, record: &Record, changes: &[Change]) -> Prediction {
     let plan = decide(object, crd, terms, record);
     let prediction = Prediction { plan, moved: Vec::new(), kept: Vec::new(), held: None };

@@ -1,7 +1,9 @@
-//! JSON patches that change nothing, and that a server refuses whose schema lacks a field that the object shows.
+//! JSON patches that change nothing, and that a server refuses whose schema lacks a field that the object
+//! shows.
 //!
-//! A write stores what the server decodes by its own schema, and a field that a newer schema no longer has is lost by that (fact W12).
-//! Moving a field onto itself fails where there is none (fact W30), so such a server stores nothing.
+//! A write stores what the server decodes by its own schema, and a field that a newer schema no longer has is
+//! lost by that (fact W12). Moving a field onto itself fails where there is none (fact W30), so such a server
+//! stores nothing.
 
 use serde_json::{Value, json};
 
@@ -14,13 +16,15 @@ use kube_structural_schema::json::{Json, copy, level};
 
 /// How many operations a patch may have. A server takes 10,000, and a few are about the metadata.
 const OPERATIONS: usize = 9_900;
-/// Above so many managers that own fields by `Update`, the server gathers the oldest with every write that is no apply (fact W20).
+/// Above so many managers that own fields by `Update`, the server gathers the oldest with every write that is
+/// no apply (fact W20).
 const UPDATERS: usize = 10;
 
-/// The patch that is sent in place of `write`, which is planned for `object`; none where only the write itself does what it should:
+/// The patch that is sent in place of `write`, which is planned for `object`; none where only the write
+/// itself does what it should:
 ///
-/// - an apply that makes fields ours, or that changes an object whose owners speak in the terms of another version: as an update it
-///   could cost them their fields on a server that lags behind (fact W8);
+/// - an apply that makes fields ours, or that changes an object whose owners speak in the terms of another
+///   version: as an update it could cost them their fields on a server that lags behind (fact W8);
 /// - an apply to an object of more than [`UPDATERS`] managers;
 /// - an object of more fields than a server takes operations.
 pub(super) fn checked(write: &Write, object: &Object, crd: &Crd) -> Option<Json> {
@@ -56,7 +60,8 @@ pub(super) fn with_checks(changes: Vec<Value>, object: &Object) -> Option<Json> 
     (operations.len() <= OPERATIONS).then(|| Value::from(operations).into())
 }
 
-/// Adds an operation for each field at or below a place which holds no other: one that holds others is there if they are.
+/// Adds an operation for each field at or below a place which holds no other: one that holds others is there
+/// if they are.
 fn check(value: &Value, path: &mut String, operations: &mut Vec<Value>) {
     let before = operations.len();
     below(value, path, operations);

@@ -1,6 +1,8 @@
-//! Why Etch concludes that etcd holds the defaults that an object shows, with the observed facts behind each conclusion.
+//! Why Etch concludes that etcd holds the defaults that an object shows, with the observed facts behind each
+//! conclusion.
 //!
-//! Each place in the code that draws such a conclusion names its proof; `e2e/tests/libraries` lists these places.
+//! Each place in the code that draws such a conclusion names its proof; `e2e/tests/libraries` lists these
+//! places.
 
 use crate::words::words;
 
@@ -16,12 +18,13 @@ words! {
         WrittenSince,
         /// A write that would have stored the default left the resource version alone.
         WriteChangedNothing,
-        /// A write changed the resource version, and its answer shows every default, for an object of which such a write stores
-        /// what the answer shows.
+        /// A write changed the resource version, and its answer shows every default, for an object of which
+        /// such a write stores what the answer shows.
         WriteAnswered,
         /// A repeat of a write left alone the resource version that the write had made.
         RepeatChangedNothing,
-        /// A dry run without the value was answered with another value: the server filled in a new default, so etcd holds the old one.
+        /// A dry run without the value was answered with another value: the server filled in a new default,
+        /// so etcd holds the old one.
         DryRunShowsAnother,
         /// The bytes in etcd.
         Bytes,

@@ -17,29 +17,33 @@ pub struct Record {
     pub through: Option<u64>,
     /// Objects that were not processed: held, rejected or unknown.
     pub exceptions: Exceptions,
-    /// Whether a write since then may have dropped defaults: under some generation of the CRD since then, a served version has another
-    /// schema (fact W10), or a webhook converts it.
+    /// Whether a write since then may have dropped defaults: under some generation of the CRD since then, a
+    /// served version has another schema (fact W10), or a webhook converts it.
     pub versions_disagree: bool,
-    /// Whether another version may have been the storage version for a time since then: an object that was written meanwhile is stored
-    /// there, and is read with its defaults (fact R2).
+    /// Whether another version may have been the storage version for a time since then: an object that was
+    /// written meanwhile is stored there, and is read with its defaults (fact R2).
     pub storage_changed: bool,
-    /// Whether an object that was written since may have been created since, without its defaults at or below `status` (fact D11).
+    /// Whether an object that was written since may have been created since, without its defaults at or below
+    /// `status` (fact D11).
     pub creates_drop_status: bool,
-    /// Whether a write since then may have been made through an API server that does not serve the schema yet (fact R6).
+    /// Whether a write since then may have been made through an API server that does not serve the schema yet
+    /// (fact R6).
     pub servers_lag: bool,
-    /// Whether an owner's claim counts as proof that a value is stored: for an audit, which must not ask by writing.
+    /// Whether an owner's claim counts as proof that a value is stored: for an audit, which must not ask by
+    /// writing.
     pub trust_claims: bool,
-    /// Which objects were written since every API server serves the schema. The default clock knows of none: the operator writes, and has no
-    /// need of it.
+    /// Which objects were written since every API server serves the schema. The default clock knows of none:
+    /// the operator writes, and has no need of it.
     pub clock: Clock,
-    /// The states that the CRD has had, for those who do not write: which defaults no early write can have stored.
+    /// The states that the CRD has had, for those who do not write: which defaults no early write can have
+    /// stored.
     pub history: History,
     /// What a write of Etch's is known to have left objects without.
     pub cleared: Arc<Cleared>,
 }
 
-/// Fields that etcd holds no more, whatever the owners of an object go on naming (fact R5), by the object's uid; as places in the
-/// schema.
+/// Fields that etcd holds no more, whatever the owners of an object go on naming (fact R5), by the object's
+/// uid; as places in the schema.
 pub type Cleared = BTreeMap<String, BTreeSet<Path>>;
 
 /// Which of the defaults that an object shows a record proves to be stored.
@@ -109,16 +113,18 @@ impl Record {
         Self { creates_drop_status: false, ..self.clone() }
     }
 
-    /// What proves that etcd holds every default that this object, as it is, shows; none where nothing on record does.
+    /// What proves that etcd holds every default that this object, as it is, shows; none where nothing on
+    /// record does.
     pub fn covers(&self, object: &Object, crd: &Crd) -> Option<Proof> {
         self.coverage(object, crd).of_all(object, crd)
     }
 
     /// Which defaults of this object, as it is, the record proves to be stored.
     ///
-    /// Of one that is skipped it proves none. Where that ends, the object is written after the pass, by whoever ends it; and that write
-    /// stores the defaults that its writer sees, save perhaps where an owner's version has none of them (fact W6). Of an exception it
-    /// proves none either: what the object lacked when the pass met it, a later write may lack as well (fact W25).
+    /// Of one that is skipped it proves none. Where that ends, the object is written after the pass, by
+    /// whoever ends it; and that write stores the defaults that its writer sees, save perhaps where an
+    /// owner's version has none of them (fact W6). Of an exception it proves none either: what the object
+    /// lacked when the pass met it, a later write may lack as well (fact W25).
     pub fn coverage(&self, object: &Object, crd: &Crd) -> Coverage {
         match self.of_pass(object, crd) {
             Coverage::All(proof) => Coverage::All(proof),
@@ -148,7 +154,8 @@ impl Record {
         }
     }
 
-    /// Which defaults are stored because somebody has written the object since every API server serves the schema.
+    /// Which defaults are stored because somebody has written the object since every API server serves the
+    /// schema.
     fn of_last_write(&self, object: &Object, crd: &Crd) -> Coverage {
         // The last write may be the one that moved the bytes to the storage version.
         let was_at_storage = !crd.has_version_that_may_drop_defaults() || self.clock.is_created_since(object);
@@ -159,12 +166,13 @@ impl Record {
     }
 }
 
-/// Which defaults of an object its last write stored, if that was made after every API server served the schema, through a version
-/// that drops none; `may_be_create` where that write may have created the object (the write matrix, `docs/apiserver.md`).
+/// Which defaults of an object its last write stored, if that was made after every API server served the
+/// schema, through a version that drops none; `may_be_create` where that write may have created the object
+/// (the write matrix, `docs/apiserver.md`).
 ///
-/// A write at the storage version stores each default that it shows, with two exceptions. An apply goes through the version of its
-/// manager's last one: it may drop defaults that this version does not have (facts W6, W18), or that a webhook does not know. A create
-/// drops `status` (fact D11).
+/// A write at the storage version stores each default that it shows, with two exceptions. An apply goes
+/// through the version of its manager's last one: it may drop defaults that this version does not have (facts
+/// W6, W18), or that a webhook does not know. A create drops `status` (fact D11).
 pub fn last_write_stores(object: &Object, crd: &Crd, may_be_create: bool) -> Coverage {
     let storage = &crd.storage().name;
     let mut others = owners(object).filter(|owner| owner.version() != storage).peekable();

@@ -1,5 +1,4 @@
 //! The write that proves another: a repeat that must change nothing (law 5).
-//! It must not store what the first write did not.
 
 use super::{Body, Strategy, Write, body, owned_apply};
 use crate::crd::Crd;
@@ -8,8 +7,9 @@ use crate::ownership::owners;
 
 /// The repeat of `write`, for the object as the first one left it.
 ///
-/// A change of the resource version in the answer to it means that the first write did not store what it showed (W6).
-/// An object without owners is not applied to (W5), and an apply names again what we own, for it gives up what it leaves out.
+/// A change of the resource version in the answer to it means that the first write did not store what it
+/// showed (W6). An object without owners is not applied to (W5), and an apply names again what we own, for it
+/// gives up what it leaves out.
 pub fn repeat(object: &Object, crd: &Crd, write: &Write) -> Write {
     let asked = if let Body::Values(_) = write.body { &write.missing[..] } else { &[] };
     let (strategy, body) = match owners(object).next() {

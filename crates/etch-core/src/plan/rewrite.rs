@@ -1,5 +1,5 @@
-//! Rewriting the owners of an object: at the storage version, united where two become one, and without ourselves.
-//! It must not change what an owner owns, save by names that mean nothing at the storage version.
+//! Rewriting the owners of an object: at the storage version, united where two become one, and without
+//! ourselves. It must not change what an owner owns, save by names that mean nothing at the storage version.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,12 +15,13 @@ use kube_structural_schema::path::Path;
 use kube_structural_schema::prune::{Field, Pruner};
 use kube_structural_schema::schema::Schema;
 
-/// Whether an owner speaks in the terms of a version that is gone, or that does not know one of the missing defaults: the
-/// server would not store it, and then refuse every apply (facts W6, W18). Or of one that has another type for a value that
-/// is there: the server cannot put the object into the owner's terms, and refuses every apply.
+/// Whether an owner speaks in the terms of a version that is gone, or that does not know one of the missing
+/// defaults: the server would not store it, and then refuse every apply (facts W6, W18). Or of one that has
+/// another type for a value that is there: the server cannot put the object into the owner's terms, and
+/// refuses every apply.
 ///
-/// Where a webhook converts, an owner's version may know the default by another name, and need not know it at all: the
-/// server asks the webhook for an object in the owner's terms.
+/// Where a webhook converts, an owner's version may know the default by another name, and need not know it at
+/// all: the server asks the webhook for an object in the owner's terms.
 pub(super) fn is_needed<'a>(
     object: &Object,
     crd: &Crd,
@@ -61,7 +62,8 @@ pub(super) fn body(object: &Object, crd: &Crd, terms: &Terms) -> Json {
         }
     }
     if entries.is_empty() {
-        // This form means that nobody owns anything: an empty list would be taken for none given, and change nothing.
+        // This form means that nobody owns anything: an empty list would be taken for none given, and change
+        // nothing.
         entries.push(json!({}));
     }
     Json::from(json!({
@@ -73,7 +75,8 @@ pub(super) fn body(object: &Object, crd: &Crd, terms: &Terms) -> Json {
     }))
 }
 
-/// A JSON patch that removes our own entry from the object that a rewrite returned (fact W9); none where there is none.
+/// A JSON patch that removes our own entry from the object that a rewrite returned (fact W9); none where
+/// there is none.
 ///
 /// It names the resource version that it was made for, and tests that the entry is still ours.
 pub fn release(object: &Object) -> Option<Json> {
@@ -88,8 +91,8 @@ pub fn release(object: &Object) -> Option<Json> {
     ])))
 }
 
-/// Leaves out of an entry what the storage version does not know: a webhook has given it another name, and under this one it would look like
-/// a hidden field. Who owns nothing else goes on owning that.
+/// Leaves out of an entry what the storage version does not know: a webhook has given it another name, and
+/// under this one it would look like a hidden field. Who owns nothing else goes on owning that.
 fn forget_unknown(entry: &mut Value, schema: &Schema) {
     let Some(fields) = entry.get_mut("fieldsV1") else { return };
     let mut known = copy(fields);

@@ -1,5 +1,5 @@
-//! A planned write without I/O: requests come out, answers go in, and an outcome ends it.
-//! It must not decide again, and must not repeat but to prove: whoever decided decides again from a fresh read.
+//! A planned write without I/O: requests come out, answers go in, and an outcome ends it. It must not decide
+//! again, and must not repeat but to prove: whoever decided decides again from a fresh read.
 //!
 //! | strategy | requests |
 //! |---|---|
@@ -10,9 +10,11 @@
 //! | of doubtful places ([`super::with_lag_check`]) | a dry run, which must show that they are stored; the same as without |
 //! | with values ([`super::pinned`]) | the write; the removal of our own entry, where the server did not have the values; the proof |
 //!
-//! Apply, Merge and Rewrite are sent as a patch that checks each field of the object, wherever that does no harm: see [`presence`].
+//! Apply, Merge and Rewrite are sent as a patch that checks each field of the object, wherever that does no
+//! harm: see [`presence`].
 //!
-//! A crash between any two of them leaves the object as readable as before, and the next decision goes on from there.
+//! A crash between any two of them leaves the object as readable as before, and the next decision goes on
+//! from there.
 
 use super::alteration::Alterations;
 use super::decide::apply_may_lose_fields;
@@ -36,7 +38,8 @@ pub struct Request {
     pub kind: PatchKind,
     /// Its body.
     pub body: Json,
-    /// Whether a server stores nothing by it whose schema lacks a field that the object shows: it checks them, or is a dry run.
+    /// Whether a server stores nothing by it whose schema lacks a field that the object shows: it checks
+    /// them, or is a dry run.
     pub keeps_fields: bool,
 }
 
@@ -189,7 +192,8 @@ impl<'a> WriteMachine<'a> {
         }
     }
 
-    /// The fields that others own and that neither the object nor the last answer shows: the write may have dropped them.
+    /// The fields that others own and that neither the object nor the last answer shows: the write may have
+    /// dropped them.
     pub fn unseen(&self) -> &[Path] {
         &self.unseen
     }
@@ -205,13 +209,13 @@ impl<'a> WriteMachine<'a> {
                 Ok(Outcome::Rejected(_) | Outcome::NeedsRewrite) => self.start(),
                 other => other.map_or_else(Step::Failed, Step::Done),
             },
-            // Validated without the new default (422), or stored at S already in the owners' old terms (500): the rewrite
-            // alone does it too, at the price of a new generation.
+            // Validated without the new default (422), or stored at S already in the owners' old terms (500):
+            // the rewrite alone does it too, at the price of a new generation.
             Sent::Identity if matches!(refusal.code, 422 | 500) => {
                 self.send(Sent::Write, self.request(self.write, self.object))
             }
-            // A place is not there on this server: it serves another schema than the one that showed it. Where the object is
-            // not valid, fields are named.
+            // A place is not there on this server: it serves another schema than the one that showed it.
+            // Where the object is not valid, fields are named.
             Sent::Write | Sent::Repeat(_) if self.keeps_fields && is_failed_operation(&refusal) => {
                 Step::Done(Outcome::Conflict)
             }
@@ -248,7 +252,8 @@ impl<'a> WriteMachine<'a> {
         lost.map(|owner| owner.manager.to_owned()).collect()
     }
 
-    /// What ends a write for which no proof is worth asking: owners are lost, or admission changes the object on each write.
+    /// What ends a write for which no proof is worth asking: owners are lost, or admission changes the object
+    /// on each write.
     fn harm(&self, answer: &Object) -> Option<Outcome> {
         let managers = self.lost(answer);
         if !managers.is_empty() {
@@ -298,7 +303,8 @@ impl<'a> WriteMachine<'a> {
     }
 }
 
-/// Whether an operation of a JSON patch could not be carried out. Where the object is not valid, fields are named.
+/// Whether an operation of a JSON patch could not be carried out. Where the object is not valid, fields are
+/// named.
 fn is_failed_operation(refusal: &Refusal) -> bool {
     refusal.code == 422 && refusal.fields.is_empty() && refusal.refused_by().is_none()
 }

@@ -1,5 +1,5 @@
-//! The defaults of a CRD that are no longer what they were: which values follow, which are kept, and how many.
-//! It must not hold a value of an object.
+//! The defaults of a CRD that are no longer what they were: which values follow, which are kept, and how
+//! many.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -50,8 +50,8 @@ struct Totals {
 impl ChangedDefaults {
     /// What is due by the last report on the defaults in force, if there is one, and the `previous` ones.
     ///
-    /// A change is due until a pass has ended, and again when a policy begins to follow it. What followed stays counted then;
-    /// what is kept is counted again.
+    /// A change is due until a pass has ended, and again when a policy begins to follow it. What followed
+    /// stays counted then; what is kept is counted again.
     pub fn open(
         report: Option<&DefaultsReportStatus>,
         previous: &[PreviousDefaults],
@@ -86,8 +86,8 @@ impl ChangedDefaults {
         totals.counted = HashSet::new();
     }
 
-    /// The changes that concern an object: all of them until every object was processed, and later for those that were not.
-    /// Whoever sets the old value after that means it.
+    /// The changes that concern an object: all of them until every object was processed, and later for those
+    /// that were not. Whoever sets the old value after that means it.
     pub fn for_object(&self, object: &Object, record: &Record) -> &[Change] {
         let concerned = !self.totals().over || record.exceptions.contains(object.uid());
         if concerned { &self.list } else { &[] }
@@ -145,8 +145,8 @@ impl ChangedDefaults {
         }
     }
 
-    /// Notes an object that shows an old default. It holds that value; or a server that lags behind has filled it in, and the
-    /// object changes with the server.
+    /// Notes an object that shows an old default. It holds that value; or a server that lags behind has
+    /// filled it in, and the object changes with the server.
     pub fn note_suspect(&self, object: &Object) {
         if let Some(suspects) = self.suspects().as_mut()
             && !suspects.is_over
@@ -222,8 +222,8 @@ fn begins_to_follow(list: &[Change], report: &DefaultsReportStatus) -> bool {
     })
 }
 
-/// What the defaults gave before: back to the last schema for which a pass was made, and what was written in its course verified.
-/// Until then a server may show and store what an older schema gave.
+/// What the defaults gave before: back to the last schema for which a pass was made, and what was written in
+/// its course verified. Until then a server may show and store what an older schema gave.
 fn history(previous: &[PreviousDefaults]) -> Vec<OldDefault> {
     previous.iter().rev().fold(Vec::new(), |older, schema| {
         let values = schema.defaults.iter().filter_map(|default| {

@@ -1,5 +1,4 @@
 //! What is known of the objects of a CRD before they are read: from its report, or from this run.
-//! It must not claim more than was proved under the very defaults that are in force.
 
 use std::sync::Arc;
 
@@ -68,7 +67,8 @@ impl Checkpoint {
             let is_on_record = is_interrupted || is_on_record(status);
             return is_on_record.then(|| Self { record, upto, rejected, writes, ..Self::default() });
         }
-        // Defaults that are back: what has not been written since holds them still, and of what has been nothing is known.
+        // Defaults that are back: what has not been written since holds them still, and of what has been
+        // nothing is known.
         let past = status.previous.iter().find(|past| is_this(&past.digest, &past.storage_version))?;
         let record = Record {
             through: Some(past.through.as_deref()?.parse().ok()?),
@@ -103,7 +103,8 @@ impl Checkpoint {
         Self { record, upto: None, proved: all, writes: tally.writes(), rejected: Rejected::default() }
     }
 
-    /// Adds what a sweep that wrote has done and that did not come to its end: it began at the first of `place`, and came to the second.
+    /// Adds what a sweep that wrote has done and that did not come to its end: it began at the first of
+    /// `place`, and came to the second.
     pub fn add_interrupted(
         &mut self,
         tally: &Tally,
@@ -125,8 +126,8 @@ impl Checkpoint {
     }
 }
 
-/// What a report records about the objects of a CRD, for those who only read; nothing of which objects hold their defaults if it
-/// is about other defaults, or not complete.
+/// What a report records about the objects of a CRD, for those who only read; nothing of which objects hold
+/// their defaults if it is about other defaults, or not complete.
 pub fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Record {
     let of_all = Checkpoint::from_report(status, crd).filter(|checkpoint| checkpoint.upto.is_none());
     let checkpoint = of_all.unwrap_or_else(|| Checkpoint::empty(crd));

@@ -28,9 +28,11 @@ struct Totals {
     places: BTreeMap<String, u64>,
     /// Places in the schema: a write leaves nothing at any of them.
     cleared: BTreeMap<Identity, BTreeSet<Path>>,
-    /// Hashes of the uids of objects that are counted, and of each field: there may be more than are remembered by name.
+    /// Hashes of the uids of objects that are counted, and of each field: there may be more than are
+    /// remembered by name.
     counted: HashSet<u64>,
-    /// In how many objects a field was dropped against the policy since Etch started, by its place in the schema.
+    /// In how many objects a field was dropped against the policy since Etch started, by its place in the
+    /// schema.
     lost: BTreeMap<String, u64>,
     is_unreported: bool,
 }
@@ -38,8 +40,8 @@ struct Totals {
 impl DroppedFields {
     /// Reads a report.
     ///
-    /// A field that was dropped cannot come back while no version of the CRD knows it. Of a generation that nobody has seen,
-    /// nobody knows whether it did.
+    /// A field that was dropped cannot come back while no version of the CRD knows it. Of a generation that
+    /// nobody has seen, nobody knows whether it did.
     pub fn open(report: Option<&DefaultsReportStatus>, crd: &Crd) -> Self {
         let Some(report) = report else { return Self::default() };
         let is_gapless = crd.generation() <= report.generation + 1;
@@ -77,8 +79,8 @@ impl DroppedFields {
         paths
     }
 
-    /// Records that a write has left an object without these fields. `dropped` is whether the object was changed: then
-    /// etcd may have held them until then.
+    /// Records that a write has left an object without these fields. `dropped` is whether the object was
+    /// changed: then etcd may have held them until then.
     pub fn clear(&self, identity: &Identity, paths: &[Path], dropped: bool) {
         if paths.is_empty() {
             return;
@@ -94,8 +96,8 @@ impl DroppedFields {
         }
     }
 
-    /// Records that a write has dropped these fields of an object, which the policy does not allow. Whether etcd holds them is not
-    /// concluded from it: another server may know them still.
+    /// Records that a write has dropped these fields of an object, which the policy does not allow. Whether
+    /// etcd holds them is not concluded from it: another server may know them still.
     pub fn lose(&self, identity: &Identity, paths: &[Path]) {
         let mut totals = self.totals();
         totals.is_unreported = true;

@@ -1,5 +1,5 @@
-//! The report on a CRD as it was read, with what continues it: nothing is done for the objects before there is one.
-//! It must not write anything.
+//! The report on a CRD as it was read, with what continues it: nothing is done for the objects before there
+//! is one.
 
 use std::sync::Arc;
 
@@ -23,8 +23,9 @@ pub struct OpenReport {
 }
 
 impl OpenReport {
-    /// Continues the last report, if there is one. `revision` is the resource version of the CRD as it was read; `before` is
-    /// the report as this run has opened it before: it knows more than the report lists yet.
+    /// Continues the last report, if there is one. `revision` is the resource version of the CRD as it was
+    /// read; `before` is the report as this run has opened it before: it knows more than the report lists
+    /// yet.
     pub fn new(
         report: Option<&DefaultsReportStatus>,
         crd: &Crd,

@@ -1,5 +1,4 @@
 //! What an earlier run was refused, as its report keeps it.
-//! It must not count as rejected what has changed since.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! What the API server served since the resource version of a report's record: a write is judged by what was served when it was made.
+//! What the API server served since the resource version of a report's record: a write is judged by what was
+//! served when it was made.
 
 use crate::api::{DefaultsReportStatus, ServedVersion};
 use crate::crd::Crd;
@@ -19,8 +20,9 @@ pub fn served(crd: &Crd) -> Vec<ServedVersion> {
 
 /// The versions that were served since a report, up to now.
 ///
-/// Between its generation and the current one there may have been others. Reports of releases of Etch that did not record what was served
-/// count as of a generation that Etch did not see, unless it is the current one.
+/// Between its generation and the current one there may have been others. Reports of releases of Etch that
+/// did not record what was served count as of a generation that Etch did not see, unless it is the current
+/// one.
 pub fn served_since(report: &DefaultsReportStatus, crd: &Crd) -> Vec<ServedVersion> {
     let is_unknown = match crd.generation() - report.generation {
         0 => false,

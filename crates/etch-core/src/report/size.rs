@@ -1,5 +1,5 @@
-//! Keeps a report small, whatever is wrong with how many objects: etcd refuses one that is too large, and then none is kept.
-//! It must not change a number, other than those of what is left out.
+//! Keeps a report small, whatever is wrong with how many objects: etcd refuses one that is too large, and
+//! then none is kept. It must not change a number, other than those of what is left out.
 
 use crate::api::{DefaultsReportStatus, ObjectProblem};
 
@@ -9,8 +9,8 @@ const LIMIT: usize = 60 * 1024;
 const LONGEST: usize = 512;
 /// How many fields are listed of one object.
 const PATHS: usize = 50;
-/// How many fields are listed of one object, and how many objects in each list, where more is too much: the first of these that
-/// is small enough.
+/// How many fields are listed of one object, and how many objects in each list, where more is too much: the
+/// first of these that is small enough.
 const FEWER: [[usize; 2]; 5] = [[10, 50], [3, 50], [3, 20], [1, 10], [1, 3]];
 
 /// Leaves out as much of a status as it takes.

@@ -8,8 +8,8 @@ use crate::object::Identity;
 use crate::object_state::Skipped;
 use crate::plan::Skip;
 
-/// How many objects are remembered by name: of those that are skipped, of those that are due, and of those that have a problem
-/// and are tried again.
+/// How many objects are remembered by name: of those that are skipped, of those that are due, and of those
+/// that have a problem and are tried again.
 pub const REMEMBERED: usize = 1000;
 
 /// All objects that are not written whatever they lack.

@@ -31,12 +31,12 @@ const VALUE: usize = 2 * 1024;
 const VALUES: usize = 16 * 1024;
 /// How many earlier schemas it remembers.
 const PREVIOUS: usize = 3;
-/// How long after a change of the schema an API server may store objects by the old one: what was written until then is verified
-/// once more.
+/// How long after a change of the schema an API server may store objects by the old one: what was written
+/// until then is verified once more.
 ///
-/// A server whose watch of CRDs hangs lags behind until it opens another one. It does so after 10 minutes at the latest, for no
-/// watch of client-go's reflector lasts longer (`minWatchTimeout` is 5 minutes, and up to as much again by chance); one more for
-/// the list after it, and for clocks that differ.
+/// A server whose watch of CRDs hangs lags behind until it opens another one. It does so after 10 minutes at
+/// the latest, for no watch of client-go's reflector lasts longer (`minWatchTimeout` is 5 minutes, and up to
+/// as much again by chance); one more for the list after it, and for clocks that differ.
 pub const LAG: Duration = Duration::from_secs(11 * 60);
 
 /// The part of a report that does not depend on the objects.
@@ -69,7 +69,8 @@ pub struct Times {
 }
 
 impl ReportState {
-    /// Continues the last report, if there is one. `revision` is the resource version of the CRD as it was read.
+    /// Continues the last report, if there is one. `revision` is the resource version of the CRD as it was
+    /// read.
     pub fn open(
         report: Option<&DefaultsReportStatus>,
         crd: &Crd,
@@ -197,8 +198,8 @@ impl ReportState {
         (&report.digest, &report.storage_version) == (&self.digest, &self.storage_version)
     }
 
-    /// A report on these very defaults with another state: the part about the objects stays, with the generation that it is
-    /// about. Of those in between nobody knows whether they had these defaults.
+    /// A report on these very defaults with another state: the part about the objects stays, with the
+    /// generation that it is about. Of those in between nobody knows whether they had these defaults.
     pub fn with_state(&self, report: &DefaultsReportStatus, state: &str) -> DefaultsReportStatus {
         let mut status = DefaultsReportStatus {
             state: state.to_owned(),
@@ -302,7 +303,8 @@ fn list(crd: &Crd) -> (Vec<DefaultPath>, u64) {
     (listed.collect(), more as u64)
 }
 
-/// Sets since when each default has been in the schema: as long as the last report lists it with this value, else since now.
+/// Sets since when each default has been in the schema: as long as the last report lists it with this value,
+/// else since now.
 fn date(defaults: &mut [DefaultPath], report: Option<&DefaultsReportStatus>, revision: &str) {
     let report = report.map(|report| &report.defaults[..]).unwrap_or_default();
     let known: BTreeMap<&str, &DefaultPath> =

@@ -13,7 +13,8 @@ use crate::plan;
 use crate::report::skipped::{REMEMBERED, SkippedObjects};
 use kube_structural_schema::path::Path;
 
-/// The room in a report for the objects that its record does not cover, and for those that were rejected, in bytes.
+/// The room in a report for the objects that its record does not cover, and for those that were rejected, in
+/// bytes.
 const UIDS: usize = 12 * 1024;
 const REJECTED: usize = 6 * 1024;
 
@@ -34,9 +35,11 @@ pub struct Tally {
     /// How many of them are left out; they are in no other number.
     left_out: u64,
     skipped: SkippedObjects,
-    /// All that are held, rejected or unknown, by the hash of their uid: there may be more than are remembered by name.
+    /// All that are held, rejected or unknown, by the hash of their uid: there may be more than are
+    /// remembered by name.
     troubled: HashMap<u64, Troubled>,
-    /// Those that were counted as written until they changed, by the hash of their uid: they are again once they are stored.
+    /// Those that were counted as written until they changed, by the hash of their uid: they are again once
+    /// they are stored.
     were_written: HashSet<u64>,
     /// How far the sweep has come that counts.
     place: Option<Place>,
@@ -47,7 +50,8 @@ pub struct Tally {
 pub struct Place {
     /// The resource version at which it began.
     pub through: u64,
-    /// The object up to which every one was processed, as it stands in the list; empty before the first page has ended.
+    /// The object up to which every one was processed, as it stands in the list; empty before the first page
+    /// has ended.
     pub upto: String,
 }
 
@@ -87,8 +91,8 @@ impl WriteCounts {
 }
 
 impl Tally {
-    /// Counts one object, and the places that were missing in it; those of an object of which nothing is known yet are
-    /// counted when something is. One that went away does not count.
+    /// Counts one object, and the places that were missing in it; those of an object of which nothing is
+    /// known yet are counted when something is. One that went away does not count.
     pub fn add(&mut self, identity: Identity, state: ObjectState, missing: &[Path]) {
         let kind = state.kind();
         let Some(count) = count(&mut self.counts, kind) else { return };
@@ -150,7 +154,8 @@ impl Tally {
         self.left_out
     }
 
-    /// Counts one object that is held or rejected as an earlier sweep has found it, and has not changed since.
+    /// Counts one object that is held or rejected as an earlier sweep has found it, and has not changed
+    /// since.
     pub fn add_unchanged(&mut self, identity: Identity, earlier: &Self, is_held: bool) {
         match earlier.problems.get(&identity) {
             Some(state) => self.add(identity, state.clone(), &[]),
@@ -168,8 +173,8 @@ impl Tally {
         }
     }
 
-    /// Notes in which version an object was rejected that is counted already. Where nobody has answered, the next answer may be
-    /// another.
+    /// Notes in which version an object was rejected that is counted already. Where nobody has answered, the
+    /// next answer may be another.
     pub fn set_rejected_at(&mut self, identity: &Identity, resource_version: &str) {
         let troubled = self.troubled.get_mut(&hash(&identity.uid));
         if let Some(troubled) = troubled.filter(|troubled| !troubled.is_unanswered) {
@@ -208,8 +213,8 @@ impl Tally {
         WriteCounts { written: self.counts.written, missing: self.missing.clone() }
     }
 
-    /// Replaces the state of one object after it changed or was tried again; whether the condition or the report says
-    /// something else then.
+    /// Replaces the state of one object after it changed or was tried again; whether the condition or the
+    /// report says something else then.
     ///
     /// The watch reports objects that went away.
     pub fn update(&mut self, identity: &Identity, state: ObjectState, missing: &[Path]) -> bool {

@@ -1,5 +1,4 @@
 //! What is answered to whoever upgrades a CRD.
-//! It must not look at objects.
 
 use super::{ALLOW_ANNOTATION, Findings, GuardMode};
 use crate::warning::shortened;
@@ -13,7 +12,8 @@ pub struct GuardDecision {
     pub warnings: Vec<String>,
 }
 
-/// Decides. `digest` is that of the new CRD, and `allowed` the digest of the upgrade that the annotation lets through.
+/// Decides. `digest` is that of the new CRD, and `allowed` the digest of the upgrade that the annotation lets
+/// through.
 pub fn decide(
     crd: &str,
     guard_mode: GuardMode,

@@ -1,5 +1,6 @@
-//! One number for everything in a CRD's spec by which objects are read, filled, validated and stored.
-//! It must not depend on what only people or clients read, nor on what injectors write: descriptions, columns, names, `caBundle`.
+//! One number for everything in a CRD's spec by which objects are read, filled, validated and stored. It must
+//! not depend on what only people or clients read, nor on what injectors write: descriptions, columns, names,
+//! `caBundle`.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -14,7 +15,8 @@ const NAMED: [&str; 4] = ["properties", "patternProperties", "definitions", "dep
 const NESTED: [&str; 7] =
     ["items", "additionalItems", "additionalProperties", "allOf", "anyOf", "oneOf", "not"];
 
-/// SHA-256 over the meaning of a CRD's spec, in hexadecimal: two CRDs with the same digest do the same to every object.
+/// SHA-256 over the meaning of a CRD's spec, in hexadecimal: two CRDs with the same digest do the same to
+/// every object.
 pub fn digest(crd: &Value) -> String {
     let hash = Sha256::digest(meaning(crd).to_vec());
     hash.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -1,5 +1,4 @@
 //! What was found in the objects, as lines for whoever upgrades: a count, a place and the first objects each.
-//! It must not name a value.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

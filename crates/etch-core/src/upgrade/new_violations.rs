@@ -1,5 +1,4 @@
 //! What an upgrade makes wrong with a CRD itself, which the API server takes all the same.
-//! It must not repeat what was wrong before.
 
 use crate::crd::Crd;
 use kube_structural_schema::json::Json;

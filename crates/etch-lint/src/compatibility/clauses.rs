@@ -106,7 +106,8 @@ impl Pair<'_> {
 
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
-/// Whether anyOf is the one that the server lets stand beside `x-kubernetes-int-or-string`, and that adds nothing to it.
+/// Whether anyOf is the one that the server lets stand beside `x-kubernetes-int-or-string`, and that adds
+/// nothing to it.
 fn is_of_int_or_string(schema: &Value) -> bool {
     is_set(schema, INT_OR_STRING) && is_either(schema)
 }
@@ -116,7 +117,8 @@ fn says_more(schema: &Value, clause: &Value) -> bool {
     !(is_set(schema, INT_OR_STRING) && is_either(clause))
 }
 
-/// Whether anyOf has a clause for integers and one for texts. The server lets it stand in a clause of allOf as well.
+/// Whether anyOf has a clause for integers and one for texts. The server lets it stand in a clause of allOf
+/// as well.
 fn is_either(schema: &Value) -> bool {
     let types: Vec<_> = list(schema, "anyOf").iter().map(|clause| &clause["type"]).collect();
     types == ["integer", "string"]

@@ -55,7 +55,8 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     }
 }
 
-/// The values that an enum allows, or that all enums in allOf do, where controller-gen puts those of a type and of a field.
+/// The values that an enum allows, or that all enums in allOf do, where controller-gen puts those of a type
+/// and of a field.
 fn allowed(schema: &Value) -> Vec<&Value> {
     let of_all = list(schema, "allOf").iter().map(|clause| list(clause, "enum"));
     let mut enums = std::iter::once(list(schema, "enum")).chain(of_all).filter(|values| !values.is_empty());

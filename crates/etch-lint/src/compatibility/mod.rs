@@ -1,5 +1,5 @@
-//! What an upgrade of a CRD does to objects that were valid, and to clients, as far as the two CRDs alone show it.
-//! It must not look at objects, nor judge one of the CRDs by itself.
+//! What an upgrade of a CRD does to objects that were valid, and to clients, as far as the two CRDs alone
+//! show it. It must not look at objects, nor judge one of the CRDs by itself.
 
 mod clauses;
 mod compare;
@@ -53,13 +53,15 @@ pub const COMPATIBILITY_RULES: [&Rule; 26] = [
     &versions::ENDPOINT,
 ];
 
-/// Compares a CRD with the one that it replaces. Findings are in the order of the new CRD's versions, then of places, then of codes.
+/// Compares a CRD with the one that it replaces. Findings are in the order of the new CRD's versions, then of
+/// places, then of codes.
 pub fn compatibility(old: &Json, new: &Json) -> Vec<Finding> {
     let mut findings = Vec::new();
     versions::check(&old["spec"], &new["spec"], &mut findings);
     for (index, after) in versions::list(&new["spec"]).enumerate() {
         let name = versions::name(after);
-        // Nobody writes a version that is neither served nor stored; that it has become so is a finding of its own.
+        // Nobody writes a version that is neither served nor stored; that it has become so is a finding of
+        // its own.
         let Some(before) = versions::get(&old["spec"], name).filter(|_| versions::is_in_use(after)) else {
             continue;
         };

@@ -1,5 +1,4 @@
 //! The schemas of one place before and after, and the walk over all places that both declare.
-//! It must not judge what it meets.
 
 use std::sync::LazyLock;
 
@@ -130,7 +129,8 @@ impl<'a> Pair<'a> {
         Pair { old, new, path: self.path.join(step), inside: self.inside.clone() }
     }
 
-    /// What the old schema says of a field that it does not declare; none where it drops such fields, so that no object has them.
+    /// What the old schema says of a field that it does not declare; none where it drops such fields, so that
+    /// no object has them.
     fn undeclared(&self) -> Option<&'a Value> {
         values(self.old).or_else(|| self.unknown())
     }

@@ -21,7 +21,8 @@ webhook.",
     check: None,
 };
 
-/// Compares the versions in use with one another, in both directions; what the old CRD had as well does not count.
+/// Compares the versions in use with one another, in both directions; what the old CRD had as well does not
+/// count.
 pub(super) fn check(old: &Value, new: &Value) -> Vec<Finding> {
     if new["conversion"]["strategy"] == "Webhook" {
         return Vec::new();

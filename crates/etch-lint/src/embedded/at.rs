@@ -1,5 +1,4 @@
 //! A finding at a field of a document.
-//! It must not know any rule.
 
 use super::super::refusal::{Part, Refusal};
 use super::super::rule::{Finding, Rule};
@@ -26,7 +25,8 @@ pub(super) fn at(rule: &'static Rule, field: impl Into<String>, message: impl In
     }
 }
 
-/// The steps of a field: names with dots do not occur above the schema, and below it the line of the deepest step counts.
+/// The steps of a field: names with dots do not occur above the schema, and below it the line of the deepest
+/// step counts.
 pub(super) fn parts(field: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     for segment in field.split('.').filter(|segment| !segment.is_empty()) {

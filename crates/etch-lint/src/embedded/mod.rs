@@ -1,5 +1,5 @@
-//! Rules about EmbeddedSchemas: what cannot be served, what is never applied, and what the schema of an extension says of itself.
-//! It must not know where a document is from, nor review any request.
+//! Rules about EmbeddedSchemas: what cannot be served, what is never applied, and what the schema of an
+//! extension says of itself. It must not know where a document is from, nor review any request.
 //!
 //! The schema of an extension is one of a CRD, so the rules about CRDs hold for it as well.
 
@@ -31,8 +31,8 @@ pub const EMBEDDED_RULES: [&Rule; 8] = [
     &cost::RULE,
 ];
 
-/// Applies every rule to an EmbeddedSchema, in view of the CRDs that are known: a target of another resource is taken as it is.
-/// Findings are in the order of their places in the document.
+/// Applies every rule to an EmbeddedSchema, in view of the CRDs that are known: a target of another resource
+/// is taken as it is. Findings are in the order of their places in the document.
 pub(super) fn check(document: &Json, crds: &[Json], of_crd: OfCrd<'_>) -> Vec<Finding> {
     let spec = &document["spec"];
     let mut found = Vec::new();

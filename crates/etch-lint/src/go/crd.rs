@@ -68,7 +68,8 @@ pub(super) fn check(packages: &Packages, crd: &Json, report: &mut Report) {
     }
 }
 
-/// The type of a kind: in the package of the group and version, or in the only one of that version that names no group.
+/// The type of a kind: in the package of the group and version, or in the only one of that version that names
+/// no group.
 fn root<'a>(
     packages: &'a Packages,
     group: &str,

@@ -1,5 +1,4 @@
 //! A field of a struct with all that its default depends on.
-//! It must not know what is looked for.
 
 use serde_json::Value;
 

@@ -59,8 +59,8 @@ fn default_inside(packages: &Packages, of: Struct<'_>, depth: usize) -> Option<S
     found
 }
 
-/// Whether the API server takes `{}` as a default: it counts no defaults inside, so nothing may be required there, and no marker
-/// may ask for a field.
+/// Whether the API server takes `{}` as a default: it counts no defaults inside, so nothing may be required
+/// there, and no marker may ask for a field.
 fn can_be_empty(site: &Site<'_>, of: Struct<'_>) -> bool {
     let declared = site.resolved.declared.iter().flat_map(|(_, type_)| &type_.markers);
     let mut is_complete = !site.field.markers.iter().chain(declared).any(asks_for_fields);

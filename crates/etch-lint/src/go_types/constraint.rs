@@ -1,6 +1,5 @@
-//! Which files belong to a package: build constraints, in names and in comments, as the go command decides for Linux on
-//! amd64.
-//! It must not read files.
+//! Which files belong to a package: build constraints, in names and in comments, as the go command decides
+//! for Linux on amd64.
 //!
 //! Source: `go/build` and `go/build/constraint` of Go 1.26.
 

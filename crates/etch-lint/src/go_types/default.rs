@@ -1,5 +1,4 @@
 //! The markers that give a field or a type its default.
-//! It must not compare them.
 
 use serde_json::Value;
 
@@ -57,8 +56,8 @@ pub struct MarkedDefault<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable(pub String);
 
-/// The defaults among the markers of a field or a type, the strongest one first: of a marker that is there twice, the last
-/// one. `package` is where references without one lead.
+/// The defaults among the markers of a field or a type, the strongest one first: of a marker that is there
+/// twice, the last one. `package` is where references without one lead.
 pub fn defaults<'a>(markers: &'a [Marker], packages: &Packages, package: &str) -> Vec<MarkedDefault<'a>> {
     let mut defaults: Vec<_> =
         markers.iter().rev().filter_map(|marker| read(marker, packages, package)).collect();

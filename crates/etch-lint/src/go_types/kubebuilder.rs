@@ -1,8 +1,7 @@
 //! The syntax of values in controller-gen's markers, which is not quite JSON.
-//! It must not know which marker a value is of.
 //!
-//! As `sigs.k8s.io/controller-tools/pkg/markers` v0.23 reads arguments of any type, with all that is peculiar there: it
-//! guesses the type first, and what looks like nothing else is a text.
+//! As `sigs.k8s.io/controller-tools/pkg/markers` v0.23 reads arguments of any type, with all that is peculiar
+//! there: it guesses the type first, and what looks like nothing else is a text.
 
 use serde_json::{Map, Number, Value};
 
@@ -16,8 +15,8 @@ const DEEPEST: usize = 64;
 #[derive(Debug, PartialEq)]
 pub(super) struct Read {
     pub(super) value: Value,
-    /// Whether controller-gen drops a word of it: the last one of a text without quotes, if a space stands between it
-    /// and a comma or brace.
+    /// Whether controller-gen drops a word of it: the last one of a text without quotes, if a space stands
+    /// between it and a comma or brace.
     pub(super) is_cut: bool,
 }
 
@@ -52,7 +51,8 @@ enum Kind {
     Map,
 }
 
-/// The kind of the value that a text begins with. Lists without braces are an older form, which items of lists do not have.
+/// The kind of the value that a text begins with. Lists without braces are an older form, which items of
+/// lists do not have.
 fn guess(text: &str, may_be_list: bool, depth: usize) -> Result<Kind, String> {
     let kind = guess_item(text, depth)?;
     if !may_be_list {
@@ -105,8 +105,8 @@ fn guess_item(text: &str, depth: usize) -> Result<Kind, String> {
     })
 }
 
-/// Reads a text: one token where it has quotes; otherwise all up to a comma, semicolon or brace, and in keys a colon.
-/// None where the quotes are not those of Go.
+/// Reads a text: one token where it has quotes; otherwise all up to a comma, semicolon or brace, and in keys
+/// a colon. None where the quotes are not those of Go.
 fn bare_or_quoted(scanner: &mut Scanner<'_>, is_key: bool) -> Option<(usize, String)> {
     // Digits in texts are letters like others, and never malformed.
     scanner.has_numbers = false;

@@ -1,5 +1,4 @@
 //! What a reader of Go sources finds.
-//! It must not know how it is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +18,8 @@ pub struct Package {
     pub name: String,
     /// Whether it was asked for, and not just imported by one that was.
     pub is_asked: bool,
-    /// Whether a marker of controller-gen is in it. Otherwise its schemas come from kube-openapi, as those of `k8s.io/api`.
+    /// Whether a marker of controller-gen is in it. Otherwise its schemas come from kube-openapi, as those of
+    /// `k8s.io/api`.
     pub is_kubebuilder: bool,
     /// The markers that belong to no type.
     pub markers: Vec<Marker>,
@@ -190,8 +190,9 @@ impl Packages {
 }
 
 impl Marker {
-    /// Whether it is the marker of this name, as controller-gen looks it up: where there is a value, the last part of a
-    /// name may be the name of an argument, and in `name:=value` that is empty. Spaces and case count.
+    /// Whether it is the marker of this name, as controller-gen looks it up: where there is a value, the last
+    /// part of a name may be the name of an argument, and in `name:=value` that is empty. Spaces and case
+    /// count.
     pub fn is(&self, name: &str) -> bool {
         let has_argument =
             || self.value.is_some() && self.name.rsplit_once(':').is_some_and(|(before, _)| before == name);

@@ -1,5 +1,4 @@
 //! Pieces of Go sources as texts: string literals, and excerpts for messages.
-//! It must not read any other literal.
 
 /// The text of a string literal, in double quotes or backquotes; none where it is no whole one.
 pub fn unquote(literal: &str) -> Option<String> {

@@ -106,8 +106,8 @@ impl Packages {
         resolved
     }
 
-    /// How a struct writes its JSON by the methods of the one struct that is embedded in it and has them; whatever other
-    /// fields it has, JSON lacks them.
+    /// How a struct writes its JSON by the methods of the one struct that is embedded in it and has them;
+    /// whatever other fields it has, JSON lacks them.
     fn inherited<'a>(
         &'a self,
         package: &'a Package,
@@ -131,9 +131,8 @@ impl Packages {
 }
 
 impl<'a> Struct<'a> {
-    /// Visits the fields that JSON has, those of embedded structs as well, each with the package in which it is
-    /// declared. False where
-    /// an embedded struct is not known, so that there may be more.
+    /// Visits the fields that JSON has, those of embedded structs as well, each with the package in which it
+    /// is declared. False where an embedded struct is not known, so that there may be more.
     pub fn each(&self, packages: &'a Packages, visit: &mut dyn FnMut(&'a Package, &'a Field)) -> bool {
         self.each_below(packages, DEEPEST_EMBEDDING, visit)
     }

@@ -1,5 +1,4 @@
 //! Go's `text/scanner`, as far as controller-gen needs it.
-//! It must not know what tokens mean.
 
 /// A piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

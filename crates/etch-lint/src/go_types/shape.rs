@@ -1,5 +1,4 @@
 //! What values of a Go type look like in JSON.
-//! It must not follow names.
 
 use super::package::{Field, Package, Type};
 

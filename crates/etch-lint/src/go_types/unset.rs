@@ -1,5 +1,4 @@
 //! What Go's encoder writes for a field that a program does not set.
-//! It must not look at defaults.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Types that every API uses and that write their JSON themselves, or whose name says nothing of what they are.
-//! It must not follow names.
+//! Types that every API uses and that write their JSON themselves, or whose name says nothing of what they
+//! are.
 
 use super::shape::Shape;
 
@@ -58,8 +58,8 @@ const CORE_TEXTS: [&str; 26] = [
 
 /// A type by the import path of its package and its name.
 ///
-/// Sources: the `MarshalJSON` or `MarshalText` of each, in k8s.io/apimachinery v0.37, k8s.io/apiextensions-apiserver v0.37
-/// and Go 1.26.
+/// Sources: the `MarshalJSON` or `MarshalText` of each, in k8s.io/apimachinery v0.37,
+/// k8s.io/apiextensions-apiserver v0.37 and Go 1.26.
 pub(super) fn well_known(package: &str, name: &str) -> Option<WellKnown> {
     let own = |shape, zero| Some(WellKnown { shape, zero: Some(zero) });
     let plain = |shape| Some(WellKnown { shape, zero: None });

@@ -39,7 +39,8 @@ pub(super) fn check(crd: &Json, found: &mut Vec<Finding>) {
     }
 }
 
-/// How long the annotations are together after a client-side apply, which stores all of the document but an earlier copy of it.
+/// How long the annotations are together after a client-side apply, which stores all of the document but an
+/// earlier copy of it.
 fn annotations(crd: &Json) -> usize {
     let mut applied = Json::from(copy(crd));
     if let Some(document) = applied.as_object_mut() {

@@ -26,8 +26,8 @@ pub const KUBECTL_RULES: [&Rule; 6] = [
     &duplicate_key::RULE,
 ];
 
-/// What kubectl and the server answer to a CRD, or to one that replaces another; what the server warned of before, it does not
-/// repeat.
+/// What kubectl and the server answer to a CRD, or to one that replaces another; what the server warned of
+/// before, it does not repeat.
 pub fn as_applied(crd: &Json, old: Option<&Json>, releases: &[Release]) -> Vec<Finding> {
     let mut found = Vec::new();
     strict::check(crd, &mut found);

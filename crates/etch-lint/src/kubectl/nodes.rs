@@ -1,5 +1,4 @@
 //! The walk over a CRD's document by the types of its parts.
-//! It must not judge what it meets.
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! The fields of a CRD's document, by the type that the server decodes them into.
-//! It must not know more of a type than the names of its fields.
 //!
-//! Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/{types,types_jsonschema}.go`, apimachinery `meta/v1/types.go`.
+//! Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/{types,types_jsonschema}.go`, apimachinery
+//! `meta/v1/types.go`.
 
 /// A type of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! ETCH404 and ETCH405: what the API server accepts with a warning.
 //!
-//! Source: apiextensions-apiserver `pkg/registry/customresourcedefinition/strategy.go`, `WarningsOnCreate` and `WarningsOnUpdate`.
+//! Source: apiextensions-apiserver `pkg/registry/customresourcedefinition/strategy.go`, `WarningsOnCreate`
+//! and `WarningsOnUpdate`.
 
 use std::collections::BTreeSet;
 

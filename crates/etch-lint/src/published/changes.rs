@@ -1,8 +1,8 @@
 //! What two releases of an API publish: which defaults come, change and go, and which kinds.
 //! It must not look at objects, nor at fields without a default.
 //!
-//! Kinds share definitions: that of a pod is in those of all workloads. A default is reported once, at the definition that
-//! declares it, with the kinds that it reaches.
+//! Kinds share definitions: that of a pod is in those of all workloads. A default is reported once, at the
+//! definition that declares it, with the kinds that it reaches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,8 +28,8 @@ pub struct Changes {
 /// A default that comes, changes or goes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DefaultChange {
-    /// The API version whose package declares the definition: `v1` for the parts of a pod. Of what belongs to none, such as the
-    /// metadata of all objects, that of the kinds if they agree, else empty.
+    /// The API version whose package declares the definition: `v1` for the parts of a pod. Of what belongs to
+    /// none, such as the metadata of all objects, that of the kinds if they agree, else empty.
     pub api_version: String,
     /// The name of the definition: `io.k8s.api.core.v1.ServicePort`.
     pub definition: String,
@@ -41,7 +41,8 @@ pub struct DefaultChange {
     pub new: Option<Json>,
     /// The kinds that it reaches, in their order.
     pub kinds: Vec<TypeName>,
-    /// Whether these kinds have the definition in both releases: otherwise it comes or goes together with a field or a kind.
+    /// Whether these kinds have the definition in both releases: otherwise it comes or goes together with a
+    /// field or a kind.
     pub stays: bool,
 }
 
@@ -67,8 +68,9 @@ impl DefaultChange {
         matches!(self.path.steps().last(), Some(Step::Items | Step::Values))
     }
 
-    /// Whether nobody needs to look at it: it is a zero value before and after, and stands in for nulls only, or comes and goes
-    /// with the field that it is below. Go reads a null or a missing field as the zero value anyway.
+    /// Whether nobody needs to look at it: it is a zero value before and after, and stands in for nulls only,
+    /// or comes and goes with the field that it is below. Go reads a null or a missing field as the zero
+    /// value anyway.
     pub fn is_minor(&self) -> bool {
         let is_zero = |default: &Option<Json>| default.as_ref().is_none_or(|default| is_zero(default));
         is_zero(&self.old) && is_zero(&self.new) && (self.is_for_nulls() || !self.stays)

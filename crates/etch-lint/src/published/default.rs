@@ -1,5 +1,4 @@
 //! The defaults that are published of a type, each with what it takes for it to apply.
-//! It must not look at objects.
 
 use serde_json::Value;
 
@@ -37,7 +36,8 @@ pub enum AppliesWhen {
 }
 
 impl Document {
-    /// The defaults of a type at a place and below; the place is a list of fields, as `kubectl explain` takes it.
+    /// The defaults of a type at a place and below; the place is a list of fields, as `kubectl explain` takes
+    /// it.
     ///
     /// # Errors
     /// The document is broken.
@@ -49,7 +49,8 @@ impl Document {
         Ok(walk.found)
     }
 
-    /// Whether a type has these fields, one below the other. Items of lists and values of maps are passed through.
+    /// Whether a type has these fields, one below the other. Items of lists and values of maps are passed
+    /// through.
     pub(super) fn has_fields(&self, of: &TypeName, place: &[String]) -> bool {
         let view = |schema| self.view(schema).ok();
         let Some(mut at) = self.schema_of(of).and_then(|(_, schema)| view(schema)) else { return false };

@@ -20,8 +20,8 @@ impl Document {
     }
 }
 
-/// `crontabs` of `/apis/stable.example.com/v1/namespaces/{namespace}/crontabs`: a path of all objects. The paths of one object
-/// and of its subresources are longer, and those of subresources are of other types.
+/// `crontabs` of `/apis/stable.example.com/v1/namespaces/{namespace}/crontabs`: a path of all objects. The
+/// paths of one object and of its subresources are longer, and those of subresources are of other types.
 fn plural(path: &str) -> Option<&str> {
     let parts: Vec<&str> = path.strip_prefix("/apis/")?.split('/').collect();
     match parts.as_slice() {
@@ -30,8 +30,8 @@ fn plural(path: &str) -> Option<&str> {
     }
 }
 
-/// The types of `old` that one of these CRDs defines and of which `new` has no version, by the name of the CRD. Where `new`
-/// has one, both are states of the same installation, and comparable.
+/// The types of `old` that one of these CRDs defines and of which `new` has no version, by the name of the
+/// CRD. Where `new` has one, both are states of the same installation, and comparable.
 pub fn installed<'c>(
     old: &[Document],
     new: &[Document],

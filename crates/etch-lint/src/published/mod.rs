@@ -1,9 +1,10 @@
-//! Built-in and aggregated types, from the OpenAPI v3 documents that an API server publishes under `/openapi/v3`.
-//! It must not be used for deciding what to write: what is published is not all that the server does.
+//! Built-in and aggregated types, from the OpenAPI v3 documents that an API server publishes under
+//! `/openapi/v3`. It must not be used for deciding what to write: what is published is not all that the
+//! server does.
 //!
 //! The defaults in these documents come from markers on the Go types. Those that are set by Go functions
-//! (`SetDefaults_Deployment` and the like) are not in them, so an object that is read with the help of a document may lack
-//! defaults that the server's own answer has; it never has others.
+//! (`SetDefaults_Deployment` and the like) are not in them, so an object that is read with the help of a
+//! document may lack defaults that the server's own answer has; it never has others.
 
 mod changes;
 mod default;
@@ -66,8 +67,8 @@ pub enum OpenApiError {
 }
 
 impl Document {
-    /// Reads a document as it is served: `kubectl get --raw /openapi/v3/apis/apps/v1`. Those of `/version` and the like have no
-    /// types.
+    /// Reads a document as it is served: `kubectl get --raw /openapi/v3/apis/apps/v1`. Those of `/version`
+    /// and the like have no types.
     ///
     /// # Errors
     /// [`OpenApiError::Malformed`]; references are followed when an object needs them.
@@ -105,8 +106,8 @@ impl Document {
         self.types.contains_key(name)
     }
 
-    /// The types of objects: those with metadata, or of which nothing is known. Lists of them, and what only answers and requests
-    /// are made of, are types as well.
+    /// The types of objects: those with metadata, or of which nothing is known. Lists of them, and what only
+    /// answers and requests are made of, are types as well.
     pub fn kinds(&self) -> impl Iterator<Item = &TypeName> {
         self.types().filter(|name| self.schema_of(name).is_some_and(|(_, schema)| is_kind(schema)))
     }

@@ -1,5 +1,5 @@
-//! Finding the type, and the field in it, that a user names as for kubectl: `deployments`, `Deployment.v1.apps`, `svc.spec.ports`.
-//! It must not guess short names: only a cluster knows them.
+//! Finding the type, and the field in it, that a user names as for kubectl: `deployments`,
+//! `Deployment.v1.apps`, `svc.spec.ports`. It must not guess short names: only a cluster knows them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -56,8 +56,9 @@ fn listed(known: &[String]) -> String {
     if more > 0 { format!("{shown} and {more} more") } else { shown }
 }
 
-/// Finds a type by its kind, in the singular or plural, with `.version`, `.group` or `.version.group` behind it where that is
-/// needed, and fields behind that. Of several versions the most stable and newest counts, as for kubectl.
+/// Finds a type by its kind, in the singular or plural, with `.version`, `.group` or `.version.group` behind
+/// it where that is needed, and fields behind that. Of several versions the most stable and newest counts, as
+/// for kubectl.
 ///
 /// # Errors
 /// See [`NameError`].

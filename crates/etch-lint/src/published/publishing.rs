@@ -1,7 +1,7 @@
 //! Whether a server publishes the defaults of a CRD's schema, and where it does not, why.
-//! It must not judge the schema.
 //!
-//! Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go` (`buildKubeNative`, `addEmbeddedProperties`) (fact C10).
+//! Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go` (`buildKubeNative`,
+//! `addEmbeddedProperties`) (fact C10).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -29,11 +29,13 @@ pub struct Unpublished {
 pub enum Why {
     /// The server publishes nothing of a schema that is not structural.
     NonStructural,
-    /// The server puts its own schema in place of `apiVersion`, `kind` and `metadata`: of the object, or of an embedded resource.
+    /// The server puts its own schema in place of `apiVersion`, `kind` and `metadata`: of the object, or of
+    /// an embedded resource.
     Replaced,
     /// The document does not describe the type.
     Undescribed,
-    /// The document has no default there. It may be that of an older state of the CRD, or of an aggregated API with the same name.
+    /// The document has no default there. It may be that of an older state of the CRD, or of an aggregated
+    /// API with the same name.
     Missing,
     /// The document has another default.
     Another,
@@ -41,8 +43,8 @@ pub enum Why {
     Unknown,
 }
 
-/// Holds the defaults of a version's `openAPIV3Schema` against the document that is published of it, in the order of their
-/// places.
+/// Holds the defaults of a version's `openAPIV3Schema` against the document that is published of it, in the
+/// order of their places.
 ///
 /// # Errors
 /// The document is broken.

@@ -1,8 +1,8 @@
-//! An object as a server with these types would read it: unknown fields and unwanted nulls dropped, defaults filled in.
-//! It must not change a value that is present and not an unwanted null.
+//! An object as a server with these types would read it: unknown fields and unwanted nulls dropped, defaults
+//! filled in.
 //!
-//! Source: the semantics are those of custom resources (`kube_structural_schema::defaults`), which Go's decoding of built-in types
-//! agrees with as far as it goes.
+//! Source: the semantics are those of custom resources (`kube_structural_schema::defaults`), which Go's
+//! decoding of built-in types agrees with as far as it goes.
 
 use serde_json::{Map, Value};
 
@@ -15,8 +15,8 @@ use kube_structural_schema::path::{Trail, TrailStep};
 const MOST: usize = 1 << 20;
 
 impl Document {
-    /// Reads an object of one of the document's types and reports the topmost fields that the type does not know. False
-    /// where the document does not describe the type; the object is then as it was.
+    /// Reads an object of one of the document's types and reports the topmost fields that the type does not
+    /// know. False where the document does not describe the type; the object is then as it was.
     ///
     /// # Errors
     /// The document is broken; the object is then half way.

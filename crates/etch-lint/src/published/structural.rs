@@ -1,5 +1,5 @@
-//! A type as a structural schema, for whatever looks at schemas of CRDs: with each reference replaced by what it refers to.
-//! It must not go round in circles: what contains itself may hold anything from there on.
+//! A type as a structural schema, for whatever looks at schemas of CRDs: with each reference replaced by what
+//! it refers to. It must not go round in circles: what contains itself may hold anything from there on.
 
 use serde_json::{Map, Value};
 
@@ -49,7 +49,8 @@ const KEPT: [&str; 30] = [
 ];
 
 impl Document {
-    /// The schema of a type as a CRD would have it in `openAPIV3Schema`; none where the document does not describe it.
+    /// The schema of a type as a CRD would have it in `openAPIV3Schema`; none where the document does not
+    /// describe it.
     ///
     /// # Errors
     /// References that lead nowhere or back to themselves, and a type without end.
@@ -60,8 +61,8 @@ impl Document {
         expansion.view(&view).map(|schema| Some(schema.into()))
     }
 
-    /// The definition that declares a place of a type, and the place in it. Without references on the way that is the type
-    /// itself.
+    /// The definition that declares a place of a type, and the place in it. Without references on the way
+    /// that is the type itself.
     pub fn declares(&self, of: &TypeName, place: &Path) -> Option<(&str, Path)> {
         let (mut name, schema) = self.schema_of(of)?;
         let (mut view, mut within) = (self.view(schema).ok()?, Path::root());
@@ -152,7 +153,8 @@ impl<'d> Expansion<'d> {
                 let Some(value) = part.get(name).filter(|_| !all.contains_key(name)) else { continue };
                 let is_structure = name == "additionalProperties" && value.is_object();
                 let is_composed = name == "allOf" && composed(part).next().is_some();
-                // A clause that refers to something restricts values by a definition, which no schema of a CRD can.
+                // A clause that refers to something restricts values by a definition, which no schema of a
+                // CRD can.
                 if !is_structure && !is_composed && !has_reference(name, value) {
                     all.insert(name.to_owned(), copy(value));
                 }

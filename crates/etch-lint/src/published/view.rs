@@ -1,8 +1,8 @@
 //! One schema of a document, with the references that it is made of followed.
 //! It must not follow more than that: schemas such as that of JSON schemas contain themselves.
 //!
-//! A reference stands alone, has siblings, or is a clause of `allOf` beside what is said of this place only, such as its
-//! default. What stands nearer counts.
+//! A reference stands alone, has siblings, or is a clause of `allOf` beside what is said of this place only,
+//! such as its default. What stands nearer counts.
 
 use std::collections::BTreeMap;
 
@@ -69,8 +69,8 @@ pub(super) fn reference(schema: &Value) -> Option<&str> {
     schema.get("$ref").and_then(Value::as_str)
 }
 
-/// The clauses of `allOf` where one of them refers to something: they make up the schema. Those of a CRD restrict values and
-/// refer to nothing.
+/// The clauses of `allOf` where one of them refers to something: they make up the schema. Those of a CRD
+/// restrict values and refer to nothing.
 pub(super) fn composed(schema: &Value) -> impl Iterator<Item = &Value> {
     let clauses = schema.get("allOf").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let refers = |clause: &Value| reference(clause).is_some() || clause.get("allOf").is_some();
@@ -150,8 +150,8 @@ impl<'d> View<'d> {
     }
 }
 
-/// Visits the defaults of a schema with their places, without following references, so that those of a definition are
-/// visited once.
+/// Visits the defaults of a schema with their places, without following references, so that those of a
+/// definition are visited once.
 pub(super) fn own_defaults<'d>(schema: &'d Value, at: &mut Path, visit: &mut dyn FnMut(&Path, &'d Value)) {
     // The places of a chain of nested defaults grow with the square of its depth.
     if at.steps().len() > DEEPEST {

@@ -1,5 +1,4 @@
 //! Character classes and escapes of Go's syntax.
-//! It must not look outside the brackets or behind the escape that it reads.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 

@@ -1,8 +1,9 @@
-//! Regular expressions as the API server reads them: Go's `regexp` syntax, run by the engine of the `regex` crate.
-//! It must not accept what Go refuses, nor read a pattern as that crate's own syntax would.
+//! Regular expressions as the API server reads them: Go's `regexp` syntax, run by the engine of the `regex`
+//! crate. It must not accept what Go refuses, nor read a pattern as that crate's own syntax would.
 //!
-//! The engine is the same kind of automaton as Go's and gives the same answers; the syntaxes differ, so `parser` reads
-//! Go's and hands the engine a tree instead of a text. What differs, and is therefore decided there:
+//! The engine is the same kind of automaton as Go's and gives the same answers; the syntaxes differ, so
+//! `parser` reads Go's and hands the engine a tree instead of a text. What differs, and is therefore decided
+//! there:
 //!
 //! | | Go | `regex` crate |
 //! |---|---|---|
@@ -33,7 +34,8 @@ use regex_automata::meta;
 
 pub use error::SyntaxError;
 
-/// Memory that one compiled pattern may take, in bytes. `\pL{1000}` is the largest a person has reason to write.
+/// Memory that one compiled pattern may take, in bytes. `\pL{1000}` is the largest a person has reason to
+/// write.
 const SIZE_LIMIT: usize = 64 << 20;
 
 /// A pattern that can be asked about texts.

@@ -47,7 +47,8 @@ struct Parser<'p> {
     whole: &'p str,
     rest: &'p str,
     flags: Flags,
-    /// The groups around the current one, outermost first. A pattern may open more than a call stack would bear.
+    /// The groups around the current one, outermost first. A pattern may open more than a call stack would
+    /// bear.
     open: Vec<Group>,
     runes: usize,
 }

@@ -1,8 +1,7 @@
 //! Named classes and case folding as Go has them: its names, and Unicode 15.0.
-//! It must not know the syntax around a name.
 //!
-//! The tables are those of `regex-syntax`, cut back to what Unicode 15.0 had assigned. Two differences are left: U+1171E,
-//! which has changed from `Mc` to `Mn`, and U+0345, which Go does not add to `(?i)\p{LC}`.
+//! The tables are those of `regex-syntax`, cut back to what Unicode 15.0 had assigned. Two differences are
+//! left: U+1171E, which has changed from `Mc` to `Mn`, and U+0345, which Go does not add to `(?i)\p{LC}`.
 
 use std::sync::LazyLock;
 
@@ -16,7 +15,8 @@ static ASSIGNED: LazyLock<ClassUnicode> = LazyLock::new(|| {
     assigned
 });
 
-/// Go's scripts, as far as a pattern can name them: the lookup drops underscores, so two-word names are never found.
+/// Go's scripts, as far as a pattern can name them: the lookup drops underscores, so two-word names are never
+/// found.
 const SCRIPTS: &str = "\
     Adlam Ahom Arabic Armenian Avestan Balinese Bamum Batak Bengali Bhaiksuki Bopomofo Brahmi Braille \
     Buginese Buhid Carian Chakma Cham Cherokee Chorasmian Common Coptic Cuneiform Cypriot Cyrillic \

@@ -1,5 +1,4 @@
 //! Moments and spans as Go's `time` package reads and writes them.
-//! It must not read a clock nor know zones by name.
 //!
 //! Source: Go 1.26 `time/{format,format_rfc3339,time}.go`.
 
@@ -51,14 +50,14 @@ impl Time {
     /// The beginning of 1970, in UTC.
     pub const UNIX_EPOCH: Self = Self { seconds: 0, nanos: 0, offset: 0 };
 
-    /// `time.Parse(time.RFC3339, …)`. It takes more than the RFC: an hour of one digit, a comma before the fraction, and
-    /// offsets of up to 24 hours and 60 minutes. None where Go has an error.
+    /// `time.Parse(time.RFC3339, …)`. It takes more than the RFC: an hour of one digit, a comma before the
+    /// fraction, and offsets of up to 24 hours and 60 minutes. None where Go has an error.
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
         parse_date_time(text, parse_fraction, true)
     }
 
-    /// `time.Parse("2006-01-02T15:04:05.000Z07:00", …)` with so many zeros behind the point: that many characters stand there,
-    /// of which the first may be a sign.
+    /// `time.Parse("2006-01-02T15:04:05.000Z07:00", …)` with so many zeros behind the point: that many
+    /// characters stand there, of which the first may be a sign.
     pub fn parse_decimals(text: &str, decimals: usize) -> Option<Self> {
         parse_date_time(text, |rest| parse_decimals(rest, decimals), true)
     }
@@ -174,7 +173,8 @@ fn number(text: &str, digits: usize, max: i64) -> Option<(i64, &str)> {
     (value <= max).then_some((value, rest))
 }
 
-/// Nanoseconds; digits beyond the ninth are dropped. A point without digits is left for what follows, which will not take it.
+/// Nanoseconds; digits beyond the ninth are dropped. A point without digits is left for what follows, which
+/// will not take it.
 fn parse_fraction(text: &str) -> Option<(u32, &str)> {
     let Some(tail) = text.strip_prefix(['.', ',']) else { return Some((0, text)) };
     let (digits, rest) = tail.split_at(tail.bytes().take_while(u8::is_ascii_digit).count());
@@ -207,7 +207,8 @@ fn parse_zone(text: &str) -> Option<(i64, &str)> {
     Some((sign * (hours * 3600 + minutes * 60), rest))
 }
 
-/// Days since 1970-01-01 of a date of the proleptic Gregorian calendar, in eras of 400 years that begin in March.
+/// Days since 1970-01-01 of a date of the proleptic Gregorian calendar, in eras of 400 years that begin in
+/// March.
 fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

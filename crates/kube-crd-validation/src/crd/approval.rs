@@ -1,5 +1,4 @@
 //! The approval of APIs in the groups that belong to Kubernetes.
-//! It must not be asked of any other group.
 //!
 //! Source: apiextensions-apiserver `pkg/apihelpers/helpers.go`, and `validateAPIApproval`.
 

@@ -1,5 +1,4 @@
 //! What the rules of one schema may cost together, and the advice where they cost more.
-//! It must not estimate.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/cel_validation.go`, `TotalCost`, and
 //! `getCostErrorMessage`.

@@ -1,8 +1,7 @@
 //! `conversion`: the strategy, and the webhook's client and versions.
-//! It must not reach for the webhook.
 //!
-//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`, `validateCustomResourceConversion`, and
-//! apiserver `pkg/util/webhook/validation.go`.
+//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
+//! `validateCustomResourceConversion`, and apiserver `pkg/util/webhook/validation.go`.
 
 use super::ca_bundle;
 use super::document::{Client, Conversion, Service};

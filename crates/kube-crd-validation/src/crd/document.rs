@@ -1,5 +1,5 @@
-//! A CRD as the server holds it: decoded from `apiextensions.k8s.io/v1`, defaulted, and converted to its internal type.
-//! It must not judge.
+//! A CRD as the server holds it: decoded from `apiextensions.k8s.io/v1`, defaulted, and converted to its
+//! internal type.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/{types,defaults,conversion}.go` and
 //! `pkg/registry/customresourcedefinition/strategy.go`.

@@ -1,5 +1,4 @@
 //! The paths of selectable fields and of rules: names behind points, and quoted in brackets.
-//! It must not look at values.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `ValidFieldPath`.
 

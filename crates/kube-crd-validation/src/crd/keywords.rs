@@ -1,8 +1,7 @@
 //! Keywords that a CRD must not use, or not everywhere.
-//! It must not look below the node.
 //!
-//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`, `specStandardValidatorV3` and
-//! `allowedAtRootSchema`.
+//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
+//! `specStandardValidatorV3` and `allowedAtRootSchema`.
 
 use super::options::TYPES;
 use super::props::Props;

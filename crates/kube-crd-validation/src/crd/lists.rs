@@ -1,5 +1,4 @@
 //! List types, map types and the keys of lists.
-//! It must not look below the node and its items.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
 //! `ValidateCustomResourceDefinitionOpenAPISchema` and `validateMapListKeysMapSet`.

@@ -1,5 +1,4 @@
 //! Why a document is no CRD.
-//! It must not hold values of the document.
 
 use kube_structural_schema::schema::Place;
 

@@ -1,9 +1,9 @@
 //! Whole CRDs: what the API server answers when one is created or updated.
 //! It must not be stricter or laxer than the server, nor read a clock or a file.
 //!
-//! A CRD goes the server's way: it is decoded from `apiextensions.k8s.io/v1` (`document`, `props`), with what all versions share
-//! moved to the top, as the server's own places show; then `spec` and the modules below it check it. An update is held against
-//! the CRD before it, whose faults may stay (`options`).
+//! A CRD goes the server's way: it is decoded from `apiextensions.k8s.io/v1` (`document`, `props`), with what
+//! all versions share moved to the top, as the server's own places show; then `spec` and the modules below it
+//! check it. An update is held against the CRD before it, whose faults may stay (`options`).
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation`.
 
@@ -55,8 +55,8 @@ pub fn validate_create(crd: &Value) -> Result<Vec<Finding>, Malformed> {
 
 /// What the newest release says of a CRD that replaces another: nothing where it is accepted.
 ///
-/// Of `status` only the one before counts, as on the server: the versions it names as stored, and whether it is established.
-/// Without one its storage version is taken for stored, and names are not yet fixed.
+/// Of `status` only the one before counts, as on the server: the versions it names as stored, and whether it
+/// is established. Without one its storage version is taken for stored, and names are not yet fixed.
 ///
 /// # Errors
 /// The server cannot decode one of them.

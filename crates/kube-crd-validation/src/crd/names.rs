@@ -1,7 +1,8 @@
 //! `names`: plural, singular, kinds, short names and categories.
 //! It must not ask which of them there must be; that differs between `spec` and `status`.
 //!
-//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`, `ValidateCustomResourceDefinitionNames`.
+//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
+//! `ValidateCustomResourceDefinitionNames`.
 
 use super::document::Names;
 use super::report::Report;

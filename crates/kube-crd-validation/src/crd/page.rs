@@ -1,8 +1,9 @@
-//! `page.json`: every example of "Extend the Kubernetes API with CustomResourceDefinitions" beyond its sections on defaulting, which
-//! `kube_structural_schema` has, and on OpenAPI v2, which etch's `lint` has: by its section, with the answer of the page.
+//! `page.json`: every example of "Extend the Kubernetes API with CustomResourceDefinitions" beyond its
+//! sections on defaulting, which `kube_structural_schema` has, and on OpenAPI v2, which etch's `lint` has: by
+//! its section, with the answer of the page.
 //!
-//! What a schema or a CRD is refused for, and what becomes of objects. Where the page has a slip, leaves something out (`...`), or the
-//! server answers otherwise, the case has the server's answer and says so.
+//! What a schema or a CRD is refused for, and what becomes of objects. Where the page has a slip, leaves
+//! something out (`...`), or the server answers otherwise, the case has the server's answer and says so.
 
 use std::collections::BTreeMap;
 

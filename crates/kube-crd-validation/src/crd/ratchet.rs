@@ -1,5 +1,4 @@
 //! What an update is not refused for, because the CRD before it was wrong in the same way.
-//! It must not judge the new CRD.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`, `validationOptions`.
 
@@ -91,7 +90,8 @@ fn unchanged<'d>(spec: &Spec<'d>, old: &Spec<'d>) -> HashSet<&'d str> {
     spec.versions.iter().map(|version| version.name).filter(same).collect()
 }
 
-/// The schema of a version; none where the server cannot tell it. What stands at the top holds for any version.
+/// The schema of a version; none where the server cannot tell it. What stands at the top holds for any
+/// version.
 fn schema_of<'s, 'd>(spec: &'s Spec<'d>, name: &str) -> Option<Option<&'s Validation<'d>>> {
     if spec.versions.iter().all(|version| version.validation.is_none()) {
         return Some(spec.validation.as_ref());

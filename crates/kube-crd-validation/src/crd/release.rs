@@ -1,5 +1,4 @@
 //! The releases of Kubernetes whose answers are known.
-//! It must not know in what they differ.
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
 //! The list that the checks write to.
-//! It must not know the checks.
 
 use std::fmt::Display;
 

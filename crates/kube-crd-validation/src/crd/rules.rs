@@ -1,5 +1,4 @@
 //! `x-kubernetes-validations`: what they must say, whether they compile, and what they may cost.
-//! It must not run them.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
 //! `ValidateCustomResourceDefinitionOpenAPISchema`.

@@ -1,5 +1,4 @@
 //! What rules know of the place they stand at: its declaration, and how often its values can be there.
-//! It must not judge rules.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/cel_validation.go`, `CELSchemaContext`.
 
@@ -75,7 +74,8 @@ impl<'w> Scope<'w> {
         })
     }
 
-    /// The declaration that rules are compiled for: the part of the parent's for this place, or the schema's own.
+    /// The declaration that rules are compiled for: the part of the parent's for this place, or the schema's
+    /// own.
     pub(super) fn declaration(&self) -> Result<Decl<'_>, Undeclared> {
         if let Some((parent, step)) = self.parent.filter(|(parent, _)| parent.has_rules) {
             let above = parent.declaration()?;

@@ -1,7 +1,8 @@
 //! Selectable fields: which there may be, and how many.
 //! It must not know `fieldPath`s of rules, though both are read alike.
 //!
-//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`, `ValidateCustomResourceSelectableFields`.
+//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
+//! `ValidateCustomResourceSelectableFields`.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,7 +1,7 @@
 //! `spec`: group, scope, versions and all that is in them.
-//! It must not look at metadata and status.
 //!
-//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`, `validateCustomResourceDefinitionSpec`.
+//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
+//! `validateCustomResourceDefinitionSpec`.
 
 use super::document::{Spec, Subresources, Version};
 use super::options::Options;

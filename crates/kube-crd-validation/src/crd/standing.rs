@@ -1,5 +1,4 @@
 //! What a node of a schema inherits from those above it.
-//! It must not judge.
 
 use std::rc::Rc;
 

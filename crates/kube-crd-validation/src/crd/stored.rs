@@ -1,5 +1,4 @@
 //! `status.storedVersions`: the versions in which objects may lie in etcd.
-//! It must not decide which those are.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
 //! `ValidateCustomResourceDefinitionStoredVersions`.

@@ -1,4 +1,5 @@
-//! Whole CRDs, and the parts of the server's answer that show one rule each. `e2e/vectors` has thousands more.
+//! Whole CRDs, and the parts of the server's answer that show one rule each. `e2e/vectors` has thousands
+//! more.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,4 @@
 //! One schema of a CRD, from its root.
-//! It must not know which version it is of.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
 //! `validateCustomResourceDefinitionValidation`.

@@ -1,7 +1,8 @@
 //! Types and metadata that the server cannot decode, and the one of them that it reports.
 //! It must not report what has the right type and is wrong: that is for the other checks.
 //!
-//! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/algorithm.go`, where malformed fields are refused.
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/algorithm.go`, where malformed fields are
+//! refused.
 
 use serde_json::Value;
 
@@ -11,8 +12,8 @@ use kube_structural_schema::finding::{Finding, Kind};
 use kube_structural_schema::json::{Json, level};
 use kube_structural_schema::schema::Schema;
 
-/// Everything that the server may stop at, the likeliest first. It stops at one: the first in a list, and in an object
-/// whichever its map, which has no order, gives it first.
+/// Everything that the server may stop at, the likeliest first. It stops at one: the first in a list, and in
+/// an object whichever its map, which has no order, gives it first.
 pub(crate) fn find(schema: &Schema, value: &Value, is_object: bool, at: &mut Field) -> Vec<Finding> {
     level(|| match value {
         Value::Object(fields) => {

@@ -2,7 +2,8 @@
 //! It must not look at the `metadata` of the object itself: the server that stored it has.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/validation.go`, and apimachinery
-//! `pkg/api/validation/objectmeta.go`. The declarative rules of apimachinery 0.37 are of alpha level and refuse nothing.
+//! `pkg/api/validation/objectmeta.go`. The declarative rules of apimachinery 0.37 are of alpha level and
+//! refuse nothing.
 
 mod misfits;
 pub(super) mod names;

@@ -1,5 +1,4 @@
 //! The naming rules of Kubernetes, and what the server says where one is broken.
-//! It must not know which field a name stands in.
 //!
 //! Source: apimachinery `pkg/api/validate/content` and `pkg/util/validation/validation.go`.
 

@@ -1,5 +1,4 @@
 //! The rules for the fields of `metadata`, as for an object that is being created.
-//! It must not be given metadata that Go could not decode.
 
 use serde_json::Value;
 

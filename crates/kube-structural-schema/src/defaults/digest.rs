@@ -1,8 +1,8 @@
 //! One number for everything that decides what filling does.
 //! It must not depend on how the schema was written: key order, spacing, `1` or `1.0`, descriptions.
 //!
-//! The canonical form is one JSON text without spaces, after the line `structural-defaults/1`. A node is an object of these
-//! members, in this order, each left out where there is nothing to say:
+//! The canonical form is one JSON text without spaces, after the line `structural-defaults/1`. A node is an
+//! object of these members, in this order, each left out where there is nothing to say:
 //!
 //! - `"d"`: the default, pruned; keys sorted by their bytes, whole numbers within 64 bits as integers
 //! - `"n"`: `true` where a null keeps its place although there is a default
@@ -10,8 +10,8 @@
 //! - `"i"`: the node of items
 //! - `"v"`: the node of a map's values
 //!
-//! Nodes without a default that lead to none are left out, so they cannot change the digest; save declared properties
-//! beside `"v"`, which are not among the map's values.
+//! Nodes without a default that lead to none are left out, so they cannot change the digest; save declared
+//! properties beside `"v"`, which are not among the map's values.
 
 use std::fmt;
 

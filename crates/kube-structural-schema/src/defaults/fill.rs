@@ -1,5 +1,4 @@
 //! Filling defaults into an object, as the API server does after decoding it.
-//! It must not change a value that is present and not an unwanted null.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/algorithm.go`.
 
@@ -8,7 +7,8 @@ use serde_json::{Map, Value};
 use super::Node;
 use crate::json::{copy, level};
 
-/// Fills in what is absent, and what is null and must not be. The default of the place itself is not considered.
+/// Fills in what is absent, and what is null and must not be. The default of the place itself is not
+/// considered.
 pub(crate) fn fill(value: &mut Value, node: &Node) {
     match value {
         Value::Object(fields) => level(|| fill_object(fields, node)),

@@ -7,8 +7,8 @@ use super::Node;
 use crate::json::{level, same};
 use crate::path::{Trail, TrailStep};
 
-/// Reports the topmost places that [`super::fill()`] would fill, each with its own default. What stands below an absent value
-/// is not reported.
+/// Reports the topmost places that [`super::fill()`] would fill, each with its own default. What stands below
+/// an absent value is not reported.
 pub(crate) fn gaps(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>, &Value)) {
     match value {
         Value::Object(fields) => level(|| {
@@ -44,11 +44,13 @@ fn gaps_present(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl Fn
     }
 }
 
-/// Reports the places whose value is the one that filling gives, each with that value: nobody can tell from the object alone
-/// whether it was written or filled in. Where `report` asks for it, the search goes on below such a place; parents come first.
+/// Reports the places whose value is the one that filling gives, each with that value: nobody can tell from
+/// the object alone whether it was written or filled in. Where `report` asks for it, the search goes on below
+/// such a place; parents come first.
 ///
-/// The value that filling gives is the default with the defaults below it filled in. Below a value that differs the search
-/// goes on. Items and values of maps are places too, for their default may have replaced a null.
+/// The value that filling gives is the default with the defaults below it filled in. Below a value that
+/// differs the search goes on. Items and values of maps are places too, for their default may have replaced a
+/// null.
 pub(crate) fn filled(
     value: &Value,
     node: &Node,
@@ -144,8 +146,8 @@ fn is_filled_part(value: &Value, default: &Value, node: Option<&Node>) -> bool {
     }
 }
 
-/// Reports all places at which a default applies: where it is present, and where it is absent and its parent is there. Below
-/// a place that is absent there is none. Parents come before what is in them.
+/// Reports all places at which a default applies: where it is present, and where it is absent and its parent
+/// is there. Below a place that is absent there is none. Parents come before what is in them.
 pub(crate) fn places(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>)) {
     match value {
         Value::Object(fields) => level(|| {

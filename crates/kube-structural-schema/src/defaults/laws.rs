@@ -1,5 +1,4 @@
 //! What must hold for every schema and every object, checked on the cases and on random ones.
-//! It must not know what a right result is.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,4 @@
 //! What the API server makes of an object on its way from etcd to the reader.
-//! It must not know who owns a value or whether it should be stored.
 
 mod added;
 mod digest;

@@ -1,8 +1,9 @@
 //! Pruning the default values of a schema, as the server does once before it serves the schema.
 //! It must not fill defaults into defaults; filling does.
 //!
-//! Upstream wraps each default into a whole object of its place, prunes and coerces that, and takes the default out again.
-//! Where nothing around the default matters, it is pruned alone here, which comes to the same.
+//! Upstream wraps each default into a whole object of its place, prunes and coerces that, and takes the
+//! default out again. Where nothing around the default matters, it is pruned alone here, which comes to the
+//! same.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/{prune,surroundingobject}.go`.
 
@@ -44,7 +45,8 @@ impl<'a> Standing<'a> {
         self.down(schema, TrailStep::Field(name), whole && matches!(name, "apiVersion" | "kind" | "metadata"))
     }
 
-    /// What is around the values of a map. Upstream prunes them by the schema of a property with their name, if there is one.
+    /// What is around the values of a map. Upstream prunes them by the schema of a property with their name,
+    /// if there is one.
     pub(crate) fn values(&'a self, schema: &'a Schema) -> Self {
         self.down(schema, TrailStep::Field(ANY), schema.properties.contains(ANY))
     }

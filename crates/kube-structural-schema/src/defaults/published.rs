@@ -1,8 +1,10 @@
-//! `published.json`: every example of the documents that define the defaulting of CRDs, by its section, with the answer they give.
+//! `published.json`: every example of the documents that define the defaulting of CRDs, by its section, with
+//! the answer they give.
 //!
-//! The documents are the KEP "Defaulting for Custom Resources" (20190426-crd-defaulting), KEP-1929 (Built-in declarative defaults), and
-//! "Extend the Kubernetes API with CustomResourceDefinitions", sections "Defaulting" and "Defaulting and Nullable". Where a later document
-//! overrules an earlier one, or an example has a slip, the case says so.
+//! The documents are the KEP "Defaulting for Custom Resources" (20190426-crd-defaulting), KEP-1929 (Built-in
+//! declarative defaults), and "Extend the Kubernetes API with CustomResourceDefinitions", sections
+//! "Defaulting" and "Defaulting and Nullable". Where a later document overrules an earlier one, or an example
+//! has a slip, the case says so.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The whole way from the bytes in etcd to the view that a reader gets, without conversion.
 //! It must not know versions: the schema is that of the version the object is stored in.
 //!
-//! Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `unstructuredSchemaCoercer.apply` and
-//! `unstructuredDefaulter.Default`.
+//! Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`,
+//! `unstructuredSchemaCoercer.apply` and `unstructuredDefaulter.Default`.
 
 use serde_json::Value;
 
@@ -25,11 +25,12 @@ pub enum ReadError {
     Metadata(#[from] Misfit),
 }
 
-/// Turns an object as it is stored into the object that is read, and reports the topmost fields that this hides.
+/// Turns an object as it is stored into the object that is read, and reports the topmost fields that this
+/// hides.
 ///
-/// In this order: unknown fields are pruned, nulls that are no values are dropped, the metadata of embedded resources is
-/// coerced, the object's own metadata is decoded, defaults are filled in. Unlike a server, this leaves
-/// `metadata.generation` alone where it is missing.
+/// In this order: unknown fields are pruned, nulls that are no values are dropped, the metadata of embedded
+/// resources is coerced, the object's own metadata is decoded, defaults are filled in. Unlike a server, this
+/// leaves `metadata.generation` alone where it is missing.
 ///
 /// # Errors
 /// Where a server would answer with an error; the object is then half way.
@@ -45,8 +46,8 @@ pub fn read(
     })
 }
 
-/// The same for a CRD with `spec.preserveUnknownFields: true`: nothing is pruned, and no null is dropped. Defaults are filled in
-/// all the same, also for nulls.
+/// The same for a CRD with `spec.preserveUnknownFields: true`: nothing is pruned, and no null is dropped.
+/// Defaults are filled in all the same, also for nulls.
 ///
 /// # Errors
 /// As [`read`].

@@ -7,12 +7,13 @@ use crate::path::{Trail, TrailStep};
 /// A place at which a default stands, or that leads to one.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
-    /// The default, pruned; never `null`. Of an item or a map's value it replaces nulls only, elsewhere absence as well.
+    /// The default, pruned; never `null`. Of an item or a map's value it replaces nulls only, elsewhere
+    /// absence as well.
     pub(crate) default: Option<Json>,
     /// Whether a `null` counts as a value.
     pub(crate) nullable: bool,
-    /// Below an object, sorted by name. Beside [`Self::values`] this holds every declared property, for these are not among
-    /// the others.
+    /// Below an object, sorted by name. Beside [`Self::values`] this holds every declared property, for these
+    /// are not among the others.
     pub(crate) properties: Box<[(Box<str>, Node)]>,
     /// Below an array.
     pub(crate) items: Option<Box<Node>>,

@@ -1,5 +1,4 @@
 //! Formats that are a row of digits or letters: identifiers, checksummed numbers, colours, base64.
-//! It must not accept other alphabets than ASCII.
 
 use go_text::base64::{Alphabet, decode};
 
@@ -89,7 +88,8 @@ fn value(digit: u8) -> u32 {
     u32::from(digit - b'0')
 }
 
-/// `creditcard`: a number of one of six issuers with the right check digit; everything but digits is passed over.
+/// `creditcard`: a number of one of six issuers with the right check digit; everything but digits is passed
+/// over.
 pub(super) fn credit_card(text: &str) -> bool {
     let digits: String = text.chars().filter(char::is_ascii_digit).collect();
     let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| digits.starts_with(prefix));

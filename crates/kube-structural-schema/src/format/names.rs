@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use go_text::regexp::Pattern;
 
-/// What one node of a host name may be; its length is counted in bytes elsewhere. Letters and symbols of any script count.
+/// What one node of a host name may be; its length is counted in bytes elsewhere. Letters and symbols of any
+/// script count.
 static NODE: LazyLock<Option<Pattern>> =
     LazyLock::new(|| Pattern::new(r"^[a-zA-Z0-9\pS\pL]([-a-zA-Z0-9\pS\pL]*[a-zA-Z0-9\pS\pL])?$").ok());
 /// A name of a single node has at most one hyphen, as its second character.

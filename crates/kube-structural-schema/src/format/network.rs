@@ -1,10 +1,9 @@
 //! Formats of addresses: IP, CIDR, MAC.
-//! It must not resolve anything.
 
 use std::net::Ipv6Addr;
 
-/// `ipv4`: an address with dots. Leading zeros pass, and so does an IPv6 address that ends in an IPv4 one: the server
-/// reads both as Go did before 1.17.
+/// `ipv4`: an address with dots. Leading zeros pass, and so does an IPv6 address that ends in an IPv4 one:
+/// the server reads both as Go did before 1.17.
 pub(super) fn ipv4(text: &str) -> bool {
     let is_v6 = text.find([':', '.']).is_some_and(|first| text[first..].starts_with(':'));
     text.contains('.') && if is_v6 { lax_v6(text) } else { lax_v4(text) }
@@ -55,7 +54,8 @@ fn lax_v4(text: &str) -> bool {
     parts.len() == 4 && parts.iter().all(|part| decimal(part).is_some_and(|number| number <= 0xFF))
 }
 
-/// Groups of hexadecimal digits; `::` stands for at least one group of zeros, an IPv4 address at the end for two.
+/// Groups of hexadecimal digits; `::` stands for at least one group of zeros, an IPv4 address at the end for
+/// two.
 fn lax_v6(text: &str) -> bool {
     match text.split_once("::") {
         None => groups(text, true) == Some(8),

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{check, parse_date_time, parse_duration};
 
-/// By format, texts near the border with the answers of `strfmt.Default` of kube-openapi (the revision of Kubernetes 1.37),
-/// compiled with Go 1.26.8.
+/// By format, texts near the border with the answers of `strfmt.Default` of kube-openapi (the revision of
+/// Kubernetes 1.37), compiled with Go 1.26.8.
 const SERVER: &str = include_str!("go-1.26.json");
 
 #[test]
@@ -33,8 +33,8 @@ fn other_formats_are_not_checked() {
     }
 }
 
-/// What `strfmt` of kube-openapi (the revision of Kubernetes 1.37) reads of thousands of awkward texts, which go-text keeps beside Go's own
-/// answers.
+/// What `strfmt` of kube-openapi (the revision of Kubernetes 1.37) reads of thousands of awkward texts, which
+/// go-text keeps beside Go's own answers.
 #[test]
 fn times_and_durations_are_read_as_strfmt_does() {
     let agree = |lines: &str, ours: &dyn Fn(&str) -> Value| {

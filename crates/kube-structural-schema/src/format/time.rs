@@ -6,8 +6,8 @@
 use super::codes::is_space;
 use go_text::time::{self, Time};
 
-/// The units of [`parse_duration`] and their nanoseconds; of the last spelling of each, every word that begins with it will
-/// do.
+/// The units of [`parse_duration`] and their nanoseconds; of the last spelling of each, every word that
+/// begins with it will do.
 const WORDS: [(&[&str], i64); 8] = [
     (&["ns", "nano"], 1),
     (&["us", "\u{b5}s", "micro"], 1_000),
@@ -24,8 +24,8 @@ pub(super) fn date(text: &str) -> bool {
     Time::parse_date(text).is_some()
 }
 
-/// `strfmt.ParseDateTime`, which takes more and less than the format `date-time`: the layouts that upstream tries, one after
-/// the other; nothing at all is 1970. None where upstream has an error.
+/// `strfmt.ParseDateTime`, which takes more and less than the format `date-time`: the layouts that upstream
+/// tries, one after the other; nothing at all is 1970. None where upstream has an error.
 pub fn parse_date_time(text: &str) -> Option<Time> {
     if text.is_empty() {
         return Some(Time::UNIX_EPOCH);
@@ -86,8 +86,8 @@ pub(super) fn duration(text: &str) -> bool {
     parse_duration(text).is_some()
 }
 
-/// `strfmt.ParseDuration`: Go's form, else every number that is followed by a word for a unit, added up: nanoseconds.
-/// None where upstream has an error.
+/// `strfmt.ParseDuration`: Go's form, else every number that is followed by a word for a unit, added up:
+/// nanoseconds. None where upstream has an error.
 pub fn parse_duration(text: &str) -> Option<i64> {
     if let Some(nanos) = time::parse_duration(text) {
         return Some(nanos);

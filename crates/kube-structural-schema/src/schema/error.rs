@@ -1,5 +1,4 @@
 //! Why a document is not a schema.
-//! It must not hold values of the document.
 
 use super::Place;
 

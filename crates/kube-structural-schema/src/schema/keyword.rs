@@ -1,5 +1,4 @@
 //! The values of single keywords, read as Go's JSON decoder reads them into typed fields.
-//! It must not know which keyword it reads.
 
 use serde_json::{Map, Value};
 

@@ -1,11 +1,11 @@
 //! Finding the schema of a place, and how deep places are.
-//! It must not follow what the schema does not say.
 
 use super::{Additional, Schema};
 use crate::json::level;
 use crate::path::Step;
 
-/// How deep a schema may be where each of its places is named: they grow with the square of the depth. Real ones reach 40.
+/// How deep a schema may be where each of its places is named: they grow with the square of the depth. Real
+/// ones reach 40.
 pub const DEEPEST: usize = 300;
 
 impl Schema {

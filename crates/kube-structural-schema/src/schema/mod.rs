@@ -20,9 +20,10 @@ pub use properties::Properties;
 
 /// One node of a schema, at any place.
 ///
-/// Upstream has two types: `Structural` for what is reached through `properties`, `items` and `additionalProperties`, and
-/// `NestedValueValidation` for what stands under `allOf`, `anyOf`, `oneOf` and `not`. They hold the same keywords, so here
-/// they are one; what a nested node must not say is for the structural rules to find.
+/// Upstream has two types: `Structural` for what is reached through `properties`, `items` and
+/// `additionalProperties`, and `NestedValueValidation` for what stands under `allOf`, `anyOf`, `oneOf` and
+/// `not`. They hold the same keywords, so here they are one; what a nested node must not say is for the
+/// structural rules to find.
 ///
 /// A keyword that is `null` in the document is unset, as in Go's decoding.
 #[derive(Debug, Default)]
@@ -43,7 +44,8 @@ pub struct Schema {
     pub described: bool,
     /// Whether anything was set beside `type`, `default` and `properties`, be it an empty list.
     ///
-    /// Two of upstream's rules compare a node with an otherwise empty one, and Go tells an empty list from none.
+    /// Two of upstream's rules compare a node with an otherwise empty one, and Go tells an empty list from
+    /// none.
     pub adorned: bool,
     /// `default`; never `null`.
     pub default: Option<Json>,
@@ -92,7 +94,8 @@ pub enum SchemaType {
 pub enum Additional {
     /// The schema of every property that has none of its own.
     Schema(Box<Schema>),
-    /// Whether other properties are allowed. Pruning treats both the same: it keeps them and empties their objects.
+    /// Whether other properties are allowed. Pruning treats both the same: it keeps them and empties their
+    /// objects.
     Bool(bool),
 }
 
@@ -159,7 +162,8 @@ pub struct Rule {
 }
 
 impl Schema {
-    /// The schema of the values under a key of an object: the property's, else that of `additionalProperties`.
+    /// The schema of the values under a key of an object: the property's, else that of
+    /// `additionalProperties`.
     pub fn child(&self, key: &str) -> Option<&Self> {
         self.properties.get(key).or_else(|| self.additional_schema())
     }

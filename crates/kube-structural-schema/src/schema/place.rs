@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-/// A place while walking, as a list through the stack frames; `Display` is apimachinery's `field.Path.String()`.
+/// A place while walking, as a list through the stack frames; `Display` is apimachinery's
+/// `field.Path.String()`.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     parent: Option<&'a Place<'a>>,
@@ -18,7 +19,8 @@ enum Step<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Where a walk starts: `openAPIV3Schema`, or a longer text that is taken as it is. An empty one is left out.
+    /// Where a walk starts: `openAPIV3Schema`, or a longer text that is taken as it is. An empty one is left
+    /// out.
     pub fn root(name: &'a str) -> Self {
         Self { parent: None, step: Step::Child(name) }
     }

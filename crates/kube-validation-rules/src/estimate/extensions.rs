@@ -1,5 +1,4 @@
 //! The estimated prices of cel-go's functions on lists and sets.
-//! It must not know any other.
 //!
 //! Source: cel-go `ext/{lists,sets,costs}.go`.
 

@@ -1,5 +1,4 @@
 //! Estimates as a least and a most, with arithmetic that stops at the largest number.
-//! It must not know what is estimated.
 //!
 //! Source: cel-go `checker/cost.go`, `SizeEstimate` and `CostEstimate`.
 

@@ -1,8 +1,7 @@
 //! The sizes that can be known before a rule runs: of literals, by type, and from the schema.
-//! It must not know what things cost.
 //!
-//! Source: cel-go `checker/cost.go` (`computeExprSize`, `isScalar`), and `sizeEstimator` of apiextensions-apiserver
-//! `pkg/apiserver/schema/cel/compilation.go`.
+//! Source: cel-go `checker/cost.go` (`computeExprSize`, `isScalar`), and `sizeEstimator` of
+//! apiextensions-apiserver `pkg/apiserver/schema/cel/compilation.go`.
 
 use super::range::Range;
 use crate::model::Node;
@@ -14,8 +13,8 @@ use crate::value::Value;
 #[derive(Clone, Copy)]
 pub(crate) struct Sizes<'s> {
     pub(crate) of: Roots<'s>,
-    /// The most elements of what has no limit, where that is not as many as a request can hold, or any number if it is not in a
-    /// schema.
+    /// The most elements of what has no limit, where that is not as many as a request can hold, or any number
+    /// if it is not in a schema.
     pub(crate) assumed: Option<u64>,
 }
 
@@ -72,8 +71,8 @@ pub(super) fn is_scalar(ty: &Type<'_>) -> bool {
     }
 }
 
-/// The most that the schema allows at the end of a path whose first part is a variable; where it does not say, so many elements as
-/// are assumed.
+/// The most that the schema allows at the end of a path whose first part is a variable; where it does not
+/// say, so many elements as are assumed.
 fn of_path(root: &Node, path: &[&str], assumed: Option<u64>) -> Option<Range> {
     let (_, steps) = path.split_first()?;
     let mut at = Some(root);

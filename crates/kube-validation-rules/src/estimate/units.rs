@@ -1,5 +1,4 @@
 //! What going through texts costs.
-//! It must not know functions.
 //!
 //! Source: cel-go `common/cost.go`.
 

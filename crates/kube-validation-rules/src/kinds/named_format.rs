@@ -116,7 +116,8 @@ fn is_schema_format(name: &str, text: &str) -> bool {
     format::check(name).is_some_and(|check| check(text))
 }
 
-/// A name that ends in a dash may be followed by more; upstream looks at it with its last two characters replaced.
+/// A name that ends in a dash may be followed by more; upstream looks at it with its last two characters
+/// replaced.
 fn masked(name: &str) -> String {
     match name.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => {

@@ -1,5 +1,4 @@
 //! IP addresses and blocks of them.
-//! It must not know names of hosts.
 //!
 //! Source: apiserver `pkg/cel/library/{ip,cidr}.go` and Go's `net/netip`.
 

@@ -66,7 +66,8 @@ fn is_sorted<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
     let mut previous: Option<Value<'v>> = None;
     for item in compare::items(&args[0])? {
         let item = item?;
-        // Only values with an order can be in such a list; of two that have none to each other the order is kept.
+        // Only values with an order can be in such a list; of two that have none to each other the order is
+        // kept.
         compare::order(&item, &item)?;
         if let Some(previous) = &previous
             && compare::order(previous, &item) == Ok(Some(Ordering::Greater))

@@ -1,10 +1,10 @@
 //! The functions that expressions may call: those of Kubernetes 1.37 for rules that are stored.
 //! It must not know expressions; a function sees values only.
 //!
-//! Source: apiserver `pkg/cel/environment/base.go`. Beside CEL's own there are the libraries of cel-go for strings
-//! (version 2), lists (3), sets, two-variable loops and optionals (2), and Kubernetes' own for lists, regular expressions,
-//! URLs, quantities, IP addresses, CIDRs, named formats and semantic versions. `math`, `base64`, `cel.bind` and the
-//! authorizer are not among them for CRDs.
+//! Source: apiserver `pkg/cel/environment/base.go`. Beside CEL's own there are the libraries of cel-go for
+//! strings (version 2), lists (3), sets, two-variable loops and optionals (2), and Kubernetes' own for lists,
+//! regular expressions, URLs, quantities, IP addresses, CIDRs, named formats and semantic versions. `math`,
+//! `base64`, `cel.bind` and the authorizer are not among them for CRDs.
 
 mod args;
 mod calendar;
@@ -56,8 +56,8 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 
 /// Which functions a rule may call.
 ///
-/// Servers know more of them for rules that are stored already than for new ones, so that a server of the release before can
-/// still run what this one takes.
+/// Servers know more of them for rules that are stored already than for new ones, so that a server of the
+/// release before can still run what this one takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Library {
     /// The release whose functions there are, as its minor version.

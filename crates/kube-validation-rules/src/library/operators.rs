@@ -123,7 +123,8 @@ pub(super) fn add<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
     }
 }
 
-/// `+` of lists: sets take no item twice, and in maps the items of the right replace those with the same keys.
+/// `+` of lists: sets take no item twice, and in maps the items of the right replace those with the same
+/// keys.
 fn concat<'v>(a: &Value<'v>, b: &Value<'v>) -> Outcome<Value<'v>> {
     let kind = match a {
         Value::List(list) => list.kind,

@@ -1,11 +1,11 @@
 //! Signatures as text: `string, list<A> -> optional<A>`. A capital letter is a type that the call decides.
-//! It must not know functions.
 
 use crate::types::Type;
 
 /// The types of the arguments and of the result.
 ///
-/// Signatures are written in this crate only, and each is read in a test; what is misspelled is taken for `dyn`.
+/// Signatures are written in this crate only, and each is read in a test; what is misspelled is taken for
+/// `dyn`.
 pub(super) fn parse(signature: &str) -> (Vec<Type<'static>>, Type<'static>) {
     let (args, result) = signature.split_once("->").unwrap_or(("", signature));
     let args = split(args).into_iter().map(parse_type).collect();

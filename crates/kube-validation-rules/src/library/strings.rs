@@ -153,7 +153,8 @@ fn substring<'v>(text: &str, start: i64, end: Option<i64>) -> Outcome<Value<'v>>
     Ok(Value::text(text.chars().skip(from).take(to - from).collect::<String>()))
 }
 
-/// Go's `strings.SplitN`: at an empty separator between all characters, into `limit` parts at most unless it is negative.
+/// Go's `strings.SplitN`: at an empty separator between all characters, into `limit` parts at most unless it
+/// is negative.
 fn split<'v>(text: &str, separator: &str, limit: i64) -> Value<'v> {
     let Ok(limit) = usize::try_from(limit) else {
         return match separator {

@@ -1,5 +1,4 @@
 //! A table of functions and their overloads.
-//! It must not know any of them.
 
 use std::collections::HashMap;
 
@@ -19,11 +18,13 @@ pub(crate) struct Overload {
     pub(crate) args: Vec<Type<'static>>,
     pub(crate) result: Type<'static>,
     pub(crate) run: Run,
-    /// Whether the types of values are compared with those of the arguments; otherwise the function does that itself.
+    /// Whether the types of values are compared with those of the arguments; otherwise the function does that
+    /// itself.
     guarded: bool,
 }
 
-/// What a function does. It is called with as many arguments as it declares, and where it is guarded of those types.
+/// What a function does. It is called with as many arguments as it declares, and where it is guarded of those
+/// types.
 pub(crate) type Run = for<'v> fn(&[Value<'v>]) -> Outcome<Value<'v>>;
 
 /// All functions, by name.
@@ -31,7 +32,8 @@ pub(crate) type Run = for<'v> fn(&[Value<'v>]) -> Outcome<Value<'v>>;
 pub(super) struct Table(HashMap<&'static str, Vec<Overload>>);
 
 impl Overload {
-    /// Whether values have the types that this overload takes. Of lists and maps the first entry is looked at.
+    /// Whether values have the types that this overload takes. Of lists and maps the first entry is looked
+    /// at.
     pub(crate) fn takes(&self, values: &[Value<'_>]) -> bool {
         self.args.len() == values.len()
             && (!self.guarded || self.args.iter().zip(values).all(|(ty, value)| is_of(value, ty)))

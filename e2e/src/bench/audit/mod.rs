@@ -1,5 +1,5 @@
-//! How long `etch audit` takes over many objects, beside a bare loop that lists the same pages and parses them.
-//! It must not judge what is told of the objects, only that none is left out.
+//! How long `etch audit` takes over many objects, beside a bare loop that lists the same pages and parses
+//! them. It must not judge what is told of the objects, only that none is left out.
 
 mod bare;
 mod objects;
@@ -29,13 +29,14 @@ pub struct Wanted {
     pub peak_rss: u64,
 }
 
-/// What was measured. Times are seconds; each round runs the bare loop and then the audit, over the same objects of the same
-/// API server.
+/// What was measured. Times are seconds; each round runs the bare loop and then the audit, over the same
+/// objects of the same API server.
 ///
-/// - The bare loop is in this process: a new client, the made-up CRD's list in pages of the size that Etch asks for, one
-///   after the other, and `serde_json::from_slice::<Value>` of each page. It does nothing with what it has parsed.
-/// - The audit is the `etch` program, from its start to its end, with all it does beside: reading the kubeconfig, the CRD and
-///   the report on it, judging each object, and printing.
+/// - The bare loop is in this process: a new client, the made-up CRD's list in pages of the size that Etch
+///   asks for, one after the other, and `serde_json::from_slice::<Value>` of each page. It does nothing with
+///   what it has parsed.
+/// - The audit is the `etch` program, from its start to its end, with all it does beside: reading the
+///   kubeconfig, the CRD and the report on it, judging each object, and printing.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AuditMeasurement {
     /// Objects that each of them saw.

@@ -1,5 +1,6 @@
-//! The objects that are audited: a hundred thousand of two kilobytes, half of which etcd holds without their defaults.
-//! It must not go through the API server to write them: that would take minutes, and is not what is measured.
+//! The objects that are audited: a hundred thousand of two kilobytes, half of which etcd holds without their
+//! defaults. It must not go through the API server to write them: that would take minutes, and is not what is
+//! measured.
 
 use anyhow::Context;
 use futures::stream::{self, StreamExt, TryStreamExt};

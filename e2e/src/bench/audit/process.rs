@@ -11,7 +11,8 @@ use tokio::process::Command;
 
 use crate::usage::peak_memory;
 
-/// Between two looks at its memory. The peak never falls, so that only what comes in the last of these is missed.
+/// Between two looks at its memory. The peak never falls, so that only what comes in the last of these is
+/// missed.
 const LOOKS: Duration = Duration::from_millis(5);
 
 /// How a program ended that said what it had to say.

@@ -1,5 +1,5 @@
-//! The least that any client does that has objects stored anew: it lists them by the page, and sends the patch that Etch sends.
-//! It must not decide, prove, count or report.
+//! The least that any client does that has objects stored anew: it lists them by the page, and sends the
+//! patch that Etch sends. It must not decide, prove, count or report.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::bench::objects::{COLLECTION, GROUP};
 
-/// Has all objects stored, with as many writes under way at once; or one at a time, of which so many begin in a second at most.
+/// Has all objects stored, with as many writes under way at once; or one at a time, of which so many begin in
+/// a second at most.
 pub(super) async fn store(mut config: Config, at_once: usize, per_second: Option<u32>) -> Result<()> {
     config.default_retry = false;
     let client = Client::try_from(config)?;

@@ -1,5 +1,5 @@
-//! Another client of the same API server, with rights and flow control like any other: how long it waits for its answers.
-//! It must not touch what is measured beside it.
+//! Another client of the same API server, with rights and flow control like any other: how long it waits for
+//! its answers. It must not touch what is measured beside it.
 
 use anyhow::{Context, Result};
 use http::Request;
@@ -18,8 +18,9 @@ use crate::scene::apply_all;
 const PER_SECOND: u32 = 50;
 const ACCOUNT: &str = "bystander";
 const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
-/// How many objects it reads and writes in turn: each is written once in twenty seconds. Writes of one object that overlap make each
-/// other begin again, and a server that is slow for a moment would never catch up with them.
+/// How many objects it reads and writes in turn: each is written once in twenty seconds. Writes of one object
+/// that overlap make each other begin again, and a server that is slow for a moment would never catch up with
+/// them.
 const OBJECTS: u64 = 500;
 
 /// A client that asks at a steady rate.

@@ -1,5 +1,5 @@
-//! The migration from before Kubernetes had its own: kube-storage-version-migrator, which writes each object as it has read it.
-//! It must not measure.
+//! The migration from before Kubernetes had its own: kube-storage-version-migrator, which writes each object
+//! as it has read it. It must not measure.
 
 use std::fs::File;
 use std::path::Path;

@@ -20,7 +20,8 @@ impl Generator<'_> {
         crd
     }
 
-    /// A CRD, and the one before it: much the same, or another version of a real one. Either may have what the other lacks.
+    /// A CRD, and the one before it: much the same, or another version of a real one. Either may have what
+    /// the other lacks.
     pub(super) fn upgrade(&mut self) -> (Value, Value) {
         let one = self.crd();
         let sibling = match self.temper.real && self.random.chance(60) {

@@ -1,8 +1,8 @@
 //! The pages of a bbolt database: its newest state, and the elements of a bucket.
 //! It must not trust a number in the file: each is checked against what is there.
 //!
-//! Source: bbolt `internal/common/{page,meta,bucket}.go`. Numbers are in little-endian order, as on every machine that etcd
-//! is built for.
+//! Source: bbolt `internal/common/{page,meta,bucket}.go`. Numbers are in little-endian order, as on every
+//! machine that etcd is built for.
 
 use std::fs::File;
 use std::ops::{ControlFlow, Range};
@@ -181,7 +181,8 @@ impl Page {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// An element of a leaf: where its key begins is counted from the element itself, and its value follows the key.
+    /// An element of a leaf: where its key begins is counted from the element itself, and its value follows
+    /// the key.
     fn element(&self, index: usize) -> Option<Element<'_>> {
         let at = HEADER + index * ELEMENT;
         let number = |field: usize| Some(u32_at(&self.0, at + field)? as usize);

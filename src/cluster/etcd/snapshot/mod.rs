@@ -21,7 +21,8 @@ use record::Record;
 ///
 /// Source: etcd `server/storage/schema/bucket.go`.
 const KEYS: &[u8] = b"key";
-/// What `snapshot save` writes after the database: the SHA-256 of all before it. A database is made of whole pages.
+/// What `snapshot save` writes after the database: the SHA-256 of all before it. A database is made of whole
+/// pages.
 const TRAILER: u64 = 32;
 const PAGE_UNIT: u64 = 512;
 
@@ -72,8 +73,8 @@ impl Snapshot {
         Ok(Self { database: opened })
     }
 
-    /// Visits what is stored under each key that is wanted, the last written first, until the visitor breaks off. Keys that
-    /// were deleted are not there.
+    /// Visits what is stored under each key that is wanted, the last written first, until the visitor breaks
+    /// off. Keys that were deleted are not there.
     ///
     /// # Errors
     /// See [`SnapshotError`].
@@ -103,7 +104,8 @@ impl Snapshot {
     }
 }
 
-/// A revision is two numbers of 8 bytes with `_` between them, and a `t` behind them where the key was deleted.
+/// A revision is two numbers of 8 bytes with `_` between them, and a `t` behind them where the key was
+/// deleted.
 ///
 /// Source: etcd `server/storage/mvcc/revision.go`.
 fn is_tombstone(revision: &[u8]) -> bool {

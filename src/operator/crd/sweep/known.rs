@@ -1,5 +1,5 @@
-//! Objects of which it is known what becomes of them: their metadata tell that they are as they were when they were processed.
-//! It must not say so of an object whose defaults have to be looked at.
+//! Objects of which it is known what becomes of them: their metadata tell that they are as they were when
+//! they were processed. It must not say so of an object whose defaults have to be looked at.
 
 use super::{Sweep, SweepInput, is_left_out, lock};
 use crate::cluster::{CallError, Form, RawPage};
@@ -59,8 +59,8 @@ impl<'a> SweepInput<'a> {
         {
             return Some(Outcome::Postponed(rejection));
         }
-        // A changed default may concern it, and no sweep of this pass has looked at that: an interruption forgets what was
-        // counted, not what was proved.
+        // A changed default may concern it, and no sweep of this pass has looked at that: an interruption
+        // forgets what was counted, not what was proved.
         let may_follow =
             self.earlier.is_none() && !reconciler.changes.for_object(object, self.record).is_empty();
         // Proof::UnchangedSincePass.
@@ -69,8 +69,9 @@ impl<'a> SweepInput<'a> {
 }
 
 impl Sweep {
-    /// How the next page is to be read. A sweep that verifies another needs metadata alone until it meets an object that is not
-    /// known; what fits on one page is read whole, for then there would be nothing to spare but that page.
+    /// How the next page is to be read. A sweep that verifies another needs metadata alone until it meets an
+    /// object that is not known; what fits on one page is read whole, for then there would be nothing to
+    /// spare but that page.
     pub(super) fn form(&self, input: SweepInput<'_>) -> Form {
         let verifies_pages = input.earlier.is_some_and(|earlier| earlier.pages > 1);
         if verifies_pages && !self.met_unknown { Form::Metadata } else { Form::Whole }

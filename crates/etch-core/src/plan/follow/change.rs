@@ -1,5 +1,4 @@
 //! Which defaults are no longer what they were.
-//! It must not look at objects.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,8 @@ use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::Schema;
 
-/// How many values of one default are remembered: of releases that came faster than a pass could be made for each.
+/// How many values of one default are remembered: of releases that came faster than a pass could be made for
+/// each.
 const REMEMBERED: usize = 8;
 
 /// What a default gave before, at one place of the schema.
@@ -52,11 +52,11 @@ impl Change {
     }
 }
 
-/// The past of the defaults that come after `defaults`, by what is on record about these: whether objects were processed for
-/// them, and what their own past was.
+/// The past of the defaults that come after `defaults`, by what is on record about these: whether objects
+/// were processed for them, and what their own past was.
 ///
-/// Where they were, nothing older is left to be moved. Where not, objects may hold values of either: other writers store what
-/// the server shows, whether Etch has settled or not.
+/// Where they were, nothing older is left to be moved. Where not, objects may hold values of either: other
+/// writers store what the server shows, whether Etch has settled or not.
 pub fn past(defaults: Vec<OldDefault>, is_finished: bool, older: Vec<OldDefault>) -> Vec<OldDefault> {
     let mut all: BTreeMap<Path, Vec<Json>> = BTreeMap::new();
     let older = older.into_iter().filter(|_| !is_finished);
@@ -76,7 +76,8 @@ pub fn past_of(crd: &Crd) -> Vec<OldDefault> {
     given(crd.compiled()).into_iter().map(|(path, value)| OldDefault { path, values: vec![value] }).collect()
 }
 
-/// The defaults that are no longer what they were, in the order of their paths. `follow` are the paths that a policy names.
+/// The defaults that are no longer what they were, in the order of their paths. `follow` are the paths that a
+/// policy names.
 ///
 /// A default is compared as it is filled in, with those below it. One that is itself invalid is not followed.
 pub fn changes(past: &[OldDefault], crd: &Crd, follow: &[Path]) -> Vec<Change> {

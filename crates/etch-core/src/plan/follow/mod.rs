@@ -1,5 +1,5 @@
-//! Following changed defaults: which values are an old default, belong to nobody, and are moved to the new one.
-//! It must not move what anybody may own: where that is not known, the value is kept.
+//! Following changed defaults: which values are an old default, belong to nobody, and are moved to the new
+//! one. It must not move what anybody may own: where that is not known, the value is kept.
 
 mod change;
 mod places;
@@ -20,26 +20,28 @@ use kube_structural_schema::path::{Path, Step};
 
 pub use change::{Change, OldDefault, changes, is_followable, past, past_of};
 
-/// The most values that one write moves: a server takes a JSON patch of 10,000 operations, and an object is looked at again
-/// after each write.
+/// The most values that one write moves: a server takes a JSON patch of 10,000 operations, and an object is
+/// looked at again after each write.
 const MOST: usize = 5_000;
 
 /// What changed defaults mean for one object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Following {
-    /// The places whose value is an old default, and is moved: to the new one, or away with a default that is gone.
+    /// The places whose value is an old default, and is moved: to the new one, or away with a default that is
+    /// gone.
     pub moved: Vec<Path>,
-    /// The places whose value is an old default, and stays: somebody owns it or may, or the policy does not ask to follow.
-    /// The lowest ones only.
+    /// The places whose value is an old default, and stays: somebody owns it or may, or the policy does not
+    /// ask to follow. The lowest ones only.
     pub kept: Vec<Path>,
     /// The write that moves, or why it would do harm; none where nothing is to be moved.
     pub plan: Option<Plan>,
 }
 
-/// Decides about one object of a CRD whose defaults have changed. An object that is not ours to touch is left out.
+/// Decides about one object of a CRD whose defaults have changed. An object that is not ours to touch is left
+/// out.
 ///
-/// To be asked where [`super::decide()`] plans no rewrite of owners: a write of a value that an owner's version cannot express
-/// would cost the object all its owners (fact W8).
+/// To be asked where [`super::decide()`] plans no rewrite of owners: a write of a value that an owner's
+/// version cannot express would cost the object all its owners (fact W8).
 pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> Following {
     if skip(object).is_some() {
         return Following::default();
@@ -80,12 +82,14 @@ pub fn shows_past(object: &Object, changes: &[Change]) -> bool {
     !shown_past(object, changes).is_empty()
 }
 
-/// The places of an object that show what a changed default gave before, in order, the topmost ones only, with their values.
+/// The places of an object that show what a changed default gave before, in order, the topmost ones only,
+/// with their values.
 pub(super) fn shown_past<'v>(object: &'v Object, changes: &[Change]) -> Vec<(Path, &'v Value)> {
     topmost(object, changes, Change::is_past)
 }
 
-/// The places of an object that show what a changed default gives now, in order, the topmost ones only, with their values.
+/// The places of an object that show what a changed default gives now, in order, the topmost ones only, with
+/// their values.
 pub(super) fn present<'v>(object: &'v Object, changes: &[Change]) -> Vec<(Path, &'v Value)> {
     topmost(object, changes, |change, value| change.present().is_some_and(|present| same(present, value)))
 }
@@ -173,8 +177,9 @@ fn broken(object: &Object, crd: &Crd, moves: &[(Path, Option<&Json>)]) -> Vec<Br
     breach::broken_by_change(&before, &after, crd)
 }
 
-/// A JSON patch of this very object: its uid and resource version are put where they are, which the server takes as
-/// conditions. A list or map item is named by where it stands, for the condition makes sure that it stands there still.
+/// A JSON patch of this very object: its uid and resource version are put where they are, which the server
+/// takes as conditions. A list or map item is named by where it stands, for the condition makes sure that it
+/// stands there still.
 fn body(object: &Object, moves: &[(Path, Option<&Json>)]) -> Json {
     let mut operations = vec![
         json!({ "op": "replace", "path": "/metadata/uid", "value": object.uid() }),
@@ -201,7 +206,8 @@ pub(super) fn pointer(place: &Path) -> String {
     text
 }
 
-/// Whether a write that followed has left what it should: no moved place still has the value that it had before.
+/// Whether a write that followed has left what it should: no moved place still has the value that it had
+/// before.
 pub fn has_followed(before: &Object, after: &Object, write: &Write) -> bool {
     all_differ(before, after, &write.missing)
 }

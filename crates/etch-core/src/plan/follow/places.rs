@@ -1,11 +1,11 @@
 //! The places of an object that a place of its schema stands for.
-//! It must not judge what stands there.
 
 use serde_json::Value;
 
 use kube_structural_schema::path::{Path, Step};
 
-/// Calls `found` with every place of `object` that `schema_path` stands for, and its value, in order. What is absent is none.
+/// Calls `found` with every place of `object` that `schema_path` stands for, and its value, in order. What is
+/// absent is none.
 pub(super) fn each<'v>(object: &'v Value, schema_path: &Path, found: &mut impl FnMut(Path, &'v Value)) {
     walk(object, schema_path.steps(), &mut Path::root(), found);
 }

@@ -1,5 +1,4 @@
 //! Whether a value of an object belongs to nobody.
-//! It must not answer yes where `managedFields` cannot be relied on.
 
 use std::collections::HashMap;
 
@@ -18,9 +17,9 @@ pub(super) struct Unowned<'a> {
 }
 
 impl<'a> Unowned<'a> {
-    /// Nothing is free in an object without `managedFields`, for somebody has cleared them and with them what was owned; nor
-    /// where an owner speaks at a version that cannot express the whole object: the server goes on naming the old owners
-    /// then, and does not record who sets what.
+    /// Nothing is free in an object without `managedFields`, for somebody has cleared them and with them what
+    /// was owned; nor where an owner speaks at a version that cannot express the whole object: the server
+    /// goes on naming the old owners then, and does not record who sets what.
     pub(super) fn of(object: &'a Object, crd: &'a Crd) -> Self {
         let mut versions = HashMap::new();
         let mut is_understood =

@@ -1,5 +1,4 @@
 //! The form of a file of cases: one CRD in short, and objects of it with what is to be decided about them.
-//! It must not decide anything itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -178,7 +177,8 @@ impl File {
 }
 
 impl Case {
-    /// The object, in whose metadata the case's own fields replace those that every object has; null removes one.
+    /// The object, in whose metadata the case's own fields replace those that every object has; null removes
+    /// one.
     pub(super) fn object(&self) -> Object {
         let mut metadata = json!({ "name": "a", "namespace": "ns", "uid": "u1", "resourceVersion": "10" });
         if let Some(owners) = &self.owners {

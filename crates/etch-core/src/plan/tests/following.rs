@@ -1,5 +1,5 @@
-//! What changed defaults mean for the object of a case, and what must hold for it whatever the case was made to show.
-//! It must not hold a case.
+//! What changed defaults mean for the object of a case, and what must hold for it whatever the case was made
+//! to show.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,4 @@
 //! Writes to objects of which the server gathers the oldest owners, since ours would be one too many.
-//! It must not model more of that than which entries are left.
 
 use serde_json::{Value, json};
 

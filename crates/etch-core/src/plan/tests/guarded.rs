@@ -1,5 +1,6 @@
-//! Every object of a few small schemas, held against what the server would say of it as it is stored and as it is shown.
-//! It must not ask the code that decides: validity is that of `Validator`, and what is stored is what was made.
+//! Every object of a few small schemas, held against what the server would say of it as it is stored and as
+//! it is shown. It must not ask the code that decides: validity is that of `Validator`, and what is stored is
+//! what was made.
 
 use serde_json::{Map, Value, json};
 

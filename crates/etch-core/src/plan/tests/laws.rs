@@ -1,5 +1,4 @@
 //! What must hold for every decision, whatever the case was made to show.
-//! It must not look at what a case expects.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Objects with tens of thousands of places: what is decided about them takes steps that grow with them and no faster.
-//! It must not measure time: what grows with the square does not come to an end before the guard.
+//! Objects with tens of thousands of places: what is decided about them takes steps that grow with them and
+//! no faster. It must not measure time: what grows with the square does not come to an end before the guard.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -116,7 +116,8 @@ fn crd(keep: i64) -> Crd {
     .expect("a CRD")
 }
 
-/// An object whose items have their names from users, one for each version, and every other one its value from Etch.
+/// An object whose items have their names from users, one for each version, and every other one its value
+/// from Etch.
 fn object(items: Vec<Value>, versions: &[&str]) -> Object {
     let fields = |fields: &Value, step| {
         let named = |number: usize| (format!("k:{{\"name\":\"{}\"}}", name(number)), fields.clone());

@@ -56,8 +56,8 @@ fn give_up(value: &mut Value, ours: &Value, others: &[&Value], body: Option<&Val
     }
 }
 
-/// Puts what `body` holds into `value`, item by item where lists are associative, and field by field where the schema says
-/// nothing.
+/// Puts what `body` holds into `value`, item by item where lists are associative, and field by field where
+/// the schema says nothing.
 fn unite(value: &mut Value, body: &Value, schema: Option<&Schema>) {
     let list_type = schema.and_then(|schema| schema.list_type.as_deref());
     let atomic = schema.is_some_and(|schema| schema.map_type.as_deref() == Some("atomic"));

@@ -112,7 +112,8 @@ fn a_create_stores_no_default_of_the_status() {
 #[test]
 fn an_apply_goes_through_the_version_of_its_managers_last_one() {
     let cases = [
-        // The version lacks the default, whatever the operation: the server moves the fields of all owners (facts W6, W18).
+        // The version lacks the default, whatever the operation: the server moves the fields of all owners
+        // (facts W6, W18).
         ("None", "Apply", "v1beta1", false),
         ("None", "Update", "v1beta1", false),
         ("None", "Apply", "v0", false),

@@ -1,5 +1,6 @@
-//! The cases of `cases/`: what became of objects, how it is counted, what the condition says, and what the report keeps.
-//! Each case is also held against the laws: sums agree, nothing grows without bound, no value is shown.
+//! The cases of `cases/`: what became of objects, how it is counted, what the condition says, and what the
+//! report keeps. Each case is also held against the laws: sums agree, nothing grows without bound, no value
+//! is shown.
 
 mod laws;
 mod values;

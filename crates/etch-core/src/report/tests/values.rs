@@ -1,4 +1,5 @@
-//! The cases of `cases/values.json`: whatever objects, defaults and answers hold, no text that Etch publishes has it (law 9).
+//! The cases of `cases/values.json`: whatever objects, defaults and answers hold, no text that Etch publishes
+//! has it (law 9).
 
 use serde::Deserialize;
 use serde_json::{Value, json};

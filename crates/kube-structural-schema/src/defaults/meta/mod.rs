@@ -1,5 +1,4 @@
 //! Bringing the metadata of embedded resources, and of whole objects, into the form that the server knows.
-//! It must not touch any other field.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/{algorithm,coerce}.go`.
 
@@ -13,7 +12,8 @@ use crate::schema::{Place, Schema};
 
 pub use object_meta::{Malformed, Misfit, decode};
 
-/// Coerces `apiVersion`, `kind` and `metadata` of every embedded resource, and of the value itself if it is a whole object.
+/// Coerces `apiVersion`, `kind` and `metadata` of every embedded resource, and of the value itself if it is a
+/// whole object.
 ///
 /// # Errors
 /// The first field of the wrong type, where these are refused. Places begin with `at`.
@@ -70,8 +70,8 @@ fn type_meta(fields: &mut Map<String, Value>, malformed: Malformed, at: &Place<'
     Ok(())
 }
 
-/// Upstream coerces what the schema embeds in metadata as well, but in the metadata as it was: what comes of that is lost,
-/// errors are not.
+/// Upstream coerces what the schema embeds in metadata as well, but in the metadata as it was: what comes of
+/// that is lost, errors are not.
 fn object_meta(
     value: &mut Value,
     schema: Option<&Schema>,

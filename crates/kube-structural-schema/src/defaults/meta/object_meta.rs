@@ -156,10 +156,12 @@ const MANAGED_FIELDS_ENTRY_FIELDS: &[Field] = &[
     field("time", Form::OptionalTime),
 ];
 
-/// Reads metadata and gives it back as the server writes it. What it gives may nest as deep as what it was given.
+/// Reads metadata and gives it back as the server writes it. What it gives may nest as deep as what it was
+/// given.
 ///
 /// # Errors
-/// Metadata that is neither an object nor null; and, where they are refused, the first field of the wrong type.
+/// Metadata that is neither an object nor null; and, where they are refused, the first field of the wrong
+/// type.
 pub fn decode(metadata: &Value, malformed: Malformed) -> Result<Map<String, Value>, Misfit> {
     match metadata {
         Value::Null => Ok(Map::new()),
@@ -187,8 +189,8 @@ fn in_value(given: &str, needed: &str) -> String {
     format!("json: cannot unmarshal {given} into Go value of type {needed}")
 }
 
-/// Values are kept as [`Json`] until all are read, for an error drops those before it. `above` is the field that the record is
-/// in, with a point behind it.
+/// Values are kept as [`Json`] until all are read, for an error drops those before it. `above` is the field
+/// that the record is in, with a point behind it.
 fn record(
     given: &Map<String, Value>,
     of: &Struct,
@@ -344,8 +346,8 @@ fn recode(value: &mut Value) {
     }
 }
 
-/// Upstream encodes metadata once more before it decodes it: `1.0` is an integer, and of a large float its shortest digits
-/// are.
+/// Upstream encodes metadata once more before it decodes it: `1.0` is an integer, and of a large float its
+/// shortest digits are.
 fn recoded_integer(number: &Number) -> Option<i64> {
     number.as_i64().or_else(|| number.as_f64()?.to_string().parse().ok())
 }

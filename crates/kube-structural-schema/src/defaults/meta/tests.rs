@@ -1,4 +1,5 @@
-//! `cases.json`: metadata and what apimachinery v0.37.2 keeps of it; nothing is kept of what is no metadata at all.
+//! `cases.json`: metadata and what apimachinery v0.37.2 keeps of it; nothing is kept of what is no metadata
+//! at all.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,5 +1,4 @@
 //! What the API server says of a whole CRD: all versions, and `preserveUnknownFields`.
-//! It must not decide what comes of it.
 //!
 //! Source: apiextensions-apiserver `pkg/controller/nonstructuralschema`.
 

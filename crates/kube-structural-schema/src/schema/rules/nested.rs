@@ -9,7 +9,8 @@ use go_text::strconv::quote;
 
 /// The restrictions of a structural node.
 ///
-/// One way to write an integer or a string is exempt. Upstream exempts it with or without `x-kubernetes-int-or-string`.
+/// One way to write an integer or a string is exempt. Upstream exempts it with or without
+/// `x-kubernetes-int-or-string`.
 pub(super) fn check_own(schema: &Schema, at: &Place<'_>, report: &mut Report) {
     let Some(constraints) = &schema.constraints else { return };
     let exempt = Exempt {

@@ -1,5 +1,4 @@
 //! One broken rule, and the list that the rules write to.
-//! It must not know the rules.
 
 use crate::finding::{Finding, Kind};
 use crate::schema::Place;
@@ -9,8 +8,8 @@ use crate::schema::Place;
 pub struct Violation {
     /// Place, kind and wording.
     pub finding: Finding,
-    /// The whole line as the server writes it into the condition. It quotes types and patterns of the schema, and nothing
-    /// else.
+    /// The whole line as the server writes it into the condition. It quotes types and patterns of the schema,
+    /// and nothing else.
     pub text: String,
 }
 
