@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 pub use kube_managed_fields::{
-    ANCIENT_CHANGES, BEFORE_FIRST_APPLY, Claimants, Claims, Items, Owner, contains, is_claimed, is_covered,
-    is_named, names_known, unite,
+    ANCIENT_CHANGES, BEFORE_FIRST_APPLY, Claimants, Claims, Items, Owner, are_readable, contains, is_claimed,
+    is_covered, is_named, names_known, unite,
 };
 
 use super::object::Object;

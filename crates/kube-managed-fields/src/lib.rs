@@ -10,6 +10,7 @@ mod claim;
 mod contain;
 mod cover;
 mod items;
+mod readable;
 mod unite;
 
 use serde_json::Value;
@@ -18,6 +19,7 @@ pub use claim::{Claimants, is_claimed};
 pub use contain::{contains, names_known};
 pub use cover::{Claims, is_covered, is_named};
 pub use items::Items;
+pub use readable::are_readable;
 pub use unite::unite;
 
 /// The manager that the server invents when an object without `managedFields` is first applied; it owns every

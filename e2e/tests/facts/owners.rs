@@ -1,5 +1,6 @@
 //! When the server forgets the owners of an object, when it gathers some of them, and what they own where a
-//! schema says nothing (W19, W20, W22, W26).
+//! schema says nothing (W19, W20, W22, W26,
+//! W31).
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -14,7 +15,40 @@ rows! {
     w19: "list items that owners cannot name fail every apply; a patch is refused or, up to 1.36, wipes the owners; items that are there twice are borne",
     w20: "of more than 10 owners by Update the oldest are gathered as `ancient-changes`, with all that they own",
     w26: "owners keep fields that the schema no longer has: an apply, a merge patch and a move to another version drop the values alone",
+    w31: "where the server cannot read an owner, every apply is refused, and a patch makes it forget all owners",
     w22: "below x-kubernetes-preserve-unknown-fields objects are owned field by field, lists as a whole; a dry run shows it",
+}
+
+async fn w31(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "w31");
+    tabs.define(v1(json!({"a": text()}))).await?;
+    let odd = [
+        ("operation", json!("Perhaps")),
+        ("fieldsType", json!("FieldsV9")),
+        ("fieldsV1", json!("f:spec")),
+        ("fieldsV1", json!({"spec": {}})),
+        ("fieldsV1", json!({"f:spec": {"k:7": {}}})),
+    ];
+    let name = |index: usize| format!("odd-{index}");
+    for (index, (field, value)) in odd.iter().enumerate() {
+        tabs.apply("v1", &name(index), "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
+        let mut raw = tabs.raw(&name(index)).await?;
+        raw["metadata"]["managedFields"][0][*field] = value.clone();
+        let key = format!("/registry/{}/crontabs/default/{}", tabs.group, name(index));
+        cluster.etcd().put(&key, &serde_json::to_vec(&raw)?).await?;
+    }
+    tabs.define(v1(json!({"a": text(), "color": defaulted("red")}))).await?;
+    for (index, (field, value)) in odd.iter().enumerate() {
+        let before = tabs.raw(&name(index)).await?;
+        let answer = tabs.identity("v1", &name(index)).await?;
+        ensure!(answer.code == 500, "{field} {value}: {}", answer.code);
+        ensure!(tabs.raw(&name(index)).await? == before, "{field} {value}: something was stored");
+        tabs.json_patch("v1", &name(index), json!([])).await?.ok()?;
+        let after = tabs.raw(&name(index)).await?;
+        ensure!(after["spec"]["color"] == "red", "{field} {value}: {after}");
+        ensure!(after["metadata"]["managedFields"].is_null(), "{field} {value}: {after}");
+    }
+    Ok(())
 }
 
 async fn w22(cluster: &Cluster) -> Result<()> {

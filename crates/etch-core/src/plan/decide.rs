@@ -8,7 +8,7 @@ use super::{
 };
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::ownership::{MANAGER, Owner, owners};
+use crate::ownership::{MANAGER, Owner, are_readable, owners};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 
@@ -73,7 +73,9 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     if let Some(breach::Breach { paths, broken }) = breach::breach(object.json(), crd, unproved) {
         return Plan::Hold(Held { reason: Hold::InvalidDefaults, paths, broken });
     }
-    let must_rewrite = must_release || rewrite::is_needed(object, crd, missing.iter());
+    // Where the server cannot read the owners, it refuses an apply, and forgets all of them with a patch (fact W31).
+    let must_rewrite =
+        are_readable(object.json()) && (must_release || rewrite::is_needed(object, crd, missing.iter()));
     Plan::Write(match (owners(object).next(), must_rewrite) {
         (None, _) => merge(object, record, missing),
         (_, true) => rewrite(object, crd, terms, missing),

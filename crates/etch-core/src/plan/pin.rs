@@ -7,7 +7,7 @@ use super::follow::{self, Change};
 use super::{Body, Ownership, Strategy, Terms, Write, rewritten};
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::ownership::{Claimants, MANAGER, Owner, owners};
+use crate::ownership::{Claimants, MANAGER, Owner, are_readable, owners};
 use kube_structural_schema::json::copy;
 
 /// The same write, as a JSON patch that puts the value of each changed default where the object shows it
@@ -30,14 +30,15 @@ use kube_structural_schema::json::copy;
 #[must_use]
 pub fn pinned(write: Write, object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> Write {
     let is_foreign = |owner: &Owner<'_>| owner.version() != crd.storage().name;
-    let may_patch = match write.strategy {
-        Strategy::Embed => false,
-        Strategy::Rewrite => true,
-        Strategy::Apply if terms.ownership == Ownership::Own => false,
-        Strategy::Apply | Strategy::Merge | Strategy::Follow => {
-            owners(object).filter(is_foreign).all(|owner| crd.names_fields_alike(owner.version()))
-        }
-    };
+    let may_patch = are_readable(object.json())
+        && match write.strategy {
+            Strategy::Embed => false,
+            Strategy::Rewrite => true,
+            Strategy::Apply if terms.ownership == Ownership::Own => false,
+            Strategy::Apply | Strategy::Merge | Strategy::Follow => {
+                owners(object).filter(is_foreign).all(|owner| crd.names_fields_alike(owner.version()))
+            }
+        };
     let values = if may_patch { follow::present(object, changes) } else { Vec::new() };
     if values.is_empty() {
         return write;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Body, Write};
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::ownership::owners;
+use crate::ownership::{are_readable, owners};
 use crate::patch::within;
 use kube_structural_schema::json::{Json, copy, level};
 
@@ -25,13 +25,17 @@ const UPDATERS: usize = 10;
 ///
 /// - an apply that makes fields ours, or that changes an object whose owners speak in the terms of another
 ///   version: as an update it could cost them their fields on a server that lags behind (fact W8);
+/// - an apply to an object whose owners the server cannot read: it refuses an apply, and forgets all owners with
+///   a patch (fact W31);
 /// - an apply to an object of more than [`UPDATERS`] managers;
 /// - an object of more fields than a server takes operations.
 pub(super) fn checked(write: &Write, object: &Object, crd: &Crd) -> Option<Json> {
     let mut owners = owners(object);
     let is_update = match write.body {
         Body::Identity(_) => {
-            owners.clone().all(|owner| owner.version() == crd.storage().name)
+            let version = crd.api_version();
+            are_readable(object.json())
+                && owners.clone().all(|owner| owner.api_version == version)
                 && owners.by_ref().filter(|owner| owner.operation == "Update").count() <= UPDATERS
         }
         Body::Metadata(_) => true,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::ownership::{Claimants, MANAGER, owners};
+use crate::ownership::{Claimants, MANAGER, are_readable, owners};
 use crate::plan::{hidden, misfit};
 use kube_structural_schema::path::Path;
 
@@ -24,7 +24,8 @@ impl<'a> Unowned<'a> {
         let mut versions = HashMap::new();
         let mut is_understood =
             |version: &'a str| *versions.entry(version).or_insert_with(|| can_express(version, object, crd));
-        let is_told = owners(object).next().is_some()
+        let is_told = are_readable(object.json())
+            && owners(object).next().is_some()
             && owners(object).all(|owner| owner.fields.is_object() && is_understood(owner.version()));
         let others = || Claimants::of(owners(object).filter(|owner| owner.manager != MANAGER));
         Self { object, crd, others: is_told.then(others) }
