@@ -47,7 +47,7 @@ fn object(spec: Value, fields: Value, written: &str) -> Object {
         "metadata": {
             "name": "a", "uid": "1", "resourceVersion": "7", "creationTimestamp": "2025-06-01T00:00:00Z",
             "managedFields": [{
-                "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "time": written,
+                "manager": "user", "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1", "time": written,
                 "fieldsV1": { "f:spec": fields },
             }],
         },

@@ -34,7 +34,7 @@ fn tab(spec: Value, fields: Value) -> Object {
         "metadata": {
             "name": "a", "uid": "1", "resourceVersion": "5",
             "managedFields": [{
-                "manager": "user", "operation": "Apply", "apiVersion": "example.com/v1",
+                "manager": "user", "operation": "Apply", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1",
                 "fieldsV1": { "f:spec": fields },
             }],
         },

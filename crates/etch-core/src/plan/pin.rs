@@ -90,7 +90,7 @@ mod tests {
     fn object(size: i64) -> Object {
         Object::from(json!({
             "metadata": { "name": "a", "uid": "u", "resourceVersion": "7", "managedFields": [
-                { "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "fieldsV1": {} },
+                { "manager": "user", "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1", "fieldsV1": {} },
             ]},
             "spec": { "size": size, "other": 2 },
         }))

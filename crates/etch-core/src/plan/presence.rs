@@ -118,7 +118,7 @@ mod tests {
     fn owned_by(count: usize, version: &str) -> Value {
         let entry = |index| {
             json!({
-                "manager": format!("user-{index}"), "operation": "Update", "apiVersion": format!("example.com/{version}"),
+                "manager": format!("user-{index}"), "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": format!("example.com/{version}"),
                 "fieldsV1": { "f:spec": { "f:size": {} } },
             })
         };

@@ -163,7 +163,7 @@ mod tests {
             },
         });
         let crd = Crd::read(&crd.into()).expect("a CRD");
-        let entry = |manager: &str, owned: Value| json!({ "manager": manager, "operation": "Update", "apiVersion": "example.com/v1beta1", "fieldsV1": owned });
+        let entry = |manager: &str, owned: Value| json!({ "manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1beta1", "fieldsV1": owned });
         let both =
             json!({ "f:metadata": { "f:labels": { "f:x": {} } }, "f:spec": { "f:a": {}, "f:old": {} } });
         let alone = json!({ "f:spec": { "f:old": {} } });

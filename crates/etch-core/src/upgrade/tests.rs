@@ -147,7 +147,7 @@ fn object(short: &InShort) -> Object {
         "metadata": {
             "name": short.name, "namespace": "ns", "uid": short.name,
             "managedFields": [{
-                "manager": "user", "operation": "Apply", "apiVersion": "example.com/v1",
+                "manager": "user", "operation": "Apply", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1",
                 "fieldsV1": { "f:spec": owns },
             }],
         },

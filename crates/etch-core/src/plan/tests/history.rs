@@ -47,7 +47,7 @@ fn history(first: &Value, more: Value) -> (History, Crd) {
 
 /// An object that shows `color: red`, at a resource version; its creator owns these fields.
 fn object(revision: u64, owned: Value, rest: Value) -> Object {
-    let entry = json!({ "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "time": CREATED, "fieldsV1": owned });
+    let entry = json!({ "manager": "user", "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1", "time": CREATED, "fieldsV1": owned });
     let mut metadata = json!({
         "name": "a", "uid": "u", "resourceVersion": revision.to_string(), "generation": 1, "creationTimestamp": CREATED,
         "managedFields": [entry],

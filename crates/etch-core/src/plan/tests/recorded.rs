@@ -51,7 +51,7 @@ fn object(owner: Value, rest: Value) -> Object {
 
 fn owner(operation: &str, version: &str) -> Value {
     let fields = json!({ "f:spec": { "f:name": {} } });
-    json!({ "manager": "user", "operation": operation, "apiVersion": format!("example.com/{version}"), "fieldsV1": fields })
+    json!({ "manager": "user", "operation": operation, "fieldsType": "FieldsV1", "apiVersion": format!("example.com/{version}"), "fieldsV1": fields })
 }
 
 /// Written since the record by an owner at the storage version.
@@ -130,7 +130,7 @@ fn an_apply_goes_through_the_version_of_its_managers_last_one() {
 #[test]
 fn where_a_webhook_converts_for_other_owners_an_apply_over_our_own_fields_is_tried_first() {
     let terms = Terms { ownership: Ownership::Own, ..Terms::default() };
-    let ours = json!({ "manager": "etch", "operation": "Apply", "apiVersion": "example.com/v1",
+    let ours = json!({ "manager": "etch", "operation": "Apply", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1",
         "fieldsV1": { "f:spec": { "f:size": {} } } });
     for (conversion, others, owns, kind) in [
         ("Webhook", "v1beta1", true, PatchKind::ApplyDryRun),
@@ -166,7 +166,7 @@ fn the_repeat_of_an_apply_that_took_ownership_is_tried_first_as_well() {
     let mut answer = object.json().clone();
     answer["metadata"]["resourceVersion"] = json!("12");
     answer["metadata"]["managedFields"].as_array_mut().expect("owners").push(json!({ "manager": "etch",
-        "operation": "Apply", "apiVersion": "example.com/v1", "fieldsV1": { "f:spec": { "f:size": {} } } }));
+        "operation": "Apply", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1", "fieldsV1": { "f:spec": { "f:size": {} } } }));
     let answer = || Object::from(answer.clone());
     let without_others = || {
         let mut answer = answer().json().clone();
