@@ -344,6 +344,17 @@ async fn w30(cluster: &Cluster) -> Result<()> {
     tabs.json_patch("v1", "a", moves(&places)).await?.ok()?;
     assert_eq!(tabs.revision("a").await?, revision);
 
+    // Stored at a version without the default, so that the view of the other lacks it.
+    let gap = Tabs::new(cluster, "w30-gap");
+    let (old, new) = (("v1", spec(plain())), ("v2", spec(colored())));
+    gap.define(versions([new.clone(), old.clone()])).await?;
+    gap.create("v1", "a", "owner", json!({"spec": {"a": "x"}})).await?;
+    gap.define(versions([old, new])).await?;
+    assert_eq!(gap.seen("v2", "a").await?, json!({"a": "x"}));
+    gap.json_patch("v2", "a", moves(&["a"])).await?.ok()?;
+    let owners = ["owner Update v1: .spec.a", "etch Update v2: .spec.color"];
+    assert_eq!(gap.stored("a").await?.owners, owners, "whoever sends it owns what the server fills in");
+
     // The schema no longer has `a`, nor `b` in an item.
     tabs.create("v1", "b", "owner", json!({"spec": body})).await?;
     let fewer = json!({"color": defaulted("red"), "size": defaulted("big")});

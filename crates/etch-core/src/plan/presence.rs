@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Body, Write};
+use super::{Body, Write, has_gap};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{are_readable, owners};
@@ -28,6 +28,8 @@ const UPDATERS: usize = 10;
 /// - an apply to an object whose owners the server cannot read: it refuses an apply, and forgets all owners with
 ///   a patch (fact W31);
 /// - an apply to an object of more than [`UPDATERS`] managers;
+/// - an apply to an object whose view lacks a default: the server fills it in with the patch, and takes us for
+///   its owner (fact W30);
 /// - an object of more fields than a server takes operations.
 pub(super) fn checked(write: &Write, object: &Object, crd: &Crd) -> Option<Json> {
     let mut owners = owners(object);
@@ -35,6 +37,7 @@ pub(super) fn checked(write: &Write, object: &Object, crd: &Crd) -> Option<Json>
         Body::Identity(_) => {
             let version = crd.api_version();
             are_readable(object.json())
+                && !has_gap(object, crd)
                 && owners.clone().all(|owner| owner.api_version == version)
                 && owners.by_ref().filter(|owner| owner.operation == "Update").count() <= UPDATERS
         }
@@ -93,7 +96,7 @@ fn below(value: &Value, path: &mut String, operations: &mut Vec<Value>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Strategy;
+    use super::super::{PatchKind, Request, Step, Strategy, Terms, WriteMachine};
     use super::*;
     use crate::crd::sample::{things, with_spec};
 
@@ -157,6 +160,33 @@ mod tests {
             let sent = paths(body, &object(json!({ "size": 1 }), owned_by(owners, version)));
             assert_eq!(sent.is_some(), is_patch, "{owners} owners at {version}");
         }
+    }
+
+    #[test]
+    fn what_the_view_lacks_is_applied_and_an_entry_that_is_left_all_the_same_is_removed() {
+        let crd = things(with_spec(json!({ "size": { "type": "integer", "default": 5 } })));
+        let apply = |object: &Object| Write {
+            strategy: Strategy::Apply,
+            body: Body::Identity(json!({ "metadata": { "name": object.name(), "uid": "u" } }).into()),
+            prove: false,
+            missing: Vec::new(),
+            doubtful: Vec::new(),
+        };
+        let begin = |object: &Object| {
+            let (write, terms) = (apply(object), Terms::default());
+            let (mut machine, request) = WriteMachine::begin(&crd, object, &write, &terms);
+            let mut ours = owned_by(2, "v1");
+            (ours[1]["manager"], ours[1]["operation"]) = (json!("etch"), json!("Update"));
+            let step = machine.answered(super::tests::object(json!({ "size": 5 }), ours));
+            (request.kind, step)
+        };
+        let (sent, step) = begin(&object(json!({}), owned_by(1, "v1")));
+        assert_eq!(sent, PatchKind::Apply);
+        assert!(matches!(step, Step::Done(_)), "{step:?}");
+        let (sent, step) = begin(&object(json!({ "size": 5 }), owned_by(1, "v1")));
+        assert_eq!(sent, PatchKind::Json);
+        let Step::Send(Request { kind: PatchKind::Json, body, .. }) = step else { panic!("{step:?}") };
+        assert_eq!(body[body.as_array().map_or(0, Vec::len) - 1]["path"], "/metadata/managedFields/1");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! | strategy | requests |
 //! |---|---|
-//! | Apply, Merge | the write; where it has to be proved, a repeat that must change nothing; each after a dry run where it could take fields from others |
+//! | Apply, Merge | the write; the removal of our own entry, where a patch has left one; where it has to be proved, a repeat that must change nothing; each after a dry run where it could take fields from others |
 //! | Rewrite | the identity alone, where that keeps the generation; the rewrite; the removal of our own entry; the proof |
 //! | Follow | the move; the removal of our own entry |
 //! | Embed | the write as a dry run, which must cost no owner a field; the write; the removal of our own entry |
@@ -170,8 +170,12 @@ impl<'a> WriteMachine<'a> {
                 self.send(Sent::Write, self.request(&write, &answer))
             }
             (Sent::Write, strategy) => {
-                let may_own =
-                    matches!(strategy, Strategy::Rewrite | Strategy::Follow) || is_pinned(self.write);
+                let may_own = match strategy {
+                    Strategy::Rewrite | Strategy::Follow => true,
+                    // Where the server's view lacked a default that ours had.
+                    Strategy::Apply => self.keeps_fields || is_pinned(self.write),
+                    Strategy::Merge | Strategy::Embed => is_pinned(self.write),
+                };
                 match release(&answer).filter(|_| may_own) {
                     Some(body) => self.send(Sent::Release, Request::operations(&body, &answer)),
                     None => self.written(answer),
