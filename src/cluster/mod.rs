@@ -52,7 +52,7 @@ use crate::metrics::Metrics;
 
 pub use admission::WebhookConfiguration;
 pub use api_services::{ServedElsewhere, ServedVersions, api_services};
-pub use backoff::Backoff;
+pub use backoff::{Backoff, random};
 pub use call_error::{CallError, Server};
 pub use connect::{ConnectError, Target};
 pub use etch_resources::{crds, embedded_schemas, policies, reports};

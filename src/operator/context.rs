@@ -13,17 +13,18 @@ use tokio::time::Instant;
 use tracing::{info_span, warn};
 
 use super::crd::check::{Checked, READ_PATIENCE, check};
-use super::crd::restore_check::RestoreCheck;
-use super::crd::retry::Retries;
 use super::crd::slot::{Phase, RunningTask, Slot, Target};
 use super::crd::task::{CrdTask, Verification, permission_backoff};
+use super::crd::watch::at;
 use super::error::Error;
 use super::index::Index;
 use super::options::Options;
 use super::status::writer::{StatusWriter, Subject};
-use crate::cluster::{Backoff, Cluster, Events, GenerationCheck, Pace, Permissions};
+use crate::cluster::{Backoff, Cluster, Events, GenerationCheck, Pace, Permissions, random};
 use etch_core::api::Settings;
 use etch_core::crd::Crd;
+use etch_core::engine::restore_check::RestoreCheck;
+use etch_core::engine::retries::Retries;
 use etch_core::event::ObjectKind;
 use etch_core::report::open_report::OpenReport;
 use kube_structural_schema::schema::Pool;
@@ -195,7 +196,9 @@ impl Context {
         slot.generation_check = Some(generation_check.clone());
         let Options { max_in_flight, pace, clock, set_back, .. } = &self.options;
         let own_pace = Arc::new(Pace::new(*max_in_flight, settings.max_writes_per_second, *pace));
-        let restore_check = RestoreCheck::new(crd.name(), set_back.as_ref());
+        let mut restore_sign = set_back.clone();
+        restore_sign.iter_mut().for_each(watch::Receiver::mark_unchanged);
+        let restore_check = RestoreCheck::new(crd.name(), restore_sign.is_some(), at());
         CrdTask {
             cluster: self.cluster.clone(),
             pace: self.pace.clone(),
@@ -209,7 +212,7 @@ impl Context {
             turn,
             revision,
             open: None,
-            retries: Retries::new(),
+            retries: Retries::new(random()),
             permissions: Permissions::of(&self.permissions),
             checkpoint: None,
             is_restored: false,
@@ -217,6 +220,7 @@ impl Context {
             settled_at: None,
             verification: Verification::default(),
             restore_check,
+            restore_sign,
             missing: None,
             permission_backoff: permission_backoff(),
             clock: clock.clone(),

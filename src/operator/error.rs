@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::cluster::{CallError, ServedElsewhere};
 use crate::operator::crd::sweep::SweepError;
-use crate::operator::object::reconcile::StopReason;
+use etch_core::engine::stop_reason::StopReason;
 use etch_core::api::LostOwners;
 use etch_core::condition::{CrdStatus, Reason};
 use etch_core::crd::Unserved;

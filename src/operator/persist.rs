@@ -1,7 +1,7 @@
 //! One pass over the objects of a CRD by hand, by the same laws as the operator's.
 //! It must not write conditions, reports or events: the caller prints the result.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -9,12 +9,13 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::{Cluster, GenerationCheck, Pace, Scope};
 use crate::operator::crd::sweep::{Sweep, SweepError, lock};
 use crate::operator::crd::verify::{Moment, Observer, Stage, Sweeps};
-use crate::operator::object::reconcile::{ObjectReconciler, StopReason};
+use crate::operator::object::reconcile::ObjectReconciler;
 use crate::operator::object::refusal_log::RefusalLog;
+use etch_core::engine::stop_reason::StopReason;
 use etch_core::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
 use etch_core::crd::Crd;
-use etch_core::plan::{Persisted, Record, Since, Skip, Terms};
-use etch_core::report::changed_defaults::ChangedDefaults;
+use etch_core::object_machine::Rules;
+use etch_core::plan::{Persisted, Record, Skip, Terms};
 use etch_core::report::checkpoint::Checkpoint;
 use etch_core::report::dropped_fields::DroppedFields;
 use etch_core::report::state::object_problem;
@@ -24,7 +25,7 @@ use etch_core::report::tally::Tally;
 #[derive(Clone, Debug)]
 pub struct Pass<'a> {
     /// The CRD.
-    pub crd: &'a Crd,
+    pub crd: Arc<Crd>,
     /// Which of its objects; no other one is read or written.
     pub scope: &'a Scope,
     /// What writes may do.
@@ -102,20 +103,23 @@ pub async fn persist(
     pass: Pass<'_>,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Passed, Box<Stopped>> {
-    let (since, changes, dropped) = (Since::default(), ChangedDefaults::default(), DroppedFields::default());
-    let (generation_check, refusal_log) = (GenerationCheck::new(pass.crd, None), RefusalLog::default());
+    let dropped: Arc<DroppedFields> = Arc::default();
+    let rules = Rules {
+        crd: pass.crd.clone(),
+        terms: pass.terms,
+        mode: Mode::Persist,
+        since: Arc::default(),
+        changes: Arc::default(),
+        dropped: dropped.clone(),
+    };
+    let (generation_check, refusal_log) = (GenerationCheck::new(&pass.crd, None), RefusalLog::default());
     let reconciler = ObjectReconciler {
         cluster,
         pace: pass.pace,
         own_pace: None,
         pause_watch: None,
-        crd: pass.crd,
         scope: pass.scope,
-        terms: pass.terms,
-        mode: Mode::Persist,
-        since: &since,
-        changes: &changes,
-        dropped: &dropped,
+        rules: &rules,
         cancelled: Some(pass.ended),
         generation_check: &generation_check,
         refusal_log: &refusal_log,
@@ -142,7 +146,7 @@ pub async fn persist(
             let passed = passed(&verified.last, &dropped, verified.is_verified);
             let is_whole = *pass.scope == Scope::All && passed.verified && passed.counts.unknown == 0;
             let exceptions = || verified.last.tally.reported_exceptions().map(|exceptions| exceptions.uids);
-            let persisted = |through| Persisted::new(pass.crd, through, exceptions());
+            let persisted = |through| Persisted::new(&pass.crd, through, exceptions());
             let proved = verified.last.through.filter(|_| is_whole).map(persisted);
             Ok(Passed { proved, ..passed })
         }

@@ -1,19 +1,21 @@
 //! Follows changed defaults in one object, before its missing defaults are stored.
 
+use std::sync::Arc;
+
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::object_state::{ObjectState, StateKind};
-use crate::plan::{Change, Held, Hold, Plan, Record, Rejection, Strategy, Terms, Write, follow};
+use crate::plan::{Held, Hold, Plan, Record, Rejection, Strategy, Terms, Write, follow};
 use crate::report::changed_defaults::ChangedDefaults;
 use kube_structural_schema::path::Path;
 
 /// What became of the changed defaults in one object so far.
 #[derive(Debug)]
-pub(crate) struct FollowChanges<'a> {
-    changes: &'a ChangedDefaults,
+pub(crate) struct FollowChanges {
+    changes: Arc<ChangedDefaults>,
     uid: String,
-    /// The changes that are still to be followed.
-    list: &'a [Change],
+    /// Whether they are still to be followed.
+    is_open: bool,
     moved: Vec<Path>,
     kept: Vec<Path>,
     /// The resource version after the last move.
@@ -23,15 +25,15 @@ pub(crate) struct FollowChanges<'a> {
     held: Option<Held>,
 }
 
-impl<'a> FollowChanges<'a> {
+impl FollowChanges {
     /// Nothing has been done yet.
-    pub(crate) fn new(changes: &'a ChangedDefaults, object: &Object, record: &Record) -> Self {
-        let list = changes.for_object(object, record);
+    pub(crate) fn new(changes: Arc<ChangedDefaults>, object: &Object, record: &Record) -> Self {
+        let is_open = !changes.for_object(object, record).is_empty();
         let uid = object.uid().to_owned();
         Self {
             changes,
             uid,
-            list,
+            is_open,
             moved: Vec::new(),
             kept: Vec::new(),
             resource_version: None,
@@ -55,10 +57,10 @@ impl<'a> FollowChanges<'a> {
             Plan::Write(write) => write.strategy != Strategy::Rewrite || is_audit,
             Plan::Skip(_) | Plan::Hold(_) => false,
         };
-        if self.list.is_empty() || !may_follow {
+        if !self.is_open || !may_follow {
             return plan;
         }
-        let following = follow(object, crd, terms, self.list);
+        let following = follow(object, crd, terms, self.changes.list());
         self.kept = following.kept;
         self.held = None;
         match following.plan {
@@ -77,7 +79,7 @@ impl<'a> FollowChanges<'a> {
 
     /// Whether there are changes that are still to be followed.
     pub(crate) fn is_open(&self) -> bool {
-        !self.list.is_empty()
+        self.is_open
     }
 
     /// Notes what a write has moved.
@@ -94,7 +96,7 @@ impl<'a> FollowChanges<'a> {
     /// Notes that a move was rejected; there will be no other.
     pub(crate) fn rejected(&mut self, rejection: Rejection) {
         self.rejection = Some(rejection);
-        self.list = &[];
+        self.is_open = false;
     }
 
     /// Counts what was moved, and what is kept beside it, before nothing more could be done.
@@ -152,7 +154,7 @@ mod tests {
     }
 
     /// These defaults were 3 before, and the first of them is followed.
-    fn changed(crd: &Crd, paths: &[&str]) -> ChangedDefaults {
+    fn changed(crd: &Crd, paths: &[&str]) -> Arc<ChangedDefaults> {
         let before = |path: &&str| DefaultValue { path: (*path).to_owned(), value: Some("3".to_owned()) };
         let previous = PreviousDefaults {
             through: Some("5".to_owned()),
@@ -164,7 +166,7 @@ mod tests {
         let policies = Policies::from([("default".to_owned(), policy)]);
         let assigned =
             assign(&policies, "things.example.com", "example.com", &BTreeMap::new(), Duration::ZERO);
-        ChangedDefaults::open(None, &[previous], crd, &assigned.expect("it selects all").settings)
+        Arc::new(ChangedDefaults::open(None, &[previous], crd, &assigned.expect("it selects all").settings))
     }
 
     fn stored() -> Plan {
@@ -180,7 +182,7 @@ mod tests {
         let crd = things(with_spec(json!({ "pools": { "type": "object", "additionalProperties": pool } })));
         let changes = changed(&crd, &[".spec.pools{}.size"]);
         let (read, record) = (object(json!({ "pools": { "alice": { "size": 3 } } })), Record::default());
-        let mut following = FollowChanges::new(&changes, &read, &record);
+        let mut following = FollowChanges::new(changes.clone(), &read, &record);
         following.plan(stored(), &read, &crd, &Terms::default(), false);
         let ObjectState::Held(held) = following.finish(ObjectState::Stored) else { panic!("not held") };
         let said = format!("{held:?}");
@@ -194,13 +196,13 @@ mod tests {
         let changes = changed(&crd, &[".spec.a", ".spec.b"]);
         let (read, record) = (object(json!({ "a": 3, "b": 3 })), Record::default());
 
-        let mut first = FollowChanges::new(&changes, &read, &record);
+        let mut first = FollowChanges::new(changes.clone(), &read, &record);
         let plan = first.plan(stored(), &read, &crd, &Terms::default(), false);
         let Plan::Write(write) = plan else { panic!("{plan:?}") };
         let moved = object(json!({ "a": 5, "b": 3 }));
         first.moved(&moved, &write);
         first.count_interrupted();
-        let mut again = FollowChanges::new(&changes, &moved, &record);
+        let mut again = FollowChanges::new(changes.clone(), &moved, &record);
         assert_eq!(again.plan(stored(), &moved, &crd, &Terms::default(), false), stored());
         again.finish(ObjectState::Stored);
         assert_eq!(changes.summary(), "1 followed a changed default; 1 keeps the previous default");

@@ -9,6 +9,7 @@
 //! | [`plan`] | what to do about one object, and how its write goes on |
 //! | [`impact`], [`upgrade`] | what an upgrade of a CRD does to its objects, and whether the guard admits it |
 //! | [`object_machine`] | how one object goes from its read to what became of it |
+//! | [`engine`] | what goes on for all objects of a CRD |
 //! | [`report`] | what is known of a CRD's objects, and its DefaultsReport |
 //! | [`api`], [`condition`], [`message`], [`event`], [`findings`], [`policy`], [`object_state`], [`refusal`], [`rbac`] | what users read |
 
@@ -22,6 +23,7 @@ pub mod crd;
 pub mod decode;
 pub mod described;
 pub mod duration;
+pub mod engine;
 pub mod event;
 pub mod field;
 pub mod findings;

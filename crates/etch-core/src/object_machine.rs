@@ -18,6 +18,8 @@
 //! | values ([`pinned`]) | a default has changed, and the values are not in etcd yet |
 //! | a dry run ahead ([`with_lag_check`]) | servers may lag behind |
 
+use std::sync::Arc;
+
 use crate::api::Mode;
 use crate::crd::Crd;
 use crate::follow_changes::FollowChanges;
@@ -38,20 +40,20 @@ pub const ATTEMPTS: u32 = 6;
 pub const STRIPPED: u32 = 3;
 
 /// What all objects of a CRD are decided by.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules<'a> {
+#[derive(Clone, Debug)]
+pub struct Rules {
     /// The CRD.
-    pub crd: &'a Crd,
+    pub crd: Arc<Crd>,
     /// What writes may do.
     pub terms: Terms,
     /// Whether there are any.
     pub mode: Mode,
     /// Since when each default has been in the schema.
-    pub since: &'a Since,
+    pub since: Arc<Since>,
     /// The defaults that have changed.
-    pub changes: &'a ChangedDefaults,
+    pub changes: Arc<ChangedDefaults>,
     /// The fields that writes have dropped under `hiddenFields: Drop`.
-    pub dropped: &'a DroppedFields,
+    pub dropped: Arc<DroppedFields>,
 }
 
 /// What became of an object, and what was missing in it.
@@ -116,15 +118,13 @@ pub enum Again {
 
 /// One object on its way.
 #[derive(Debug)]
-pub struct ObjectMachine<'a> {
-    rules: Rules<'a>,
+pub struct ObjectMachine {
+    rules: Rules,
     object: Object,
-    record: &'a Record,
-    /// Used in place of the record once a write of ours may have left the object as it is, which proves
-    /// nothing (fact W6).
-    nothing: Record,
-    is_record_void: bool,
-    following: Option<FollowChanges<'a>>,
+    /// Nothing of it is left once a write of ours may have left the object as it is, which proves nothing
+    /// (fact W6).
+    record: Arc<Record>,
+    following: Option<FollowChanges>,
     /// The version in which its defaults are stored, and what is said of it: what follows a changed default
     /// comes after that.
     stored: Option<(String, ObjectState)>,
@@ -142,18 +142,16 @@ pub struct ObjectMachine<'a> {
     attempts: u32,
 }
 
-impl<'a> ObjectMachine<'a> {
+impl ObjectMachine {
     /// Begins with an object as it was read; of one that `is_proved` to store its defaults, only what may
     /// follow a changed one.
-    pub fn begin(rules: Rules<'a>, object: Object, record: &'a Record, is_proved: bool) -> (Self, Step) {
+    pub fn begin(rules: Rules, object: Object, record: Arc<Record>, is_proved: bool) -> (Self, Step) {
         let stored = is_proved.then(|| (object.resource_version().to_owned(), ObjectState::Stored));
-        let following = Some(FollowChanges::new(rules.changes, &object, record));
+        let following = Some(FollowChanges::new(rules.changes.clone(), &object, &record));
         let mut machine = Self {
             rules,
             object,
             record,
-            nothing: record.of_nothing(),
-            is_record_void: false,
             following,
             stored,
             missing: Vec::new(),
@@ -167,6 +165,11 @@ impl<'a> ObjectMachine<'a> {
         };
         let step = machine.decide();
         (machine, step)
+    }
+
+    /// What it is decided by.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// The object as it was read last, or as a move left it.
@@ -244,7 +247,9 @@ impl<'a> ObjectMachine<'a> {
                 self.lacked = matches!(again, Some(Outcome::Unproved));
                 self.suspicion.altered |= matches!(again, Some(Outcome::Altered));
                 self.is_unproved |= matches!(again, Some(Outcome::Unproved | Outcome::Altered));
-                self.is_record_void |= self.is_unproved || again.is_none();
+                if self.is_unproved || again.is_none() {
+                    self.record = Arc::new(self.record.of_nothing());
+                }
                 self.needs_rewrite = Some(write).filter(|_| matches!(again, Some(Outcome::NeedsRewrite)));
                 return Step::ReadAgain { waits: true };
             }
@@ -280,7 +285,7 @@ impl<'a> ObjectMachine<'a> {
             }
             Again::Unanswered => {}
         }
-        if self.lacked && self.suspicion.is_stripped(&self.object, self.rules.crd) {
+        if self.lacked && self.suspicion.is_stripped(&self.object, &self.rules.crd) {
             let left_at = self.object.resource_version().to_owned();
             return self.mutated(Rejection::stripped(), left_at);
         }
@@ -295,7 +300,7 @@ impl<'a> ObjectMachine<'a> {
     }
 
     fn decide(&mut self) -> Step {
-        let Rules { crd, terms, mode, since, changes, .. } = self.rules;
+        let Rules { crd, terms, mode, since, changes, .. } = &self.rules;
         let missing = |machine: &mut Self| std::mem::take(&mut machine.missing);
         let (true, Some(following)) = (self.attempts < ATTEMPTS, &mut self.following) else {
             let missing = missing(self);
@@ -307,16 +312,13 @@ impl<'a> ObjectMachine<'a> {
         let version = self.object.resource_version();
         let plan = match self.stored.as_ref().is_some_and(|(stored, _)| stored == version) {
             true => Plan::Stored(Proof::UnchangedSincePass),
-            false => {
-                let record = if self.is_record_void { &self.nothing } else { self.record };
-                decide(&self.object, crd, &terms, record)
-            }
+            false => decide(&self.object, crd, terms, &self.record),
         };
-        let is_audit = mode == Mode::Audit;
+        let is_audit = *mode == Mode::Audit;
         let has_moved = following.has_moved();
-        let plan = following.plan(plan, &self.object, crd, &terms, is_audit);
+        let plan = following.plan(plan, &self.object, crd, terms, is_audit);
         let write = match (self.needs_rewrite.take(), plan) {
-            (Some(write), Plan::Write(_)) => rewritten(&self.object, crd, &terms, &write),
+            (Some(write), Plan::Write(_)) => rewritten(&self.object, crd, terms, &write),
             (None, Plan::Write(write)) => write,
             (_, plan) => {
                 let state = match self.stored.take().filter(|_| matches!(plan, Plan::Stored(_))) {
@@ -329,7 +331,7 @@ impl<'a> ObjectMachine<'a> {
         };
         let write = Write { prove: write.prove && !self.suspicion.altered, ..write };
         if write.strategy != Strategy::Follow {
-            let likely = likely(&self.object, crd, &terms, &write, since);
+            let likely = likely(&self.object, crd, terms, &write, since);
             if is_audit {
                 let state = if likely.changes { ObjectState::Due } else { ObjectState::Unproved };
                 return self.done(Reconciled::of(state, likely.missing));
@@ -342,7 +344,7 @@ impl<'a> ObjectMachine<'a> {
             // The values are in etcd by now, as they were sent.
             true => write,
             false => {
-                let write = pinned(write, &self.object, crd, &terms, changes.list());
+                let write = pinned(write, &self.object, crd, terms, changes.list());
                 match changes.servers_may_lag() {
                     true => with_lag_check(write, &self.object, changes.list()),
                     false => write,
@@ -362,7 +364,7 @@ impl<'a> ObjectMachine<'a> {
     fn without_write(&self, plan: Plan) -> ObjectState {
         match plan {
             Plan::Skip(why) => {
-                let lacks = !unproved(&self.object, self.rules.crd).is_empty();
+                let lacks = !unproved(&self.object, &self.rules.crd).is_empty();
                 ObjectState::Skipped(Skipped { why, lacks })
             }
             Plan::Hold(held) => ObjectState::Held(held.without_keys()),
@@ -456,19 +458,17 @@ mod tests {
     }
 
     /// Hands a machine for an object without its default to a test.
-    fn run(mode: Mode, test: impl FnOnce(ObjectMachine<'_>, Step)) {
-        let (crd, record) = (crd(), Record::default());
-        let (since, changes, dropped) =
-            (Since::default(), ChangedDefaults::default(), DroppedFields::default());
+    fn run(mode: Mode, test: impl FnOnce(ObjectMachine, Step)) {
         let rules = Rules {
-            crd: &crd,
+            crd: Arc::new(crd()),
             terms: Terms::default(),
             mode,
-            since: &since,
-            changes: &changes,
-            dropped: &dropped,
+            since: Arc::default(),
+            changes: Arc::default(),
+            dropped: Arc::default(),
         };
-        let (machine, step) = ObjectMachine::begin(rules, object("7", json!({ "size": 5 })), &record, false);
+        let read = object("7", json!({ "size": 5 }));
+        let (machine, step) = ObjectMachine::begin(rules, read, Arc::default(), false);
         test(machine, step);
     }
 

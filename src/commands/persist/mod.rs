@@ -213,7 +213,7 @@ impl Persist {
         }
         let name = &crd_pass.crd;
         let document = work.cluster.crd(name).await?.with_context(|| format!("CRD {name} was deleted"))?;
-        let crd = Crd::read(&document)?;
+        let crd = Arc::new(Crd::read(&document)?);
         scope::covers(&work.scope, &crd, true)?;
         if let Some(message) = judge(&document["spec"]).message() {
             bail!(
@@ -243,7 +243,7 @@ impl Persist {
         // An operator that writes keeps its own, and goes on with it.
         let is_on_record = record.through.is_some() && !record.servers_lag;
         let pass = Pass {
-            crd: &crd,
+            crd: crd.clone(),
             scope: &work.scope,
             terms: self.terms(),
             record,

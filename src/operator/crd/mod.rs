@@ -2,10 +2,7 @@
 
 pub(super) mod check;
 pub(super) mod pass;
-pub(super) mod queue;
 pub(super) mod reconcile;
-pub(super) mod restore_check;
-pub(super) mod retry;
 pub(super) mod run;
 pub(super) mod slot;
 pub(super) mod sweep;

@@ -8,18 +8,20 @@ use tokio::time::Instant;
 use tracing::info;
 
 use crate::operator::crd::sweep::lock;
-use crate::operator::crd::task::{CrdTask, UPDATES, Verification};
+use crate::operator::crd::task::{CrdTask, Verification};
+use crate::operator::crd::watch::at;
 use crate::operator::crd::verify::{Moment, Observer, Stage, Sweeps, Verified};
 use crate::operator::error::{Sign, TaskError};
 use etch_core::api::{Counts, DefaultsReportStatus, Mode, Settings};
 use etch_core::condition::{CrdStatus, Reason};
+use etch_core::engine::pass_state::PassState;
+use etch_core::engine::updates;
 use etch_core::message;
 use etch_core::plan::Record;
 use etch_core::report::checkpoint::Checkpoint;
 use etch_core::report::open_report::OpenReport;
 use etch_core::report::state::{Times, is_finished};
 use etch_core::report::tally::Tally;
-use etch_core::report::versions::ObjectVersions;
 
 /// How often the log says how far a pass has come.
 const LOG_EVERY: Duration = Duration::from_secs(30);
@@ -37,31 +39,6 @@ fn is_same(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> bool {
     numbers(one.counts) == numbers(other.counts) && named(one) == named(other)
 }
 
-/// What is known after a pass.
-pub(crate) struct PassState {
-    pub(crate) tally: Tally,
-    pub(crate) record: Record,
-    pub(crate) proved: ObjectVersions,
-    pub(crate) watch_from: String,
-    pub(crate) times: Times,
-    pub(crate) finished_through: Option<u64>,
-    /// Since when, and why, changes of the objects are not noticed.
-    pub(crate) watch_failure: Option<String>,
-}
-
-impl PassState {
-    /// What remains of it for the next pass; none where it is not known which objects were processed.
-    pub(crate) fn into_checkpoint(self) -> Option<Checkpoint> {
-        let Self { record, proved, tally, .. } = self;
-        record.through.is_some().then(|| Checkpoint {
-            record,
-            proved,
-            writes: tally.writes(),
-            ..Checkpoint::default()
-        })
-    }
-}
-
 /// What reports the progress of a pass: conditions and report follow it at a bounded rate.
 struct PassProgress<'a> {
     task: &'a mut CrdTask,
@@ -74,8 +51,8 @@ struct PassProgress<'a> {
 }
 
 impl Observer for PassProgress<'_> {
-    const FIRST: Duration = UPDATES;
-    const EVERY: Duration = UPDATES;
+    const FIRST: Duration = updates::EVERY;
+    const EVERY: Duration = updates::EVERY;
 
     async fn report(&mut self, stage: Stage<'_>, tally: &Mutex<Tally>, moment: Moment) {
         // What follows a completed sweep reports it.
@@ -253,7 +230,7 @@ impl CrdTask {
             return Err(TaskError::Restored(Sign::Revision));
         }
         if first.postponed > 0 {
-            progress.task.retries.postpone();
+            progress.task.retries.postpone(at());
         }
         if writes {
             return match sweeps.verify(first, checkpoint, &mut progress).await {

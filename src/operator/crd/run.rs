@@ -12,12 +12,12 @@ use tokio::time::Instant;
 use tracing::{Instrument as _, debug, info, warn};
 
 use crate::operator::crd::check::READ_PATIENCE;
-use crate::operator::crd::pass::PassState;
 use crate::operator::crd::sweep::SweepError;
 use crate::operator::crd::task::{CrdTask, Verification};
 use crate::operator::error::{Sign, TaskError};
-use crate::operator::object::reconcile::StopReason;
 use crate::operator::spans;
+use etch_core::engine::pass_state::PassState;
+use etch_core::engine::stop_reason::StopReason;
 use etch_core::api::{DefaultsReportStatus, Mode};
 use etch_core::condition::{CrdStatus, Reason};
 use etch_core::crd::Unserved;
@@ -243,7 +243,7 @@ impl CrdTask {
         checkpoint.record.cleared = open.state.dropped().cleared();
         // Boxed, and given what it alone needs: the watch that follows lasts, and there is one for each CRD.
         let passed = Box::pin(self.traced_pass(open, &mut checkpoint)).await;
-        let mut pass = match passed {
+        let pass = match passed {
             Ok(pass) => pass,
             Err(error) => {
                 self.checkpoint = Some(checkpoint);
@@ -255,7 +255,7 @@ impl CrdTask {
         if self.has_nothing_left(&pass.tally) {
             return Err(TaskError::NothingLeft);
         }
-        let Err(error) = self.watch_objects(open, &mut pass).await;
+        let (pass, error) = self.watch_objects(open, pass).await;
         let rejected = match error {
             // What was rejected and has not changed would be again.
             TaskError::Verify => {

@@ -3,7 +3,7 @@
 
 mod known;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -13,10 +13,12 @@ use tracing::{Id, Instrument as _, Span};
 
 use crate::cluster::{CallError, Form, PrefetchedPage, RawPage};
 use crate::operator::object::pause::PauseWatch;
-use crate::operator::object::reconcile::{ObjectReconciler, StopReason};
+use crate::operator::object::reconcile::ObjectReconciler;
 use crate::operator::spans;
+use etch_core::engine::stop_reason::StopReason;
 use etch_core::crd::Crd;
 use etch_core::object::Object;
+use etch_core::object_machine::{ObjectMachine, Rules};
 use etch_core::object_state::ObjectState;
 use etch_core::plan::Record;
 use etch_core::report::rejected::Rejected;
@@ -98,11 +100,11 @@ pub enum SweepError {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SweepInput<'a> {
     /// What is on record.
-    pub(crate) record: &'a Record,
+    pub(crate) record: &'a Arc<Record>,
     /// Up to which object the record goes; none if it is about all of them.
     pub(crate) upto: Option<&'a ListKey>,
     /// What is on record of the others: nothing.
-    pub(crate) beyond: &'a Record,
+    pub(crate) beyond: &'a Arc<Record>,
     /// States that were proved since.
     pub(crate) proved: &'a ObjectVersions,
     /// The sweep that this one verifies: what was held or rejected then, and has not changed, is not tried
@@ -129,7 +131,7 @@ impl SweepInput<'_> {
     /// What is on record of an object. One that was written after the record began is covered wherever it
     /// stands in the list, for the schema was in force by then; but not where it may have been stored at an
     /// old version until then.
-    fn record_of(&self, object: &Object, crd: &Crd) -> &Record {
+    fn record_of(&self, object: &Object, crd: &Crd) -> &Arc<Record> {
         let is_before = object.revision() <= self.record.through || crd.stored_elsewhere();
         match self.upto {
             Some(upto) if is_before && list_key(object) > *upto => self.beyond,
@@ -187,7 +189,7 @@ impl Sweep {
     ) -> NextPage {
         let form = self.form(input);
         self.pages += 1;
-        let ObjectReconciler { cluster, crd, scope, .. } = reconciler;
+        let ObjectReconciler { cluster, rules: Rules { crd, .. }, scope, .. } = reconciler;
         let span = spans::page(crd, self.span.clone(), self.pages);
         let asked = span.in_scope(|| cluster.prefetch(&crd.resource(), scope, form, after));
         NextPage { span, form, asked }
@@ -277,7 +279,8 @@ async fn process_objects(
     finished: &mut [bool],
 ) -> Result<(), SweepError> {
     let turns = Semaphore::new(BEFORE_WRITE);
-    let room = reconciler.cluster.object_room(&reconciler.crd.resource());
+    let Rules { crd, changes, .. } = reconciler.rules;
+    let room = reconciler.cluster.object_room(&crd.resource());
     let sizes = page.sizes();
     let mut queue = page.objects().enumerate();
     let ahead = AHEAD.min(queue.len() / 2);
@@ -315,9 +318,10 @@ async fn process_objects(
                         let identity = object.identity();
                         let resource_version = object.resource_version().to_owned();
                         // It was read with an old default before, and nothing was written for that.
-                        let is_suspect = reconciler.changes.is_suspect(&object);
-                        let record = if is_suspect { input.beyond } else { input.record_of(&object, reconciler.crd) };
-                        (index, identity, resource_version, reconciler.reconcile(object, read, record, is_proved, Some(turn)).await)
+                        let is_suspect = changes.is_suspect(&object);
+                        let record = if is_suspect { input.beyond } else { input.record_of(&object, crd) };
+                        let (machine, step) = ObjectMachine::begin(reconciler.rules.clone(), object, record.clone(), is_proved);
+                        (index, identity, resource_version, reconciler.reconcile(machine, step, read, Some(turn)).await)
                     });
                 }
                 continue;

@@ -11,8 +11,6 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
 use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck, Pace, Permissions, Scope};
-use crate::operator::crd::restore_check::RestoreCheck;
-use crate::operator::crd::retry::Retries;
 use crate::operator::error::TaskError;
 use crate::operator::object::pause::PauseWatch;
 use crate::operator::object::reconcile::ObjectReconciler;
@@ -21,12 +19,12 @@ use crate::operator::options::Clock;
 use crate::operator::status::writer::StatusWriter;
 use etch_core::api::{Mode, Pause, Settings};
 use etch_core::crd::Crd;
+use etch_core::engine::restore_check::RestoreCheck;
+use etch_core::engine::retries::Retries;
 use etch_core::findings::SchemaFindings;
-use etch_core::plan::{Since, Terms};
+use etch_core::object_machine::Rules;
 use etch_core::rbac::{MissingPermissions, Verb};
-use etch_core::report::changed_defaults::ChangedDefaults;
 use etch_core::report::checkpoint::Checkpoint;
-use etch_core::report::dropped_fields::DroppedFields;
 use etch_core::report::open_report::OpenReport;
 use etch_core::report::state::LAG;
 use etch_core::report::tally::Tally;
@@ -35,8 +33,6 @@ use etch_core::report::tally::Tally;
 /// written yet.
 const ASK_FIRST: Duration = Duration::from_secs(30);
 const ASK_SELDOM: Duration = Duration::from_secs(600);
-/// The least time between two updates of conditions and report while something goes on.
-pub(crate) const UPDATES: Duration = Duration::from_secs(3);
 
 /// What a task is given.
 pub(crate) struct CrdTask {
@@ -74,6 +70,8 @@ pub(crate) struct CrdTask {
     pub(crate) verification: Verification,
     /// When to read the report, while nothing happens.
     pub(crate) restore_check: RestoreCheck,
+    /// Changes when something shows that etcd may have been restored; none where nothing does.
+    pub(crate) restore_sign: Option<watch::Receiver<()>>,
     /// What was missing when it was last asked, while the schema settles.
     pub(crate) missing: Option<MissingPermissions>,
     /// How often to ask for it.
@@ -107,12 +105,7 @@ pub(crate) struct ReconcilerParts {
     cluster: Cluster,
     pace: Arc<Pace>,
     own_pace: Arc<Pace>,
-    crd: Arc<Crd>,
-    terms: Terms,
-    mode: Mode,
-    since: Since,
-    changes: Arc<ChangedDefaults>,
-    dropped: Arc<DroppedFields>,
+    pub(crate) rules: Rules,
     generation_check: Arc<GenerationCheck>,
     refusal_log: Arc<RefusalLog>,
     pub(crate) pause_watch: PauseWatch,
@@ -127,13 +120,8 @@ impl ReconcilerParts {
             own_pace: Some(&self.own_pace),
             pause_watch: Some(&self.pause_watch),
             cancelled: None,
-            crd: &self.crd,
             scope: &Scope::All,
-            terms: self.terms,
-            mode: self.mode,
-            since: &self.since,
-            changes: &self.changes,
-            dropped: &self.dropped,
+            rules: &self.rules,
             generation_check: &self.generation_check,
             refusal_log: &self.refusal_log,
         }
@@ -147,12 +135,14 @@ impl CrdTask {
             cluster: self.cluster.clone(),
             pace: self.pace.clone(),
             own_pace: self.own_pace.clone(),
-            crd: self.crd.clone(),
-            terms: self.settings.terms,
-            mode: if self.settings.pause.is_some() { Mode::Audit } else { self.settings.mode },
-            since: open.state.since(),
-            changes: open.changes.clone(),
-            dropped: open.state.dropped(),
+            rules: Rules {
+                crd: self.crd.clone(),
+                terms: self.settings.terms,
+                mode: if self.settings.pause.is_some() { Mode::Audit } else { self.settings.mode },
+                since: Arc::new(open.state.since()),
+                changes: open.changes.clone(),
+                dropped: open.state.dropped(),
+            },
             generation_check: self.generation_check.clone(),
             refusal_log: self.refusal_log.clone(),
             pause_watch: self.pause_watch(),
@@ -179,18 +169,11 @@ impl CrdTask {
         matches!(self.verification, Verification::At(_, at) if at <= Instant::now())
     }
 
-    /// Waits until it is time to verify what was written since the pass, where it is; may be dropped at any
-    /// time.
-    pub(crate) fn verification_due(&self) -> impl Future<Output = ()> + use<> {
-        let at = match self.verification {
-            Verification::At(_, at) if self.writes() => Some(at),
+    /// When to verify what was written since the pass; none where nothing is to be.
+    pub(crate) fn verification_due(&self) -> Option<std::time::Instant> {
+        match self.verification {
+            Verification::At(_, at) if self.writes() => Some(at.into_std()),
             Verification::At(..) | Verification::Unknown | Verification::Done => None,
-        };
-        async move {
-            match at {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
         }
     }
 

@@ -2,7 +2,7 @@
 //! It must not report anything itself: its [`Observer`] does.
 
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
@@ -14,6 +14,7 @@ use crate::operator::object::reconcile::ObjectReconciler;
 use crate::operator::spans;
 use etch_core::api::Mode;
 use etch_core::crd::Crd;
+use etch_core::object_machine::Rules;
 use etch_core::plan::Record;
 use etch_core::report::checkpoint::Checkpoint;
 use etch_core::report::tally::Tally;
@@ -112,7 +113,7 @@ impl Sweeps<'_> {
         checkpoint: &mut Checkpoint,
         observer: &mut impl Observer,
     ) -> Result<Verified, Unverified> {
-        let (crd, mut last) = (self.reconciler.crd, first);
+        let (crd, mut last) = (&self.reconciler.rules.crd, first);
         let (mut through, mut requests) = (last.through, last.requests);
         let mut is_verified = last.tally.counts().written == 0;
         let mut checkpoint = after_sweep(checkpoint, &mut last, through, crd);
@@ -143,8 +144,8 @@ impl Sweeps<'_> {
 
     /// Asks whether the next list still reaches the CRD's own objects.
     async fn check_server(self) -> Result<(), CallError> {
-        let ObjectReconciler { cluster, crd, .. } = self.reconciler;
-        match cluster.check_server(&crd.into()).await {
+        let ObjectReconciler { cluster, rules, .. } = self.reconciler;
+        match cluster.check_server(&(&*rules.crd).into()).await {
             Err(CallError::MissingPermission(_)) if self.trusts_server => Ok(()),
             answer => answer,
         }
@@ -159,20 +160,22 @@ impl Sweeps<'_> {
         let Self { reconciler, after, stop_after_rejected, .. } = self;
         let Stage { checkpoint, earlier } = stage;
         let tally = Mutex::new(Tally::default());
-        let beyond = Record { cleared: checkpoint.record.cleared.clone(), ..Record::empty(reconciler.crd) };
+        let Rules { crd, mode, .. } = reconciler.rules;
+        let beyond = Record { cleared: checkpoint.record.cleared.clone(), ..Record::empty(crd) };
+        let (record, beyond) = (Arc::new(checkpoint.record.clone()), Arc::new(beyond));
         let input = SweepInput {
-            record: &checkpoint.record,
+            record: &record,
             upto: checkpoint.upto.as_ref(),
             beyond: &beyond,
             proved: &checkpoint.proved,
             earlier,
-            rejected: (reconciler.mode == Mode::Persist).then_some(&checkpoint.rejected),
+            rejected: (*mode == Mode::Persist).then_some(&checkpoint.rejected),
             after,
             tally: &tally,
             stop_after_rejected,
         };
         let mut sweep = Sweep::default();
-        let span = spans::sweep(reconciler.crd, earlier.is_some());
+        let span = spans::sweep(crd, earlier.is_some());
         let ended = {
             let mut work = pin!(sweep.run(reconciler, input).instrument(span.clone()));
             let mut next = Instant::now() + O::FIRST;

@@ -12,21 +12,18 @@ use crate::operator::object::outcome::counted;
 use crate::operator::object::pause::PauseWatch;
 use crate::operator::object::refusal_log::RefusalLog;
 use crate::operator::spans::in_words;
-use etch_core::api::Mode;
-use etch_core::crd::Crd;
+use etch_core::engine::stop_reason::StopReason;
 use etch_core::object::Object;
 use etch_core::object_machine::{Again, ObjectMachine, Reconciled, Rules, Step, Stop};
 use etch_core::object_state::ObjectState;
-use etch_core::plan::{Outcome, Record, RejectionKind, Since, Strategy, Terms, Write};
+use etch_core::plan::{Outcome, RejectionKind, Strategy, Write};
 use etch_core::rbac::{MissingPermissions, Verb};
-use etch_core::report::changed_defaults::ChangedDefaults;
-use etch_core::report::dropped_fields::DroppedFields;
 
 /// The turn of an object to be decided about, which is the next one's as soon as its first write begins or it
 /// needs none. None where it has not waited for one.
 pub(crate) type Turn<'a> = Option<SemaphorePermit<'a>>;
 
-/// Everything that reconciling objects of one CRD needs.
+/// What drives the machines of objects of one CRD.
 #[derive(Clone, Copy)]
 pub(crate) struct ObjectReconciler<'a> {
     pub(crate) cluster: &'a Cluster,
@@ -37,96 +34,26 @@ pub(crate) struct ObjectReconciler<'a> {
     pub(crate) pause_watch: Option<&'a PauseWatch>,
     /// Cancelled when nothing more is to be begun.
     pub(crate) cancelled: Option<&'a CancellationToken>,
-    pub(crate) crd: &'a Crd,
-    /// Which of its objects are meant.
+    /// Which objects of the CRD are meant.
     pub(crate) scope: &'a Scope,
-    pub(crate) terms: Terms,
-    pub(crate) mode: Mode,
-    /// Since when each default has been in the schema.
-    pub(crate) since: &'a Since,
-    /// The defaults that have changed.
-    pub(crate) changes: &'a ChangedDefaults,
-    /// The fields that writes have dropped under `hiddenFields: Drop`.
-    pub(crate) dropped: &'a DroppedFields,
+    pub(crate) rules: &'a Rules,
     /// Whether the CRD is still the one that this was made for.
     pub(crate) generation_check: &'a GenerationCheck,
     pub(crate) refusal_log: &'a RefusalLog,
 }
 
-/// Why no further object of the CRD may be processed.
-#[derive(Debug, thiserror::Error)]
-pub enum StopReason {
-    /// A permission is missing.
-    #[error("a permission is missing: {0}")]
-    Forbidden(MissingPermissions),
-    /// A policy has paused writes, or has taken its pause back. Writes that had begun have ended.
-    #[error("a policy paused or resumed writes")]
-    Pause,
-    /// It was cancelled. Writes that had begun have ended.
-    #[error("interrupted")]
-    Ended,
-    /// A write made the server forget owners.
-    #[error(
-        "a write to {object} made the API server drop the field owners {managers:?}; Etch writes nothing more"
-    )]
-    OwnersLost {
-        /// Which object.
-        object: String,
-        /// Whose entries are gone.
-        managers: Vec<String>,
-    },
-    /// The CRD is another one by now.
-    #[error("the CRD changed while its objects were written")]
-    CrdChanged,
-    /// A write has dropped fields that the object showed.
-    #[error(
-        "the answer to a write of {object} lacks the fields {paths}: the API server's schema no longer has them, or admission removed \
-         them; Etch writes nothing more before it has read the CRD again"
-    )]
-    FieldsDropped {
-        /// Which object.
-        object: String,
-        /// The fields, without the keys of maps.
-        paths: String,
-    },
-}
-
-impl StopReason {
-    /// The reason without the name of an object.
-    pub fn without_names(&self) -> String {
-        match self {
-            Self::OwnersLost { managers, .. } => {
-                format!(
-                    "a write made the API server drop the field owners {managers:?}; Etch writes nothing more"
-                )
-            }
-            Self::FieldsDropped { paths, .. } => {
-                format!(
-                    "the answer to a write lacks the fields {paths}: the API server's schema no longer has them, or admission removed them"
-                )
-            }
-            other => other.to_string(),
-        }
-    }
-}
-
 impl ObjectReconciler<'_> {
-    /// Reconciles one object as it had been read by `read`; of one that `is_proved` to store its defaults,
-    /// only what may follow a changed one.
+    /// Drives the machine of an object to its end, from this step on; the object had been read by `read`.
     ///
     /// # Errors
     /// [`StopReason`], if no further object may be processed. Any other failure is the object's state.
     pub(crate) async fn reconcile(
         self,
-        object: Object,
+        mut machine: ObjectMachine,
+        mut step: Step,
         mut read: Instant,
-        record: &Record,
-        is_proved: bool,
         mut turn: Turn<'_>,
     ) -> Result<Reconciled, StopReason> {
-        let Self { crd, terms, mode, since, changes, dropped, .. } = self;
-        let rules = Rules { crd, terms, mode, since, changes, dropped };
-        let (mut machine, mut step) = ObjectMachine::begin(rules, object, record, is_proved);
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
         let mut asked = None;
         loop {
@@ -157,7 +84,7 @@ impl ObjectReconciler<'_> {
     /// wants to be left alone.
     async fn write(
         &self,
-        machine: &mut ObjectMachine<'_>,
+        machine: &mut ObjectMachine,
         read: &mut Instant,
         asked: &mut Option<Duration>,
         turn: &mut Turn<'_>,
@@ -181,7 +108,7 @@ impl ObjectReconciler<'_> {
     /// Reads an object again after a wait, and notes when it was.
     async fn read_again(
         &self,
-        machine: &mut ObjectMachine<'_>,
+        machine: &mut ObjectMachine,
         read: &mut Instant,
         wait: Duration,
     ) -> Result<Step, StopReason> {
@@ -191,7 +118,7 @@ impl ObjectReconciler<'_> {
                 () = tokio::time::sleep(wait) => {}
             }
         }
-        let again = match self.cluster.object(&self.crd.resource(), &machine.object().identity()).await {
+        let again = match self.cluster.object(&self.rules.crd.resource(), &machine.object().identity()).await {
             Ok(Some(fresh)) => Again::Read(Box::new(fresh)),
             Ok(None) => Again::Gone,
             Err(error) => {
@@ -208,7 +135,7 @@ impl ObjectReconciler<'_> {
     fn stop_reason(&self, object: &Object, stop: Stop) -> StopReason {
         match stop {
             Stop::Forbidden(verb) => {
-                StopReason::Forbidden(MissingPermissions::of(&self.crd.resource(), vec![verb]))
+                StopReason::Forbidden(MissingPermissions::of(&self.rules.crd.resource(), vec![verb]))
             }
             Stop::OwnersLost(managers) => {
                 StopReason::OwnersLost { object: object.identity().to_string(), managers }
@@ -222,9 +149,7 @@ impl ObjectReconciler<'_> {
 
     /// Logs what came of a write.
     fn log_outcome(&self, object: &Object, write: &Write, outcome: &Result<Outcome, CallError>) {
-        let strategy = write.strategy.as_str();
         match outcome {
-            Ok(Outcome::Written { .. }) => debug!(object = %object.identity(), strategy, "stored defaults"),
             Ok(Outcome::Followed(_)) => {
                 debug!(object = %object.identity(), values = write.missing.len(), "followed changed defaults");
             }
@@ -241,7 +166,8 @@ impl ObjectReconciler<'_> {
                 error!(object = %object.identity(), paths, "dropped fields that the schema no longer has");
             }
             Ok(
-                Outcome::AlreadyStored(_)
+                Outcome::Written { .. }
+                | Outcome::AlreadyStored(_)
                 | Outcome::Gone
                 | Outcome::Mutated { .. }
                 | Outcome::Forbidden { .. }
@@ -254,9 +180,10 @@ impl ObjectReconciler<'_> {
         }
     }
 
-    /// Logs what became of an object that is not stored.
+    /// Logs what became of an object.
     fn log_end(&self, object: &Object, state: &ObjectState) {
         match state {
+            ObjectState::Written { .. } => debug!(object = %object.identity(), "stored defaults"),
             ObjectState::Skipped(skipped) => {
                 debug!(object = %object.identity(), why = skipped.why.as_str(), "skipped");
             }
@@ -273,7 +200,7 @@ impl ObjectReconciler<'_> {
 
     /// Whether other objects than one that was forbidden may be written, as far as the server answers that.
     async fn may_write_others(&self, verb: Verb) -> bool {
-        self.cluster.is_permitted(&self.crd.resource(), self.scope, verb).await.unwrap_or_default()
+        self.cluster.is_permitted(&self.rules.crd.resource(), self.scope, verb).await.unwrap_or_default()
     }
 
     /// Logs that an object was refused: the first few as warnings.

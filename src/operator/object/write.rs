@@ -12,9 +12,11 @@ use tracing::Instrument as _;
 use crate::cluster::{CallError, Permit, Pressure};
 use crate::metrics::Metrics;
 use crate::operator::object::outcome::{counted, pressure};
-use crate::operator::object::reconcile::{ObjectReconciler, StopReason, Turn};
+use crate::operator::object::reconcile::{ObjectReconciler, Turn};
 use crate::operator::spans;
+use etch_core::engine::stop_reason::StopReason;
 use etch_core::object::Object;
+use etch_core::object_machine::Rules;
 use etch_core::plan::{Outcome, RejectionKind, Write};
 
 /// How long a write may take before it makes room for others.
@@ -46,10 +48,11 @@ impl ObjectReconciler<'_> {
             places = places => places,
         };
         *turn = None;
+        let Rules { crd, terms, .. } = self.rules;
         own.as_mut().map(Permit::begin);
         let under_way = UnderWay::new(self.cluster.metrics());
-        let span = spans::write(self.crd, object, write, attempt);
-        let work = self.cluster.perform(self.crd, object, read, write, &self.terms, self.generation_check);
+        let span = spans::write(crd, object, write, attempt);
+        let work = self.cluster.perform(crd, object, read, write, terms, self.generation_check);
         let outcome = {
             let work = pin!(work.instrument(span.clone()));
             let making_room = async {

@@ -5,6 +5,7 @@ use super::{Sweep, SweepInput, is_left_out, lock};
 use crate::cluster::{CallError, Form, RawPage};
 use crate::operator::object::reconcile::ObjectReconciler;
 use etch_core::object::{Identity, Object};
+use etch_core::object_machine::Rules;
 use etch_core::object_state::ObjectState;
 use etch_core::plan::Rejection;
 use etch_core::report::tally::Tally;
@@ -45,6 +46,7 @@ impl<'a> SweepInput<'a> {
     }
 
     fn outcome(&self, object: &Object, reconciler: ObjectReconciler<'_>) -> Option<Outcome<'a>> {
+        let Rules { crd, changes, .. } = reconciler.rules;
         if is_left_out(object, self.after) {
             return Some(Outcome::LeftOut);
         }
@@ -55,14 +57,14 @@ impl<'a> SweepInput<'a> {
             }
         }
         if let Some(rejection) = self.rejected.and_then(|rejected| rejected.of(object))
-            && self.record_of(object, reconciler.crd).covers(object, reconciler.crd).is_none()
+            && self.record_of(object, crd).covers(object, crd).is_none()
         {
             return Some(Outcome::Postponed(rejection));
         }
         // A changed default may concern it, and no sweep of this pass has looked at that: an interruption
         // forgets what was counted, not what was proved.
         let may_follow =
-            self.earlier.is_none() && !reconciler.changes.for_object(object, self.record).is_empty();
+            self.earlier.is_none() && !changes.for_object(object, self.record).is_empty();
         // Proof::UnchangedSincePass.
         (self.proved.contains(object) && !may_follow).then_some(Outcome::Stored)
     }

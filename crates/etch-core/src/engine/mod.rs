@@ -1,0 +1,65 @@
+//! What goes on for the objects of a CRD, without I/O, clock or task: the operator hands in what happens and
+//! the time at which it does, and performs what comes out.
+//!
+//! ```text
+//! changes of the watch ─┐            ┌─> Reconcile  one object's machine, to be driven to its end
+//! ends of objects      ─┼─> Watching ┼─> Read       one object again, because its time has come
+//! the time             ─┘            └─> Publish, End
+//! ```
+//!
+//! A moment is an [`Instant`](std::time::Instant) that the caller hands in, so a test or a simulation sets
+//! it; [`Watching::timeout`](watching::Watching::timeout) says when to come back though nothing has happened.
+
+pub mod backoff;
+pub mod outage;
+pub mod pass_state;
+mod queue;
+pub mod restore_check;
+pub mod retries;
+pub mod stop_reason;
+pub mod updates;
+pub mod watching;
+
+use std::time::Instant;
+
+use crate::object::{Identity, Object};
+use crate::object_machine::{ObjectMachine, Step};
+
+/// An object as it came, with what its sender wants to know held until it is processed: the room that it
+/// takes in memory, for the operator.
+#[derive(Debug)]
+pub struct Received<H> {
+    /// The object.
+    pub object: Object,
+    /// Dropped when the object is done.
+    pub hold: H,
+}
+
+/// An object on its way: whoever performs this drives the machine to its end, and says what came of it.
+#[derive(Debug)]
+pub struct Work<H> {
+    /// Which object.
+    pub identity: Identity,
+    /// The object's machine.
+    pub machine: ObjectMachine,
+    /// Its first step.
+    pub step: Step,
+    /// When the object was read, at the latest.
+    pub read: Instant,
+    /// Dropped when the object is done.
+    pub hold: H,
+}
+
+/// The time for tests.
+#[cfg(test)]
+mod testing {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+
+    /// A moment that stays the same: tests add to it.
+    pub(super) fn start() -> Instant {
+        static START: OnceLock<Instant> = OnceLock::new();
+        #[expect(clippy::disallowed_methods, reason = "there is no other way to make one")]
+        *START.get_or_init(Instant::now)
+    }
+}

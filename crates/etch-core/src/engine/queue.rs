@@ -1,0 +1,352 @@
+//! The objects of a CRD that are being reconciled while it is watched, and those that wait for it.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use super::Received;
+use crate::object::{Identity, Object};
+
+/// Objects reconciled at once.
+const AT_ONCE: usize = 16;
+/// Of these, objects that are read again: there may be many, and what changes now comes first.
+const READ_AGAIN: usize = 8;
+
+/// Whether the tally counts an object already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InTally {
+    /// It is one of those that are counted.
+    Counted,
+    /// It was created since they were.
+    Created,
+    /// It was deleted while it was reconciled.
+    Deleted,
+}
+
+/// What comes of an object that has changed.
+#[derive(Debug)]
+pub(super) enum Queued<H> {
+    /// It is reconciled now; whether it was created since the others were counted.
+    Begins(Received<H>, bool),
+    /// It waits: others remove again and again what is stored in it.
+    Waits,
+    /// It is reconciled when what is under way with it has ended.
+    Follows,
+}
+
+/// The last event about an object since its reconciliation began.
+#[derive(Debug)]
+enum LatestEvent<H> {
+    Nothing,
+    /// It changed: this is its newest state.
+    Changed(Received<H>),
+    Deleted,
+}
+
+/// The objects of one CRD that are being reconciled, or wait for it. Each is reconciled once at a time, so
+/// that its last state is the one that counts.
+#[derive(Debug)]
+pub(super) struct Queue<H> {
+    /// Those that are under way, by uid.
+    active: HashMap<String, LatestEvent<H>>,
+    /// The uids of objects that were created and are not counted yet.
+    new: HashSet<String>,
+    /// Objects to be read again as soon as there is room, each once.
+    again: VecDeque<Identity>,
+    in_again: HashSet<Identity>,
+    /// Objects to be read again at a time, each once.
+    later: BinaryHeap<Reverse<(Instant, Identity)>>,
+    waiting: HashSet<Identity>,
+    rewrites: RewriteBackoff,
+    mutations: MutationBackoff,
+}
+
+impl<H> Default for Queue<H> {
+    fn default() -> Self {
+        Self {
+            active: HashMap::new(),
+            new: HashSet::new(),
+            again: VecDeque::new(),
+            in_again: HashSet::new(),
+            later: BinaryHeap::new(),
+            waiting: HashSet::new(),
+            rewrites: RewriteBackoff::default(),
+            mutations: MutationBackoff::default(),
+        }
+    }
+}
+
+impl<H> Queue<H> {
+    /// Whether one more object can be reconciled, while so many writes are under way for which others no
+    /// longer wait.
+    pub(super) fn has_capacity(&self, slow: usize) -> bool {
+        self.active.len() < AT_ONCE + slow
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_drained(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    /// Whether every object that changed was reconciled, apart from those that wait for a time of their own.
+    pub(super) fn is_idle(&self) -> bool {
+        self.active.is_empty() && self.new.is_empty() && self.again.is_empty()
+    }
+
+    /// Reconciles an object that was created: nobody can have removed anything from it.
+    pub(super) fn created(&mut self, now: Instant, object: Received<H>) -> Queued<H> {
+        self.new.insert(object.object.uid().to_owned());
+        self.changed(now, object)
+    }
+
+    /// Notes that an object was deleted; whether it is one of those that are counted.
+    pub(super) fn deleted(&mut self, object: &Object) -> bool {
+        if let Some(meanwhile) = self.active.get_mut(object.uid()) {
+            *meanwhile = LatestEvent::Deleted;
+        }
+        !self.new.remove(object.uid())
+    }
+
+    /// Reconciles an object as it was read; later, where somebody has removed again and again what was stored
+    /// there.
+    pub(super) fn changed(&mut self, now: Instant, received: Received<H>) -> Queued<H> {
+        let uid = received.object.uid();
+        if let Some(meanwhile) = self.active.get_mut(uid) {
+            *meanwhile = LatestEvent::Changed(received);
+            return Queued::Follows;
+        }
+        let delay = self.rewrites.delay(now, uid).max(self.mutations.delay(now, uid));
+        if delay.is_zero() {
+            self.active.insert(uid.to_owned(), LatestEvent::Nothing);
+            let is_new = self.new.contains(uid);
+            return Queued::Begins(received, is_new);
+        }
+        self.read_at(now + delay, received.object.identity());
+        Queued::Waits
+    }
+
+    /// Whether somebody has removed again and again what was stored in an object.
+    pub(super) fn is_contended(&self, now: Instant, uid: &str) -> bool {
+        self.rewrites.is_contended(now, uid)
+    }
+
+    /// Reads an object that admission changes on each write again, after a wait that grows each time.
+    pub(super) fn back_off(&mut self, now: Instant, identity: Identity) {
+        self.mutations.count(now, &identity.uid);
+        let delay = self.mutations.delay(now, &identity.uid);
+        self.read_at(now + delay, identity);
+    }
+
+    fn read_at(&mut self, at: Instant, identity: Identity) {
+        if self.waiting.insert(identity.clone()) {
+            self.later.push(Reverse((at, identity)));
+        }
+    }
+
+    /// Reads objects again and reconciles them, as soon as there is capacity.
+    ///
+    /// Those that wait for a time of their own go on waiting.
+    pub(super) fn read_again(&mut self, objects: impl IntoIterator<Item = Identity>) {
+        for identity in objects {
+            if !self.waiting.contains(&identity) {
+                self.add_again(identity);
+            }
+        }
+    }
+
+    fn add_again(&mut self, identity: Identity) {
+        if self.in_again.insert(identity.clone()) {
+            self.again.push_back(identity);
+        }
+    }
+
+    /// Whether objects are still to be read again.
+    pub(super) fn reads_again(&self) -> bool {
+        !self.again.is_empty()
+    }
+
+    /// Notes that a default was stored in an object while watching.
+    pub(super) fn count_write(&mut self, now: Instant, uid: &str) {
+        self.rewrites.count_write(now, uid);
+    }
+
+    /// When the next object is to be read again that waits for its time.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.later.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// The next object that is to be read again; it counts as under way from now on.
+    pub(super) fn next_read(&mut self, now: Instant, slow: usize) -> Option<Identity> {
+        while let Some(Reverse((at, _))) = self.later.peek()
+            && *at <= now
+            && let Some(Reverse((_, identity))) = self.later.pop()
+        {
+            self.waiting.remove(&identity);
+            self.add_again(identity);
+        }
+        while self.active.len() < READ_AGAIN + slow
+            && let Some(identity) = self.again.pop_front()
+        {
+            self.in_again.remove(&identity);
+            if !self.active.contains_key(&identity.uid) {
+                self.active.insert(identity.uid.clone(), LatestEvent::Nothing);
+                return Some(identity);
+            }
+        }
+        None
+    }
+
+    /// Notes that an object is done, which may be gone; how it is counted, and its newest state if it has
+    /// changed meanwhile: that is to be reconciled again.
+    pub(super) fn done(&mut self, uid: &str, is_gone: bool) -> (InTally, Option<Received<H>>) {
+        // One that went away stays new: the watch has yet to report its deletion.
+        let in_tally = match !is_gone && self.new.remove(uid) {
+            true => InTally::Created,
+            false => InTally::Counted,
+        };
+        match self.active.remove(uid) {
+            Some(LatestEvent::Changed(object)) => (in_tally, Some(object)),
+            Some(LatestEvent::Deleted) => (InTally::Deleted, None),
+            Some(LatestEvent::Nothing) | None => (in_tally, None),
+        }
+    }
+}
+
+/// Objects that admission changes on each write: every try costs writes that achieve nothing.
+#[derive(Debug, Default)]
+struct MutationBackoff(HashMap<String, (u32, Instant)>);
+
+impl MutationBackoff {
+    const FIRST: Duration = Duration::from_secs(600);
+    const LAST: Duration = Duration::from_secs(3600);
+
+    /// How long to wait before this object is reconciled again.
+    fn delay(&self, now: Instant, uid: &str) -> Duration {
+        self.0.get(uid).map(|(_, until)| until.saturating_duration_since(now)).unwrap_or_default()
+    }
+
+    /// Notes that the object was changed again.
+    fn count(&mut self, now: Instant, uid: &str) {
+        if self.0.len() >= 10_000 {
+            self.0.retain(|_, (_, until)| *until + Self::LAST > now);
+        }
+        let (times, until) = self.0.entry(uid.to_owned()).or_insert((0, now));
+        if now.saturating_duration_since(*until) > Self::LAST {
+            *times = 0;
+        }
+        *until = now + (Self::FIRST * 2_u32.saturating_pow(*times)).min(Self::LAST);
+        *times = (*times + 1).min(8);
+    }
+}
+
+/// Objects that were written again and again while watching: somebody removes what Etch stores, and is not
+/// raced.
+#[derive(Debug, Default)]
+struct RewriteBackoff(HashMap<String, (u32, Instant)>);
+
+impl RewriteBackoff {
+    const LAST: Duration = Duration::from_secs(300);
+    /// So many writes show that somebody removes what they store.
+    const CONTENDED: u32 = 3;
+
+    /// How long to wait before this object is reconciled again.
+    fn delay(&self, now: Instant, uid: &str) -> Duration {
+        let times = self.times(now, uid);
+        let wait = Duration::from_millis(100) * 2_u32.saturating_pow(times.min(12));
+        if times < Self::CONTENDED { Duration::ZERO } else { wait.min(Self::LAST) }
+    }
+
+    fn is_contended(&self, now: Instant, uid: &str) -> bool {
+        self.times(now, uid) >= Self::CONTENDED
+    }
+
+    /// How often it was written of late.
+    fn times(&self, now: Instant, uid: &str) -> u32 {
+        self.0.get(uid).filter(|(_, wrote)| is_of_late(now, *wrote)).map_or(0, |(times, _)| *times)
+    }
+
+    fn count_write(&mut self, now: Instant, uid: &str) {
+        if self.0.len() >= 10_000 {
+            self.0.retain(|_, (_, wrote)| is_of_late(now, *wrote));
+        }
+        let times = self.times(now, uid);
+        self.0.insert(uid.to_owned(), (times + 1, now));
+    }
+}
+
+fn is_of_late(now: Instant, wrote: Instant) -> bool {
+    now.saturating_duration_since(wrote) < RewriteBackoff::LAST * 2
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::engine::testing::start;
+
+    fn received(uid: &str, resource_version: &str) -> Received<()> {
+        let metadata = json!({ "name": uid, "uid": uid, "resourceVersion": resource_version });
+        Received { object: Object::from(json!({ "metadata": metadata })), hold: () }
+    }
+
+    fn begins(queued: Queued<()>) -> Option<bool> {
+        match queued {
+            Queued::Begins(_, is_new) => Some(is_new),
+            Queued::Waits | Queued::Follows => None,
+        }
+    }
+
+    #[test]
+    fn an_object_is_reconciled_once_at_a_time_and_its_newest_state_follows() {
+        let (mut queue, now) = (Queue::default(), start());
+        assert_eq!(begins(queue.changed(now, received("a", "1"))), Some(false));
+        assert!(matches!(queue.changed(now, received("a", "2")), Queued::Follows));
+        assert!(matches!(queue.changed(now, received("a", "3")), Queued::Follows));
+        assert!(!queue.is_idle());
+        let (in_tally, newest) = queue.done("a", false);
+        assert_eq!(in_tally, InTally::Counted);
+        assert_eq!(newest.expect("it has changed").object.resource_version(), "3");
+        assert!(queue.is_idle() && queue.is_drained());
+    }
+
+    #[test]
+    fn one_that_was_created_is_counted_when_it_is_done_and_one_that_is_deleted_is_not() {
+        let (mut queue, now) = (Queue::default(), start());
+        assert_eq!(begins(queue.created(now, received("a", "1"))), Some(true));
+        assert_eq!(queue.done("a", false).0, InTally::Created);
+        assert_eq!(begins(queue.created(now, received("b", "1"))), Some(true));
+        assert!(!queue.deleted(&received("b", "2").object), "it was never counted");
+        assert_eq!(queue.done("b", false).0, InTally::Deleted);
+        assert!(queue.deleted(&received("c", "2").object), "it was");
+    }
+
+    #[test]
+    fn whoever_removes_what_is_stored_again_and_again_is_not_raced() {
+        let (mut queue, now) = (Queue::default(), start());
+        for _ in 0..RewriteBackoff::CONTENDED {
+            assert!(begins(queue.changed(now, received("a", "1"))).is_some());
+            queue.done("a", false);
+            queue.count_write(now, "a");
+        }
+        assert!(queue.is_contended(now, "a"));
+        assert!(matches!(queue.changed(now, received("a", "2")), Queued::Waits));
+        assert_eq!(queue.next_read(now, 0), None);
+        let due = queue.due().expect("it waits");
+        assert_eq!(queue.next_read(due, 0).expect("its time has come").uid, "a");
+        queue.done("a", false);
+        assert!(begins(queue.changed(due + RewriteBackoff::LAST * 2, received("a", "3"))).is_some());
+    }
+
+    #[test]
+    fn reads_leave_room_for_what_changes_now() {
+        let (mut queue, now) = (Queue::<()>::default(), start());
+        let identity = |index: usize| Identity { uid: index.to_string(), ..Identity::default() };
+        queue.read_again((0..40).map(identity));
+        queue.read_again((0..40).map(identity));
+        let begun = std::iter::from_fn(|| queue.next_read(now, 2)).count();
+        assert_eq!(begun, READ_AGAIN + 2);
+        assert!(queue.has_capacity(0) && queue.reads_again());
+        assert_eq!(queue.again.len(), 40 - begun, "each once");
+    }
+}

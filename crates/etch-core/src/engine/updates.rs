@@ -1,0 +1,91 @@
+//! When conditions and report are brought up to date while a CRD is watched: soon after what they say has
+//! changed, some minutes after their totals alone have, and both at a bounded rate.
+
+use std::time::{Duration, Instant};
+
+use crate::api::Counts;
+
+/// The least time between two updates of conditions and report while something goes on.
+pub const EVERY: Duration = Duration::from_secs(3);
+/// Changes of the status are gathered for this long.
+const GATHER: Duration = Duration::from_millis(500);
+/// Changes of the totals alone, by objects that are created or deleted with their defaults stored, are
+/// gathered for this long.
+const TOTALS: Duration = Duration::from_secs(240);
+
+/// When the next update is due.
+#[derive(Clone, Debug)]
+pub struct Updates {
+    at: Option<Instant>,
+    last: Option<Instant>,
+    /// Whether more than the totals has changed.
+    is_news: bool,
+    /// The totals as they were last published.
+    published: Counts,
+}
+
+impl Updates {
+    /// After these totals were published.
+    pub fn after(published: Counts) -> Self {
+        Self { at: None, last: None, is_news: false, published }
+    }
+
+    /// Asks for an update.
+    pub fn want(&mut self, now: Instant) {
+        let soon = now + GATHER;
+        let soon = self.last.map_or(soon, |last| soon.max(last + EVERY));
+        self.is_news = true;
+        self.at = Some(self.at.map_or(soon, |at| at.min(soon)));
+    }
+
+    /// Asks for an update where these totals are others than those that were published.
+    pub fn want_totals(&mut self, now: Instant, counts: Counts) {
+        if counts != self.published {
+            self.at.get_or_insert(now + TOTALS);
+        }
+    }
+
+    /// When the next one is due; none where nothing asks for one.
+    pub fn due(&self) -> Option<Instant> {
+        self.at
+    }
+
+    /// Whether there is something to publish, which is: objects may have come and gone, and the totals be
+    /// what they were.
+    pub fn take(&mut self, counts: Counts) -> bool {
+        let is_needed = self.is_news || counts != self.published;
+        (self.at, self.is_news, self.published) = (None, false, counts);
+        is_needed
+    }
+
+    /// Notes that an update was made: the next one has to wait.
+    pub fn made(&mut self, now: Instant) {
+        self.last = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::start;
+
+    #[test]
+    fn news_come_soon_and_at_a_bounded_rate_and_totals_alone_late() {
+        let (now, none) = (start(), Counts::default());
+        let one = Counts { objects: 1, ..none };
+        let mut updates = Updates::after(none);
+        updates.want_totals(now, none);
+        assert_eq!(updates.due(), None);
+        updates.want_totals(now, one);
+        assert_eq!(updates.due(), Some(now + TOTALS));
+        updates.want(now);
+        assert_eq!(updates.due(), Some(now + GATHER));
+        assert!(updates.take(none));
+        updates.made(now + GATHER);
+        updates.want(now + GATHER);
+        assert_eq!(updates.due(), Some(now + GATHER + EVERY));
+        updates = Updates::after(none);
+        updates.want_totals(now, one);
+        assert!(!updates.take(none), "one came and went");
+    }
+}
