@@ -141,7 +141,7 @@ impl<'a> Upgrade<'a> {
         };
         let first = [(version.unwrap_or(storage).as_str(), self.old.compiled())];
         // At another version, its own defaults are shown and may change.
-        let elsewhere = self.old.defaults_elsewhere().filter(|_| version.is_none());
+        let elsewhere = self.old.defaults_elsewhere();
         let presumed = first.into_iter().chain(elsewhere).flat_map(|(version, defaults)| {
             let stored = presumed(object, self.old, defaults).into_iter();
             stored.map(move |value| Stored { value, version: version.to_owned() })

@@ -7,6 +7,7 @@ use crate::crd::sample;
 use crate::plan::{HiddenFields, History, changes, past_of};
 
 fn crd(versions: &[(&str, bool, Value)]) -> Crd {
+    let stored: Vec<&str> = versions.iter().map(|(name, ..)| *name).collect();
     let versions: Vec<Value> = versions
         .iter()
         .map(|(name, storage, spec)| {
@@ -19,6 +20,7 @@ fn crd(versions: &[(&str, bool, Value)]) -> Crd {
     let document = json!({
         "metadata": { "name": "tabs.example.com" },
         "spec": { "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" }, "versions": versions },
+        "status": { "storedVersions": stored },
     });
     Crd::read(&document.into()).expect("a CRD")
 }
@@ -369,6 +371,19 @@ fn an_object_stored_at_the_old_storage_version_is_read_with_that_versions_defaul
         told(&Upgrade::new(&old, &new).object(&object)),
         ["problems it cannot be read: stored at v1beta1, which the CRD does not have"]
     );
+}
+
+#[test]
+fn what_lacks_a_default_of_the_storage_version_may_show_those_of_the_version_that_it_is_stored_at() {
+    let versions = |beta: Value| {
+        let storage = json!({ "count": {}, "size": { "default": 1 } });
+        crd(&[("v1beta1", false, spec(beta)), ("v1", true, spec(storage))])
+    };
+    let old = versions(json!({ "count": { "default": 5 }, "size": {} }));
+    let new = versions(json!({ "count": {}, "size": {} }));
+    let told = |object| told(&Upgrade::new(&old, &new).object(&object));
+    assert_eq!(told(tab(json!({ "count": 5 }), json!({}))), ["disappears .spec.count", "protected .spec.count"]);
+    assert_eq!(told(tab(json!({ "count": 6 }), json!({}))), [""; 0]);
 }
 
 #[test]
