@@ -38,6 +38,9 @@ pub struct Tally {
     /// All that are held, rejected or unknown, by the hash of their uid: there may be more than are
     /// remembered by name.
     troubled: HashMap<u64, Troubled>,
+    /// The hashes of the uids of those that went away before they could be counted: the watch has yet to
+    /// report their deletion.
+    gone: HashSet<u64>,
     /// Those that were counted as written until they changed, by the hash of their uid: they are again once
     /// they are stored.
     were_written: HashSet<u64>,
@@ -95,7 +98,10 @@ impl Tally {
     /// known yet are counted when something is. One that went away does not count.
     pub fn add(&mut self, identity: Identity, state: ObjectState, missing: &[Path]) {
         let kind = state.kind();
-        let Some(count) = count(&mut self.counts, kind) else { return };
+        let Some(count) = count(&mut self.counts, kind) else {
+            self.gone.insert(hash(&identity.uid));
+            return;
+        };
         *count += 1;
         self.counts.objects += 1;
         let missing = if kind == StateKind::Unknown { &[] } else { missing };
@@ -265,6 +271,9 @@ impl Tally {
 
     /// Takes an object that was deleted out of the numbers; whether it had a problem, was skipped or due.
     pub fn deleted(&mut self, identity: &Identity) -> bool {
+        if self.gone.remove(&hash(&identity.uid)) {
+            return false;
+        }
         let is_known = self.remove(identity);
         if !is_known {
             self.remove_stored();
